@@ -1,0 +1,59 @@
+# The front door. `make help` lists every command.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+PEERS := .venv-bench/.installed
+PAGES := $(wildcard README.md docs)
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java run test fast check bench docs
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) java  ## make .venv from the lock, and see to Java
+
+run: $(INSTALLED)  ## run the first example
+	$(BIN)/python examples/01_first_view.py
+
+# Spark tests share one session in one process, so they have a run of their own.
+test: setup check  ## every check, test, doctest and example
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -q -n 2 --dist worksteal -m "not spark"
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -q -m spark
+	@$(MAKE) --no-print-directory docs
+
+fast: $(INSTALLED)  ## the quick tests, in under a minute
+	HYPOTHESIS_PROFILE=fast $(PYTEST) -x -q -n 2 --dist worksteal -m "not slow and not spark"
+
+check: $(INSTALLED)  ## format, lint, types, layers
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-logo
+
+bench: setup $(PEERS)  ## the benchmarks, ours and the peers'
+	$(BIN)/python benchmarks/run.py
+
+docs: $(INSTALLED)  ## run the examples in README.md and docs
+ifeq ($(PAGES),)
+	@echo "No pages yet."
+else
+	@# Pages without examples collect nothing, which pytest reports as 5.
+	$(PYTEST) -q --doctest-glob='*.md' $(PAGES) || test $$? -eq 5
+endif
+
+java:
+	@scripts/java.sh
+
+$(INSTALLED): requirements.lock pyproject.toml scripts/install.sh
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Everview needs Python 3.11 or newer: make PYTHON=...")'
+	test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
+	scripts/install.sh .venv
+	@touch $@
+
+$(PEERS): benchmarks/requirements.lock
+	test -x .venv-bench/bin/pip || $(PYTHON) -m venv --clear .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@

@@ -1,0 +1,1 @@
+"""Everview: incremental views for Python and Spark."""

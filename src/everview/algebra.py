@@ -1,0 +1,307 @@
+"""Groups, lattices, times and frontiers: the algebra that changes and moments obey.
+
+Changes form a commutative **group**: they add in any order, and every change has an opposite that undoes it.
+Moments form a **lattice** under a partial order: two of them may be incomparable, but always have a least
+moment after both (`join`) and a greatest before both (`meet`).
+
+Invariant: a weight is an integer of 64 bits; one that leaves them is an error and never wraps.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from everview.errors import SchemaError, WeightOverflow, WrongType
+
+LEAST_WEIGHT = -(2**63)
+GREATEST_WEIGHT = 2**63 - 1
+
+
+def integral(weight: Any) -> int:
+    """This weight as a plain integer, of any size, or an error if it is none."""
+    try:
+        return int(operator.index(weight))
+    except TypeError:
+        raise WrongType(
+            f"the weight {weight!r} is not an integer", hint="weights count; give 1 or -1"
+        ) from None
+
+
+def checked(weight: Any) -> int:
+    """This weight as a plain integer, or an error if it is none of 64 bits.
+
+    >>> checked(-3)
+    -3
+    >>> checked(2**63)
+    Traceback (most recent call last):
+    ...
+    everview.errors.WeightOverflow: the weight 9223372036854775808 leaves the range of 64 bits
+    ...
+    """
+    value = integral(weight)
+    if not LEAST_WEIGHT <= value <= GREATEST_WEIGHT:
+        raise WeightOverflow(
+            f"the weight {value} leaves the range of 64 bits",
+            hint="take the distinct rows before weights multiply again",
+        )
+    return value
+
+
+class Group(Protocol):
+    """Elements that add and have opposites.
+
+    Laws, with a zero: ``(a + b) + c == a + (b + c)``, ``a + b == b + a``, ``a + zero == a``,
+    ``a + (-a) == zero``.
+    """
+
+    def __add__(self, other: Self, /) -> Self: ...
+    def __neg__(self) -> Self: ...
+
+
+class PartialOrder(Protocol):
+    """Elements of which one may come before another.
+
+    Laws: ``a <= a``; ``a <= b`` and ``b <= a`` only if ``a == b``; ``a <= b`` and ``b <= c`` give ``a <= c``.
+    """
+
+    def __le__(self, other: Self, /) -> bool: ...
+
+
+class Lattice(PartialOrder, Protocol):
+    """A partial order with least upper and greatest lower bounds.
+
+    Laws: both are associative, commutative and idempotent; each absorbs the other,
+    ``a.join(a.meet(b)) == a == a.meet(a.join(b))``; and ``a <= b`` exactly when ``a.join(b) == b``.
+    """
+
+    def join(self, other: Self, /) -> Self: ...
+    def meet(self, other: Self, /) -> Self: ...
+
+
+G = TypeVar("G", bound=Group)
+P = TypeVar("P", bound=PartialOrder)
+L = TypeVar("L", bound=Lattice)
+
+
+def total(zero: G, elements: Iterable[G]) -> G:
+    """The sum of all elements, in whatever order they come.
+
+    >>> total(0, [3, -1, 5])
+    7
+    """
+    return reduce(operator.add, elements, zero)
+
+
+def less_than(a: P, b: P) -> bool:
+    """Strictly before.
+
+    >>> less_than(Time(0, 1), Time(1, 1)), less_than(Time(1, 1), Time(1, 1))
+    (True, False)
+    """
+    return a <= b and not b <= a
+
+
+def comparable(a: P, b: P) -> bool:
+    """Whether one of the two comes before the other, or they are equal.
+
+    >>> comparable(Time(0, 2), Time(1, 1))
+    False
+    """
+    return a <= b or b <= a
+
+
+def join_all(first: L, *others: L) -> L:
+    """The least upper bound.
+
+    >>> join_all(Time(0, 13), Time(11, 0))
+    Time(11, 13)
+    """
+    return reduce(lambda a, b: a.join(b), others, first)
+
+
+def meet_all(first: L, *others: L) -> L:
+    """The greatest lower bound.
+
+    >>> meet_all(Time(0, 13), Time(11, 0), Time(3, 4))
+    Time(0, 0)
+    """
+    return reduce(lambda a, b: a.meet(b), others, first)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Time:
+    """A moment: the epoch, and one iteration for each scope inside which the clock runs; product order.
+
+    A moment is before another if it is in every coordinate. So a change at iteration 2 of epoch 0 and one
+    at iteration 1 of epoch 1 are not ordered; what they make together belongs at their join.
+
+    >>> Time(0, 0) <= Time(0, 1) <= Time(1, 1)
+    True
+    >>> Time(0, 2) <= Time(1, 1), Time(1, 1) <= Time(0, 2)
+    (False, False)
+
+    Sorting by `coordinates` is a total order that extends this one.
+    """
+
+    coordinates: tuple[int, ...]
+
+    def __init__(self, epoch: int, *iterations: int) -> None:
+        coordinates = (epoch, *iterations)
+        if min(coordinates) < 0:
+            raise SchemaError(
+                f"a time counts from 0, not {coordinates}", hint="epochs and iterations are unsigned"
+            )
+        object.__setattr__(self, "coordinates", coordinates)
+
+    @classmethod
+    def of(cls, time: Time | int | Iterable[int]) -> Time:
+        """A time written as itself, as an epoch, or as a tuple.
+
+        >>> Time.of(3), Time.of((3, 1)), Time.of(Time(4))
+        (Time(3), Time(3, 1), Time(4))
+        """
+        if isinstance(time, Time):
+            return time
+        return cls(time) if isinstance(time, int) else cls(*time)
+
+    @property
+    def epoch(self) -> int:
+        """The tick of the root circuit."""
+        return self.coordinates[0]
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """How often each enclosing scope went round, the outermost first."""
+        return self.coordinates[1:]
+
+    def _pairs(self, other: Time) -> Iterator[tuple[int, int]]:
+        if len(self.coordinates) != len(other.coordinates):
+            raise SchemaError(
+                f"{self} and {other} belong to scopes of different depth", hint="enter or leave a scope first"
+            )
+        return zip(self.coordinates, other.coordinates, strict=True)
+
+    def __le__(self, other: Time) -> bool:
+        return all(a <= b for a, b in self._pairs(other))
+
+    def __lt__(self, other: Time) -> bool:
+        return self <= other and self != other
+
+    def __ge__(self, other: Time) -> bool:
+        return other <= self
+
+    def __gt__(self, other: Time) -> bool:
+        return other < self
+
+    def join(self, other: Time) -> Time:
+        """The least moment at or after both.
+
+        >>> Time(0, 2).join(Time(1, 1))
+        Time(1, 2)
+        """
+        return Time(*(max(a, b) for a, b in self._pairs(other)))
+
+    def meet(self, other: Time) -> Time:
+        """The greatest moment at or before both.
+
+        >>> Time(0, 2).meet(Time(1, 1))
+        Time(0, 1)
+        """
+        return Time(*(min(a, b) for a, b in self._pairs(other)))
+
+    def enter(self) -> Time:
+        """The first moment inside a nested scope.
+
+        >>> Time(5).enter()
+        Time(5, 0)
+        """
+        return Time(*self.coordinates, 0)
+
+    def leave(self) -> Time:
+        """The moment of the surrounding scope; undoes `enter`.
+
+        >>> Time(5, 3).leave()
+        Time(5)
+        """
+        if not self.iterations:
+            raise SchemaError(f"{self} is in no scope that it could leave", hint="enter one first")
+        return Time(*self.coordinates[:-1])
+
+    def next_iteration(self) -> Time:
+        """Once more round the innermost scope; of the root, the next epoch.
+
+        >>> Time(5, 3).next_iteration(), Time(5).next_iteration()
+        (Time(5, 4), Time(6))
+        """
+        return Time(*self.coordinates[:-1], self.coordinates[-1] + 1)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.coordinates)
+
+    def __len__(self) -> int:
+        return len(self.coordinates)
+
+    def __repr__(self) -> str:
+        return f"Time({', '.join(map(str, self.coordinates))})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # no slots: with them ``Frontier[Time]()`` fails
+class Frontier(Generic[P]):
+    """An antichain: the least of the moments that may still come, none before another.
+
+    >>> Frontier.of([Time(0, 2), Time(1, 1), Time(1, 3)])
+    Frontier([Time(0, 2), Time(1, 1)])
+    """
+
+    elements: tuple[P, ...] = ()
+
+    @classmethod
+    def of(cls, elements: Iterable[P]) -> Frontier[P]:
+        return reduce(lambda frontier, element: frontier.insert(element), elements, cls())
+
+    def insert(self, element: P) -> Frontier[P]:
+        """With this element, unless one at or before it is there; what it comes before is dropped.
+
+        >>> Frontier.of([Time(0, 2), Time(1, 1)]).insert(Time(0, 1))
+        Frontier([Time(0, 1)])
+        """
+        if self.less_equal(element):
+            return self
+        return Frontier((*(kept for kept in self.elements if not element <= kept), element))
+
+    def less_equal(self, element: P) -> bool:
+        """Whether this moment may still come: one of the frontier is at or before it.
+
+        >>> frontier = Frontier.of([Time(0, 2), Time(1, 1)])
+        >>> frontier.less_equal(Time(1, 5)), frontier.less_equal(Time(0, 1))
+        (True, False)
+        """
+        return any(bound <= element for bound in self.elements)
+
+    def less_than(self, element: P) -> bool:
+        """Whether one of the frontier is strictly before this moment."""
+        return any(less_than(bound, element) for bound in self.elements)
+
+    def __iter__(self) -> Iterator[P]:
+        return iter(self.elements)
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def __contains__(self, element: object) -> bool:
+        return element in self.elements
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Frontier):
+            return NotImplemented
+        return frozenset(self.elements) == frozenset(other.elements)  # pyright: ignore[reportUnknownArgumentType]
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.elements))
+
+    def __repr__(self) -> str:
+        return f"Frontier({list(self.elements)})"

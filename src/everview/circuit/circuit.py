@@ -1,0 +1,311 @@
+"""A circuit: nodes that compute over streams, in an order that respects their edges.
+
+A stream is a cell that holds the current tick's Z-set. Building the same operator over the same inputs gives the
+same node, so indexes and traces are shared without asking. `check` refuses what is ill-formed, naming the node.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from everview.circuit.nodes import (
+    Apply,
+    Feedback,
+    Node,
+    Read,
+    Sink,
+    Source,
+    inputs_of,
+    ports_of,
+    read_layouts,
+    reads_of,
+    reconnected,
+    title,
+)
+from everview.circuit.stream import Stream, Trace
+from everview.errors import CircuitError
+from everview.operators.arrange import Arrange
+from everview.operators.functions import Function, Shape
+from everview.operators.operator import Layout, Moment, Operator
+from everview.types import Schema
+
+
+class Circuit:
+    """A graph of nodes under construction; runtimes and passes read it.
+
+    >>> circuit = Circuit()
+    >>> edges = circuit.source("edge", Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL"))
+    >>> circuit.sink("starts", edges.select("a").distinct())
+    >>> print(circuit)
+    0 source edge → [a, b]
+    1 Project(0) → [a]
+    2 Index(1) → [a → ]
+    3 Distinct(2) → [a → ]
+    4 sink starts(3)
+    """
+
+    def __init__(self) -> None:
+        self._nodes: list[Node] = []
+        self._known: dict[Node, int] = {}
+        self.functions: dict[str, Function] = {}
+
+    # -- building
+
+    def source(self, name: str, schema: Schema | str) -> Stream:
+        """A stream of what arrives under this name."""
+        schema = Schema.parse(schema) if isinstance(schema, str) else schema
+        if name in self.sources:
+            raise CircuitError(f"there is a source {name} already", hint="sources have different names")
+        return self._stream(self._put(Source(name, schema)))
+
+    def sink(self, name: str, stream: Stream, *, keep: bool = True, positive: bool = False) -> None:
+        """Hand the changes of a stream to the outside; ``keep`` its contents, too.
+
+        A ``positive`` sink refuses a tick that would leave a row with negative weight.
+        """
+        if name in self.sinks:
+            raise CircuitError(f"there is a sink {name} already", hint="sinks have different names")
+        self._own(stream)
+        indexed = stream.index(*stream.schema.names)
+        self._put(Sink(name, indexed.id, keep or positive, positive))
+
+    def feedback(self, schema: Schema | str) -> tuple[Stream, Callable[[Stream], None]]:
+        """A z⁻¹ whose input is connected later: the stream of its output, and the function that connects it."""
+        schema = Schema.parse(schema) if isinstance(schema, str) else schema
+        at = self._append(Feedback(Layout(schema)))
+        return self._stream(at), lambda stream: self.connect(at, 0, stream)
+
+    def delay(self, stream: Stream) -> Stream:
+        """z⁻¹: the stream one tick late."""
+        return self._stream(self._put(Feedback(Layout(stream.schema), stream.id)))
+
+    def add(
+        self, operator: Operator, inputs: Sequence[Stream | None], reads: Sequence[Trace] = ()
+    ) -> Stream:
+        """A node for an operator; an input given as None is connected later."""
+        for stream in (*inputs, *(t.stream for t in reads)):
+            if stream is not None:
+                self._own(stream)
+        ids = tuple(None if s is None else s.id for s in inputs)
+        node = Apply(operator, ids, tuple(Read(t.stream.id, t.moment) for t in reads))
+        self._check_edges(node, title(node))
+        return self._stream(self._append(node) if None in ids else self._put(node))
+
+    def connect(self, node: int, port: int, stream: Stream) -> None:
+        """Connect an input that was left open."""
+        self._own(stream)
+        old = self._nodes[node]
+        if not 0 <= port < len(inputs_of(old)) or isinstance(old, Sink):
+            raise CircuitError(f"{self.label(node)} has no port {port}", hint=f"it has {len(inputs_of(old))} inputs")
+        if inputs_of(old)[port] is not None:
+            raise CircuitError(f"port {port} of {self.label(node)} is connected already", hint="add another node")
+        new = reconnected(old, port, stream.id)
+        self._check_edges(new, self.label(node))
+        self._nodes[node] = new
+
+    def function(self, call: Callable[..., Any] | Function, shape: Shape, name: str | None = None) -> str:
+        """Register a user's function and return the name operators know it by."""
+        if isinstance(call, Function):
+            name, call, shape = call.name, call.call, call.shape
+        name = name or getattr(call, "__qualname__", type(call).__name__).replace("<locals>.", "")
+        found = self.functions.get(name)
+        if found is not None and (found.call is not call or found.shape != shape):
+            return self.function(call, shape, _next_name(name))
+        self.functions[name] = Function(name, call, shape)
+        return name
+
+    # -- reading
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, at: int) -> Node:
+        return self._nodes[at]
+
+    @property
+    def sources(self) -> dict[str, int]:
+        return {n.name: at for at, n in enumerate(self._nodes) if isinstance(n, Source)}
+
+    @property
+    def sinks(self) -> dict[str, int]:
+        return {n.name: at for at, n in enumerate(self._nodes) if isinstance(n, Sink)}
+
+    def stream(self, at: int) -> Stream:
+        """The output of a node."""
+        if isinstance(self._nodes[at], Sink):
+            raise CircuitError(f"{self.label(at)} has no output", hint="read the stream that feeds it")
+        return self._stream(at)
+
+    def global_id(self, at: int) -> tuple[int, ...]:
+        """The path of local ids from the root to the node."""
+        return (at,)
+
+    def label(self, at: int) -> str:
+        return f"node {at} ({title(self._nodes[at])})"
+
+    def layout(self, at: int) -> Layout:
+        node = self._nodes[at]
+        assert not isinstance(node, Sink), "a sink has no output"
+        return node.output
+
+    def order(self) -> tuple[int, ...]:
+        """The nodes so that each comes after what it needs in the same tick; the order of building, if possible."""
+        self._check_connected()
+        sorter = TopologicalSorter({at: sorted(self._needs(at)) for at in range(len(self._nodes))})
+        try:
+            return tuple(sorter.static_order())
+        except CycleError as error:
+            path = " → ".join(self.label(at) for at in error.args[1])
+            raise CircuitError(f"a cycle without feedback: {path}", hint="close the cycle with circuit.feedback") from None
+
+    def check(self) -> None:
+        """Refuse an ill-formed circuit."""
+        self.order()
+        for at, node in enumerate(self._nodes):
+            self._check_edges(node, self.label(at))
+
+    def fingerprint(self, at: int) -> str:
+        """A name for what a node computes, the same in every run: the hash of its whole subcircuit."""
+        return self._fingerprints()[at]
+
+    def user_functions(self, at: int) -> tuple[str, ...]:
+        """The user functions that a node depends on."""
+        found: dict[str, None] = {}
+        seen: set[int] = set()
+        waiting = [at]
+        while waiting:
+            here = waiting.pop()
+            if here in seen:
+                continue
+            seen.add(here)
+            node = self._nodes[here]
+            name = getattr(node.operator, "function", None) if isinstance(node, Apply) else None
+            if name is not None:
+                found[name] = None
+            waiting += [i for i in inputs_of(node) if i is not None]
+            waiting += [r.node for r in reads_of(node)]
+        return tuple(found)
+
+    def __str__(self) -> str:
+        return "\n".join(self._line(at) for at in range(len(self._nodes)))
+
+    def to_dot(self) -> str:
+        """The circuit for Graphviz."""
+        from everview.circuit.draw import to_dot
+
+        return to_dot(self)
+
+    def to_mermaid(self) -> str:
+        """The circuit for Mermaid."""
+        from everview.circuit.draw import to_mermaid
+
+        return to_mermaid(self)
+
+    def _repr_html_(self) -> str:
+        from everview.circuit.draw import to_html
+
+        return to_html(self)
+
+    # -- inside
+
+    def _line(self, at: int) -> str:
+        node = self._nodes[at]
+        edges = [str(i) if i is not None else "?" for i in inputs_of(node)]
+        edges += [f"{r.node} {r.moment.value}" for r in reads_of(node)]
+        arguments = f"({', '.join(edges)})" if edges else ""
+        result = "" if isinstance(node, Sink) else f" → {node.output}"
+        return f"{at} {title(node)}{arguments}{result}"
+
+    def _needs(self, at: int) -> set[int]:
+        """What must be computed before a node: a feedback gives what it was given in the tick before."""
+        node = self._nodes[at]
+        if isinstance(node, Feedback):
+            return set()
+        needed = {i for i in inputs_of(node) if i is not None}
+        return needed | {r.node for r in reads_of(node) if r.moment is Moment.AFTER}
+
+    def _put(self, node: Node) -> int:
+        at = self._known.get(node)
+        return self._append(node) if at is None else at
+
+    def _append(self, node: Node) -> int:
+        self._nodes.append(node)
+        self._known[node] = len(self._nodes) - 1
+        return len(self._nodes) - 1
+
+    def _stream(self, at: int) -> Stream:
+        return Stream(self, at)
+
+    def _own(self, stream: Stream) -> None:
+        if stream.circuit is not self:
+            raise CircuitError(f"{stream} belongs to another circuit", hint="import it, or build one circuit")
+
+    def _check_connected(self) -> None:
+        for at, node in enumerate(self._nodes):
+            if None in inputs_of(node):
+                port = inputs_of(node).index(None)
+                raise CircuitError(f"port {port} of {self.label(at)} is not connected", hint="circuit.connect it")
+
+    def _check_edges(self, node: Node, label: str) -> None:
+        ports = ports_of(node)
+        if isinstance(node, Apply):
+            _check_arity(label, "inputs", len(node.inputs), len(ports))
+            _check_arity(label, "traces", len(node.reads), len(read_layouts(node.operator)))
+            for read, layout in zip(node.reads, read_layouts(node.operator), strict=True):
+                self._check_trace(label, read, layout)
+        for port, (at, wanted) in enumerate(zip(inputs_of(node), ports, strict=False)):
+            if at is not None:
+                self._check_layout(f"port {port} of {label}", self.layout(at), wanted.layout)
+
+    def _check_trace(self, label: str, read: Read, layout: Layout) -> None:
+        owner = self._nodes[read.node]
+        if not (isinstance(owner, Apply) and isinstance(owner.operator, Arrange)):
+            raise CircuitError(f"{label} reads a trace of {self.label(read.node)}, which keeps none", hint="arrange it")
+        self._check_layout(label, owner.output, layout)
+
+    def _check_layout(self, where: str, found: Layout, wanted: Layout) -> None:
+        same = found.schema.types == wanted.schema.types and found.width == wanted.width
+        ordered = not wanted.sorted or (found.sorted and found.by_value == wanted.by_value)
+        if not same or found.key < wanted.key or not ordered:
+            raise CircuitError(
+                f"{where} takes {wanted} of ({wanted.schema}), not {found} of ({found.schema})",
+                hint="index or select the stream so that its layout fits",
+            )
+
+    def _fingerprints(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for at in self.order():
+            node = self._nodes[at]
+            parts = [repr(node.operator) if isinstance(node, Apply) else title(node), _output_text(node)]
+            if not isinstance(node, Feedback):
+                parts += [found[i] for i in inputs_of(node) if i is not None]
+                parts += [f"{_trace_print(found, self, r.node)} {r.moment.value}" for r in reads_of(node)]
+            else:
+                parts.append(str(at))
+            found[at] = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        return found
+
+
+def _output_text(node: Node) -> str:
+    return "" if isinstance(node, Sink) else f"{node.output!r}"
+
+
+def _trace_print(found: dict[int, str], circuit: Circuit, at: int) -> str:
+    """A trace read before the tick may stand later in the order: then its place names it."""
+    return found.get(at, f"trace {at} {_output_text(circuit[at])}")
+
+
+def _check_arity(label: str, what: str, found: int, wanted: int) -> None:
+    if found != wanted:
+        raise CircuitError(f"{label} takes {wanted} {what}, not {found}", hint="see the operator's ports")
+
+
+def _next_name(name: str) -> str:
+    stem, _, number = name.rpartition("~")
+    return f"{stem}~{int(number) + 1}" if stem and number.isdigit() else f"{name}~2"

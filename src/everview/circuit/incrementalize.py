@@ -1,0 +1,139 @@
+"""From a circuit over whole Z-sets to one over changes: ``Q^Δ = D ∘ Q ∘ I``, operator by operator.
+
+The rules are one table. Linear operators are their own derivative; bilinear ones get a term for each side, over
+traces; distinct, aggregates and top read the state of what changed; what reads traces is incremental already. z⁻¹ is
+linear and stays. The pass is idempotent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.nodes import Apply, Sink, Source
+from everview.circuit.rewrite import Copy, rewrite
+from everview.circuit.stream import Stream, Trace
+from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
+from everview.operators.arrange import Arrange, Consolidate
+from everview.operators.distinct import Distinct, DistinctIncremental
+from everview.operators.exchange import Exchange
+from everview.operators.index import Index
+from everview.operators.join import JoinIncremental, JoinStream, JoinTrace
+from everview.operators.linear import Filter, FlatMap, Inspect, Map, Minus, Negate, NotNull, Plus, Project, Recode
+from everview.operators.operator import Moment, Operator
+from everview.operators.pad import Pad
+from everview.operators.semijoin import Semijoin, SemijoinIncremental
+from everview.operators.top import Top, TopIncremental
+
+
+def _trace(stream: Stream) -> Trace:
+    return Trace(stream.circuit.add(Arrange(stream.layout), [stream]), Moment.AFTER)
+
+
+def linear(copy: Copy, node: Apply) -> Stream:
+    """``f^Δ = f``."""
+    return copy.unchanged(node)
+
+
+def incremental(copy: Copy, node: Apply) -> Stream:
+    """Reads or owns a trace: made for changes."""
+    return copy.unchanged(node)
+
+
+def bilinear(copy: Copy, node: Apply) -> Stream:
+    """``(a ⋈ b)^Δ = Δa ⋈ b_before + a_after ⋈ Δb``."""
+    assert isinstance(node.operator, JoinStream)
+    left, right = (_trace(stream) for stream in copy.inputs(node))
+    join = node.operator
+    operator = JoinIncremental(join.left, join.right, join.picks, join.schema)
+    return copy.new.add(operator, [left.stream, right.stream], [left, right.delay()])
+
+
+def existence(copy: Copy, node: Apply) -> Stream:
+    """``(a ⋉ b)^Δ = Δa ⋉ b_after + a_before ⋈ Δdistinct(b)``."""
+    assert isinstance(node.operator, Semijoin)
+    left, keys = (_trace(stream) for stream in copy.inputs(node))
+    operator = SemijoinIncremental(node.operator.left, node.operator.keys)
+    return copy.new.add(operator, [left.stream, keys.stream], [left.delay(), keys.delay()])
+
+
+def by_state(copy: Copy, node: Apply) -> Stream:
+    """``f^Δ(Δa) = f(a_before + Δa) − f(a_before)``, for the rows or groups of Δa alone."""
+    traces = [_trace(stream) for stream in copy.inputs(node)]
+    return copy.new.add(_with_state(node.operator), [t.stream for t in traces], [t.delay() for t in traces])
+
+
+def _with_state(operator: Operator) -> Operator:
+    match operator:
+        case Distinct(source):
+            return DistinctIncremental(source)
+        case Aggregate(entries, source, calls, slots, ordered, schema):
+            return AggregateIncremental(entries, source, calls, slots, ordered, schema)
+        case Top(source, skip, limit, order):
+            return TopIncremental(source, skip, limit, order)
+        case _:
+            raise AssertionError(f"{operator} has no incremental version")
+
+
+Rule = Callable[[Copy, Apply], Stream]
+
+RULES: dict[type, Rule] = {
+    Map: linear,
+    Filter: linear,
+    FlatMap: linear,
+    Project: linear,
+    Recode: linear,
+    NotNull: linear,
+    Pad: linear,
+    Negate: linear,
+    Plus: linear,
+    Minus: linear,
+    Inspect: linear,
+    Index: linear,
+    Weigh: linear,
+    Exchange: linear,
+    JoinStream: bilinear,
+    Semijoin: existence,
+    Distinct: by_state,
+    Aggregate: by_state,
+    Top: by_state,
+    Arrange: incremental,
+    Consolidate: incremental,
+    JoinTrace: incremental,
+    JoinIncremental: incremental,
+    SemijoinIncremental: incremental,
+    DistinctIncremental: incremental,
+    AggregateIncremental: incremental,
+    TopIncremental: incremental,
+}
+
+
+def incrementalize(circuit: Circuit) -> Circuit:
+    """The circuit that maps changes of the inputs to changes of the outputs.
+
+    >>> query = Circuit()
+    >>> query.source("edge", "a BIGINT NOT NULL, b BIGINT NOT NULL").select("a").distinct().sink("starts")
+    >>> print(incrementalize(query))
+    0 source edge → [a, b]
+    1 Project(0) → [a]
+    2 Index(1) → [a → ]
+    3 Arrange(2) → [a → ]
+    4 DistinctIncremental(3, 3 before) → [a → ]
+    5 sink starts(4)
+    """
+    return rewrite(circuit, lambda copy, node: RULES[type(node.operator)](copy, node))
+
+
+def lifted(circuit: Circuit) -> Circuit:
+    """``D ∘ Q ∘ I`` as it stands: integrate the changes, recompute everything every tick, differentiate.
+
+    It puts out what `incrementalize` does, at the cost of the data; the two are held against each other.
+    """
+
+    def source(copy: Copy, node: Source) -> Stream:
+        return copy.new.source(node.name, node.schema).integrate()
+
+    def sink(copy: Copy, node: Sink) -> None:
+        copy.new.sink(node.name, copy.at[node.input].differentiate(), keep=node.keep, positive=node.positive)
+
+    return rewrite(circuit, sink=sink, source=source)

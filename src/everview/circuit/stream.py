@@ -1,0 +1,420 @@
+"""Streams and traces as values to build with: every method adds a node and returns its output.
+
+The methods build query circuits: each operator acts on a tick's whole Z-sets. `incrementalize` turns such a
+circuit into one that acts on changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from everview.errors import CircuitError, SchemaError
+from everview.operators.aggregate import Aggregate, Call, Weigh, slots
+from everview.operators.arrange import Arrange, Consolidate
+from everview.operators.distinct import Distinct, DistinctIncremental
+from everview.operators.functions import Function
+from everview.operators.index import Direction, Index
+from everview.operators.join import LEFT, RIGHT, JoinStream, JoinTrace, Pick
+from everview.operators.linear import Filter, FlatMap, Inspect, Map, Minus, Negate, NotNull, Plus, Project, Recode, recodes
+from everview.operators.operator import Layout, Moment
+from everview.operators.pad import Pad
+from everview.operators.semijoin import Semijoin
+from everview.operators.top import Top
+from everview.types import Field, Schema
+
+if TYPE_CHECKING:
+    from everview.circuit.circuit import Circuit
+
+Order = str | tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Stream:
+    """The output of a node: a Z-set a tick."""
+
+    circuit: Circuit
+    id: int
+
+    @property
+    def layout(self) -> Layout:
+        return self.circuit.layout(self.id)
+
+    @property
+    def schema(self) -> Schema:
+        return self.layout.schema
+
+    def __repr__(self) -> str:
+        return f"<stream of {self.circuit.label(self.id)}: {self.schema}>"
+
+    # -- linear
+
+    def map(self, function: Callable[..., Any] | Function, schema: Schema | str, *, by_row: bool = False) -> Stream:
+        """Replace every row by its image: Arrow arrays in, arrays out; ``by_row`` for a plain function of one row."""
+        name = self.circuit.function(function, "rows" if by_row else "columns")
+        return self._apply(Map(self.layout, name, _schema(schema)))
+
+    def extend(self, function: Callable[..., Any] | Function, schema: Schema | str, *, by_row: bool = False) -> Stream:
+        """Add computed columns after the existing ones."""
+        name = self.circuit.function(function, "rows" if by_row else "columns")
+        keep = tuple(range(len(self.schema)))
+        return self._apply(Map(self.layout, name, self.schema + _schema(schema), keep))
+
+    def filter(self, predicate: Callable[..., Any] | Function, *, by_row: bool = False) -> Stream:
+        """Keep the rows for which the predicate is true."""
+        return self._apply(Filter(self.layout, self.circuit.function(predicate, "rows" if by_row else "columns")))
+
+    def flat_map(self, function: Callable[..., Any] | Function, schema: Schema | str) -> Stream:
+        """Replace every row by the rows that a function of one row gives."""
+        return self._apply(FlatMap(self.layout, self.circuit.function(function, "flat"), _schema(schema)))
+
+    def select(self, *names: str, **renamed: str) -> Stream:
+        """Keep these columns, in this order; ``new="old"`` renames."""
+        olds = (*names, *renamed.values())
+        fields = tuple(self.schema.index(name) for name in olds)
+        schema = Schema(
+            Field(new, self.schema.fields[f].type, self.schema.fields[f].nullable)
+            for new, f in zip((*names, *renamed), fields, strict=True)
+        )
+        return self._apply(Project(self.layout, fields, schema))
+
+    def rename(self, **names: str) -> Stream:
+        """Columns under new names: ``rename(old="new")``."""
+        schema = self.schema.rename(names)
+        return self._apply(Project(self.layout, tuple(range(len(schema))), schema))
+
+    def not_null(self, name: str) -> Stream:
+        """Keep the rows in which a column is not NULL."""
+        return self._apply(NotNull(self.layout, self.schema.index(name)))
+
+    def recode(self, schema: Schema | str) -> Stream:
+        """The same values under a schema that holds them all."""
+        schema = _schema(schema)
+        return self if schema == self.schema else self._apply(Recode(self.layout, schema))
+
+    def inspect(self, function: Callable[[Any], None]) -> Stream:
+        """Call a function with every tick's Z-set, and pass it on."""
+        return self._apply(Inspect(self.layout, self.circuit.function(function, "rows")))
+
+    def __neg__(self) -> Stream:
+        return self._apply(Negate(self.layout))
+
+    def __add__(self, other: Stream) -> Stream:
+        return self.plus(other)
+
+    def __sub__(self, other: Stream) -> Stream:
+        left, right = _alike(self, other)
+        return self.circuit.add(Minus(Layout(left.schema)), [left, right])
+
+    def plus(self, *others: Stream) -> Stream:
+        """Add the weights of several streams."""
+        streams = (self, *others)
+        for other in others:
+            streams = tuple(_alike(s, other)[0] for s in streams)
+        streams = tuple(_alike(s, streams[0])[0] for s in streams)
+        return self.circuit.add(Plus(Layout(streams[0].schema), len(streams)), list(streams))
+
+    # -- time
+
+    def delay(self) -> Stream:
+        """z⁻¹: this stream one tick late."""
+        return self.circuit.delay(self)
+
+    def trace(self) -> Trace:
+        """The running sum of an indexed stream, after the tick; a plain stream is indexed by all its columns."""
+        indexed = self if self.layout.sorted else self.index(*self.schema.names)
+        return Trace(self.circuit.add(Arrange(indexed.layout), [indexed]), Moment.AFTER)
+
+    def integrate(self) -> Stream:
+        """``I(s)[t] = Σ_{i≤t} s[i]``: everything so far, every tick."""
+        return self.trace().consolidate()
+
+    def differentiate(self) -> Stream:
+        """``D(s)[t] = s[t] − s[t−1]``; the inverse of `integrate`."""
+        return self - self.delay()
+
+    # -- indexed
+
+    def index(self, *key: str) -> Stream:
+        """Index the rows by these columns; the others follow in their order."""
+        fields = tuple(self.schema.index(name) for name in key)
+        rest = tuple(f for f in range(len(self.schema)) if f not in fields)
+        return self._indexed((*fields, *rest), len(fields))
+
+    def index_with(self, function: Callable[..., Any], key: Schema | str, *, by_row: bool = False) -> Stream:
+        """Index the rows by a computed key; the whole row is the value."""
+        key = _schema(key)
+        return self.extend(function, key, by_row=by_row).index(*key.names)
+
+    def distinct(self) -> Stream:
+        """One of each row of positive weight."""
+        indexed = self.index(*self.schema.names)
+        return self.circuit.add(Distinct(indexed.layout), [indexed])
+
+    def distinct_incremental(self, trace: Trace) -> Stream:
+        """The change of distinct, given the trace of this stream before the tick."""
+        indexed = self.index(*self.schema.names)
+        return self.circuit.add(DistinctIncremental(indexed.layout), [indexed], [trace])
+
+    def join(self, other: Stream, on: On, *, select: Select | None = None) -> Stream:
+        """Pairs of rows with equal keys; by default all columns of the left and those of the right but its key.
+
+        ``on`` is a column name, a pair (left, right), or a list of those. NULL equals NULL here.
+        """
+        left, right, picks, schema = self._sides(other, on, select)
+        return self.circuit.add(JoinStream(left.layout, right.layout, picks, schema), [left, right])
+
+    def join_trace(self, trace: Trace, on: On, *, select: Select | None = None) -> Stream:
+        """Pairs of this tick's rows with the rows of a trace that is indexed by the key."""
+        left, _, picks, schema = self._sides(trace.stream, on, select)
+        return self.circuit.add(JoinTrace(left.layout, trace.layout, picks, schema), [left], [trace])
+
+    def semijoin(self, other: Stream, on: On) -> Stream:
+        """The rows whose key is among the other's."""
+        left, keys = self._keyed(other, on)
+        found = self.circuit.add(Semijoin(left.layout, keys.layout), [left, keys])
+        return found.select(*self.schema.names)
+
+    def antijoin(self, other: Stream, on: On) -> Stream:
+        """The rows whose key is not among the other's."""
+        return self - self.semijoin(other, on)
+
+    def left_join(self, other: Stream, on: On, *, select: Select | None = None) -> Stream:
+        """A join, and the rows without a partner padded with NULL."""
+        return self._outer(other, on, select, keep=(LEFT,))
+
+    def right_join(self, other: Stream, on: On, *, select: Select | None = None) -> Stream:
+        """A join, and the other's rows without a partner padded with NULL."""
+        return self._outer(other, on, select, keep=(RIGHT,))
+
+    def full_join(self, other: Stream, on: On, *, select: Select | None = None) -> Stream:
+        """A join, and the rows of both sides without a partner padded with NULL."""
+        return self._outer(other, on, select, keep=(LEFT, RIGHT))
+
+    def aggregate(self, by: Sequence[str] = (), **calls: str | tuple[str, str]) -> Stream:
+        """One row a group: ``aggregate(["country"], total=("sum", "amount"), n="count")``."""
+        made = {name: self._call(call) for name, call in calls.items()}
+        group = tuple(self.schema.index(name) for name in by)
+        summed = slots(self.schema, tuple(made.values()))
+        entries = self._apply(Weigh(self.layout, group, summed))
+        ends = [self._ordered_by(group, call) for call in made.values() if call.ordered]
+        results = [call.result(self.schema, name) for name, call in made.items()]
+        schema = Schema([*(self.schema.fields[g] for g in group), *results])
+        layouts = tuple(s.layout for s in ends)
+        operator = Aggregate(entries.layout, self.schema, tuple(made.values()), summed, layouts, schema)
+        return self.circuit.add(operator, [entries, *ends])
+
+    def top(self, limit: int, order: Sequence[Order], *, by: Sequence[str] = (), skip: int = 0) -> Stream:
+        """Of each group, the first rows in an order: ``top(3, ["score desc"], by=["team"])``.
+
+        An order is a column name, optionally followed by ``asc`` or ``desc`` and ``nulls first`` or ``nulls last``;
+        ties are broken by the remaining columns.
+        """
+        if limit < 0 or skip < 0:
+            raise CircuitError(f"top takes a limit and a skip of at least 0, not {limit} and {skip}", hint="top(10, …)")
+        parsed = [_ordering(self.schema, o) for o in order]
+        first = [*(self.schema.index(name) for name in by)]
+        first += [f for f, _ in parsed if f not in first]
+        fields = (*first, *(f for f in range(len(self.schema)) if f not in first))
+        ordered = tuple((fields.index(f), direction) for f, direction in parsed if f not in first[: len(by)])
+        indexed = self._apply(Index(Layout(self.schema), fields, len(by), ordered))
+        found = self.circuit.add(Top(indexed.layout, skip, limit, ordered), [indexed])
+        return found.select(*self.schema.names)
+
+    def sink(self, name: str, *, keep: bool = True, positive: bool = False) -> None:
+        """Hand the changes to the outside under a name."""
+        self.circuit.sink(name, self, keep=keep, positive=positive)
+
+    # -- inside
+
+    def _apply(self, operator: Any) -> Stream:
+        return self.circuit.add(operator, [self])
+
+    def _indexed(self, fields: tuple[int, ...], key: int) -> Stream:
+        layout = self.layout
+        if layout.sorted and fields == tuple(range(len(layout.schema))) and layout.key == key:
+            return self
+        return self._apply(Index(Layout(layout.schema), fields, key))
+
+    def _sides(
+        self, other: Stream, on: On, select: Select | None
+    ) -> tuple[Stream, Stream, tuple[Pick, ...], Schema]:
+        pairs = _pairs(on)
+        left, right = _same_keys(self, other, pairs)
+        left = left.index(*(a for a, _ in pairs))
+        right = right.index(*(b for _, b in pairs))
+        chosen = _chosen(self.schema, other.schema, pairs, select)
+        picks = tuple((side, (left, right)[side].schema.index(name)) for side, name, _ in chosen)
+        fields = [
+            ((left, right)[side].schema.fields[field], new)
+            for (side, field), (_, _, new) in zip(picks, chosen, strict=True)
+        ]
+        return left, right, picks, Schema(Field(new, f.type, f.nullable) for f, new in fields)
+
+    def _keyed(self, other: Stream, on: On) -> tuple[Stream, Stream]:
+        pairs = _pairs(on)
+        left, right = _same_keys(self, other.select(*(b for _, b in pairs)), pairs)
+        return left.index(*(a for a, _ in pairs)), right.index(*(b for _, b in pairs))
+
+    def _outer(self, other: Stream, on: On, select: Select | None, keep: tuple[int, ...]) -> Stream:
+        pairs = _pairs(on)
+        # A row of the right without a partner has its key only in its own columns.
+        shown = pairs if RIGHT not in keep else []
+        chosen = _chosen(self.schema, other.schema, shown, select)
+        parts = [self.join(other, on, select=chosen)]
+        if LEFT in keep:
+            parts.append(_padded(self.antijoin(other, on), LEFT, chosen, parts[0].schema))
+        if RIGHT in keep:
+            flipped = [(b, a) for a, b in pairs]
+            parts.append(_padded(other.antijoin(self, flipped), RIGHT, chosen, parts[0].schema))
+        schema = parts[0].schema
+        for part in parts[1:]:
+            schema = _common(schema, part.schema)
+        recoded = [part.recode(schema) for part in parts]
+        return recoded[0].plus(*recoded[1:])
+
+    def _call(self, call: str | tuple[str, str]) -> Call:
+        function, name = (call, None) if isinstance(call, str) else call
+        if name is None and function != "count":
+            raise SchemaError(f"{function} of what?", hint=f'write ("{function}", "column")')
+        return Call(function, None if name is None else self.schema.index(name))
+
+    def _ordered_by(self, group: tuple[int, ...], call: Call) -> Stream:
+        assert call.field is not None
+        present = self.not_null(self.schema.names[call.field]) if self.schema.fields[call.field].nullable else self
+        ascending = ((len(group), Direction.ASC),)
+        return present._apply(Index(Layout(present.schema), (*group, call.field), len(group), ascending))
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Trace:
+    """The trace of an arranged stream at a moment of the tick."""
+
+    stream: Stream
+    moment: Moment
+
+    @property
+    def layout(self) -> Layout:
+        return self.stream.layout
+
+    def delay(self) -> Trace:
+        """z⁻¹ of the trace: as it was before the tick."""
+        return Trace(self.stream, Moment.BEFORE)
+
+    def consolidate(self) -> Stream:
+        """Everything the trace holds, as one Z-set."""
+        return self.stream.circuit.add(Consolidate(self.layout), [], [self])
+
+    def __repr__(self) -> str:
+        return f"<trace {self.moment.value} the tick of {self.stream!r}>"
+
+
+On = str | tuple[str, str] | Sequence[str | tuple[str, str]]
+Select = Sequence[Any]
+
+
+def _schema(schema: Schema | str) -> Schema:
+    return Schema.parse(schema) if isinstance(schema, str) else schema
+
+
+def _pairs(on: On) -> list[tuple[str, str]]:
+    """Join columns as pairs (left, right).
+
+    >>> _pairs("id"), _pairs(("a", "b")), _pairs(["id", ("a", "b")])
+    ([('id', 'id')], [('a', 'b')], [('id', 'id'), ('a', 'b')])
+    """
+    if isinstance(on, str):
+        return [(on, on)]
+    if isinstance(on, tuple) and len(on) == 2 and all(isinstance(name, str) for name in on):
+        return [(on[0], on[1])]  # type: ignore[list-item]
+    return [(item, item) if isinstance(item, str) else item for item in on]
+
+
+def _chosen(
+    left: Schema, right: Schema, pairs: Sequence[tuple[str, str]], select: Select | None
+) -> list[tuple[int, str, str]]:
+    """(side, column, new name) of every column of a join's result."""
+    if select is not None:
+        return [_choice(left, right, item) for item in select]
+    keys = {b for _, b in pairs}
+    chosen = [(LEFT, name, name) for name in left.names]
+    for name in right.names:
+        if name not in keys:
+            chosen.append((RIGHT, name, name if name not in left else f"{name}_right"))
+    return chosen
+
+
+def _choice(left: Schema, right: Schema, item: Any) -> tuple[int, str, str]:
+    """``"name"``, ``"left.name"``, ``"right.name"``, or any of those ``as`` a new name; or the triple itself."""
+    if isinstance(item, tuple):
+        return item  # type: ignore[return-value]
+    path, _, new = item.partition(" as ")
+    side, dot, name = path.partition(".")
+    if dot and side in ("left", "right"):
+        return (LEFT if side == "left" else RIGHT), name, new or name
+    return (LEFT if path in left else RIGHT), path, new or path
+
+
+def _same_keys(left: Stream, right: Stream, pairs: Sequence[tuple[str, str]]) -> tuple[Stream, Stream]:
+    """Both streams with join columns of the same words."""
+    lefts, rights = list(left.schema.fields), list(right.schema.fields)
+    for a, b in pairs:
+        i, j = left.schema.index(a), right.schema.index(b)
+        common = _wider(lefts[i], rights[j], f"join columns {a} and {b}")
+        lefts[i] = Field(a, common.type, common.nullable if common.words != lefts[i].words else lefts[i].nullable)
+        rights[j] = Field(b, common.type, common.nullable if common.words != rights[j].words else rights[j].nullable)
+    return left.recode(Schema(lefts)), right.recode(Schema(rights))
+
+
+def _wider(a: Field, b: Field, what: str) -> Field:
+    nullable = a.nullable or b.nullable
+    for one, other in ((a, b), (b, a)):
+        if recodes(Field("", one.type, nullable), Field("", other.type, nullable)):
+            return Field("", other.type, nullable)
+    raise SchemaError(f"{what} have types {a.type} and {b.type}", hint="cast one side to the type of the other")
+
+
+def _common(a: Schema, b: Schema) -> Schema:
+    if len(a) != len(b):
+        raise SchemaError(f"({a}) and ({b}) differ in their number of columns", hint="select the same columns")
+    wider = (_wider(f, g, f"columns {f.name} and {g.name}") for f, g in zip(a.fields, b.fields, strict=True))
+    return Schema(Field(name, f.type, f.nullable) for name, f in zip(a.names, wider, strict=True))
+
+
+def _alike(left: Stream, right: Stream) -> tuple[Stream, Stream]:
+    """Two streams under one schema that holds the rows of both; the left one's names."""
+    schema = _common(left.schema, right.schema)
+    renamed = right.schema.rename(dict(zip(right.schema.names, schema.names, strict=True)))
+    if right.schema != renamed:
+        right = right._apply(Project(right.layout, tuple(range(len(schema))), renamed))
+    return left.recode(schema), right.recode(schema)
+
+
+def _padded(rows: Stream, side: int, chosen: Sequence[tuple[int, str, str]], schema: Schema) -> Stream:
+    """Rows of one side laid out as join results, NULL for the columns of the other."""
+    own = tuple(rows.schema.index(name) if where == side else None for where, name, _ in chosen)
+    found = [Field("", f.type) if at is None else rows.schema.fields[at] for at, f in zip(own, schema, strict=True)]
+    named = Schema(Field(new, f.type, f.nullable) for (_, _, new), f in zip(chosen, found, strict=True))
+    return rows._apply(Pad(rows.layout, own, named))
+
+
+def _ordering(schema: Schema, order: Order) -> tuple[int, Direction]:
+    """``"score desc nulls last"`` as a column and a direction."""
+    name, how = order if isinstance(order, tuple) else _split_order(schema, order)
+    words = how.lower().split()
+    descends = "desc" in words
+    nulls_first = not descends if "nulls" not in words else "first" in words
+    unknown = [w for w in words if w not in ("asc", "desc", "nulls", "first", "last")]
+    if unknown:
+        raise CircuitError(f"cannot read the order {order!r}", hint='write "column [asc|desc] [nulls first|last]"')
+    if descends:
+        return schema.index(name), Direction.DESC_NULLS_FIRST if nulls_first else Direction.DESC
+    return schema.index(name), Direction.ASC if nulls_first else Direction.ASC_NULLS_LAST
+
+
+def _split_order(schema: Schema, order: str) -> tuple[str, str]:
+    if order in schema:
+        return order, ""
+    name, _, how = order.partition(" ")
+    return name, how

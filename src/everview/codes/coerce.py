@@ -1,0 +1,270 @@
+"""What it means for one Python value to fit a type: the obvious lossless conversions, and nothing else.
+
+`coerce` is the definition; whole columns go through Arrow where that means the same, and come here to find
+the value that does not fit. Text is read for DECIMAL, DATE and TIMESTAMP, which have no literal in JSON;
+numbers may change type when the value stays the same; times without zone are UTC.
+
+>>> from everview.types import DATE, Decimal
+>>> coerce(Decimal(12, 2), "9.50"), coerce(DATE, "2026-01-01")
+(Decimal('9.50'), datetime.date(2026, 1, 1))
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from everview.codes.atoms import pack
+from everview.errors import EverviewError, NullNotAllowed
+from everview.types import Array, Atom, Decimal, Id, Scalar, Struct, Symbol, Type, atom_of_class
+
+INTEGERS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
+WIDE: Final = decimal.Context(prec=80)
+
+
+class Unfit(Exception):
+    """A value that does not fit, to be reported with its column and row."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def coerce(of: Type, value: Any) -> Any:
+    """The value as Arrow takes it for this type; raises `Unfit`."""
+    if value is None:
+        return None
+    if hasattr(value, "dtype") and hasattr(value, "item"):
+        value = value.item() if getattr(value, "ndim", 0) == 0 else value.tolist()
+        if value is None:
+            return None
+    match of:
+        case Scalar(name):
+            return _SCALARS[name](name, value)
+        case Decimal():
+            return _decimal(of, value)
+        case Array(element):
+            return _array(element, value)
+        case Struct():
+            return _struct(of, value)
+        case Atom():
+            return _atom(of, value)
+        case _:
+            raise AssertionError(of)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool)
+
+
+def _wrong(value: Any, of: str, hint: str) -> Unfit:
+    shown = repr(value)
+    return Unfit(f"{shown if len(shown) < 80 else shown[:77] + '...'} is not a {of}", hint)
+
+
+def _boolean(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise _wrong(value, name, "give True or False")
+
+
+def _integer(name: str, value: Any) -> int:
+    if not _is_number(value):
+        raise _wrong(value, name, "give an int")
+    if not math.isfinite(value) or value != int(value):
+        raise Unfit(
+            f"{value} is not a whole number", "round it first, or declare the column DOUBLE or DECIMAL"
+        )
+    limit = 1 << (INTEGERS[name] - 1)
+    if not -limit <= value < limit:
+        wider = "declare the column BIGINT or DECIMAL(38,0)" if name != "BIGINT" else "use DECIMAL(38,0)"
+        raise Unfit(
+            f"{value} is outside the range of {name}", f"{name} holds {-limit} to {limit - 1}; {wider}"
+        )
+    return int(value)
+
+
+def _double(name: str, value: Any) -> float:
+    if not _is_number(value):
+        raise _wrong(value, name, "give a float")
+    try:
+        found = float(value)
+    except OverflowError:
+        raise Unfit(f"{value} is outside the range of {name}", "declare the column DECIMAL") from None
+    if isinstance(value, int) and int(found) != value:
+        raise Unfit(f"{value} has no exact {name}", "declare the column BIGINT or DECIMAL, or round it first")
+    if isinstance(value, decimal.Decimal) and value.is_finite() and decimal.Decimal(repr(found)) != value:
+        raise Unfit(f"{value} has more digits than a {name}", "declare the column DECIMAL, or round it first")
+    if name == "FLOAT" and math.isfinite(found):
+        return _single(found)
+    return found
+
+
+def _single(value: float) -> float:
+    """FLOAT rounds, as floats do, but does not turn a number into infinity."""
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        raise Unfit(f"{value} is outside the range of FLOAT", "declare the column DOUBLE") from None
+
+
+def _decimal(of: Decimal, value: Any) -> decimal.Decimal:
+    hint = 'give a number, or text such as "12.34"'
+    if not _is_number(value) and not isinstance(value, str):
+        raise _wrong(value, of.sql, hint)
+    try:
+        # A float means the shortest decimal that reads back as it.
+        found = decimal.Decimal(repr(value) if isinstance(value, float) else value)
+    except decimal.InvalidOperation:
+        raise _wrong(value, of.sql, hint) from None
+    if not found.is_finite():
+        raise _wrong(value, of.sql, "use DOUBLE for NaN and infinity")
+    if found and found.adjusted() >= of.precision - of.scale:
+        whole = of.precision - of.scale
+        raise Unfit(f"{value} is outside the range of {of}", f"{of} has {whole} digits before the point")
+    scaled = found.quantize(decimal.Decimal(1).scaleb(-of.scale), context=WIDE)
+    if scaled != found:
+        finer = "round it first, or declare a column with a larger scale"
+        raise Unfit(f"{value} has more than {of.scale} digits after the point", finer)
+    return scaled
+
+
+def _date(name: str, value: Any) -> dt.date:
+    if isinstance(value, str):
+        value = _read_time(name, value)
+    if isinstance(value, dt.datetime):
+        if value.time() != dt.time():
+            raise Unfit(
+                f"{value.isoformat(' ')} has a time of day", "declare the column TIMESTAMP, or cut it off"
+            )
+        return value.date()
+    if isinstance(value, dt.date):
+        return value
+    raise _wrong(value, name, 'give a datetime.date, or text such as "2026-01-31"')
+
+
+def _timestamp(name: str, value: Any) -> dt.datetime:
+    if isinstance(value, str):
+        value = _read_time(name, value)
+    if isinstance(value, dt.datetime):
+        return value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+    if isinstance(value, dt.date):
+        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    hint = 'give a datetime.datetime, or text such as "2026-01-31 12:00:00"'
+    if _is_number(value):
+        hint += "; for a number, say which unit by making it a datetime"
+    raise _wrong(value, name, hint)
+
+
+def _read_time(name: str, text: str) -> dt.datetime:
+    example = "2026-01-31" if name == "DATE" else "2026-01-31 12:00:00+01:00"
+    if re.search(r"\.\d{6}0*[1-9]", text):
+        raise Unfit(f"{text!r} is finer than a microsecond", "cut it off after six digits")
+    try:
+        return dt.datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise _wrong(text, name, f'write it as in "{example}"') from None
+
+
+def _text(name: str, value: Any) -> str:
+    if name == "SYMBOL" and isinstance(value, Symbol):
+        value = value.name
+    if not isinstance(value, str):
+        hint = "decode it first" if isinstance(value, bytes) else "give a str"
+        raise _wrong(value, name, f"{hint}, or a Symbol" if name == "SYMBOL" else hint)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        hint = "half of a surrogate pair is no text: repair it, or declare the column BINARY"
+        raise Unfit(f"{value!r} is not valid Unicode", hint) from None
+    return value
+
+
+def _binary(name: str, value: Any) -> bytes:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise _wrong(value, name, "encode it first" if isinstance(value, str) else "give bytes")
+
+
+def _id(name: str, value: Any) -> bytes:
+    if isinstance(value, Id):
+        return value.raw
+    return _text(name, value).encode() if isinstance(value, str) else _id_bytes(name, value)
+
+
+def _id_bytes(name: str, value: Any) -> bytes:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise _wrong(value, name, "give an Id, text or bytes")
+
+
+def _any(name: str, value: Any) -> bytes:
+    try:
+        return pack(value)
+    except EverviewError as error:
+        raise Unfit(error.message, error.hint or "") from None
+
+
+_SCALARS: Final[dict[str, Callable[[str, Any], Any]]] = {
+    "BOOLEAN": _boolean,
+    **dict.fromkeys(INTEGERS, _integer),
+    "FLOAT": _double,
+    "DOUBLE": _double,
+    "DATE": _date,
+    "TIMESTAMP": _timestamp,
+    "STRING": _text,
+    "SYMBOL": _text,
+    "BINARY": _binary,
+    "ID": _id,
+    "ANY": _any,
+}
+
+
+def _array(element: Type, value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [coerce(element, v) for v in value]
+    raise _wrong(value, f"ARRAY<{element}>", "give a list")
+
+
+def _struct(of: Struct, value: Any) -> dict[str, Any]:
+    parts = parts_of(of, value)
+    for f, part in zip(of.fields, parts, strict=True):
+        if part is None and not f.nullable:
+            raise NullInside(f.name)
+    return {f.name: coerce(f.type, part) for f, part in zip(of.fields, parts, strict=True)}
+
+
+class NullInside(Exception):
+    """NULL in a field of a struct that is declared NOT NULL."""
+
+
+def parts_of(of: Struct, value: Any) -> list[Any]:
+    """The fields of a struct that is given as a dict, or as a tuple in order."""
+    names = [f.name for f in of.fields]
+    if isinstance(value, Mapping):
+        unknown = [key for key in value if key not in names]
+        if unknown:
+            raise Unfit(f"{of} has no field {unknown[0]!r}", f"its fields are {', '.join(names)}")
+        return [value.get(name) for name in names]
+    if isinstance(value, (list, tuple)) and len(value) == len(names):
+        return list(value)
+    raise _wrong(value, of.sql, f"give a dict with {', '.join(names)}")
+
+
+def _atom(of: Atom, value: Any) -> bytes:
+    host = of.host
+    if isinstance(value, host.python) or atom_of_class(type(value)) is host:
+        return host.to_bytes(value)
+    raise _wrong(value, of.sql, f"give a {host.python.__qualname__}")
+
+
+def null_not_allowed(column: str, row: int) -> NullNotAllowed:
+    """The error for NULL in a NOT NULL column."""
+    hint = "give it a value, or declare the column without NOT NULL"
+    return NullNotAllowed(f'column "{column}" is NOT NULL, and rows[{row}] has NULL there', hint=hint)

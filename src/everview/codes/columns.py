@@ -1,0 +1,110 @@
+"""Columns of Python values to Arrow arrays of exactly the column's type.
+
+Where every value has the type that Arrow expects, Arrow converts the column as a whole; anything else goes
+through `coerce`, value by value, which also words the error.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Sequence
+from itertools import accumulate, chain
+from typing import Any, Final
+
+import pyarrow as pa
+
+from everview.codes.buffers import Column, bytes_array, valid_of
+from everview.codes.canonical import to_bytes
+from everview.codes.coerce import NullInside, Unfit, coerce, null_not_allowed
+from everview.errors import WrongType
+from everview.types import BIGINT, BOOLEAN, DOUBLE, STRING, Array, Decimal, Field, Id, Scalar, Symbol, Type
+
+# The Python types that Arrow converts exactly as `coerce` would, or refuses.
+_INT: Final = frozenset({int})
+_PLAIN: Final[dict[str, frozenset[type]]] = {
+    "BOOLEAN": frozenset({bool}),
+    "TINYINT": _INT,
+    "SMALLINT": _INT,
+    "INTEGER": _INT,
+    "BIGINT": _INT,
+    "DOUBLE": frozenset({float, int}),
+    "DATE": frozenset({dt.date}),
+    "TIMESTAMP": frozenset({dt.datetime}),
+    "STRING": frozenset({str}),
+    "SYMBOL": frozenset({str}),
+    "BINARY": frozenset({bytes}),
+    "ID": frozenset({bytes}),
+}
+_DECIMALS: Final = frozenset({decimal.Decimal, int})
+_LISTS: Final = frozenset({list, tuple})
+_REFUSALS: Final = (pa.ArrowException, OverflowError, UnicodeEncodeError)
+# ANY columns of one Python type, which need no Python per value.
+_ONE_KIND: Final[dict[type, Type]] = {bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING}
+
+
+def from_python(field: Field, values: Sequence[Any]) -> Column:
+    """The Arrow array of a column; raises `WrongType` or `NullNotAllowed`, naming the column and the row."""
+    try:
+        array = _whole(field.type, values)
+    except _REFUSALS:
+        array = None
+    if array is None:
+        array = _one_by_one(field.name, field.type, values)
+    if array.null_count and not field.nullable:
+        raise null_not_allowed(field.name, array.is_valid().index(False).as_py())
+    return array
+
+
+def any_of(of: Type, array: Column) -> Column:
+    """A typed column as an ANY column."""
+    return bytes_array(pa.binary(), to_bytes(of, array), valid_of(array))
+
+
+def _whole(of: Type, values: Sequence[Any]) -> Column | None:
+    """The column at once, or None where Arrow might take the values for something else."""
+    kinds = set(map(type, values))
+    kinds.discard(type(None))
+    match of:
+        case Scalar("ANY"):
+            return _any(values, kinds)
+        case Scalar("SYMBOL") if kinds == {Symbol}:
+            return pa.array([None if v is None else v.name for v in values], of.arrow)
+        case Scalar("ID") if kinds == {Id}:
+            return pa.array([None if v is None else v.raw for v in values], of.arrow)
+        case Scalar(name) if kinds <= _PLAIN.get(name, frozenset()):
+            return pa.array(values, of.arrow)
+        case Decimal() if kinds <= _DECIMALS:
+            return pa.array(values, of.arrow)
+        case Decimal() if kinds == {str}:
+            return pa.array(values, pa.string()).cast(of.arrow)
+        case Array(element) if kinds <= _LISTS:
+            return _lists(of, element, values)
+        case _:
+            return None
+
+
+def _any(values: Sequence[Any], kinds: set[type]) -> Column | None:
+    of = _ONE_KIND.get(next(iter(kinds))) if len(kinds) == 1 else None
+    return None if of is None else any_of(of, pa.array(values, of.arrow))
+
+
+def _lists(of: Array, element: Type, values: Sequence[Any]) -> Column | None:
+    child = _whole(element, list(chain.from_iterable(v for v in values if v is not None)))
+    if child is None:
+        return None
+    offsets = list(accumulate((0 if v is None else len(v) for v in values), initial=0))
+    mask = pa.array([v is None for v in values], pa.bool_()) if None in values else None
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), child, type=of.arrow, mask=mask)
+
+
+def _one_by_one(name: str, of: Type, values: Sequence[Any]) -> Column:
+    fitting: list[Any] = []
+    for row, value in enumerate(values):
+        try:
+            fitting.append(coerce(of, value))
+        except Unfit as unfit:
+            raise WrongType(f'column "{name}", rows[{row}]: {unfit.message}', hint=unfit.hint) from None
+        except NullInside as inside:
+            raise null_not_allowed(f"{name}.{inside}", row) from None
+    return pa.array(fitting, of.arrow)

@@ -1,0 +1,270 @@
+"""Arrow columns of one type to Arrow columns of another, where every value stays what it is.
+
+The result is checked there and back: what a cast would round, cut off or reinterpret goes to `coerce`, value
+by value, which accepts what is exact after all and names the first row that is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from everview.codes.buffers import Column, bytes_of, nulls, struct_array, valid_of
+from everview.codes.coerce import null_not_allowed
+from everview.codes.columns import any_of, from_python
+from everview.errors import NullNotAllowed, WrongType
+from everview.kernels import canonical as kernels
+from everview.types import ANY, Array, Atom, Decimal, Field, Scalar, Struct, Type, type_of_arrow, unknown_name
+
+
+def conform(field: Field, column: Column) -> Column:
+    """The column with exactly the field's Arrow type, and no NULL where none may be."""
+    of = field.type
+    if column.type != of.arrow:
+        column = _convert(field, column)
+    elif of == ANY:
+        _check_any(field.name, column)
+    if not field.nullable and column.null_count:
+        raise null_not_allowed(field.name, _first_null(column))
+    if has_required(of):
+        _check_inside(field.name, of, column)
+    return column
+
+
+def conform_chunks(field: Field, column: Column) -> list[Column]:
+    """The chunks of a column, each conformed; an error counts rows from the start of the column."""
+    if not isinstance(column, pa.ChunkedArray):
+        return [conform(field, column)]
+    try:
+        return [conform(field, chunk) for chunk in column.chunks]
+    except (WrongType, NullNotAllowed):
+        conform(field, column.combine_chunks())
+        raise
+
+
+def _convert(field: Field, column: Column) -> Column:
+    of = field.type
+    if at.is_null(column.type):
+        return nulls(of, len(column))
+    if at.is_dictionary(column.type) or at.is_run_end_encoded(column.type):
+        return conform(field, pc.cast(column, column.type.value_type))
+    if of == ANY:
+        return any_of(*_own_type(field.name, column))
+    try:
+        found = _cast(field, column)
+    except pa.ArrowException:
+        found = None
+    if found is not None:
+        return found
+    # Whatever its name says, a list of structs as Python values is a list of dicts.
+    return from_python(Field(field.name, of), column.to_pylist())
+
+
+def _own_type(name: str, column: Column) -> tuple[Type, Column]:
+    of = type_of_arrow(column.type)
+    return of, conform(Field(name, of), column)
+
+
+def _cast(field: Field, column: Column) -> Column | None:
+    """The column cast, or None when some value might not survive it."""
+    match field.type:
+        case Array(element) if not isinstance(column, pa.ExtensionArray):
+            return _cast_lists(field, element, column)
+        case Struct() if at.is_struct(column.type):
+            return _cast_structs(field, column)
+        case Decimal():
+            return _to_decimal(column, field.type.arrow)
+        case Scalar(name) if name in _CASTS:
+            return _CASTS[name](column, field.type.arrow)
+        case Atom() | Scalar("ID") if _is_binary(column.type):
+            return column.cast(pa.binary())
+        case Scalar("ID") if _is_string(column.type):
+            return column.cast(pa.string()).cast(pa.binary())
+        case _:
+            return None
+
+
+def _is_string(arrow: pa.DataType) -> bool:
+    return at.is_string(arrow) or at.is_large_string(arrow) or at.is_string_view(arrow)
+
+
+def _is_binary(arrow: pa.DataType) -> bool:
+    return (
+        at.is_binary(arrow)
+        or at.is_large_binary(arrow)
+        or at.is_binary_view(arrow)
+        or at.is_fixed_size_binary(arrow)
+    )
+
+
+def _is_number(arrow: pa.DataType) -> bool:
+    return at.is_integer(arrow) or at.is_floating(arrow) or at.is_decimal(arrow)
+
+
+def _to_integer(column: Column, arrow: pa.DataType) -> Column | None:
+    return column.cast(arrow) if _is_number(column.type) else None
+
+
+def _to_floating(column: Column, arrow: pa.DataType) -> Column | None:
+    if at.is_integer(column.type) or at.is_decimal(column.type):
+        return _there_and_back(column, column.cast(pa.float64()), arrow)
+    if not at.is_floating(column.type):
+        return None
+    found = column.cast(arrow)
+    grew = pc.and_(pc.is_inf(found), pc.invert(pc.is_inf(column.cast(pa.float64()))))
+    return None if pc.any(grew).as_py() else found
+
+
+def _to_decimal(column: Column, arrow: pa.DataType) -> Column | None:
+    if at.is_integer(column.type):
+        return column.cast(pa.decimal128(20, 0)).cast(arrow)
+    if at.is_floating(column.type):
+        return _there_and_back(column, column.cast(arrow), arrow)
+    return column.cast(arrow) if at.is_decimal(column.type) or _is_string(column.type) else None
+
+
+def _to_date(column: Column, arrow: pa.DataType) -> Column | None:
+    if at.is_timestamp(column.type):
+        return _there_and_back(column, column.cast(arrow), arrow)
+    return column.cast(arrow) if at.is_date(column.type) or _is_string(column.type) else None
+
+
+def _to_timestamp(column: Column, arrow: pa.DataType) -> Column | None:
+    if at.is_timestamp(column.type) or at.is_date(column.type):
+        return column.cast(pa.timestamp("us", getattr(column.type, "tz", None))).cast(arrow)
+    return column.cast(pa.timestamp("us")).cast(arrow) if _is_string(column.type) else None
+
+
+def _to_text(column: Column, arrow: pa.DataType) -> Column | None:
+    return column.cast(arrow) if _is_string(column.type) else None
+
+
+def _to_binary(column: Column, arrow: pa.DataType) -> Column | None:
+    return column.cast(arrow) if _is_binary(column.type) else None
+
+
+def _there_and_back(column: Column, there: Column, arrow: pa.DataType) -> Column | None:
+    return there.cast(arrow) if there.cast(column.type).equals(column) else None
+
+
+_CASTS: Final[dict[str, Callable[[Column, pa.DataType], Column | None]]] = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), _to_integer),
+    "FLOAT": _to_floating,
+    "DOUBLE": _to_floating,
+    "DATE": _to_date,
+    "TIMESTAMP": _to_timestamp,
+    "STRING": _to_text,
+    "SYMBOL": _to_text,
+    "BINARY": _to_binary,
+}
+
+
+def _cast_lists(field: Field, element: Type, column: Column) -> Column | None:
+    if at.is_map(column.type):
+        column = column.cast(
+            pa.list_(pa.struct([("key", column.type.key_type), ("value", column.type.item_type)]))
+        )
+    if not _is_list(column.type):
+        return None
+    if not at.is_list(column.type):
+        column = column.cast(pa.list_(column.type.value_field))
+    child = _cast_inside(Field(field.name, element), column.values)
+    if child is None:
+        return None
+    buffers = column.buffers()[:2]
+    return pa.Array.from_buffers(
+        field.type.arrow, len(column), buffers, column.null_count, column.offset, children=[child]
+    )
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    return (
+        at.is_list(arrow)
+        or at.is_large_list(arrow)
+        or at.is_fixed_size_list(arrow)
+        or at.is_list_view(arrow)
+        or at.is_large_list_view(arrow)
+    )
+
+
+def _cast_structs(field: Field, column: Column) -> Column | None:
+    of = field.type
+    assert isinstance(of, Struct)
+    names = [f.name for f in of.fields]
+    given = [column.type.field(i).name for i in range(column.type.num_fields)]
+    for name in given:
+        if name not in names:
+            raise unknown_name(f'field of column "{field.name}"', name, names)
+    children: list[Column] = []
+    for f in of.fields:
+        part = column.field(given.index(f.name)) if f.name in given else nulls(f.type, len(column))
+        child = _cast_inside(Field(f"{field.name}.{f.name}", f.type), part)
+        if child is None:
+            return None
+        children.append(child)
+    return struct_array(of, len(column), children, valid_of(column))
+
+
+def _cast_inside(field: Field, child: Column) -> Column | None:
+    """A child at once, or None: only the whole column knows its row."""
+    if child.type == field.type.arrow and field.type != ANY:
+        return child
+    if at.is_null(child.type):
+        return nulls(field.type, len(child))
+    if field.type == ANY:
+        return any_of(*_own_type(field.name, child)) if child.type != pa.binary() else child
+    return _cast(field, child)
+
+
+def _first_null(column: Column) -> int:
+    return column.is_valid().index(False).as_py()
+
+
+@cache
+def has_required(of: Type) -> bool:
+    """Does a struct somewhere inside have a NOT NULL field?"""
+    match of:
+        case Array(element):
+            return has_required(element)
+        case Struct(fields):
+            return any(not f.nullable or has_required(f.type) for f in fields)
+        case _:
+            return False
+
+
+def _check_inside(name: str, of: Type, column: Column) -> None:
+    """No NULL in NOT NULL fields of structs; the row is that of the column."""
+    rows = np.arange(len(column))
+    _check_parts(name, of, column, rows)
+
+
+def _check_parts(name: str, of: Type, column: Column, rows: np.ndarray[Any, Any]) -> None:
+    present = column.is_valid().to_numpy(zero_copy_only=False)
+    match of:
+        case Array(element):
+            parents = pc.list_parent_indices(column).to_numpy()
+            _check_parts(name, element, column.flatten(), rows[parents])
+        case Struct(fields):
+            inside = column.filter(pa.array(present))
+            for i, f in enumerate(fields):
+                part = inside.field(i)
+                if not f.nullable and part.null_count:
+                    raise null_not_allowed(f"{name}.{f.name}", int(rows[present][_first_null(part)]))
+                _check_parts(f"{name}.{f.name}", f.type, part, rows[present])
+        case _:
+            pass
+
+
+def _check_any(name: str, column: Column) -> None:
+    row = kernels.first_malformed(*bytes_of(column), valid_of(column))
+    if row >= 0:
+        hint = (
+            "an ANY column is binary and holds what codes.pack makes; give Python values, or a typed column"
+        )
+        raise WrongType(f'column "{name}", rows[{row}]: not the encoding of a value', hint=hint)

@@ -1,0 +1,287 @@
+"""The dictionary: interned values by (kind, code).
+
+The code of a value is the 64-bit hash of its bytes. Two values of one kind with one hash are told apart when
+the second arrives: it gets an **exception** code, the first free one among its hashes under the seeds that
+follow. So a value always finds its own code again by walking its seeds until it meets itself, as long as what
+stood in its way stays; `sweep` and `exceptions` see to that. ``NULL_WORD`` is nobody's code.
+
+Entries are only added, in order, so a failed tick leaves none: `mark` before, `rollback` after.
+
+>>> from everview.types import STRING
+>>> d = Dictionary()
+>>> codes = d.intern(STRING, pa.array(["ada", None, "ada"]))
+>>> codes[0] == codes[2], len(d)
+(np.True_, 1)
+>>> d.lookup(STRING, codes).to_pylist()
+['ada', None, 'ada']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from everview.codes.buffers import NO_OCTETS, Bytes, Column, Octets, Words, bytes_array, bytes_of, valid_of
+from everview.errors import CodeCollision, CorruptState
+from everview.kernels import dictionary as kernels
+from everview.kernels.xxh64 import hash_bytes
+from everview.types import STRING, SYMBOL, Type
+
+FIRST_SEED: Final = 42  # Spark's
+_LAST_SEED: Final = FIRST_SEED + 10_000
+Hash = Callable[[Words, Octets, int], Words]
+Arrays = tuple[np.ndarray, Words, Words, Words, Octets]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment in the life of a dictionary."""
+
+    entries: int
+    generation: int  # sweeping renumbers entries, so older marks end there
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Entries as plain data, for the store: entry e is ``data[offsets[e]:offsets[e + 1]]``."""
+
+    codes: Words
+    kinds: Words
+    offsets: Words
+    data: Octets
+    exceptions: Octets  # 1 where the code is not the first hash
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+class Dictionary:
+    """Interned values of all kinds; `hash` is for tests, which cannot wait for a 64-bit collision."""
+
+    def __init__(self, hash: Hash = hash_bytes) -> None:
+        self._hash = hash
+        self._n = 0
+        self._generation = 0
+        self._slots = np.full(64, -1, np.int32)
+        self._codes = np.empty(32, np.int64)
+        self._kinds = np.empty(32, np.int64)
+        self._bounds = np.zeros(33, np.int64)
+        self._flags = np.zeros(32, np.uint8)
+        self._arena = np.empty(1024, np.uint8)
+
+    # -- values to codes and back ---------------------------------------------------------------------------
+
+    def intern(self, of: Type, array: Column) -> Words:
+        """The codes of a string or binary array of this type; composite values come as canonical bytes."""
+        return self.intern_bytes(of.kind, bytes_of(array), valid_of(array))
+
+    def intern_bytes(self, kind: int, column: Bytes, valid: Octets) -> Words:
+        """The codes of these rows, `NULL_WORD` where not valid (no `valid`: all are)."""
+        n = len(column.offsets) - 1
+        out = np.empty(n, np.int64)
+        rows = np.arange(n)
+        seed = FIRST_SEED
+        while len(rows):
+            assert seed < _LAST_SEED, "a value that collides under every seed"
+            wanted = self._hash(column.offsets, column.data, seed)
+            rows = self._intern_round(kind, wanted, column, valid, rows, out, exception=seed != FIRST_SEED)
+            seed += 1
+        return out
+
+    def _intern_round(
+        self,
+        kind: int,
+        wanted: Words,
+        column: Bytes,
+        valid: Octets,
+        rows: Words,
+        out: Words,
+        *,
+        exception: bool,
+    ) -> Words:
+        """Give `rows` their wanted codes; returns the rows whose code another value has."""
+        clashes = np.zeros(len(rows) + 1, np.int64)
+        done = clashed = 0
+        while True:
+            done, self._n, clashed = kernels.intern(
+                *(kind, wanted, column.offsets, column.data, valid, rows, done, self._n),
+                *(self._slots, self._codes, self._kinds, self._bounds, self._arena, self._flags),
+                *(out, clashes, exception),
+            )
+            if done == len(rows):
+                return clashes[:clashed].copy()
+            row = rows[done]
+            self._grow(int(column.offsets[row + 1] - column.offsets[row]))
+
+    def lookup(self, of: Type, codes: Words) -> Column:
+        """The values of codes: text for STRING and SYMBOL, else bytes (canonical ones if composite)."""
+        column, valid = self.lookup_bytes(of.kind, codes)
+        return bytes_array(pa.string() if of in (STRING, SYMBOL) else pa.binary(), column, valid)
+
+    def lookup_bytes(self, kind: int, codes: Words) -> tuple[Bytes, Octets]:
+        """The bytes of codes, and which are not NULL."""
+        entries, missing = kernels.locate(kind, codes, self._slots, self._codes, self._kinds)
+        assert missing < 0, f"code {codes[missing]} of kind {kind} is not in the dictionary"
+        offsets, data = kernels.gather(entries, self._bounds, self._arena)
+        return Bytes(offsets, data), (entries >= 0).view(np.uint8)
+
+    def intern_values(self, kind: int, values: list[bytes]) -> list[int]:
+        """The codes of a few values."""
+        offsets = np.zeros(len(values) + 1, np.int64)
+        offsets[1:] = list(accumulate(map(len, values)))
+        data = np.frombuffer(b"".join(values), np.uint8)
+        return self.intern_bytes(kind, Bytes(offsets, data), NO_OCTETS).tolist()
+
+    def lookup_values(self, kind: int, codes: list[int]) -> list[bytes]:
+        """The values of a few codes."""
+        column, _ = self.lookup_bytes(kind, np.array(codes, np.int64))
+        data, bounds = column.data.tobytes(), column.offsets.tolist()
+        return [data[start:end] for start, end in pairwise(bounds)]
+
+    def arrays(self) -> Arrays:
+        """``slots, codes, kinds, bounds, arena``: what the kernels `compare` and `compare_rows` read."""
+        return self._slots, self._codes, self._kinds, self._bounds, self._arena
+
+    def compare(self, of: Type, a: int, b: int) -> int:
+        """-1, 0 or 1: two one-word codes of a type by the values they stand for."""
+        return int(kernels.compare_words(of.kind if of.interned else 0, a, b, *self.arrays()))
+
+    # -- growth and undoing ---------------------------------------------------------------------------------
+
+    def mark(self) -> Mark:
+        """This moment, for `rollback` and `export`."""
+        return Mark(self._n, self._generation)
+
+    def rollback(self, mark: Mark) -> None:
+        """Forget every entry added since."""
+        self._check(mark)
+        self._n = kernels.forget(mark.entries, self._n, self._slots, self._codes, self._kinds)
+
+    def _check(self, mark: Mark) -> None:
+        assert mark.generation == self._generation, "a mark from before a sweep"
+        assert mark.entries <= self._n, "a mark from after a rollback"
+
+    def _grow(self, more: int) -> None:
+        """Room for one more entry of `more` bytes, at least; capacities double."""
+        if self._n == len(self._codes):
+            size = 2 * self._n
+            self._codes = np.resize(self._codes, size)
+            self._kinds = np.resize(self._kinds, size)
+            self._flags = np.resize(self._flags, size)
+            self._bounds = np.resize(self._bounds, size + 1)
+        needed = int(self._bounds[self._n]) + more
+        if needed > len(self._arena):
+            arena = np.empty(max(needed, 2 * len(self._arena)), np.uint8)
+            arena[: self._bounds[self._n]] = self._arena[: self._bounds[self._n]]
+            self._arena = arena
+        if 2 * (self._n + 1) > len(self._slots):
+            self._slots = np.full(2 * len(self._slots), -1, np.int32)
+            kernels.index(self._n, self._slots, self._codes, self._kinds)
+
+    # -- as data --------------------------------------------------------------------------------------------
+
+    def export(self, since: Mark | None = None) -> Entries:
+        """The entries added since, all of them by default."""
+        first = 0
+        if since is not None:
+            self._check(since)
+            first = since.entries
+        return self._pick(np.arange(first, self._n))
+
+    def exceptions(self) -> Entries:
+        """The exceptions, each with the entries that stood in its way: all that another encoder must know."""
+        keep = np.zeros(self._n, np.uint8)
+        self._keep_chains(keep, np.flatnonzero(self._flags[: self._n]))
+        return self._pick(np.flatnonzero(keep))
+
+    def load(self, entries: Entries) -> None:
+        """Add entries that another dictionary exported; what is here already is passed over.
+
+        A value whose code here is another value's raises `CodeCollision`: two dictionaries met the two values
+        apart. Intern it here and encode again.
+        """
+        _check_entries(entries)
+        mark = self.mark()
+        for kind in np.unique(entries.kinds):
+            for flag in (0, 1):
+                rows = np.flatnonzero((entries.kinds == kind) & (entries.exceptions == flag))
+                self._load_rows(int(kind), entries, rows, exception=bool(flag), mark=mark)
+
+    def _load_rows(self, kind: int, entries: Entries, rows: Words, *, exception: bool, mark: Mark) -> None:
+        out = np.empty(len(entries), np.int64)
+        column = Bytes(entries.offsets, entries.data)
+        clashes = self._intern_round(kind, entries.codes, column, NO_OCTETS, rows, out, exception=exception)
+        if len(clashes):
+            self.rollback(mark)
+            row = int(clashes[0])
+            value = entries.data[entries.offsets[row] : entries.offsets[row + 1]].tobytes()
+            hint = "intern the value here, then encode again: it gets an exception code"
+            raise CodeCollision(
+                f"two values of kind {kind} have the code {entries.codes[row]}: {value!r}", hint=hint
+            )
+
+    def _pick(self, entries: Words) -> Entries:
+        offsets, data = kernels.gather(entries, self._bounds, self._arena)
+        return Entries(self._codes[entries], self._kinds[entries], offsets, data, self._flags[entries])
+
+    # -- sweeping -------------------------------------------------------------------------------------------
+
+    def sweep(self, live: Mapping[int, Words] | Octets) -> int:
+        """Drop the entries that nothing refers to; returns how many.
+
+        `live` gives the codes in use by kind (see `references`), or is one byte per entry, 1 to keep it. What
+        stands in the way of a live exception is kept with it, or the value would be given a second code.
+        """
+        keep = self._keep(live)
+        self._keep_chains(keep, np.flatnonzero(keep & self._flags[: self._n]))
+        kept = self._pick(np.flatnonzero(keep))
+        dropped = self._n - len(kept)
+        fresh = Dictionary(self._hash)
+        fresh.load(kept)
+        generation = self._generation + 1
+        self.__dict__.update(fresh.__dict__, _generation=generation)
+        return dropped
+
+    def _keep(self, live: Mapping[int, Words] | Octets) -> Octets:
+        if isinstance(live, np.ndarray):
+            assert len(live) == self._n, "one byte per entry"
+            return live.astype(bool).astype(np.uint8)
+        keep = np.zeros(self._n, np.uint8)
+        for kind, codes in live.items():
+            unknown = kernels.keep_codes(keep, kind, codes, self._slots, self._codes, self._kinds)
+            assert unknown == 0, f"{unknown} live codes of kind {kind} are not in the dictionary"
+        return keep
+
+    def _keep_chains(self, keep: Octets, exceptions: Words) -> None:
+        """Keep exceptions, and on the way of their seeds every entry up to them."""
+        for entry in exceptions:
+            keep[entry] = 1
+            offsets, data = kernels.gather(np.array([entry]), self._bounds, self._arena)
+            seed = FIRST_SEED
+            while (code := int(self._hash(offsets, data, seed)[0])) != self._codes[entry]:
+                blocker = np.array([code])
+                kernels.keep_codes(
+                    keep, int(self._kinds[entry]), blocker, self._slots, self._codes, self._kinds
+                )
+                seed += 1
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it holds."""
+        arrays = (*self.arrays(), self._flags)
+        return sum(array.nbytes for array in arrays)
+
+
+def _check_entries(entries: Entries) -> None:
+    n = len(entries.codes)
+    fit = n == len(entries.kinds) == len(entries.offsets) - 1 == len(entries.exceptions)
+    if not fit or (n and (entries.offsets[-1] > len(entries.data) or (np.diff(entries.offsets) < 0).any())):
+        raise CorruptState("dictionary entries that do not fit together", hint="restore an earlier version")

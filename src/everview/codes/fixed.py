@@ -1,0 +1,102 @@
+"""Columns of fixed-width types: Arrow arrays to words in a matrix, and back."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from everview.codes.buffers import (
+    NO_OCTETS,
+    Column,
+    Octets,
+    Words,
+    bitmap_of,
+    buffer_of,
+    fixed_array,
+    octets_of,
+    validity,
+    values_of,
+)
+from everview.kernels import fixed as kernels
+from everview.types import BIGINT, BOOLEAN, Decimal, Scalar, Type
+
+_DTYPES: Final[dict[str, type]] = {
+    "TINYINT": np.int8,
+    "SMALLINT": np.int16,
+    "INTEGER": np.int32,
+    "BIGINT": np.int64,
+    "FLOAT": np.float32,
+    "DOUBLE": np.float64,
+    "DATE": np.int32,
+    "TIMESTAMP": np.int64,
+}
+_LOW_BITS: Final = np.int64(2**63 - 1)
+
+
+def put(out: Words, column: int, of: Type, nullable: bool, array: Column) -> int:
+    """Write the words of an array into a matrix; returns the first row that has no code, or -1."""
+    bitmap = bitmap_of(array)
+    if isinstance(of, Decimal):
+        size = of.words()
+        return int(kernels.put_decimals(out, column, halves_of(array), bitmap, array.offset, size))
+    values = _numbers_of(of, array)
+    if values.dtype == np.float64:
+        return int(kernels.put_doubles(out, column, values, bitmap, array.offset))
+    if of != BIGINT:
+        return int(kernels.put_words(out, column, values, bitmap, array.offset))
+    if nullable:
+        return int(kernels.put_flagged(out, column, values, bitmap, array.offset))
+    kernels.put_words(out, column, values, bitmap, array.offset)
+    return -1
+
+
+def take(matrix: Words, column: int, of: Type, nullable: bool) -> Column:
+    """The Arrow array of a column of words."""
+    if isinstance(of, Decimal):
+        halves, valid = kernels.take_decimals(matrix, column, of.words())
+        return fixed_array(of, halves, valid, each=2)
+    if of != BIGINT:
+        values, valid = kernels.take_words(matrix, column)
+        return array_of_codes(of, values, valid)
+    if nullable:
+        values, valid = kernels.take_flagged(matrix, column)
+        return fixed_array(of, values, valid)
+    return fixed_array(of, matrix[:, column].copy(), NO_OCTETS)
+
+
+def codes_of(of: Type, array: Column) -> Words:
+    """One word for every row of an array of a one-word type; what stands where NULL is does not count."""
+    out = np.empty((len(array), 1), np.int64)
+    put(out, 0, of, False, array)
+    return out.reshape(-1)
+
+
+def array_of_codes(of: Type, codes: Words, valid: Octets) -> Column:
+    """The inverse of `codes_of`."""
+    assert isinstance(of, Scalar)
+    if of == BOOLEAN:
+        bits, _ = kernels.pack_bits(codes.astype(np.uint8))
+        bitmap, nulls = validity(valid)
+        return pa.Array.from_buffers(of.arrow, len(codes), [bitmap, buffer_of(bits)], nulls)
+    dtype = _DTYPES[of.name]
+    if of.name in ("FLOAT", "DOUBLE"):
+        doubles = (codes ^ ((codes >> 63) & _LOW_BITS)).view(np.float64)
+        return fixed_array(of, doubles.astype(dtype, copy=False), valid)
+    return fixed_array(of, codes.astype(dtype, copy=False), valid)
+
+
+def halves_of(array: Column) -> Words:
+    """The 128-bit integers of a decimal array, each as its low and its high half."""
+    return values_of(array, np.int64, each=2)
+
+
+def _numbers_of(of: Type, array: Column) -> npt.NDArray[Any]:
+    """The values as int64 or float64."""
+    assert isinstance(of, Scalar)
+    if of == BOOLEAN:
+        return kernels.unpack_bits(octets_of(array.buffers()[1]), array.offset, len(array)).astype(np.int64)
+    values = values_of(array, _DTYPES[of.name])
+    return values.astype(np.float64 if of.name in ("FLOAT", "DOUBLE") else np.int64, copy=False)

@@ -1,0 +1,52 @@
+"""Tables back to rows of Python values: the inverse of `ingest`.
+
+>>> from everview.types import Schema
+>>> schema = Schema.parse("s SYMBOL, tags ARRAY<STRING>")
+>>> from everview.codes.ingest import ingest
+>>> to_rows(schema, ingest(schema, [("a", ["x", None])])[0])
+[(Symbol('a'), ['x', None])]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from everview.codes.atoms import unpack
+from everview.types import ANY, ID, SYMBOL, Array, Atom, Id, Schema, Struct, Symbol, Type
+
+
+def to_rows(schema: Schema, table: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows of a table: symbols, IDs, ANY values and atoms as themselves."""
+    if not schema.fields:
+        return [()] * table.num_rows
+    columns = [_values(f.type, table.column(i).to_pylist()) for i, f in enumerate(schema.fields)]
+    return list(zip(*columns, strict=True))
+
+
+def _values(of: Type, plain: list[Any]) -> list[Any]:
+    lift = _lift(of)
+    return plain if lift is None else [None if v is None else lift(v) for v in plain]
+
+
+@cache
+def _lift(of: Type) -> Callable[[Any], Any] | None:
+    """From Arrow's Python value to ours; None where they are the same."""
+    if of == SYMBOL:
+        return Symbol
+    if of == ID:
+        return Id
+    if of == ANY:
+        return unpack
+    match of:
+        case Atom():
+            return of.host.from_bytes
+        case Array(element) if _lift(element) is not None:
+            return lambda values: _values(element, values)
+        case Struct(fields) if any(_lift(f.type) is not None for f in fields):
+            return lambda value: {f.name: _values(f.type, [value[f.name]])[0] for f in fields}
+        case _:
+            return None

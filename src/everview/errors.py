@@ -1,0 +1,71 @@
+"""What a user can get wrong, one class each, every message with a hint that says what to do.
+
+A mistake of ours is an assertion; everything below is a mistake in what Everview was given.
+"""
+
+from __future__ import annotations
+
+
+class EverviewError(Exception):
+    """The root of every error meant for users.
+
+    >>> str(EverviewError("column \\"x\\" does not exist", hint="available: a, b"))
+    'column "x" does not exist\\n  hint: available: a, b'
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message if hint is None else f"{message}\n  hint: {hint}")
+        self.message = message
+        self.hint = hint
+
+
+class SchemaError(EverviewError):
+    """A schema or layout that cannot be, or two that do not fit each other."""
+
+
+class UnknownName(EverviewError):
+    """A table, view, column, function or type that does not exist."""
+
+
+class WrongArity(EverviewError):
+    """A row with more or fewer values than its relation has columns."""
+
+
+class WrongType(EverviewError):
+    """A value that its column's type does not hold."""
+
+
+class NullNotAllowed(EverviewError):
+    """NULL in a column declared NOT NULL."""
+
+
+class WeightOverflow(EverviewError):
+    """A weight or a sum left the range of 64 bits."""
+
+
+class CircuitError(EverviewError):
+    """An ill-formed circuit; the message names the node."""
+
+
+class FunctionError(EverviewError):
+    """A user's function raised, returned the wrong shape, or is not pure."""
+
+
+class StoreError(EverviewError):
+    """A state directory that cannot be used as asked."""
+
+
+class CorruptState(StoreError):
+    """Bytes on disk that are not what was written; the message names the file and the slice."""
+
+
+class LockedState(StoreError):
+    """Another writer has the state directory open."""
+
+
+class ForeignState(StoreError):
+    """A state directory of another plan, or of a newer format."""
+
+
+class CodeCollision(EverviewError):
+    """Two values met under one code in different dictionaries; the tick must be encoded again."""

@@ -1,0 +1,55 @@
+"""How two rows compare in the order of an index: by their words, or for some words by the values they stand for.
+
+An ordering is a tuple: empty for words alone, else ``(order, slots, codes, kinds, bounds, arena)``, where
+``order[w] = (kind, mode)`` of word w and the rest are the dictionary's arrays. Kind 0 compares numbers, -1 takes the
+kind from the word before (ANY), any other is a kind of interned value. The bits of mode: 1 descending, 2 NULL at the
+other end. Which of the two is meant is known when a kernel is compiled.
+"""
+
+from __future__ import annotations
+
+from numba.extending import overload
+
+from everview.kernels.dictionary import NULL_WORD
+from everview.kernels.dictionary import compare as compare_values
+from everview.kernels.jit import inline, octets, offsets32, rows, words
+from everview.kernels.rows import compare
+
+by_words = ()
+by_values = (rows, offsets32, words, words, words, octets)
+
+
+@inline
+def _word(order, w, a, i, b, j, slots, codes, kinds, bounds, arena):
+    """One word of two rows, by value, turned as the mode says."""
+    x, y = a[i, w], b[j, w]
+    if x == y:
+        return 0
+    kind, mode = order[w, 0], order[w, 1]
+    found = compare_values(kind if kind >= 0 else a[i, w - 1], x, y, slots, codes, kinds, bounds, arena)
+    if mode & 2 and (x == NULL_WORD) != (y == NULL_WORD):
+        found = -found
+    return -found if mode & 1 else found
+
+
+def compare_in(a, i, b, j, lo, hi, ordering):
+    """Sign of the comparison of words ``lo..hi`` of row i of a and row j of b."""
+    raise NotImplementedError("compiled only")
+
+
+@overload(compare_in, inline="never")
+def _compare_in(a, i, b, j, lo, hi, ordering):
+    if len(ordering) == 0:
+        return lambda a, i, b, j, lo, hi, ordering: compare(a, i, b, j, lo, hi)
+
+    def by_value(a, i, b, j, lo, hi, ordering):
+        order, slots, codes, kinds, bounds, arena = ordering
+        for w in range(lo, hi):
+            found = _word(order, w, a, i, b, j, slots, codes, kinds, bounds, arena)
+            if found != 0:
+                return -1 if found < 0 else 1
+        return 0
+
+    return by_value
+
+

@@ -1,0 +1,146 @@
+"""Reading a spine by key: galloping search, join, membership, and the first or last rows of a group.
+
+A spine is passed as a table of (address, rows), one line a batch, so that one call reads them all. Probes
+come sorted by key; the search in each batch gallops on from where the last probe ended.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words, words_out
+from everview.kernels.rows import add, batch, compare, multiply
+
+
+@inline
+def seek(m, lo, probe, i, key):
+    """The first row at or after ``lo`` of m whose first ``key`` words are not less than those of the probe."""
+    n = m.shape[0]
+    if lo >= n or compare(m, lo, probe, i, 0, key) >= 0:
+        return lo
+    step = 1
+    while lo + step < n and compare(m, lo + step, probe, i, 0, key) < 0:
+        lo += step
+        step <<= 1
+    hi = min(n, lo + step)
+    lo += 1
+    while lo < hi:
+        mid = (lo + hi) >> 1
+        if compare(m, mid, probe, i, 0, key) < 0:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@inline
+def past(m, lo, probe, i, key):
+    """The first row at or after ``lo`` of m whose first ``key`` words are greater than those of the probe."""
+    n = m.shape[0]
+    if lo >= n or compare(m, lo, probe, i, 0, key) > 0:
+        return lo
+    step = 1
+    while lo + step < n and compare(m, lo + step, probe, i, 0, key) <= 0:
+        lo += step
+        step <<= 1
+    hi = min(n, lo + step)
+    lo += 1
+    while lo < hi:
+        mid = (lo + hi) >> 1
+        if compare(m, mid, probe, i, 0, key) <= 0:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@kernel(rows_out, rows, rows, i64, i64, words)
+def join(delta, table, columns, key, pick):
+    """Every row of the sorted delta with every row of the spine that has its key; weights multiply.
+
+    ``pick`` says where each word of a result comes from: word c of the delta's row, or word ~c of the spine's.
+    """
+    n, dweight, sweight, width = delta.shape[0], delta.shape[1] - 1, columns - 1, pick.size
+    batches = table.shape[0]
+    starts = np.empty((batches, n), np.int64)
+    ends = np.empty((batches, n), np.int64)
+    total = 0
+    for b in range(batches):
+        m = batch(table, b, columns)
+        lo = hi = 0
+        for i in range(n):
+            if i == 0 or compare(delta, i, delta, i - 1, 0, key) != 0:
+                lo = seek(m, hi, delta, i, key)
+                hi = past(m, lo, delta, i, key)
+            starts[b, i] = lo
+            ends[b, i] = hi
+            total += hi - lo
+    out = np.empty((total, width + 1), np.int64)
+    at = 0
+    for b in range(batches):
+        m = batch(table, b, columns)
+        for i in range(n):
+            for j in range(starts[b, i], ends[b, i]):
+                for c in range(width):
+                    p = pick[c]
+                    out[at, c] = delta[i, p] if p >= 0 else m[j, ~p]
+                out[at, width] = multiply(delta[i, dweight], m[j, sweight])
+                at += 1
+    return out
+
+
+@kernel(words_out, rows, rows, i64, i64)
+def weights(probes, table, columns, key):
+    """For each sorted probe, the sum of the weights of the spine's rows that begin with its ``key`` words."""
+    n = probes.shape[0]
+    out = np.zeros(n, np.int64)
+    for b in range(table.shape[0]):
+        m = batch(table, b, columns)
+        lo = 0
+        for i in range(n):
+            lo = seek(m, lo, probes, i, key)
+            j = lo
+            while j < m.shape[0] and compare(m, j, probes, i, 0, key) == 0:
+                out[i] = add(out[i], m[j, columns - 1])
+                j += 1
+    return out
+
+
+@kernel(rows_out, rows, i64)
+def keys(m, key):
+    """The distinct first ``key`` words of a sorted matrix, each with weight one."""
+    n = m.shape[0]
+    out = np.empty((n, key + 1), np.int64)
+    at = 0
+    for i in range(n):
+        if i == 0 or compare(m, i, m, i - 1, 0, key) != 0:
+            out[at, :key] = m[i, :key]
+            out[at, key] = 1
+            at += 1
+    return out[:at]
+
+
+@kernel(rows_out, rows, rows, i64, i64)
+def group_rows(groups, table, columns, key):
+    """Every row of the spine in one of the sorted groups, batch after batch, not consolidated."""
+    n, batches = groups.shape[0], table.shape[0]
+    bounds = np.empty((batches, n, 2), np.int64)
+    total = 0
+    for b in range(batches):
+        m = batch(table, b, columns)
+        hi = 0
+        for i in range(n):
+            lo = seek(m, hi, groups, i, key)
+            hi = past(m, lo, groups, i, key)
+            bounds[b, i, 0] = lo
+            bounds[b, i, 1] = hi
+            total += hi - lo
+    out = np.empty((total, columns), np.int64)
+    at = 0
+    for b in range(batches):
+        m = batch(table, b, columns)
+        for i in range(n):
+            for j in range(bounds[b, i, 0], bounds[b, i, 1]):
+                out[at, :] = m[j, :]
+                at += 1
+    return out

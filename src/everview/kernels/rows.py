@@ -1,0 +1,81 @@
+"""What every kernel needs to know about a row: how two compare, and how weights add and multiply.
+
+Rows are compared word by word, signed; a weight that leaves 64 bits raises `OverflowError`.
+"""
+
+from __future__ import annotations
+
+from numba import carray
+from numba.core import types
+from numba.extending import intrinsic
+
+from everview.kernels.jit import inline
+
+@inline
+def compare(a, i, b, j, lo, hi):
+    """Sign of the comparison of words ``lo..hi`` of row i of a and row j of b."""
+    for c in range(lo, hi):
+        x = a[i, c]
+        y = b[j, c]
+        if x != y:
+            return -1 if x < y else 1
+    return 0
+
+
+def _checked(instruction):
+    """An addition or multiplication with the processor's own word on whether it overflowed.
+
+    Looking at the result afterwards would not do: the compiler takes signed overflow for impossible.
+    """
+
+    @intrinsic
+    def operation(typingctx, x, y):
+        result = types.Tuple((types.int64, types.boolean))
+
+        def codegen(context, builder, sig, args):
+            both = getattr(builder, instruction)(args[0], args[1])
+            parts = builder.extract_value(both, 0), builder.extract_value(both, 1)
+            return context.make_tuple(builder, sig.return_type, parts)
+
+        return result(types.int64, types.int64), codegen
+
+    return operation
+
+
+_add = _checked("sadd_with_overflow")
+_multiply = _checked("smul_with_overflow")
+
+
+@inline
+def add(x, y):
+    """The sum of two weights, checked."""
+    s, over = _add(x, y)
+    if over:
+        raise OverflowError("a weight left the range of 64 bits")
+    return s
+
+
+@inline
+def multiply(x, y):
+    """The product of two weights, checked."""
+    p, over = _multiply(x, y)
+    if over:
+        raise OverflowError("a weight left the range of 64 bits")
+    return p
+
+
+@intrinsic
+def _pointer(typingctx, address):
+    """An integer address as a pointer to int64, so that one kernel reads any number of batches."""
+    signature = types.CPointer(types.int64)(types.int64)
+
+    def codegen(context, builder, sig, args):
+        return builder.inttoptr(args[0], context.get_value_type(types.CPointer(types.int64)))
+
+    return signature, codegen
+
+
+@inline
+def batch(table, b, columns):
+    """The matrix of batch ``b`` of a spine's table of (address, rows)."""
+    return carray(_pointer(table[b, 0]), (table[b, 1], columns))

@@ -1,0 +1,59 @@
+"""Distinct: one of each row of positive weight.
+
+Not linear: whether a row counts depends on all its weight. The change of distinct is
+``[old + w > 0] − [old > 0]``, where ``old`` is the weight in the trace before the tick, so only rows that
+change are looked at. On a stream without history the trace is empty, and this is distinct itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from everview.kernels.crossings import crossings
+from everview.operators.operator import ByKey, Context, Layout, Matrix, Port, Step, Unary
+from everview.traces.view import View
+from everview.zset import ZSet
+
+
+@dataclass(frozen=True)
+class Distinct(Unary):
+    """``distinct(z) = {x: 1 for x, w in z if w > 0}``, of every tick's whole input."""
+
+    source: Layout
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return (Port(self.source, ByKey(tuple(range(len(self.source.schema))))),)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        return Step(crossings(delta, np.zeros(delta.shape[0], np.int64)))
+
+    def meaning(self, rows: ZSet) -> ZSet:
+        return rows.distinct()
+
+
+@dataclass(frozen=True)
+class DistinctIncremental(Unary):
+    """The change of distinct when its input changes; reads the input's trace before the tick."""
+
+    source: Layout
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return (Port(self.source, ByKey(tuple(range(len(self.source.schema))))),)
+
+    @property
+    def reads(self) -> tuple[Layout, ...]:
+        return (self.source,)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        (before,) = views
+        return Step(crossings(delta, before.weights(delta, self.source.width)))
+
+    def meaning(self, delta: ZSet, before: ZSet) -> ZSet:
+        return (before + delta).distinct() - before.distinct()

@@ -1,0 +1,49 @@
+"""Exchange: rows move to the shard their key belongs to. A linear identity; with one shard, nothing at all.
+
+A shard is a hash of the key's words modulo the number of shards, the same in every process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from everview.kernels.shard import split
+from everview.operators.operator import ByKey, Context, Layout, Matrix, Partition, Single, Step, Unary, Words, word_columns
+from everview.traces.view import View
+
+
+@dataclass(frozen=True)
+class Exchange(Unary):
+    """The same rows, partitioned anew."""
+
+    source: Layout
+    partition: Partition
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.source.schema)
+
+    @cached_property
+    def _columns(self) -> Words:
+        return word_columns(self.source.schema, self.partition.fields if isinstance(self.partition, ByKey) else ())
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        """After the rows have moved there is nothing left to do."""
+        return Step(deltas[0])
+
+    def split(self, delta: Matrix, shards: int) -> list[Matrix]:
+        """The rows for each shard."""
+        if isinstance(self.partition, Single) or shards == 1:
+            nothing = delta[:0]
+            return [delta, *([nothing] * (shards - 1))]
+        rows, bounds = split(delta, self._columns, shards)
+        return [rows[bounds[s] : bounds[s + 1]] for s in range(shards)]
+
+
+def spread(delta: Matrix, shards: int) -> list[Matrix]:
+    """Rows anywhere, about as many on each shard."""
+    return [np.ascontiguousarray(delta[s::shards]) for s in range(shards)]

@@ -1,0 +1,130 @@
+"""User functions: pure, vectorised over Arrow, known to operators by name.
+
+A vectorised function takes one Arrow array a column and returns an array, or a tuple of arrays, of the same
+length. A plain function of one row is accepted, too, and wrapped: the slow path, one Python call a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from everview.errors import FunctionError
+from everview.types import Schema
+
+Shape = Literal["columns", "rows", "flat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A named pure function. ``shape`` says how it is called.
+
+    - ``columns``: Arrow arrays in, one array or a tuple of arrays out, row for row;
+    - ``rows``: one row's values in, a value or a tuple out;
+    - ``flat``: one row's values in, an iterable of tuples out.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    shape: Shape = "columns"
+
+    def columns(self, table: pa.Table, out: Schema, check: bool) -> list[pa.Array]:
+        """The function's columns for every row of the table."""
+        result = self._columns(table, out)
+        if check and not _same(result, self._columns(table, out)):
+            raise self._impure()
+        return result
+
+    def flattened(self, table: pa.Table, out: Schema, check: bool) -> tuple[list[pa.Array], np.ndarray]:
+        """The function's rows for every row of the table, and for each which row it came from."""
+        rows, parents = self._flattened(table)
+        if check:
+            again, _ = self._flattened(table)
+            if repr(again) != repr(rows):
+                raise self._impure()
+        return _columns_of(rows, out, self.name), parents
+
+    def _columns(self, table: pa.Table, out: Schema) -> list[pa.Array]:
+        if self.shape == "rows":
+            return _columns_of([self._row(row) for row in _rows_of(table)], out, self.name)
+        result = self._guarded(*[c.combine_chunks() for c in table.columns])
+        arrays = result if isinstance(result, tuple) else (result,)
+        if len(arrays) != len(out):
+            found = f"{len(arrays)} column{'s' if len(arrays) != 1 else ''}"
+            raise FunctionError(f"function {self.name} returned {found}, not {len(out)}", hint=f"declared: {out}")
+        return [self._array(a, table.num_rows, f.type.arrow) for a, f in zip(arrays, out.fields, strict=True)]
+
+    def _array(self, found: Any, rows: int, kind: pa.DataType) -> pa.Array:
+        if isinstance(found, pa.ChunkedArray):
+            found = found.combine_chunks()
+        if isinstance(found, pa.Scalar):
+            found = pa.repeat(found, rows)
+        if not isinstance(found, pa.Array):
+            try:
+                found = pa.array(found, kind)
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise FunctionError(
+                    f"function {self.name} returned {type(found).__name__}, not a column of {kind}: {error}",
+                    hint="return one Arrow array a declared column",
+                ) from error
+        if len(found) != rows:
+            raise FunctionError(
+                f"function {self.name} returned {len(found)} values for {rows} rows",
+                hint="a vectorised function returns one value a row; use flat_map for more or fewer",
+            )
+        return found
+
+    def _row(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        value = self._guarded(*row)
+        return value if isinstance(value, tuple) else (value,)
+
+    def _flattened(self, table: pa.Table) -> tuple[list[tuple[Any, ...]], np.ndarray]:
+        rows: list[tuple[Any, ...]] = []
+        parents: list[int] = []
+        for i, row in enumerate(_rows_of(table)):
+            images: Iterable[Any] = self._guarded(*row)
+            for image in images:
+                rows.append(image if isinstance(image, tuple) else (image,))
+                parents.append(i)
+        return rows, np.array(parents, np.int64)
+
+    def _guarded(self, *arguments: Any) -> Any:
+        try:
+            return self.call(*arguments)
+        except Exception as error:
+            raise FunctionError(
+                f"function {self.name} raised {type(error).__name__}: {error}",
+                hint="the tick was not applied; everything is as it was before it",
+            ) from error
+
+    def _impure(self) -> FunctionError:
+        return FunctionError(
+            f"function {self.name} is not pure: two calls with the same rows gave different results",
+            hint="a function in a view may depend on its arguments only: no clock, no random numbers, no state",
+        )
+
+
+def _rows_of(table: pa.Table) -> Iterable[tuple[Any, ...]]:
+    if table.num_columns == 0:
+        return [()] * table.num_rows
+    return zip(*(c.to_pylist() for c in table.columns), strict=True)
+
+
+def _columns_of(rows: Sequence[tuple[Any, ...]], out: Schema, name: str) -> list[pa.Array]:
+    wrong = next((row for row in rows if len(row) != len(out)), None)
+    if wrong is not None:
+        raise FunctionError(f"function {name} returned {wrong!r}, not {len(out)} values", hint=f"declared: {out}")
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(out)
+    try:
+        return [pa.array(c, f.type.arrow) for c, f in zip(columns, out.fields, strict=True)]
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise FunctionError(f"function {name} returned a value of the wrong type: {error}", hint=f"declared: {out}") from error
+
+
+def _same(a: list[pa.Array], b: list[pa.Array]) -> bool:
+    # By representation, so that NaN is itself.
+    return all(x.to_pylist().__repr__() == y.to_pylist().__repr__() for x, y in zip(a, b, strict=True))

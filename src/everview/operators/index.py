@@ -1,0 +1,124 @@
+"""Index: from a Z-set to an indexed Z-set, in order of key, then value.
+
+Linear: an index of a sum is the sum of the indexes. Its output is a batch (sorted, consolidated), which is what
+joins, distinct, aggregates and traces read. The same index serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+import numpy as np
+
+from everview.kernels.linear import project
+from everview.kernels.sort import arrange, is_batch, sorted_by_value
+from everview.operators.operator import ByKey, Context, Layout, Matrix, Port, Single, Step, Unary, Words, word_columns
+from everview.traces.order import DESCENDING, NULL_MOVED, Fields
+from everview.traces.view import View
+from everview.types import BIGINT, Field, Schema
+from everview.zset import ZSet
+
+
+class Direction(Enum):
+    """How a field is ordered inside an index, and where NULL stands."""
+
+    ASC = "asc"
+    DESC = "desc"
+    ASC_NULLS_LAST = "asc nulls last"
+    DESC_NULLS_FIRST = "desc nulls first"
+
+    @property
+    def mode(self) -> int:
+        """As bits: `DESCENDING`, and `NULL_MOVED` from the end where the values' order has it."""
+        return {"asc": 0, "desc": DESCENDING, "asc nulls last": NULL_MOVED}.get(self.value, DESCENDING | NULL_MOVED)
+
+
+Order = tuple[tuple[int, Direction], ...]
+
+
+@dataclass(frozen=True)
+class Index(Unary):
+    """Put the key first: rows ordered by the given fields, the first ``key`` of them being the key.
+
+    Fields left out are projected away. ``order`` names fields whose order matters to a reader, with a direction:
+    where words follow values they are recoded so that they ascend, and `restore` undoes that; interned words stay,
+    and the index is ordered by the values they stand for.
+    """
+
+    source: Layout
+    fields: tuple[int, ...]
+    key: int
+    order: Order = ()  # (position in ``fields``, direction)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(self.source.schema.fields[f] for f in self.fields)
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        # Rows move to the shard of their key before they are sorted, not after.
+        key = self.fields[: self.key]
+        return (Port(self.source, ByKey(key) if key else Single()),)
+
+    @cached_property
+    def output(self) -> Layout:
+        return Layout(self.schema, self.key, sorted=True, by_value=by_value(self.schema, self.order))
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        columns = word_columns(self.source.schema, self.fields)
+        if not self.order:
+            return Step(sorted_by(delta, columns))
+        turned = project(delta, columns)
+        recode(turned, self.schema, self.order)
+        batch = sorted_by(turned, np.arange(columns.size))
+        order = context.order(self.output)
+        return Step(batch if order is None else sorted_by_value(batch, *order.arrays))
+
+    def meaning(self, rows: ZSet) -> ZSet:
+        return rows.map(lambda row: tuple(row[f] for f in self.fields))
+
+
+def sorted_by(delta: Matrix, columns: Words) -> Matrix:
+    """The batch of a delta on these columns; as it is, when it is that already."""
+    in_place = columns.size == delta.shape[1] - 1 and bool((columns == np.arange(columns.size)).all())
+    return delta if in_place and is_batch(delta) else arrange(delta, columns)
+
+
+def by_value(schema: Schema, order: Order) -> Fields:
+    """The fields of an order whose words do not follow their values."""
+    return tuple((at, direction.mode) for at, direction in order if not schema.fields[at].type.ordered)
+
+
+def recode(rows: Matrix, schema: Schema, order: Order) -> None:
+    """Change words in place so that their ascending order is the direction asked for."""
+    for words, field, direction in _turned(rows, schema, order):
+        if direction.mode & NULL_MOVED:
+            words[:, 0] = _null_last(words[:, 0], field, 1)
+        if direction.mode & DESCENDING:
+            words[:] = ~words
+
+
+def restore(rows: Matrix, schema: Schema, order: Order) -> None:
+    """The inverse of `recode`."""
+    for words, field, direction in _turned(rows, schema, order):
+        if direction.mode & DESCENDING:
+            words[:] = ~words
+        if direction.mode & NULL_MOVED:
+            words[:, 0] = _null_last(words[:, 0], field, -1)
+
+
+def _turned(rows: Matrix, schema: Schema, order: Order) -> Iterator[tuple[Matrix, Field, Direction]]:
+    for at, direction in order:
+        if direction is not Direction.ASC and schema.fields[at].type.ordered:
+            yield rows[:, schema.words(at)], schema.fields[at], direction
+
+
+def _null_last(first: Words, field: Field, sign: int) -> Words:
+    """NULL is the least first word; stepping down by one wraps it to the greatest and keeps all other order."""
+    if field.type == BIGINT:
+        return -first if field.nullable else first
+    return first - np.int64(sign)

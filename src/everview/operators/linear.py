@@ -1,0 +1,274 @@
+"""Operators that are their own derivative: ``f(a + b) = f(a) + f(b)``, so a change goes through alone.
+
+Map, filter, flat-map, projection, recoding, negate, plus, minus and inspect. Images that collide add their weights;
+streams between operators carry deltas that need not be consolidated, and every index consolidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from everview.codes import decode, encode
+from everview.errors import SchemaError
+from everview.kernels.linear import negated, project
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, word_columns
+from everview.traces.view import View
+from everview.types import BIGINT, NULL_WORD, Decimal, Field, Schema
+from everview.zset import ZSet
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+
+
+@dataclass(frozen=True)
+class Map(Unary):
+    """Replace every row by its image under a pure function: ``map(f, {x: w}) = {f(x): w}``."""
+
+    source: Layout
+    function: str
+    schema: Schema
+    keep: tuple[int, ...] = ()  # fields carried over as they are, before the function's columns
+    arguments: tuple[int, ...] | None = None  # the fields the function is given; all by default
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.schema)
+
+    @property
+    def computed(self) -> Schema:
+        return Schema(self.schema.fields[len(self.keep) :])
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        table = _arguments(self.source.schema, self.arguments, delta, context)
+        columns = context.functions[self.function].columns(table, self.computed, context.check)
+        out = np.empty((delta.shape[0], self.schema.width + 1), np.int64)
+        kept = word_columns(self.source.schema, self.keep)
+        out[:, : kept.size] = delta[:, kept]
+        out[:, kept.size : -1] = encode(self.computed, pa.table(columns, self.computed.arrow), context.dictionary)
+        out[:, -1] = delta[:, -1]
+        return Step(out)
+
+
+@dataclass(frozen=True)
+class Filter(Unary):
+    """Keep the rows for which a pure predicate is true."""
+
+    source: Layout
+    function: str
+    arguments: tuple[int, ...] | None = None
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        table = _arguments(self.source.schema, self.arguments, delta, context)
+        (kept,) = context.functions[self.function].columns(table, VERDICT, context.check)
+        mask = kept.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
+        return Step(delta[mask])
+
+
+@dataclass(frozen=True)
+class FlatMap(Unary):
+    """Replace every row by the rows a pure function gives for it, each with the row's weight."""
+
+    source: Layout
+    function: str
+    schema: Schema
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.schema)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        table = _arguments(self.source.schema, None, delta, context)
+        columns, parents = context.functions[self.function].flattened(table, self.schema, context.check)
+        out = np.empty((parents.size, self.schema.width + 1), np.int64)
+        out[:, :-1] = encode(self.schema, pa.table(columns, self.schema.arrow), context.dictionary)
+        out[:, -1] = delta[parents, -1]
+        return Step(out)
+
+
+@dataclass(frozen=True)
+class Project(Unary):
+    """Keep some fields, in a new order and under new names; rows that become equal add their weights."""
+
+    source: Layout
+    fields: tuple[int, ...]
+    schema: Schema
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.schema)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        return Step(project(deltas[0], word_columns(self.source.schema, self.fields)))
+
+    def meaning(self, rows: ZSet) -> ZSet:
+        return rows.map(lambda row: tuple(row[f] for f in self.fields))
+
+
+@dataclass(frozen=True)
+class Recode(Unary):
+    """The same values in the words of another schema: wider integers or decimals, or NULL allowed."""
+
+    source: Layout
+    schema: Schema
+
+    def __post_init__(self) -> None:
+        for old, new in zip(self.source.schema.fields, self.schema.fields, strict=True):
+            if not recodes(old, new):
+                raise SchemaError(f"{old} cannot be read as {new}", hint="cast one side to the type of the other")
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.schema)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        out = np.empty((delta.shape[0], self.schema.width + 1), np.int64)
+        for i, (old, new) in enumerate(zip(self.source.schema.fields, self.schema.fields, strict=True)):
+            out[:, self.schema.words(i)] = _recoded(delta[:, self.source.schema.words(i)], old, new)
+        out[:, -1] = delta[:, -1]
+        return Step(out)
+
+    def meaning(self, rows: ZSet) -> ZSet:
+        return rows
+
+
+def recodes(old: Field, new: Field) -> bool:
+    """Whether every value of the one field is a value of the other."""
+    if old.nullable and not new.nullable:
+        return False
+    if old.type == new.type:
+        return True
+    if isinstance(old.type, Decimal) and isinstance(new.type, Decimal):
+        return old.type.scale == new.type.scale and old.type.precision <= new.type.precision
+    names = (old.type.sql, new.type.sql)
+    return all(n in INTEGERS for n in names) and INTEGERS.index(names[0]) <= INTEGERS.index(names[1])
+
+
+def _recoded(words: Matrix, old: Field, new: Field) -> Matrix:
+    if old.words == new.words:
+        return words
+    out = np.empty((words.shape[0], 2), np.int64)
+    if new.type == BIGINT:
+        absent = (words[:, 0] == NULL_WORD) if old.nullable else np.zeros(words.shape[0], np.bool_)
+        out[:, 0] = ~absent
+        out[:, 1] = np.where(absent, 0, words[:, 0])
+        return out
+    absent = (words[:, 0] == NULL_WORD) if old.nullable else np.zeros(words.shape[0], np.bool_)
+    # A wide decimal is a signed high word and a low word biased so that signed order is numeric order.
+    out[:, 0] = np.where(absent, NULL_WORD, words[:, 0] >> 63)
+    out[:, 1] = np.where(absent, NULL_WORD, words[:, 0] ^ np.int64(NULL_WORD))
+    return out
+
+
+@dataclass(frozen=True)
+class NotNull(Unary):
+    """Keep the rows in which a field is not NULL."""
+
+    source: Layout
+    field: int
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        found = self.source.schema.fields[self.field]
+        if not found.nullable:
+            return Step(delta)
+        first = delta[:, self.source.schema.words(self.field).start]
+        return Step(delta[first != found.type.null_words()[0]])
+
+    def meaning(self, rows: ZSet) -> ZSet:
+        return rows.filter(lambda row: row[self.field] is not None)
+
+
+@dataclass(frozen=True)
+class Negate(Unary):
+    """Flip the sign of every weight."""
+
+    source: Layout
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        return Step(negated(deltas[0]))
+
+    def meaning(self, rows: ZSet) -> ZSet:
+        return -rows
+
+
+@dataclass(frozen=True)
+class Plus:
+    """Add the weights of the inputs, row by row."""
+
+    source: Layout
+    arity: int = 2
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return (Port(self.source),) * self.arity
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.source.schema)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        present = [d for d in deltas if d.shape[0]]
+        if len(present) == 1:
+            return Step(present[0])
+        return Step(np.concatenate(present) if present else deltas[0])
+
+    def meaning(self, *inputs: ZSet) -> ZSet:
+        return sum(inputs, ZSet())
+
+
+@dataclass(frozen=True)
+class Minus:
+    """Subtract the weights of the second input from those of the first."""
+
+    source: Layout
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return (Port(self.source), Port(self.source))
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.source.schema)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        left, right = deltas
+        return Step(np.concatenate([left, negated(right)]) if right.shape[0] else left)
+
+    def meaning(self, left: ZSet, right: ZSet) -> ZSet:
+        return left - right
+
+
+@dataclass(frozen=True)
+class Inspect(Unary):
+    """Call a function with every change that passes, and pass it on."""
+
+    source: Layout
+    function: str
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        table = decode(self.source.schema, delta[:, :-1], context.dictionary)
+        rows = zip(*(c.to_pylist() for c in table.columns), strict=True)
+        context.functions[self.function].call(ZSet.of(list(zip(rows, delta[:, -1].tolist(), strict=True))))
+        return Step(delta)
+
+    def meaning(self, rows: ZSet) -> ZSet:
+        return rows
+
+
+VERDICT = Schema.parse("verdict BOOLEAN")
+
+
+def _arguments(schema: Schema, fields: tuple[int, ...] | None, delta: Matrix, context: Context) -> pa.Table:
+    if fields is None:
+        return decode(schema, delta[:, :-1], context.dictionary)
+    chosen = Schema(schema.fields[f] for f in fields)
+    return decode(chosen, delta[:, word_columns(schema, fields)], context.dictionary)
+

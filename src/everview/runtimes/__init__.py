@@ -1,0 +1,1 @@
+"""Where circuits run: in one process, or on Spark. A runtime decides where, never what."""

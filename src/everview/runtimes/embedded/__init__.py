@@ -1,0 +1,6 @@
+"""Circuits in one process."""
+
+from everview.runtimes.embedded.runtime import Embedded
+from everview.runtimes.embedded.view import View
+
+__all__ = ["Embedded", "View"]

@@ -1,0 +1,163 @@
+"""One process, any number of shards: ticks in, changes of the views out.
+
+A tick encodes its rows, runs the program's stages over the shards, and only when everything has succeeded closes the
+epoch. Whatever fails before that, in the rows, in a user's function or in a weight, leaves all as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.nodes import Apply, Feedback, Sink
+from everview.circuit.program import Program, Stage
+from everview.codes import encode_weighted, ingest_weighted
+from everview.codes.dictionary import Dictionary
+from everview.errors import FunctionError
+from everview.operators.exchange import Exchange, spread
+from everview.operators.operator import Context
+from everview.runtimes.embedded.state import State
+from everview.runtimes.embedded.view import View
+from everview.types import unknown_name
+from everview.zset.batch import Batch
+
+Matrix = NDArray[np.int64]
+Cells = list[dict[int, Matrix]]  # one a shard
+
+
+class Embedded:
+    """A circuit at work.
+
+    >>> circuit = Circuit()
+    >>> orders = circuit.source("orders", "customer STRING, amount BIGINT NOT NULL")
+    >>> orders.aggregate(["customer"], total=("sum", "amount")).sink("totals")
+    >>> from everview.circuit import incrementalize
+    >>> run = Embedded(incrementalize(circuit))
+    >>> list(run.tick({"orders": [(("Ada", 5), 1), (("Bob", 7), 1)]})["totals"])
+    [(('Bob', 7), 1), (('Ada', 5), 1)]
+    >>> sorted(run.tick({"orders": [(("Ada", 1), 1)]})["totals"])
+    [(('Ada', 5), -1), (('Ada', 6), 1)]
+    """
+
+    def __init__(self, circuit: Circuit, *, shards: int = 1, check_functions: bool = False) -> None:
+        circuit.check()
+        self.program = Program(circuit, shards)
+        self.dictionary = Dictionary()
+        self.context = Context(self.dictionary, dict(circuit.functions), check_functions)
+        self.state = State(self.program, self.context)
+        self.epoch = 0
+        built = self.program.circuit
+        self._sources = {name: (at, built.layout(at).schema) for name, at in built.sources.items()}
+        self._sinks = [(node, at) for at, node in enumerate(built) if isinstance(node, Sink)]
+        self._loops = any(isinstance(node, Feedback) for node in built)
+        self.views = {
+            node.name: View(self, node.name, built.layout(node.input).schema, node.input if node.keep else None)
+            for node, _ in self._sinks
+        }
+
+    @property
+    def shards(self) -> int:
+        return self.program.shards
+
+    def view(self, name: str) -> View:
+        if name not in self.views:
+            raise unknown_name("view", name, self.views)
+        return self.views[name]
+
+    def tick(self, changes: Mapping[str, Any] | None = None) -> dict[str, Batch]:
+        """Apply weighted rows to the sources, all at once; returns the change of every view.
+
+        Rows come as (row, weight) pairs, or as a table or frame that may have a ``_weight`` column.
+        """
+        mark = self.dictionary.mark()
+        try:
+            cells = self._encode(changes or {})
+            for stage in self.program.stages:
+                self._run(stage, cells)
+            self._remember(cells)
+            outputs = {node.name: self._output(node, cells) for node, _ in self._sinks}
+        except BaseException:
+            self.state.abandon()
+            self.dictionary.rollback(mark)
+            raise
+        self.state.close()
+        self.epoch += 1
+        self._notify(outputs)
+        return outputs
+
+    def _encode(self, changes: Mapping[str, Any]) -> Cells:
+        cells: Cells = [{} for _ in range(self.shards)]
+        for name, rows in changes.items():
+            if name not in self._sources:
+                raise unknown_name("source", name, self._sources)
+            at, schema = self._sources[name]
+            delta = encode_weighted(schema, *ingest_weighted(schema, rows), self.dictionary)
+            for shard, part in enumerate(spread(delta, self.shards)):
+                cells[shard][at] = part
+        return cells
+
+    def _run(self, stage: Stage, cells: Cells) -> None:
+        for at in stage.moves:
+            self._exchange(at, cells)
+        for shard in range(self.shards):
+            ran = self.program.run(stage, cells[shard], lambda at, s=shard: self.state.before(s, at), self.context)
+            self.state.push(shard, ran.appends)
+
+    def _exchange(self, at: int, cells: Cells) -> None:
+        """Hand every shard its rows, in place of the stream that the exchange node reads."""
+        node = self.program.circuit[at]
+        assert isinstance(node, Apply) and isinstance(node.operator, Exchange)
+        (source,) = node.inputs
+        assert source is not None
+        parts = [
+            node.operator.split(shard[source], self.shards) for shard in cells if source in shard and shard[source].size
+        ]
+        for shard in range(self.shards):
+            arrived = [p[shard] for p in parts if p[shard].shape[0]]
+            cells[shard][at] = np.concatenate(arrived) if arrived else self.program.empty(at)
+
+    def _remember(self, cells: Cells) -> None:
+        if not self._loops:
+            return
+        for shard in range(self.shards):
+            before = lambda at, s=shard: self.state.before(s, at)  # noqa: E731
+            self.state.push(shard, self.program.close(cells[shard], before))
+
+    def _output(self, sink: Sink, cells: Cells) -> Batch:
+        parts = [shard[sink.input] for shard in cells if sink.input in shard]
+        if sink.positive:
+            self._check_positive(sink, cells)
+        if not parts:
+            delta = self.program.empty(sink.input)
+        else:
+            delta = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return Batch.consolidated(self.views[sink.name].schema, delta, self.dictionary)
+
+    def _check_positive(self, sink: Sink, cells: Cells) -> None:
+        for shard, found in enumerate(cells):
+            delta = found.get(sink.input)
+            if delta is None:
+                continue
+            after = self.state.traces[sink.input][shard].after.weights(delta, delta.shape[1] - 1)
+            if (after < 0).any():
+                self._negative(sink, delta[np.flatnonzero(after < 0)[:1]], int(after.min()))
+
+    def _negative(self, sink: Sink, row: Matrix, weight: int) -> None:
+        schema = self.views[sink.name].schema
+        (element,) = Batch.consolidated(schema, row, self.dictionary).elements()
+        functions = self.program.circuit.user_functions(sink.input)
+        suspects = f"function {' or '.join(functions)} may not be pure, or " if functions else ""
+        raise FunctionError(
+            f"view {sink.name} would hold {element} with weight {weight}: {suspects}a row was deleted that was not there",
+            hint="run with check_functions=True to call every function twice and compare" if functions else "check the deletes",
+        )
+
+    def _notify(self, outputs: Mapping[str, Batch]) -> None:
+        for name, changes in outputs.items():
+            if len(changes):
+                for listener in tuple(self.views[name].listeners):
+                    listener(changes, self.epoch)

@@ -1,0 +1,79 @@
+"""A view as its users see it: its contents now, and its changes as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.errors import EverviewError
+from everview.kernels.merge import merge
+from everview.types import Schema
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from everview.runtimes.embedded.runtime import Embedded
+
+Listener = Callable[[Batch, int], None]
+
+
+class View:
+    """The contents of a sink: the integral of its changes."""
+
+    def __init__(self, runtime: Embedded, name: str, schema: Schema, node: int | None) -> None:
+        self._runtime = runtime
+        self._node = node
+        self.name = name
+        self.schema = schema
+        self.listeners: list[Listener] = []
+
+    def contents(self) -> Batch:
+        """The rows now, each with its weight."""
+        if self._node is None:
+            raise EverviewError(f"view {self.name} keeps no contents", hint="build its sink with keep=True")
+        whole = np.empty((0, self.schema.width + 1), np.int64)
+        for trace in self._runtime.state.traces[self._node]:
+            whole = merge(whole, trace.before.consolidated())
+        return Batch(self.schema, whole, self._runtime.dictionary)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The rows now, each as often as its weight."""
+        found = self.contents()
+        return [row for row, weight in found for _ in range(weight)]
+
+    def to_arrow(self) -> pa.Table:
+        """The rows now as an Arrow table, each as often as its weight."""
+        found = self.contents()
+        repeated = found.rows[_repeats(found.weights)]
+        repeated[:, -1] = 1
+        from everview.codes import decode
+
+        return decode(self.schema, repeated[:, :-1], found.dictionary)
+
+    def to_pandas(self) -> Any:
+        """The rows now as a pandas frame."""
+        return self.to_arrow().to_pandas()
+
+    def __len__(self) -> int:
+        return int(np.maximum(self.contents().weights, 0).sum())
+
+    def subscribe(self, listener: Listener, *, snapshot: bool = False) -> Callable[[], None]:
+        """Call ``listener(changes, epoch)`` after every tick that changed the view; returns what ends that."""
+        if snapshot:
+            listener(self.contents(), self._runtime.epoch)
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
+
+    def __repr__(self) -> str:
+        return f"<view {self.name}: {self.schema}>"
+
+    def _repr_html_(self) -> str:
+        return self.contents()._repr_html_()
+
+
+def _repeats(weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.repeat(np.arange(weights.size), np.maximum(weights, 0))

@@ -1,0 +1,43 @@
+"""Order by value: interned codes are hashes, so an index that must follow the values compares dictionary bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.codes.dictionary import Dictionary
+from everview.types import ANY, Schema
+
+DESCENDING, NULL_MOVED = 1, 2
+Fields = tuple[tuple[int, int], ...]  # (field, mode), for the fields that are compared by value
+
+
+@dataclass(frozen=True, eq=False)
+class ValueOrder:
+    """The order of an index in which some words are compared by the values that a dictionary holds for them."""
+
+    words: NDArray[np.int64]  # (kind, mode) of each word
+    dictionary: Dictionary
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the kernels take; read anew for every call, because the dictionary grows."""
+        return (self.words, *self.dictionary.arrays())
+
+
+def value_order(schema: Schema, fields: Fields, dictionary: Dictionary) -> ValueOrder | None:
+    """The order that compares these fields by value; None if there are none."""
+    if not fields:
+        return None
+    words = np.zeros((schema.width, 2), np.int64)
+    for field, mode in fields:
+        of, at = schema.fields[field].type, schema.words(field)
+        words[at, 1] = mode
+        if of == ANY:
+            words[at.start + 1, 0] = -1  # its first word says the kind
+        else:
+            words[at, 0] = of.kind
+    return ValueOrder(words, dictionary)

@@ -1,0 +1,30 @@
+"""Durable state: a directory of immutable slices, and a log that says which of them make up each epoch."""
+
+from everview.traces.store.draft import Replace
+from everview.traces.store.files import Files
+from everview.traces.store.log import EVERY_TICK, NEVER
+from everview.traces.store.manifest import Entry, Fingerprints, Manifest
+from everview.traces.store.reader import Reader
+from everview.traces.store.segment import SegmentWriter
+from everview.traces.store.slices import Slice, SliceRef
+from everview.traces.store.store import Policy, Store
+from everview.traces.store.vacuum import Vacuumed
+from everview.traces.store.verify import Verified
+
+__all__ = [
+    "EVERY_TICK",
+    "NEVER",
+    "Entry",
+    "Files",
+    "Fingerprints",
+    "Manifest",
+    "Policy",
+    "Reader",
+    "Replace",
+    "SegmentWriter",
+    "Slice",
+    "SliceRef",
+    "Store",
+    "Vacuumed",
+    "Verified",
+]

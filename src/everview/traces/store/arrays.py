@@ -1,0 +1,76 @@
+"""Slices as arrays: read or mapped when first asked for, and checked then."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from everview.traces.store.layout import Layout
+from everview.traces.store.manifest import Entry
+from everview.traces.store.segment import map_file
+from everview.traces.store.slices import Array, SliceRef, array_in, checked, damaged
+
+# A map costs its segment an open file for as long as it lasts, which small slices are not worth.
+MAP_FROM = 64 << 10
+
+
+class Arrays:
+    """The arrays of a manifest's slices, each loaded once.
+
+    `log` is the open log of the manifest: inline slices are read from it, never mapped, because a log can
+    still be cut back and a map of what is no longer there would end the process.
+    """
+
+    def __init__(self, layout: Layout, log_path: Path, log: int) -> None:
+        self._segments = layout.segments
+        self._log_path = log_path
+        self._log = log
+        self._loaded: dict[int, Array] = {}
+        self._maps: WeakValueDictionary[str, mmap.mmap] = WeakValueDictionary()
+
+    def of(self, entry: Entry) -> Array:
+        if entry.id not in self._loaded:
+            self._loaded[entry.id] = self._load(entry.ref)
+        return self._loaded[entry.id]
+
+    def peek(self, entry: Entry) -> Array:
+        """The array, not kept for the next time."""
+        loaded = self._loaded.get(entry.id)
+        return self._load(entry.ref) if loaded is None else loaded
+
+    def forget(self, ids: Iterable[int]) -> None:
+        for number in ids:
+            self._loaded.pop(number, None)
+
+    def turn_to(self, log_path: Path, log: int) -> None:
+        """Read inline slices from another log from now on."""
+        self._log_path, self._log = log_path, log
+
+    def _load(self, ref: SliceRef) -> Array:
+        path = self._log_path if ref.inline else self._segments / ref.file
+        if not ref.rows:
+            return array_in(b"", 0, ref)
+        try:
+            array = self._mapped(path, ref) if ref.nbytes >= MAP_FROM and ref.file else self._read(path, ref)
+        except FileNotFoundError as error:
+            raise damaged(path, f'it is missing, and "{ref.name}", shard {ref.shard}, needs it') from error
+        if array is None:
+            raise damaged(path, f'it ends inside the slice of "{ref.name}", shard {ref.shard}')
+        return checked(path, ref, array)
+
+    def _read(self, path: Path, ref: SliceRef) -> Array | None:
+        if ref.inline:
+            data = os.pread(self._log, ref.nbytes, ref.offset)
+        else:
+            with path.open("rb") as file:
+                data = os.pread(file.fileno(), ref.nbytes, ref.offset)
+        return array_in(data, 0, ref) if len(data) == ref.nbytes else None
+
+    def _mapped(self, path: Path, ref: SliceRef) -> Array | None:
+        mapped = self._maps.get(ref.file)
+        if mapped is None:
+            mapped = self._maps[ref.file] = map_file(path)
+        return array_in(mapped, ref.offset, ref) if ref.end <= len(mapped) else None

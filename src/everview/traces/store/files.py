@@ -1,0 +1,111 @@
+"""The file operations a store is made of, each announced before it happens.
+
+A state directory changes only through `Files`. A test can therefore stop the process before any one
+operation, refuse one with an error, or record them all and play a power failure. Reading is not announced:
+it changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+Hook = Callable[[str, Path], None]
+
+# Enough of fsync for us: the size of a file is part of what it takes to read the data back.
+_sync_data = getattr(os, "fdatasync", os.fsync)
+
+
+def _unobserved(operation: str, path: Path) -> None:
+    del operation, path
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file open for appending, under the name it was opened by."""
+
+    path: Path
+    descriptor: int
+
+
+class Files:
+    """The operations, on the real filesystem; `before(operation, path)` is called first and may raise."""
+
+    def __init__(self, before: Hook = _unobserved) -> None:
+        self.announce = before
+
+    def create(self, path: Path) -> File:
+        """A new, empty file; an existing one is never overwritten."""
+        self.announce("create", path)
+        return File(path, os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666))
+
+    def reopen(self, path: Path) -> File:
+        """An existing file, to read and to append to."""
+        return File(path, os.open(path, os.O_RDWR | os.O_APPEND))
+
+    def append(self, file: File, data: bytes | memoryview) -> None:
+        """Every byte of `data` at the end of the file; on an error, perhaps some of them."""
+        self.announce("append", file.path)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(file.descriptor, rest) :]
+
+    def sync(self, file: File) -> None:
+        """Return when all that was appended would survive a power failure."""
+        self.announce("sync", file.path)
+        _sync_data(file.descriptor)
+
+    def truncate(self, file: File, size: int) -> None:
+        self.announce("truncate", file.path)
+        os.ftruncate(file.descriptor, size)
+
+    def close(self, file: File) -> None:
+        with suppress(OSError):  # what mattered was synced
+            os.close(file.descriptor)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self.announce("rename", target)
+        os.rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        self.announce("unlink", path)
+        os.unlink(path)
+
+    def mkdir(self, path: Path) -> None:
+        self.announce("mkdir", path)
+        os.mkdir(path)
+
+    def sync_dir(self, path: Path) -> None:
+        """Return when the names in the directory would survive a power failure."""
+        self.announce("sync_dir", path)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def discard(files: Files, path: Path) -> None:
+    """Remove a file that nothing refers to, if that is possible; `vacuum` gets what is left."""
+    with suppress(OSError):
+        files.unlink(path)
+
+
+def publish(files: Files, target: Path, data: bytes) -> File:
+    """A file that appears whole under its name, and stays open; durable once its directory is synced."""
+    temporary = target.with_name(target.name + ".new")
+    if temporary.exists():
+        files.unlink(temporary)
+    file = files.create(temporary)
+    try:
+        files.append(file, data)
+        files.sync(file)
+        files.rename(temporary, target)
+    except OSError:
+        files.close(file)
+        discard(files, temporary)
+        raise
+    return File(target, file.descriptor)

@@ -1,0 +1,67 @@
+"""One writer at a time, and readers that hold on to what they read.
+
+The writer holds LOCK exclusively. A reader shares the lock of the log file it was built from, and `vacuum`
+removes only logs that it can lock, and only segments that no remaining log refers to. The operating system
+drops the locks of a process that dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from everview.errors import LockedState
+from everview.traces.store.files import Files
+
+
+def lock_for_writing(path: Path, files: Files) -> int:
+    """The descriptor that holds LOCK, or the error that says who has it."""
+    files.announce("lock", path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    if not _try_lock(descriptor, fcntl.LOCK_EX):
+        owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        os.close(descriptor)
+        raise LockedState(
+            f"another writer has {path.parent} open (process {owner})",
+            hint="close that one first; any number may attach to read",
+        )
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def unlock(descriptor: int) -> None:
+    """Give the lock up, even where a forked child still has the descriptor."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
+def pin(path: Path) -> int | None:
+    """A descriptor that keeps `vacuum` from removing this log, or None if it is gone already."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    if os.fstat(descriptor).st_nlink:
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def unpinned(path: Path) -> int | None:
+    """A descriptor that holds this log against new readers while it is removed; None if one reads it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    if _try_lock(descriptor, fcntl.LOCK_EX):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _try_lock(descriptor: int, mode: int) -> bool:
+    try:
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

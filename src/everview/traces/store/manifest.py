@@ -1,0 +1,192 @@
+"""The manifest of an epoch: which slices make up each (trace, shard), for which plan, up to which offsets.
+
+A manifest is a frozen value. A snapshot spells one out; a commit says what changes. `after` folds commits
+onto a snapshot, and is the only way a manifest comes about, in a running store as in a reopened one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
+
+from everview.traces.store.record import Kind, Record
+from everview.traces.store.slices import Key, SliceRef
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """What the state is the state of: the plan as a whole, and each trace by its name."""
+
+    plan: str
+    traces: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def kept_from(self, other: Fingerprints) -> frozenset[str]:
+        """The traces that mean the same in both.
+
+        >>> new = Fingerprints("b", {"edges": "1", "paths": "2"})
+        >>> sorted(new.kept_from(Fingerprints("a", {"edges": "1", "paths": "9"})))
+        ['edges']
+        """
+        return frozenset(name for name, mark in self.traces.items() if other.traces.get(name) == mark)
+
+
+class Entry(NamedTuple):
+    """A slice of the manifest. Its id stays when a checkpoint moves its bytes."""
+
+    id: int
+    ref: SliceRef
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """In the list of (name, shard), `entry` takes the place of the ids in `takes`.
+
+    Taking none, it goes to the end; without an entry, what is taken just goes.
+    """
+
+    name: str
+    shard: int
+    takes: tuple[int, ...]
+    entry: Entry | None
+
+    def make(self, entries: list[Entry]) -> None:
+        """Make this edit in a list, whose order is the spine's, largest and oldest first."""
+        at = len(entries)
+        if self.takes:
+            places = [place for place, entry in enumerate(entries) if entry.id in self.takes]
+            assert len(places) == len(self.takes), (
+                f'"{self.name}", shard {self.shard}: not all of {self.takes}'
+            )
+            at = places[0]
+            entries[:] = [entry for entry in entries if entry.id not in self.takes]
+        if self.entry is not None:
+            entries.insert(at, self.entry)
+
+    def to_json(self) -> list[Any]:
+        if self.entry is None:
+            return [self.takes, None, self.name, self.shard]
+        return [self.takes, self.entry.id, *self.entry.ref]
+
+    @classmethod
+    def from_json(cls, row: list[Any], data_at: int) -> Self:
+        takes, number, name, shard, *rest = row
+        if number is None:
+            return cls(name, shard, tuple(takes), None)
+        ref = SliceRef(name, shard, *rest)
+        ref = ref._replace(offset=ref.offset + data_at) if ref.inline else ref
+        return cls(name, shard, tuple(takes), Entry(number, ref))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one commit says. Offsets and metadata are merged into those that stand."""
+
+    epoch: int
+    edits: tuple[Edit, ...] = ()
+    offsets: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of a record; the offsets of inline slices count from the record's data."""
+        edits = [edit.to_json() for edit in self.edits]
+        return {"edits": edits, "offsets": dict(self.offsets), "meta": dict(self.meta)}
+
+    @classmethod
+    def from_record(cls, record: Record) -> Self:
+        document = record.document
+        edits = tuple(Edit.from_json(row, record.data_at) for row in document["edits"])
+        return cls(record.epoch, edits, document["offsets"], document["meta"])
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The whole truth about one epoch; everything it refers to is immutable."""
+
+    epoch: int
+    plan: Fingerprints
+    slices: Mapping[Key, tuple[Entry, ...]] = field(default_factory=dict[Key, tuple[Entry, ...]])
+    offsets: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    next_id: int = 1
+
+    def entries(self) -> Iterator[Entry]:
+        for entries in self.slices.values():
+            yield from entries
+
+    def after(self, changes: Iterable[Change]) -> Manifest:
+        """The manifest after these commits, at a cost set by them and by the number of (trace, shard).
+
+        >>> ref = SliceRef("edges", 0, "s", 0, 1, 2, "<i8", 0)
+        >>> add, merge = Edit("edges", 0, (), Entry(1, ref)), Edit("edges", 0, (1,), Entry(2, ref))
+        >>> changes = Change(1, (add,), {"log": 10}), Change(2, (merge,))
+        >>> later = Manifest(0, Fingerprints("p")).after(changes)
+        >>> later.epoch, [entry.id for entry in later.slices["edges", 0]], later.offsets, later.next_id
+        (2, [2], {'log': 10}, 3)
+        """
+        epoch, next_id = self.epoch, self.next_id
+        offsets, meta = dict(self.offsets), dict(self.meta)
+        edited: dict[Key, list[Entry]] = {}
+        for change in changes:
+            epoch = change.epoch
+            offsets.update(change.offsets)
+            meta.update(change.meta)
+            for edit in change.edits:
+                key = edit.name, edit.shard
+                if key not in edited:
+                    edited[key] = list(self.slices.get(key, ()))
+                edit.make(edited[key])
+                next_id = max(next_id, edit.entry.id + 1 if edit.entry else 0)
+        slices = {**self.slices, **{key: tuple(entries) for key, entries in edited.items()}}
+        for key in [key for key, entries in edited.items() if not entries]:
+            del slices[key]
+        return Manifest(epoch, self.plan, slices, offsets, meta, next_id)
+
+    def moved(self, places: Mapping[int, SliceRef]) -> Manifest:
+        """The same slices, those with these ids lying elsewhere."""
+        if not places:
+            return self
+        slices = {
+            key: tuple(Entry(entry.id, places.get(entry.id, entry.ref)) for entry in entries)
+            for key, entries in self.slices.items()
+        }
+        return replace(self, slices=slices)
+
+    def adopted(self, plan: Fingerprints) -> Manifest:
+        """The state under another plan: traces that mean the same stay, and blocks that are no trace too."""
+        was, now = self.plan.traces, plan.traces
+        slices = {key: entries for key, entries in self.slices.items() if was.get(key[0]) == now.get(key[0])}
+        return replace(self, plan=plan, slices=slices)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "plan": [self.plan.plan, dict(self.plan.traces)],
+            "slices": [[entry.id, *entry.ref] for entry in self.entries()],
+            "offsets": dict(self.offsets),
+            "meta": dict(self.meta),
+            "next": self.next_id,
+        }
+
+    @classmethod
+    def from_record(cls, record: Record) -> Self:
+        document = record.document
+        slices: dict[Key, list[Entry]] = {}
+        for number, *ref in document["slices"]:
+            entry = Entry(number, SliceRef(*ref))
+            slices.setdefault(entry.ref.key, []).append(entry)
+        return cls(
+            record.epoch,
+            Fingerprints(*document["plan"]),
+            {key: tuple(entries) for key, entries in slices.items()},
+            document["offsets"],
+            document["meta"],
+            document["next"],
+        )
+
+
+def refs_of(record: Record) -> Iterator[SliceRef]:
+    """The slices that a record puts, or for a snapshot, that it lists."""
+    if record.kind is Kind.SNAPSHOT:
+        yield from (entry.ref for entry in Manifest.from_record(record).entries())
+        return
+    yield from (edit.entry.ref for edit in Change.from_record(record).edits if edit.entry is not None)

@@ -1,0 +1,151 @@
+r"""Records: the framing of a log, made so that a torn tail and damage are told apart.
+
+A record is a header (with a checksum of its own, so its lengths can be trusted), a JSON document, the bytes
+of the slices that travel inline, and an end mark. A log is written record by record, and with a sync after
+each, a record is begun only when the one before it is on disk. So
+
+- a file that **ends before its last record does** was torn by a crash: that commit was never acknowledged,
+and the log ends where the record began;
+- **anything else** that does not check is damage, be it in the middle or in the last record: a record that is
+  complete may have been acknowledged, and to drop it silently would lose an epoch.
+
+A filesystem may, after a power failure, show the length of an append but zeros for sectors that it never
+wrote. A record never ends in zeros, so whole sectors of zeros at the end of the file count as not written.
+Other remains of an unsynced append (old contents of the disk, or a hole followed by data, which several
+unsynced records can leave) cannot be told from damage and are reported as such; `Store.rewind` then goes
+back by choice.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from everview.errors import CorruptState
+from everview.traces.store.slices import checksum, damaged
+
+HEADER = struct.Struct("<4sB3xQQQI")  # mark, kind, epoch, length of document and of data, checksum of both
+HEADER_SUM = struct.Struct("<I")
+HEAD = HEADER.size + HEADER_SUM.size
+MARK = b"EVR1"
+END = b"END\n"
+SECTOR = 512
+
+
+class Kind(IntEnum):
+    SNAPSHOT = 1
+    COMMIT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record that checked: what it says, and where in its file its inline data and its end are."""
+
+    kind: Kind
+    epoch: int
+    text: bytes
+    data_at: int
+    end: int
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.text)
+
+
+def encode(kind: Kind, epoch: int, document: Mapping[str, Any], data: bytes = b"") -> bytes:
+    r"""The bytes of one record.
+
+    >>> record = encode(Kind.COMMIT, 7, {"offsets": {"a": 1}}, b"\0" * 8)
+    >>> [(r.epoch, r.document, r.data_at, r.end) for r in scan(record, Path("a.log"))]
+    [(7, {'offsets': {'a': 1}}, 59, 71)]
+    >>> list(scan(record[:-1], Path("a.log")))  # torn
+    []
+    """
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    payload = text + data
+    header = HEADER.pack(MARK, kind, epoch, len(text), len(data), checksum(payload))
+    return b"".join((header, HEADER_SUM.pack(checksum(header)), payload, END))
+
+
+def decode(record: bytes, start: int) -> Record:
+    """One record, as it will be read when it lies at `start` of its file."""
+    (read,) = scan(record, Path("memory"))
+    return replace(read, data_at=read.data_at + start, end=read.end + start)
+
+
+def scan(data: bytes, path: Path) -> Iterator[Record]:
+    """The records of a log in order, up to a torn tail; damage raises when it is reached."""
+    at, size = 0, written_size(data)
+    while at < size:
+        record = _record_at(data, at, size, path)
+        if record is None:
+            return
+        yield record
+        at = record.end
+
+
+def written_size(data: bytes) -> int:
+    r"""How much of a log was written: all, but for whole sectors of zeros at its end.
+
+    >>> written_size(b"x" * 100 + bytes(50)), written_size(b"x" * 100 + bytes(1000))
+    (150, 512)
+    """
+    used = len(data.rstrip(b"\0"))
+    return min(len(data), used + -used % SECTOR)
+
+
+def first_epoch(path: Path) -> int:
+    """The epoch of a log's first record, without reading the rest of it."""
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    if len(head) < HEAD:
+        raise _damage(path, "it is cut short")
+    return _header(head, 0, path).epoch
+
+
+class _Header(NamedTuple):
+    mark: bytes
+    kind: int
+    epoch: int
+    text: int
+    data: int
+    checksum: int
+
+
+def _header(data: bytes, at: int, path: Path) -> _Header:
+    packed = data[at : at + HEADER.size]
+    header = _Header(*HEADER.unpack(packed))
+    (expected,) = HEADER_SUM.unpack(data[at + HEADER.size : at + HEAD])
+    if header.mark != MARK or checksum(packed) != expected:
+        raise _damage(path, f"no record begins at byte {at}")
+    return header
+
+
+def _record_at(data: bytes, at: int, size: int, path: Path) -> Record | None:
+    """The record that begins here, or None if the file ends first."""
+    start = at + HEAD
+    if start > size:
+        return None
+    header = _header(data, at, path)
+    data_at = start + header.text
+    data_end = data_at + header.data
+    end = data_end + len(END)
+    if end > size:
+        return None
+    if data[data_end:end] != END or checksum(data[start:data_end]) != header.checksum:
+        raise _damage(path, f"the record of epoch {header.epoch} at byte {at} has a wrong checksum")
+    return Record(Kind(header.kind), header.epoch, data[start:data_at], data_at, end)
+
+
+def _damage(path: Path, what: str) -> CorruptState:
+    return damaged(
+        path,
+        what,
+        hint="restore the file from a copy, or go back to an epoch before the damage with Store.rewind "
+        "(Store.attach reads it without changing anything)",
+    )

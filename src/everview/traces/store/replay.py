@@ -1,0 +1,104 @@
+"""From logs back to manifests: the newest epoch, an older one, or the list of those that can be opened.
+
+Logs are ordered by generation. Each begins with the epoch at which the one before it ended, except after a
+rewind, when it begins earlier; so the newest log that begins at or before an epoch is the one that has it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from everview.errors import CorruptState, StoreError
+from everview.traces.store.layout import Layout
+from everview.traces.store.manifest import Change, Manifest
+from everview.traces.store.record import Kind, Record, first_epoch, scan
+from everview.traces.store.slices import damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A manifest, and the part of its log that says so."""
+
+    manifest: Manifest
+    end: int
+    snapshot: int
+
+
+def records(path: Path, data: bytes) -> Iterator[Record]:
+    """The snapshot of a log and its commits, checked to be in order."""
+    epoch = -1
+    for record in scan(data, path):
+        if (epoch < 0) != (record.kind is Kind.SNAPSHOT) or record.epoch <= epoch:
+            raise damaged(path, f"the record of epoch {record.epoch} is out of place")
+        epoch = record.epoch
+        yield record
+    if epoch < 0:
+        raise damaged(path, "it has no snapshot")
+
+
+def replay(path: Path, data: bytes, epoch: int | None = None) -> Replayed:
+    """The manifest at the end of a log, or at an epoch in it; damage after that epoch is not looked at."""
+    log = records(path, data)
+    first = next(log)
+    end, changes = first.end, list[Change]()
+    for record in log if epoch != first.epoch else ():
+        end = record.end
+        changes.append(Change.from_record(record))
+        if record.epoch == epoch:
+            break
+    manifest = Manifest.from_record(first).after(changes)
+    if epoch is not None and manifest.epoch != epoch:
+        raise no_such_epoch(path, epoch)
+    return Replayed(manifest, end, first.end)
+
+
+def no_such_epoch(path: Path, epoch: int) -> StoreError:
+    return StoreError(
+        f"epoch {epoch} is not in {path.parent.parent}",
+        hint="Store.history lists the epochs that can be opened; vacuum removes old ones",
+    )
+
+
+def read_open(descriptor: int) -> bytes:
+    """A whole file by its descriptor, whether or not it still has a name."""
+    parts: list[bytes] = []
+    while part := os.pread(descriptor, 1 << 24, sum(map(len, parts))):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def log_of(layout: Layout, epoch: int | None) -> Path:
+    """The log that has this epoch, if any has; the newest by default."""
+    logs = layout.generations()
+    if not logs:
+        raise damaged(layout.log, "it has no log")
+    if epoch is None:
+        return logs[-1]
+    for path in reversed(logs):
+        if first_epoch(path) <= epoch:
+            return path
+    raise no_such_epoch(logs[0], epoch)
+
+
+def epochs(layout: Layout) -> tuple[int, ...]:
+    """The epochs that can be opened, oldest first: all that some log has, and that no later rewind undid."""
+    found: list[int] = []
+    limit: int | None = None
+    for path in reversed(layout.generations()):
+        had = [epoch for epoch in _readable(path) if limit is None or epoch < limit]
+        found[:0] = had
+        limit = min(had, default=limit)
+    return tuple(found)
+
+
+def _readable(path: Path) -> list[int]:
+    """The epochs of a log up to where it is damaged, if it is."""
+    found: list[int] = []
+    try:
+        found.extend(record.epoch for record in records(path, path.read_bytes()))
+    except CorruptState:
+        return found
+    return found

@@ -1,0 +1,107 @@
+"""A slice: one immutable array of a (name, shard), and the reference that says where its bytes lie.
+
+A slice is a batch matrix (int64, two dimensions) or a block of plain data (int64 or uint8, one dimension).
+A reference is plain data: scalars that JSON and Spark rows carry. Nothing about a slice is ever executed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.errors import CorruptState
+
+Array = NDArray[Any]
+Key = tuple[str, int]  # name and shard
+
+MATRIX_OR_BLOCK = {("<i8", 2), ("<i8", 1), ("|u1", 1)}
+
+
+class SliceRef(NamedTuple):
+    """Where a slice lies, and the checksum of its bytes.
+
+    `file` is a segment's name; empty, it is the log that the manifest itself was read from. A block of one
+    dimension has no columns.
+
+    >>> SliceRef("edges", 3, "7-0-c0ffee.seg", 64, rows=10, columns=3, dtype="<i8", checksum=0).nbytes
+    240
+    """
+
+    name: str
+    shard: int
+    file: str
+    offset: int
+    rows: int
+    columns: int
+    dtype: str
+    checksum: int
+
+    @property
+    def key(self) -> Key:
+        return self.name, self.shard
+
+    @property
+    def inline(self) -> bool:
+        return not self.file
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows * max(self.columns, 1) * np.dtype(self.dtype).itemsize
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.nbytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """A committed slice: its id, by which a merge names what it replaces, and its read-only array."""
+
+    id: int
+    array: Array
+
+
+def refer(name: str, shard: int, array: Array, file: str, offset: int) -> SliceRef:
+    """The reference to an array whose bytes are put at `offset` of `file`."""
+    dtype = array.dtype.str
+    assert (dtype, array.ndim) in MATRIX_OR_BLOCK, f"{name}: no slice is {array.ndim}-dimensional {dtype}"
+    assert array.flags.c_contiguous, f"{name}: a slice is contiguous"
+    columns = array.shape[1] if array.ndim == 2 else 0
+    assert array.ndim == 1 or columns > 0, f"{name}: a batch has its weight column at least"
+    return SliceRef(name, shard, file, offset, array.shape[0], columns, dtype, checksum(array))
+
+
+def octets(array: Array) -> memoryview:
+    """The bytes of a contiguous array, not copied."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def checksum(data: bytes | memoryview | Array) -> int:
+    return zlib.crc32(octets(data) if isinstance(data, np.ndarray) else data)
+
+
+def array_in(buffer: Any, offset: int, ref: SliceRef) -> Array:
+    """The read-only array of `ref` whose bytes begin at `offset` of `buffer`."""
+    count = ref.rows * max(ref.columns, 1)
+    # An empty slice may lie at the very end of its file, where there is no buffer to be had.
+    flat = np.frombuffer(buffer, ref.dtype, count, offset) if count else np.frombuffer(b"", ref.dtype)
+    return flat.reshape(ref.rows, ref.columns) if ref.columns else flat
+
+
+def damaged(path: object, what: str, *, hint: str | None = None) -> CorruptState:
+    """The error that names a file whose bytes are not what was written."""
+    restore = "restore the file from a copy, or the state from its sources"
+    return CorruptState(f"{path} is damaged: {what}", hint=hint or restore)
+
+
+def checked(path: object, ref: SliceRef, array: Array) -> Array:
+    """The array, or the error that names the slice in the file."""
+    if checksum(array) == ref.checksum:
+        return array
+    raise damaged(
+        path, f'slice of "{ref.name}", shard {ref.shard}, at byte {ref.offset} has a wrong checksum'
+    )

@@ -1,0 +1,375 @@
+"""The store: a state directory and its one writer.
+
+Meaning: a sequence of epochs, each a manifest of immutable slices. `commit` appends one epoch; when it
+returns, the epoch is durable, and when it raises, the state is as it was. Law: at any moment, whatever
+happens to the process or the machine, opening the directory finds the last acknowledged epoch, or the one
+whose commit was under way, whole. What is small travels in the log record itself; what is large goes to a
+segment first.
+
+```python
+with Store.create(path, Fingerprints("plan-1", {"edges": "e1"})) as store:
+    store.commit(1, [("edges", 0, matrix)], offsets={"kafka": 42})
+with Store.attach(path) as state:
+    [slice] = state.slices("edges", 0)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from everview.errors import ForeignState, StoreError
+from everview.traces.store.draft import Draft, Inline, Replace
+from everview.traces.store.files import Files
+from everview.traces.store.layout import (
+    Layout,
+    make_directories,
+    require_state,
+    require_vacant,
+    write_format,
+)
+from everview.traces.store.lock import lock_for_writing, unlock
+from everview.traces.store.log import EVERY_TICK, NEVER, Log, Uncertain
+from everview.traces.store.manifest import Change, Fingerprints, Manifest
+from everview.traces.store.reader import Reader, attach
+from everview.traces.store.record import Kind, decode, encode
+from everview.traces.store.replay import epochs, log_of, replay
+from everview.traces.store.segment import SegmentWriter, require_segments
+from everview.traces.store.slices import Array, SliceRef, damaged
+from everview.traces.store.vacuum import Vacuumed, sparse_segments, sweep
+
+CLOSED = "it is closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """When to sync, and what is small.
+
+    `sync` is the least time in seconds between two syncs of the log. With `EVERY_TICK` a commit returns
+    when it is on disk. With a time, or with `NEVER`, commits return sooner: a crash of the process still
+    loses none, but a power failure may lose those since the last sync (and with `NEVER`, may leave a tail
+    that counts as damage). Segments and snapshots are always synced before anything refers to them.
+    """
+
+    sync: float = EVERY_TICK
+    inline_bytes: int = 64 << 10  # a commit with more than this in arrays writes a segment
+    checkpoint_bytes: int = 4 << 20  # a log that has grown by more is replaced by a snapshot
+
+
+class Store(Reader):
+    """The writer of a state directory. Use one at a time, from one thread."""
+
+    def __init__(
+        self, layout: Layout, lock: int, log: Log, manifest: Manifest, files: Files, policy: Policy
+    ) -> None:
+        super().__init__(layout, manifest, log.file.path, log.file.descriptor)
+        self._lock = lock
+        self._log = log
+        self._files = files
+        self._policy = policy
+        self._queued: list[Replace] = []
+        self._refusal: str | None = None  # why nothing more can be committed
+        self._adopting = False  # the plan in memory is not the one on disk
+        self.kept = frozenset(manifest.plan.traces)  # the traces whose state was found
+
+    # -- opening -----------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls, path: str | Path, plan: Fingerprints, policy: Policy | None = None, files: Files | None = None
+    ) -> Self:
+        """A new state at epoch 0, in a directory that is empty or does not exist yet."""
+        layout, files, policy = Layout(Path(path).absolute()), files or Files(), policy or Policy()
+        with _reporting(f"creating a state in {path}"), ExitStack() as undo:
+            require_vacant(layout)
+            make_directories(layout, files)
+            lock = lock_for_writing(layout.lock, files)
+            undo.callback(unlock, lock)
+            require_vacant(layout)
+            _require_no_epochs(layout)
+            manifest = Manifest(0, plan)
+            snapshot = encode(Kind.SNAPSHOT, 0, manifest.to_json())
+            log = Log.begin(_next_log(layout), snapshot, files, policy.sync)
+            undo.callback(log.close)
+            write_format(layout, files)
+            undo.pop_all()
+        return cls(layout, lock, log, manifest, files, policy)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        plan: Fingerprints | None = None,
+        policy: Policy | None = None,
+        files: Files | None = None,
+        *,
+        adopt: bool = False,
+    ) -> Self:
+        """The state at its last epoch, for writing. What it shows is durable.
+
+        A state of another plan is refused, unless `adopt` is given: then the traces that mean the same are
+        `kept` and the others are empty. The new plan is on disk from the first commit on, together with
+        whatever that commit fills the other traces with.
+        """
+        with _reporting(f"opening {path}"), ExitStack() as undo:
+            store = cls._at(Layout(Path(path).absolute()), None, policy or Policy(), files or Files())
+            undo.callback(store._release)
+            store._resume(plan, adopt)
+            undo.pop_all()
+        return store
+
+    @staticmethod
+    def attach(path: str | Path, epoch: int | None = None) -> Reader:
+        """The state to read only, at its last epoch or at an older one; a writer may be at work."""
+        return attach(path, epoch)
+
+    @staticmethod
+    def exists(path: str | Path) -> bool:
+        """Whether the directory holds a state; a creation that a crash cut short does not count."""
+        return Layout(Path(path)).format.exists()
+
+    @staticmethod
+    def history(path: str | Path) -> tuple[int, ...]:
+        """The epochs that can be opened."""
+        layout = Layout(Path(path))
+        require_state(layout)
+        return epochs(layout)
+
+    @classmethod
+    def rewind(cls, path: str | Path, epoch: int, files: Files | None = None) -> None:
+        """Make an older epoch the last one again. Later epochs can then not be opened any more.
+
+        This is the way out when a log is damaged after that epoch.
+        """
+        store = cls._at(Layout(Path(path).absolute()), epoch, Policy(), files or Files())
+        try:
+            with store._attempting(f"rewind to epoch {epoch}"):
+                store._publish(Draft(epoch, ()))
+        finally:
+            store._release()
+
+    @classmethod
+    def _at(cls, layout: Layout, epoch: int | None, policy: Policy, files: Files) -> Self:
+        require_state(layout)
+        with ExitStack() as undo:
+            lock = lock_for_writing(layout.lock, files)
+            undo.callback(unlock, lock)
+            path = log_of(layout, epoch)
+            found = replay(path, path.read_bytes(), epoch)
+            log = Log(files.reopen(path), found.end, found.snapshot, files, policy.sync)
+            undo.pop_all()
+        return cls(layout, lock, log, found.manifest, files, policy)
+
+    def _resume(self, plan: Fingerprints | None, adopt: bool) -> None:
+        """Check the plan, and make sure of what the last writer may have left unsynced."""
+        found = self._manifest.plan
+        if plan is not None and plan.plan != found.plan:
+            if not adopt:
+                raise ForeignState(
+                    f"{self.path} holds the state of another plan ({found.plan}, not {plan.plan})",
+                    hint="adopt=True keeps the traces that are the same; or create another state",
+                )
+            self.kept = plan.kept_from(found)
+            self._manifest = self._manifest.adopted(plan)
+            self._adopting = True
+        self._log.trim()
+        self._files.sync_dir(self._layout.log)
+        self._files.sync_dir(self._layout.root)
+
+    # -- committing --------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        epoch: int,
+        appends: Sequence[tuple[str, int, Array]] = (),
+        *,
+        segments: Sequence[SliceRef] = (),
+        replaces: Sequence[Replace] = (),
+        offsets: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        """Make `epoch` the last one: new slices go last in their lists, merges in place of their inputs.
+
+        The ids of the new slices come back in this order: replacements (queued ones first), appends,
+        segments. Offsets and metadata are merged by key into those that stand. Epochs only increase; they
+        may skip.
+        """
+        self._require_later(epoch)
+        if self._log.tail > max(self._policy.checkpoint_bytes, self._log.snapshot) and not self._adopting:
+            self.checkpoint()
+        added = [Replace(name, shard, (), array) for name, shard, array in appends]
+        referred = [Replace(ref.name, ref.shard, (), ref) for ref in segments]
+        draft = Draft(epoch, (*self._queued, *replaces, *added, *referred), offsets or {}, meta or {})
+        with self._attempting(f"commit of epoch {epoch}"):
+            require_segments(self._layout, draft.refs())
+            change = self._publish(draft) if self._adopting else self._append(draft)
+        return self._settle(change)
+
+    def replace(self, name: str, shard: int, old: Sequence[int], new: Array | SliceRef | None) -> None:
+        """Let a merge take the place of its inputs with the next commit or checkpoint, whichever is first.
+
+        A merge changes nothing that is true, so it may wait: a trace that keeps, with each merged batch,
+        the ids it stands for can leave merges out of commits altogether, and queue them just before a
+        checkpoint.
+        """
+        self._queued.append(Replace(name, shard, tuple(old), new))
+
+    def checkpoint(self) -> None:
+        """Begin a new log with a snapshot; slices that travelled inline go to a segment.
+
+        Opening then reads the snapshot only. Does nothing when nothing was committed or queued since the
+        last.
+        """
+        self._checkpoint(frozenset())
+
+    def flush(self) -> None:
+        """Return when every commit is durable, whatever the policy."""
+        with self._attempting("flush"):
+            self._log.flush()
+
+    def vacuum(self, keep_epochs: int = 1) -> Vacuumed:
+        """Checkpoint, then remove whatever the last `keep_epochs` epochs and the open readers do not need.
+
+        A log goes as a whole, so somewhat older epochs may stay.
+        """
+        assert keep_epochs > 0, "the last epoch is always kept"
+        self._checkpoint(sparse_segments(self._layout, self._manifest))
+        with self._attempting("vacuum"):
+            held = frozenset(change.new.file for change in self._queued if isinstance(change.new, SliceRef))
+            return sweep(self._layout, self._files, keep_epochs, held)
+
+    def close(self) -> None:
+        """Sync what waits for it, unless the policy is never to, and let the next writer in."""
+        try:
+            if self._refusal is None and self._policy.sync != NEVER:
+                self.flush()
+        finally:
+            if self._refusal != CLOSED:
+                self._release()
+
+    # -- how ---------------------------------------------------------------------------------------
+
+    def _append(self, draft: Draft) -> Change:
+        """Commit by one record, and by one segment before it if there is much to write."""
+        inline, writer = Inline(), self._segment(draft.epoch)
+        large = draft.nbytes > self._policy.inline_bytes
+        with writer:
+            change = draft.place(writer.add if large else inline.add, self._manifest.next_id)
+            writer.finish()
+            record = encode(Kind.COMMIT, draft.epoch, change.to_json(), inline.data())
+            # From here on, what a reopened store would read: the record itself.
+            change = Change.from_record(decode(record, self._log.size))
+            manifest = self._manifest.after([change])
+        try:
+            self._log.append(record)
+        except OSError:
+            writer.abandon()
+            raise
+        self._manifest = manifest
+        return change
+
+    def _publish(self, draft: Draft, stale: frozenset[str] = frozenset()) -> Change:
+        """Commit by a new log, whose snapshot refers to segments only, and to none of the stale ones."""
+        writer = self._segment(draft.epoch)
+        with writer:
+            change = draft.place(writer.add, self._manifest.next_id)
+            manifest = self._manifest.after([change])
+            loose = [entry for entry in manifest.entries() if entry.ref.inline or entry.ref.file in stale]
+            places = {entry.id: writer.add(*entry.ref.key, self._arrays.peek(entry)) for entry in loose}
+            manifest = manifest.moved(places)
+            writer.finish()
+            snapshot = encode(Kind.SNAPSHOT, draft.epoch, manifest.to_json())
+        try:
+            log = Log.begin(_next_log(self._layout), snapshot, self._files, self._policy.sync)
+        except OSError:
+            writer.abandon()
+            raise
+        self._turn_to(log, manifest)
+        return change
+
+    def _turn_to(self, log: Log, manifest: Manifest) -> None:
+        old, self._log, self._manifest, self._adopting = self._log, log, manifest, False
+        self._arrays.turn_to(log.file.path, log.file.descriptor)
+        old.close()
+
+    def _checkpoint(self, stale: frozenset[str]) -> None:
+        if self._adopting:
+            raise StoreError(
+                "the adopted plan has no commit yet", hint="commit once, then checkpoint or vacuum"
+            )
+        if not (self._log.tail or self._queued or stale):
+            return
+        with self._attempting("checkpoint"):
+            draft = Draft(self.epoch, tuple(self._queued))
+            require_segments(self._layout, draft.refs())
+            change = self._publish(draft, stale)
+        self._settle(change)
+
+    def _settle(self, change: Change) -> tuple[int, ...]:
+        """After a commit: nothing is queued, replaced arrays are let go, and the new slices have ids."""
+        self._queued.clear()
+        for edit in change.edits:
+            self._arrays.forget(edit.takes)
+        return tuple(edit.entry.id for edit in change.edits if edit.entry is not None)
+
+    def _segment(self, epoch: int) -> SegmentWriter:
+        return SegmentWriter(self.path, epoch, "store", self._files)
+
+    def _require_later(self, epoch: int) -> None:
+        if epoch <= self.epoch:
+            raise StoreError(
+                f"epoch {epoch} cannot be committed after epoch {self.epoch}",
+                hint="epochs only increase; compare the manifest's offsets to see whether this is a replay",
+            )
+
+    @contextmanager
+    def _attempting(self, what: str) -> Generator[None]:
+        """Turn failures into errors that say how the state is now; refuse to go on when that is not known."""
+        if self._refusal is not None:
+            raise StoreError(f"{what} is refused: {self._refusal}", hint=f"open {self.path} again")
+        self._refusal = f"an earlier {what} was interrupted"  # should anything unforeseen get through
+        try:
+            yield
+        except Uncertain as error:
+            self._refusal = f"an earlier {what} failed: {error} ({error.__cause__})"
+            raise StoreError(
+                f"{what} failed: {error} ({error.__cause__})", hint="open the state again"
+            ) from error
+        except OSError as error:
+            self._refusal = None
+            hint = f"the state is as it was, at epoch {self.epoch}; remove the cause and try again"
+            raise StoreError(f"{what} failed: {error}", hint=hint) from error
+        except Exception:
+            self._refusal = None
+            raise
+        self._refusal = None
+
+    def _release(self) -> None:
+        self._refusal = CLOSED
+        self._log.close()
+        unlock(self._lock)
+
+
+@contextmanager
+def _reporting(what: str) -> Generator[None]:
+    """Turn what the disk refuses, before there is a store, into an error for the user."""
+    try:
+        yield
+    except (OSError, Uncertain) as error:
+        raise StoreError(f"{what} failed: {error}", hint="remove the cause and try again") from error
+
+
+def _next_log(layout: Layout) -> Path:
+    logs = layout.generations()
+    generation = int(logs[-1].stem) + 1 if logs else 1
+    return layout.log / f"{generation:010}.log"
+
+
+def _require_no_epochs(layout: Layout) -> None:
+    """A creation cut short leaves at most epoch 0; anything else is a state that lost its FORMAT."""
+    if any(epochs(layout)):
+        raise damaged(layout.format, f"it is missing, but {layout.log} has epochs")

@@ -1,0 +1,67 @@
+"""Checking a whole state: every log, and every byte of every segment that a log refers to."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from os import close
+from pathlib import Path
+
+from everview.traces.store.layout import Layout
+from everview.traces.store.lock import pin
+from everview.traces.store.manifest import refs_of
+from everview.traces.store.replay import read_open, records
+from everview.traces.store.segment import check_segment
+from everview.traces.store.slices import SliceRef, array_in, checked, damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """How much was found to be as it was written."""
+
+    logs: int
+    segments: int
+    slices: int
+
+
+def verify(layout: Layout) -> Verified:
+    """Raise `CorruptState` at the first damage; logs are held so that a vacuum cannot look like damage."""
+    with ExitStack() as pins:
+        held: list[tuple[Path, int]] = []
+        for path in layout.generations():
+            descriptor = pin(path)
+            if descriptor is not None:
+                pins.callback(close, descriptor)
+                held.append((path, descriptor))
+        refs: set[SliceRef] = set()
+        inline = 0
+        for path, descriptor in held:
+            found = _check_log(path, read_open(descriptor), newest=path == held[-1][0])
+            inline += sum(ref.inline for ref in found)
+            refs.update(ref for ref in found if not ref.inline)
+        segments = _check_segments(layout, refs)
+    return Verified(len(held), segments, inline + len(refs))
+
+
+def _check_log(path: Path, data: bytes, *, newest: bool) -> list[SliceRef]:
+    found: list[SliceRef] = []
+    end = 0
+    for record in records(path, data):
+        end = record.end
+        found.extend(refs_of(record))
+    if end != len(data) and not newest:
+        raise damaged(path, f"it is cut short after byte {end}, though a later log follows")
+    for ref in found:
+        if ref.inline:
+            checked(path, ref, array_in(data, ref.offset, ref))
+    return found
+
+
+def _check_segments(layout: Layout, refs: set[SliceRef]) -> int:
+    names = sorted({ref.file for ref in refs})
+    indexed = {name: check_segment(layout.segments / name) for name in names}
+    for ref in refs:
+        if ref not in indexed[ref.file]:
+            what = f'it lacks the slice of "{ref.name}", shard {ref.shard}, at byte {ref.offset}'
+            raise damaged(layout.segments / ref.file, what)
+    return len(names)

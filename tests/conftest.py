@@ -1,0 +1,82 @@
+"""What every test shares: the Hypothesis profiles, the one Spark session, and no skips in CI."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+# The first call of a kernel may compile it, so no example has a deadline.
+settings.register_profile("fast", deadline=None, max_examples=20)
+settings.register_profile("dev", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "dev"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever uses the session, and every doctest of the Spark runtime, is a Spark test."""
+    for item in items:
+        uses_session = "spark" in getattr(item, "fixturenames", ())
+        if uses_session or "everview/runtimes/spark" in item.path.as_posix():
+            item.add_marker("spark")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _without_skips((yield))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _without_skips((yield))
+
+
+def _without_skips(report: Report) -> Report:
+    """In CI a skip is a failure: a test that cannot run proves nothing."""
+    if "CI" not in os.environ or not report.skipped or hasattr(report, "wasxfail"):
+        return report
+    reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
+    report.outcome = "failed"
+    report.longrepr = f"no test may be skipped in CI; this one was: {reason}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark session of a test run, on this machine alone, with this interpreter in its workers."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    session = _start_spark(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+def _start_spark(scratch: Path) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    return (
+        SparkSession.builder.master("local[2]")
+        .appName("everview-tests")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.local.dir", str(scratch / "local"))
+        .config("spark.python.worker.reuse", "true")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )

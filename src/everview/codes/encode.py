@@ -64,7 +64,7 @@ def encode_weighted(
 def decode(schema: Schema, words: Words, dictionary: Dictionary) -> pa.Table:
     """The table of a matrix of words."""
     assert words.shape[1] == schema.width, "a row of words for this schema"
-    return pa.Table.from_arrays(_columns(schema, words, dictionary), schema=schema.arrow)
+    return table_of(schema, _columns(schema, words, dictionary), len(words))
 
 
 def decode_weighted(schema: Schema, matrix: Words, dictionary: Dictionary) -> pa.Table:
@@ -105,6 +105,13 @@ def _fill(out: Words, schema: Schema, data: pa.Table | pa.RecordBatch, dictionar
         for chunk in conform_chunks(codec.field, column):
             codec.put(out[first : first + len(chunk)], chunk, dictionary, first)
             first += len(chunk)
+
+
+def table_of(schema: Schema, columns: list[Column], rows: int) -> pa.Table:
+    """A table of these columns; one without columns has rows all the same."""
+    if columns:
+        return pa.Table.from_arrays(columns, schema=schema.arrow)
+    return pa.table({"": nulls(ANY, rows)}).select([])
 
 
 def columns_by_name(schema: Schema, data: pa.Table | pa.RecordBatch) -> list[Column]:

@@ -24,7 +24,7 @@ import pyarrow as pa
 from everview.codes.buffers import Column, Words
 from everview.codes.columns import from_python
 from everview.codes.conform import conform_chunks
-from everview.codes.encode import WEIGHT, columns_by_name
+from everview.codes.encode import WEIGHT, columns_by_name, table_of
 from everview.errors import WrongArity, WrongType
 from everview.types import BIGINT, Field, Schema, unknown_name
 
@@ -89,7 +89,7 @@ def _from_table(schema: Schema, table: pa.Table | pa.RecordBatch) -> tuple[pa.Ta
         table = table.remove_column(at)
     pairs = zip(schema.fields, columns_by_name(schema, table), strict=True)
     columns = [_conformed(f, column) for f, column in pairs]
-    return pa.Table.from_arrays(columns, schema=schema.arrow), weights
+    return table_of(schema, columns, table.num_rows), weights
 
 
 def _conformed(field: Field, column: Column) -> Column:
@@ -101,7 +101,7 @@ def _from_tuples(schema: Schema, rows: Sequence[Any]) -> pa.Table:
     _check_arity(schema, rows)
     columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(schema)
     arrays = [from_python(f, column) for f, column in zip(schema.fields, columns, strict=False)]
-    return pa.Table.from_arrays(arrays, schema=schema.arrow)
+    return table_of(schema, arrays, len(rows))
 
 
 def _check_arity(schema: Schema, rows: Sequence[Any]) -> None:

@@ -6,7 +6,7 @@ joins, distinct, aggregates and traces read. The same index serves all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -55,7 +55,7 @@ class Index(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        return Schema(self.source.schema.fields[f] for f in self.fields)
+        return Schema(_renamed(self.source.schema.fields[f] for f in self.fields))
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -80,6 +80,17 @@ class Index(Unary):
 
     def meaning(self, rows: ZSet) -> ZSet:
         return rows.map(lambda row: tuple(row[f] for f in self.fields))
+
+
+def _renamed(fields: Iterable[Field]) -> Iterator[Field]:
+    """A field may stand in an index twice, as key and as value: the second gets a name of its own."""
+    seen: set[str] = set()
+    for field in fields:
+        name = field.name
+        while name in seen:
+            name += "'"
+        seen.add(name)
+        yield Field(name, field.type, field.nullable)
 
 
 def sorted_by(delta: Matrix, columns: Words) -> Matrix:

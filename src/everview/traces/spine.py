@@ -3,12 +3,14 @@
 Meaning: the sum of the batches. Invariant: every batch is sorted and consolidated, and two neighbours that
 are not being merged differ in size by at least `RATIO`, so their number is logarithmic with a large base.
 An append pays for merging in proportion to its own size; no append waits for a whole merge.
+
+A batch may be known to a store by the ids of its slices; a merged batch stands for those of all it was made of.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,28 +21,30 @@ from everview.traces.order import ValueOrder
 from everview.traces.view import Batches, merged
 
 Matrix = NDArray[np.int64]
+Ids = tuple[int, ...]
 
 RATIO = 8  # a batch is merged into its larger neighbour once it is more than an eighth of it
 FUEL = 4 * (RATIO + 1)  # rows a merge reads per row appended: done well before its successor must begin
 SMALL = 512  # two batches that add up to less are merged whatever their sizes
 
 
-def _untouched(rows: int, columns: int) -> Matrix:
-    """Memory whose small pages come into being one by one as a merge reaches them.
+@dataclass(slots=True)
+class Held:
+    """A batch of the spine, and the stored slices that it stands for."""
 
-    NumPy asks for huge pages, and clearing one of those takes as long as many ticks.
-    """
-    if rows * columns < 1 << 16:
-        return np.empty((rows, columns), np.int64)
-    return np.frombuffer(mmap.mmap(-1, rows * columns * 8, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.int64).reshape(rows, columns)
+    batch: Matrix
+    ids: Ids = ()
+
+    def __len__(self) -> int:
+        return self.batch.shape[0]
 
 
 @dataclass(slots=True)
 class Merging:
     """Two neighbours on their way to becoming one; until done, readers see both."""
 
-    larger: Matrix
-    smaller: Matrix
+    larger: Held
+    smaller: Held
     out: Matrix
     order: ValueOrder | None
     i: int = 0
@@ -48,11 +52,11 @@ class Merging:
     at: int = 0
 
     @classmethod
-    def begin(cls, larger: Matrix, smaller: Matrix, order: ValueOrder | None) -> Merging:
-        return cls(larger, smaller, _untouched(larger.shape[0] + smaller.shape[0], larger.shape[1]), order)
+    def begin(cls, larger: Held, smaller: Held, order: ValueOrder | None) -> Merging:
+        return cls(larger, smaller, _untouched(len(larger) + len(smaller), larger.batch.shape[1]), order)
 
     def go_on(self, fuel: int) -> None:
-        state = self.larger, self.i, self.smaller, self.j, self.out, self.at, fuel
+        state = self.larger.batch, self.i, self.smaller.batch, self.j, self.out, self.at, fuel
         if self.order is None:
             self.i, self.j, self.at = merge_some(*state)
         else:
@@ -60,12 +64,12 @@ class Merging:
 
     @property
     def done(self) -> bool:
-        return self.i == self.larger.shape[0] and self.j == self.smaller.shape[0]
+        return self.i == len(self.larger) and self.j == len(self.smaller)
 
     @property
-    def result(self) -> Matrix:
+    def result(self) -> Held:
         assert self.done, "a merge is read when it is done"
-        return self.out[: self.at]
+        return Held(self.out[: self.at], self.larger.ids + self.smaller.ids)
 
 
 class Spine:
@@ -78,14 +82,21 @@ class Spine:
     (1000, True)
     """
 
-    def __init__(
-        self, columns: int, batches: Sequence[Matrix] = (), order: ValueOrder | None = None, *, ratio: int = RATIO
-    ) -> None:
+    def __init__(self, columns: int, order: ValueOrder | None = None, *, ratio: int = RATIO) -> None:
         self.columns = columns
         self.order = order
         self.ratio = ratio
-        self._slots: list[Matrix | Merging] = [b for b in batches if b.shape[0]]
+        self._slots: list[Held | Merging] = []
+        self._gone: list[int] = []  # stored slices whose rows have cancelled out
         self._view: Batches | None = None
+
+    @classmethod
+    def restored(cls, columns: int, order: ValueOrder | None, slices: Sequence[tuple[Matrix, Ids]]) -> Spine:
+        """The spine of stored batches, largest and oldest first."""
+        spine = cls(columns, order)
+        spine._slots += [Held(batch, ids) for batch, ids in slices]
+        spine._work(2 * len(spine))
+        return spine
 
     @property
     def view(self) -> Batches:
@@ -96,45 +107,62 @@ class Spine:
 
     @property
     def batches(self) -> tuple[Matrix, ...]:
-        found: list[Matrix] = []
-        for slot in self._slots:
-            if isinstance(slot, Merging):
-                found += (slot.larger, slot.smaller)
-            else:
-                found.append(slot)
-        return tuple(found)
+        return tuple(held.batch for held in self._held())
 
     def __len__(self) -> int:
         """Entries stored; rows that cancel across batches count until they are merged away."""
-        return sum(b.shape[0] for b in self.batches)
+        return sum(len(held) for held in self._held())
 
     @property
     def nbytes(self) -> int:
         merging = sum(slot.at * self.columns * 8 for slot in self._slots if isinstance(slot, Merging))
         return len(self) * self.columns * 8 + merging
 
-    def append(self, batch: Matrix) -> None:
+    def append(self, batch: Matrix, ids: Ids = ()) -> None:
         """Add a batch, and do a share of merging in proportion to its size."""
         if batch.shape[0] == 0:
             return
         assert batch.shape[1] == self.columns, "a spine holds batches of one width"
-        self._slots.append(batch)
+        self._slots.append(Held(batch, ids))
         self._work(FUEL * batch.shape[0])
         self._view = None
 
     def settle(self) -> None:
         """Finish every merge that has begun."""
-        self._work(len(self) + 1)
+        self._work(2 * len(self))
         self._view = None
 
     def compact(self) -> None:
         """Merge everything into one batch."""
         self.settle()
-        while len(self._slots) > 1:
-            smaller, larger = self._slots.pop(), self._slots.pop()
-            assert not isinstance(smaller, Merging) and not isinstance(larger, Merging)
-            self._put(len(self._slots), merged(larger, smaller, self.order))
+        held = list(self._held())
+        if len(held) < 2:
+            return
+        whole = Batches(self.columns, [h.batch for h in held], self.order).consolidated()
+        self._slots.clear()
+        self._put(0, Held(whole, tuple(i for h in held for i in h.ids)))
         self._view = None
+
+    # -- what a store must know
+
+    def merges(self) -> list[Held]:
+        """The batches that the store knows only in pieces."""
+        return [held for held in self._held() if len(held.ids) > 1]
+
+    def gone(self) -> Ids:
+        """The stored slices that stand for nothing any more; asked once."""
+        gone, self._gone = tuple(self._gone), []
+        return gone
+
+    # -- inside
+
+    def _held(self) -> Iterator[Held]:
+        for slot in self._slots:
+            if isinstance(slot, Merging):
+                yield slot.larger
+                yield slot.smaller
+            else:
+                yield slot
 
     def _work(self, fuel: int) -> None:
         """Advance every merge under way, then begin those that the sizes call for, smallest first."""
@@ -160,11 +188,23 @@ class Spine:
         larger, smaller = self._slots[at - 1], self._slots[at]
         if isinstance(larger, Merging) or isinstance(smaller, Merging):
             return False
-        total = larger.shape[0] + smaller.shape[0]
-        if total >= SMALL and larger.shape[0] >= self.ratio * smaller.shape[0]:
+        if len(larger) + len(smaller) >= SMALL and len(larger) >= self.ratio * len(smaller):
             return False
         self._slots[at - 1 : at + 1] = [Merging.begin(larger, smaller, self.order)]
         return True
 
-    def _put(self, at: int, batch: Matrix, replacing: int = 0) -> None:
-        self._slots[at : at + replacing] = [batch] if batch.shape[0] else []
+    def _put(self, at: int, held: Held, replacing: int = 0) -> None:
+        if not len(held):
+            self._gone += held.ids
+        self._slots[at : at + replacing] = [held] if len(held) else []
+
+
+def _untouched(rows: int, columns: int) -> Matrix:
+    """Memory whose small pages come into being one by one as a merge reaches them.
+
+    NumPy asks for huge pages, and clearing one of those takes as long as many ticks.
+    """
+    if rows * columns < 1 << 16:
+        return np.empty((rows, columns), np.int64)
+    pages = mmap.mmap(-1, rows * columns * 8, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(pages, np.int64).reshape(rows, columns)

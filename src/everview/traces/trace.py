@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.traces.order import ValueOrder
-from everview.traces.spine import Spine
+from everview.traces.spine import Ids, Spine
 from everview.traces.view import Batches, merged
 
 Matrix = NDArray[np.int64]
@@ -25,17 +25,19 @@ class Trace:
     >>> trace = Trace(columns=2)
     >>> trace.push(np.array([[7, 1]])); len(trace.before), len(trace.after)
     (0, 1)
-    >>> trace.close()
-    array([[7, 1]])
-    >>> len(trace.before)
+    >>> trace.close(); len(trace.before)
     1
     """
 
     __slots__ = ("current", "past")
 
-    def __init__(self, columns: int, batches: Sequence[Matrix] = (), order: ValueOrder | None = None) -> None:
-        self.past = Spine(columns, batches, order)
+    def __init__(self, columns: int, order: ValueOrder | None = None) -> None:
+        self.past = Spine(columns, order)
         self.current: list[Matrix] = []
+
+    def restore(self, slices: Sequence[tuple[Matrix, Ids]]) -> None:
+        """Take up stored batches, largest and oldest first, as the past."""
+        self.past = Spine.restored(self.past.columns, self.past.order, slices)
 
     @property
     def before(self) -> Batches:
@@ -51,16 +53,20 @@ class Trace:
         if batch.shape[0]:
             self.current.append(batch)
 
-    def close(self) -> Matrix | None:
-        """End the epoch: its changes become past. What they came to, or None if nothing changed."""
+    def sum(self) -> Matrix | None:
+        """What the open epoch comes to, as one batch; None if it appended nothing."""
         if not self.current:
             return None
-        whole = self.current[0]
-        for batch in self.current[1:]:
-            whole = merged(whole, batch, self.past.order)
+        while len(self.current) > 1:
+            self.current.append(merged(self.current.pop(), self.current.pop(), self.past.order))
+        return self.current[0] if self.current[0].shape[0] else None
+
+    def close(self, ids: Ids = ()) -> None:
+        """End the epoch: its changes become past, which a store may know by ids."""
+        batch = self.sum()
         self.current.clear()
-        self.past.append(whole)
-        return whole
+        if batch is not None:
+            self.past.append(batch, ids)
 
     def abandon(self) -> None:
         """Forget the open epoch."""

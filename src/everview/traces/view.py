@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 
 from everview.kernels import ends, probe
 from everview.kernels.merge import merge, merge_by_value
+from everview.kernels.table import with_batch
 from everview.kernels.tally import tally
 from everview.traces.order import ValueOrder
 
 Matrix = NDArray[np.int64]
 Words = NDArray[np.int64]
+
+
+NO_BATCHES = np.empty((0, 2), np.int64)
 
 
 class View(Protocol):
@@ -70,10 +74,9 @@ class Batches:
         self.columns = columns
         self.batches = tuple(batches)
         self.order = order
-        # One line (address, rows) a batch; the batches above keep the addresses valid.
-        self.table = np.empty((len(self.batches), 2), np.int64)
-        for i, b in enumerate(self.batches):
-            self.table[i] = b.__array_interface__["data"][0], b.shape[0]
+        self.table = NO_BATCHES
+        for batch in self.batches:
+            self.table = with_batch(self.table, batch)
 
     def __len__(self) -> int:
         return int(self.table[:, 1].sum())
@@ -107,7 +110,12 @@ class Batches:
         return whole
 
     def plus(self, batch: Matrix) -> Batches:
-        return Batches(self.columns, (*self.batches, batch), self.order) if batch.shape[0] else self
+        if not batch.shape[0]:
+            return self
+        more = Batches(self.columns, (), self.order)
+        more.batches = (*self.batches, batch)
+        more.table = with_batch(self.table, batch)
+        return more
 
 
 def merged(a: Matrix, b: Matrix, order: ValueOrder | None) -> Matrix:

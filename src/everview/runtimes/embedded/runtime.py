@@ -7,7 +7,8 @@ epoch. Whatever fails before that, in the rows, in a user's function or in a wei
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,14 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Feedback, Sink
 from everview.circuit.program import Program, Stage
 from everview.codes import encode_weighted, ingest_weighted
-from everview.codes.dictionary import Dictionary
+from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import FunctionError
 from everview.operators.exchange import Exchange, spread
 from everview.operators.operator import Context
+from everview.runtimes.embedded.durable import Durable
 from everview.runtimes.embedded.state import State
 from everview.runtimes.embedded.view import View
+from everview.traces.store import Policy
 from everview.types import unknown_name
 from everview.zset.batch import Batch
 
@@ -43,13 +46,28 @@ class Embedded:
     [(('Ada', 5), -1), (('Ada', 6), 1)]
     """
 
-    def __init__(self, circuit: Circuit, *, shards: int = 1, check_functions: bool = False) -> None:
+    def __init__(
+        self,
+        circuit: Circuit,
+        path: str | Path | None = None,
+        *,
+        shards: int = 1,
+        check_functions: bool = False,
+        policy: Policy | None = None,
+    ) -> None:
+        """Run a circuit in memory, or with its state in a directory, which is opened if it exists.
+
+        ``check_functions`` calls every user function twice and compares; ``policy`` says how soon a tick is on disk.
+        """
         circuit.check()
         self.program = Program(circuit, shards)
         self.dictionary = Dictionary()
         self.context = Context(self.dictionary, dict(circuit.functions), check_functions)
         self.state = State(self.program, self.context)
-        self.epoch = 0
+        self.durable = None if path is None else Durable.open(path, self.program, policy or Policy())
+        if self.durable:
+            self.durable.restore(self.state, self.dictionary)
+        self.epoch = self.durable.epoch if self.durable else 0
         built = self.program.circuit
         self._sources = {name: (at, built.layout(at).schema) for name, at in built.sources.items()}
         self._sinks = [(node, at) for at, node in enumerate(built) if isinstance(node, Sink)]
@@ -80,14 +98,41 @@ class Embedded:
                 self._run(stage, cells)
             self._remember(cells)
             outputs = {node.name: self._output(node, cells) for node, _ in self._sinks}
+            self._commit(mark)
         except BaseException:
             self.state.abandon()
             self.dictionary.rollback(mark)
             raise
-        self.state.close()
         self.epoch += 1
         self._notify(outputs)
         return outputs
+
+    def vacuum(self, keep_epochs: int = 1) -> None:
+        """Let go of dictionary entries that no row refers to, and of stored epochs before the last few."""
+        self.dictionary.sweep(self.state.references(self.program))
+        if self.durable:
+            self.durable.vacuum(self.state, self.dictionary, keep_epochs)
+
+    def close(self) -> None:
+        """Let the next writer have the state directory."""
+        if self.durable:
+            self.durable.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _commit(self, mark: Mark) -> None:
+        """End the epoch: on disk first, where there is one, then in memory."""
+        if self.durable is None:
+            self.state.close()
+            return
+        pushed = self.state.pushed()
+        self.state.close(self.durable.commit(self.epoch + 1, pushed, self.dictionary, mark), pushed)
+        if self.durable.untidy:
+            self.durable.tidy(self.state)
 
     def _encode(self, changes: Mapping[str, Any]) -> Cells:
         cells: Cells = [{} for _ in range(self.shards)]

@@ -4,7 +4,7 @@ from everview.traces.store.draft import Replace
 from everview.traces.store.files import Files
 from everview.traces.store.log import EVERY_TICK, NEVER
 from everview.traces.store.manifest import Entry, Fingerprints, Manifest
-from everview.traces.store.reader import Reader
+from everview.traces.store.reader import Reader, State
 from everview.traces.store.segment import SegmentWriter
 from everview.traces.store.slices import Slice, SliceRef
 from everview.traces.store.store import Policy, Store
@@ -24,6 +24,7 @@ __all__ = [
     "SegmentWriter",
     "Slice",
     "SliceRef",
+    "State",
     "Store",
     "Vacuumed",
     "Verified",

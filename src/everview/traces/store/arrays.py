@@ -49,6 +49,10 @@ class Arrays:
         """Read inline slices from another log from now on."""
         self._log_path, self._log = log_path, log
 
+    def leave_log(self) -> None:
+        """Read no more inline slices: the descriptor may soon be another file's."""
+        self._log = -1
+
     def _load(self, ref: SliceRef) -> Array:
         path = self._log_path if ref.inline else self._segments / ref.file
         if not ref.rows:

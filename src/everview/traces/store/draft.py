@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from everview.errors import StoreError
 from everview.traces.store.manifest import Change, Edit, Entry
+from everview.traces.store.record import to_json
 from everview.traces.store.slices import Array, SliceRef, octets, refer
 
 Add = Callable[[str, int, Array], SliceRef]
@@ -92,7 +92,7 @@ def require_json(document: Mapping[str, Any], what: str) -> None:
       hint: use only strings, numbers, booleans, None, lists and string-keyed mappings of them
     """
     try:
-        json.dumps(document, allow_nan=False)
+        to_json(document)
     except (TypeError, ValueError) as error:
         hint = "use only strings, numbers, booleans, None, lists and string-keyed mappings of them"
         raise StoreError(f"{what} cannot be stored: {error}", hint=hint) from error

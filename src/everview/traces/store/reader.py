@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,16 +20,12 @@ from everview.traces.store.verify import Verified, verify
 RACES = 100  # a vacuum that outruns an attach this often is no race
 
 
-class Reader:
-    """A state at one epoch. It does not move: attach again to see later ones.
-
-    While it is open, `vacuum` keeps what it refers to; arrays already taken from it stay valid even after.
-    """
+class State(ABC):
+    """A state at one epoch: what a reader and a writer have in common."""
 
     def __init__(self, layout: Layout, manifest: Manifest, log: Path, descriptor: int) -> None:
         self._layout = layout
         self._manifest = manifest
-        self._descriptor = descriptor
         self._arrays = Arrays(layout, log, descriptor)
 
     @property
@@ -53,8 +50,8 @@ class Reader:
         """Check every byte of the state, old epochs included; raises `CorruptState` at the first damage."""
         return verify(self._layout)
 
-    def close(self) -> None:
-        os.close(self._descriptor)
+    @abstractmethod
+    def close(self) -> None: ...
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +60,23 @@ class Reader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Reader(State):
+    """A state to read. It does not move: attach again to see later epochs.
+
+    While it is open, `vacuum` keeps what it refers to; arrays already taken from it stay valid even after.
+    """
+
+    def __init__(self, layout: Layout, manifest: Manifest, log: Path, pinned: int) -> None:
+        super().__init__(layout, manifest, log, pinned)
+        self._pinned: int | None = pinned
+
+    def close(self) -> None:
+        pinned, self._pinned = self._pinned, None
+        if pinned is not None:
+            self._arrays.leave_log()
+            os.close(pinned)
 
 
 def attach(path: str | Path, epoch: int | None = None) -> Reader:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ HEAD = HEADER.size + HEADER_SUM.size
 MARK = b"EVR1"
 END = b"END\n"
 SECTOR = 512
+
+to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class Kind(IntEnum):
@@ -66,7 +68,7 @@ def encode(kind: Kind, epoch: int, document: Mapping[str, Any], data: bytes = b"
     >>> list(scan(record[:-1], Path("a.log")))  # torn
     []
     """
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    text = to_json(document).encode()
     payload = text + data
     header = HEADER.pack(MARK, kind, epoch, len(text), len(data), checksum(payload))
     return b"".join((header, HEADER_SUM.pack(checksum(header)), payload, END))
@@ -75,7 +77,7 @@ def encode(kind: Kind, epoch: int, document: Mapping[str, Any], data: bytes = b"
 def decode(record: bytes, start: int) -> Record:
     """One record, as it will be read when it lies at `start` of its file."""
     (read,) = scan(record, Path("memory"))
-    return replace(read, data_at=read.data_at + start, end=read.end + start)
+    return Record(read.kind, read.epoch, read.text, read.data_at + start, read.end + start)
 
 
 def scan(data: bytes, path: Path) -> Iterator[Record]:

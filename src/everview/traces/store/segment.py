@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
 import re
 import secrets
 import struct
@@ -22,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from everview.errors import StoreError
 from everview.traces.store.files import File, Files, discard
 from everview.traces.store.layout import Layout
 from everview.traces.store.slices import Array, SliceRef, array_in, checked, checksum, damaged, octets, refer
@@ -30,6 +30,7 @@ ALIGNMENT = 64
 MAGIC = b"everview segment 1".ljust(ALIGNMENT, b"\0")
 TAIL = struct.Struct("<QI4s")  # where the index begins, its checksum, the end mark
 END = b"END\n"
+SHARED = "a state directory has to be on a filesystem that every machine of the cluster shares"
 
 
 def segment_epoch(name: str) -> int | None:
@@ -102,7 +103,10 @@ class SegmentWriter:
     def _begun(self) -> File:
         if self._file is None:
             assert not self._refs, "a finished segment takes no more slices"
-            self._file = self._files.create(self._directory / self.name)
+            try:
+                self._file = self._files.create(self._directory / self.name)
+            except FileNotFoundError as error:
+                raise StoreError(f"{self._directory} does not exist on this machine", hint=SHARED) from error
             self._write(self._file, MAGIC)
         return self._file
 
@@ -156,12 +160,11 @@ def _read_index(path: Path, data: mmap.mmap) -> tuple[list[SliceRef], int]:
 
 
 def require_segments(layout: Layout, refs: Iterable[SliceRef]) -> None:
-    """Assert that each segment referred to is there and long enough: a commit must not refer to nothing."""
+    """Refuse references to segments that are not there, or not finished."""
     ends: dict[str, int] = {}
     for ref in refs:
         ends[ref.file] = max(ref.end, ends.get(ref.file, 0))
     for name, end in ends.items():
         path = layout.segments / name
-        assert path.exists() and os.path.getsize(path) > end, (
-            f"{name} is not a finished segment of this state"
-        )
+        if not path.exists() or path.stat().st_size <= end:
+            raise StoreError(f"{path} is not a finished segment", hint=SHARED)

@@ -35,7 +35,7 @@ from everview.traces.store.layout import (
 from everview.traces.store.lock import lock_for_writing, unlock
 from everview.traces.store.log import EVERY_TICK, NEVER, Log, Uncertain
 from everview.traces.store.manifest import Change, Fingerprints, Manifest
-from everview.traces.store.reader import Reader, attach
+from everview.traces.store.reader import Reader, State, attach
 from everview.traces.store.record import Kind, decode, encode
 from everview.traces.store.replay import epochs, log_of, replay
 from everview.traces.store.segment import SegmentWriter, require_segments
@@ -60,7 +60,7 @@ class Policy:
     checkpoint_bytes: int = 4 << 20  # a log that has grown by more is replaced by a snapshot
 
 
-class Store(Reader):
+class Store(State):
     """The writer of a state directory. Use one at a time, from one thread."""
 
     def __init__(
@@ -218,13 +218,13 @@ class Store(Reader):
         """
         self._queued.append(Replace(name, shard, tuple(old), new))
 
-    def checkpoint(self) -> None:
+    def checkpoint(self) -> tuple[int, ...]:
         """Begin a new log with a snapshot; slices that travelled inline go to a segment.
 
         Opening then reads the snapshot only. Does nothing when nothing was committed or queued since the
-        last.
+        last. The ids of queued replacements come back in their order.
         """
-        self._checkpoint(frozenset())
+        return self._checkpoint(frozenset())
 
     def flush(self) -> None:
         """Return when every commit is durable, whatever the policy."""
@@ -255,27 +255,30 @@ class Store(Reader):
 
     def _append(self, draft: Draft) -> Change:
         """Commit by one record, and by one segment before it if there is much to write."""
-        inline, writer = Inline(), self._segment(draft.epoch)
-        large = draft.nbytes > self._policy.inline_bytes
-        with writer:
-            change = draft.place(writer.add if large else inline.add, self._manifest.next_id)
+        if draft.nbytes <= self._policy.inline_bytes:
+            inline = Inline()
+            return self._record(draft.place(inline.add, self._manifest.next_id), inline.data())
+        with self._segment(draft.epoch) as writer:
+            change = draft.place(writer.add, self._manifest.next_id)
             writer.finish()
-            record = encode(Kind.COMMIT, draft.epoch, change.to_json(), inline.data())
-            # From here on, what a reopened store would read: the record itself.
-            change = Change.from_record(decode(record, self._log.size))
-            manifest = self._manifest.after([change])
         try:
-            self._log.append(record)
+            return self._record(change)
         except OSError:
             writer.abandon()
             raise
+
+    def _record(self, change: Change, data: bytes = b"") -> Change:
+        """Log a change; the change as it reads from the log, as after reopening."""
+        record = encode(Kind.COMMIT, change.epoch, change.to_json(), data)
+        change = Change.from_record(decode(record, self._log.size))
+        manifest = self._manifest.after([change])
+        self._log.append(record)
         self._manifest = manifest
         return change
 
     def _publish(self, draft: Draft, stale: frozenset[str] = frozenset()) -> Change:
         """Commit by a new log, whose snapshot refers to segments only, and to none of the stale ones."""
-        writer = self._segment(draft.epoch)
-        with writer:
+        with self._segment(draft.epoch) as writer:
             change = draft.place(writer.add, self._manifest.next_id)
             manifest = self._manifest.after([change])
             loose = [entry for entry in manifest.entries() if entry.ref.inline or entry.ref.file in stale]
@@ -296,18 +299,18 @@ class Store(Reader):
         self._arrays.turn_to(log.file.path, log.file.descriptor)
         old.close()
 
-    def _checkpoint(self, stale: frozenset[str]) -> None:
+    def _checkpoint(self, stale: frozenset[str]) -> tuple[int, ...]:
         if self._adopting:
             raise StoreError(
                 "the adopted plan has no commit yet", hint="commit once, then checkpoint or vacuum"
             )
         if not (self._log.tail or self._queued or stale):
-            return
+            return ()
         with self._attempting("checkpoint"):
             draft = Draft(self.epoch, tuple(self._queued))
             require_segments(self._layout, draft.refs())
             change = self._publish(draft, stale)
-        self._settle(change)
+        return self._settle(change)
 
     def _settle(self, change: Change) -> tuple[int, ...]:
         """After a commit: nothing is queued, replaced arrays are let go, and the new slices have ids."""
@@ -350,6 +353,7 @@ class Store(Reader):
 
     def _release(self) -> None:
         self._refusal = CLOSED
+        self._arrays.leave_log()
         self._log.close()
         unlock(self._lock)
 

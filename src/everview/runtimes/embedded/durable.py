@@ -1,0 +1,134 @@
+"""State that outlives the process: what every tick appends goes to a store before the tick counts.
+
+The dictionary's new entries travel with the batches that refer to them. Merges change nothing that is true, so the
+store learns of them only now and then, when they have saved it enough slices.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.circuit.program import Program
+from everview.codes.dictionary import Dictionary, Entries, Mark
+from everview.runtimes.embedded.state import Pushed, State
+from everview.traces.spine import RATIO
+from everview.traces.store import Fingerprints, Policy, Store
+from everview.traces.store.slices import Slice
+
+PARTS = ("codes", "kinds", "offsets", "data", "exceptions")  # of dictionary entries, as slices of these names
+TIDY_BYTES = 4 << 20  # after this much has been appended, the store is told of merges
+
+
+class Durable:
+    """The store behind a runtime."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._untidy = 0
+
+    @classmethod
+    def open(cls, path: str | Path, program: Program, policy: Policy) -> Durable:
+        """The state in a directory, which is made if it does not exist; one of another circuit is refused."""
+        plan = fingerprints(program)
+        found = Store.exists(path)
+        return cls(Store.open(path, plan, policy) if found else Store.create(path, plan, policy))
+
+    @property
+    def epoch(self) -> int:
+        return self.store.epoch
+
+    def restore(self, state: State, dictionary: Dictionary) -> None:
+        """Fill the traces and the dictionary with what the store holds."""
+        for trace, name, shard in state:
+            trace.restore([(s.array, (s.id,)) for s in self.store.slices(name, shard)])
+        for chunk in self._chunks():
+            dictionary.load(Entries(*(s.array for s in chunk)))
+
+    def commit(self, epoch: int, pushed: Sequence[Pushed], dictionary: Dictionary, mark: Mark) -> tuple[int, ...]:
+        """Make an epoch durable; the ids of what was pushed."""
+        appends: list[tuple[str, int, NDArray[Any]]] = [(name, shard, batch) for _, name, shard, batch in pushed]
+        entries = dictionary.export(mark)
+        if len(entries):
+            appends += [(_part(part), 0, getattr(entries, part)) for part in PARTS]
+        ids = self.store.commit(epoch, appends)
+        self._untidy += sum(array.nbytes for _, _, array in appends)
+        return ids[: len(pushed)]
+
+    @property
+    def untidy(self) -> bool:
+        """Whether it is time to `tidy`."""
+        return self._untidy > TIDY_BYTES
+
+    def tidy(self, state: State) -> None:
+        """Tell the store of merges since the last time, and start a new log."""
+        for part, old, new in self._coalesced():
+            self.store.replace(part, 0, old, new)
+        self.store.checkpoint()
+        for trace, name, shard in state:
+            gone = trace.past.gone()
+            if gone:
+                self.store.replace(name, shard, gone, None)
+        merges = [(held, name, shard) for trace, name, shard in state for held in trace.past.merges()]
+        for held, name, shard in merges:
+            self.store.replace(name, shard, held.ids, held.batch)
+        ids = self.store.checkpoint()
+        for (held, *_), id_ in zip(merges, ids, strict=False):
+            held.ids = (id_,)
+        self._untidy = 0
+
+    def vacuum(self, state: State, dictionary: Dictionary, keep_epochs: int) -> None:
+        """Keep of the dictionary what it holds now, and of the epochs the last few."""
+        chunks, entries = self._chunks(), dictionary.export()
+        for i, part in enumerate(PARTS):
+            old = tuple(chunk[i].id for chunk in chunks)
+            if old:
+                self.store.replace(_part(part), 0, old, getattr(entries, part))
+        self.store.checkpoint()
+        self.tidy(state)
+        self.store.vacuum(keep_epochs)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def _chunks(self) -> list[tuple[Slice, ...]]:
+        return list(zip(*(self.store.slices(_part(part)) for part in PARTS), strict=True))
+
+    def _coalesced(self) -> list[tuple[str, tuple[int, ...], NDArray[Any]]]:
+        """(name, old slices, new array): the dictionary's last chunks as one, as many of them as geometry asks for."""
+        chunks = self._chunks()
+        start, rows = len(chunks), 0
+        while start > 0 and len(chunks[start - 1][0].array) < RATIO * max(rows, 1):
+            start -= 1
+            rows += len(chunks[start][0].array)
+        last = chunks[start:]
+        if len(last) < 2:
+            return []
+        whole = _joined([Entries(*(s.array for s in chunk)) for chunk in last])
+        return [
+            (_part(part), tuple(chunk[i].id for chunk in last), getattr(whole, part))
+            for i, part in enumerate(PARTS)
+        ]
+
+
+def fingerprints(program: Program) -> Fingerprints:
+    """What a state must be the state of, to be this program's."""
+    traces = program.fingerprint
+    text = "\n".join([str(program.shards), *sorted(f"{name} {schema}" for name, schema in traces.items())])
+    return Fingerprints(hashlib.blake2b(text.encode(), digest_size=16).hexdigest(), traces)
+
+
+def _part(part: str) -> str:
+    return f"dictionary {part}"
+
+
+def _joined(chunks: Sequence[Entries]) -> Entries:
+    starts = np.cumsum([0, *(len(c.data) for c in chunks)])
+    offsets = [c.offsets[:-1] + start for c, start in zip(chunks, starts[:-1], strict=True)]
+    parts = {part: np.concatenate([getattr(c, part) for c in chunks]) for part in PARTS if part != "offsets"}
+    return Entries(**parts, offsets=np.concatenate([*offsets, starts[-1:]]))

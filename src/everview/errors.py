@@ -47,6 +47,10 @@ class CircuitError(EverviewError):
     """An ill-formed circuit; the message names the node."""
 
 
+class EndlessLoop(EverviewError):
+    """A recursive circuit that has not come to its fixed point within its limit."""
+
+
 class FunctionError(EverviewError):
     """A user's function raised, returned the wrong shape, or is not pure."""
 

@@ -497,6 +497,9 @@ class Schema:
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> tuple[type[Schema], tuple[tuple[Field, ...]]]:
+        return Schema, (self.fields,)  # hashes of text differ between processes
+
     def __str__(self) -> str:
         return ", ".join(map(str, self.fields))
 

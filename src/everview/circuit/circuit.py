@@ -7,13 +7,16 @@ same node, so indexes and traces are shared without asking. `check` refuses what
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from everview.circuit.nodes import (
     Apply,
+    Child,
+    Export,
     Feedback,
+    Import,
     Node,
     Read,
     Sink,
@@ -32,6 +35,8 @@ from everview.operators.functions import Function, Shape
 from everview.operators.operator import Layout, Moment, Operator
 from everview.types import Schema
 
+LIMIT = 100_000  # iterations after which a child is taken for one that never ends
+
 
 class Circuit:
     """A graph of nodes under construction; runtimes and passes read it.
@@ -47,16 +52,20 @@ class Circuit:
     4 sink starts(3)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parent: Circuit | None = None) -> None:
         self._nodes: list[Node] = []
         self._known: dict[Node, int] = {}
-        self.functions: dict[str, Function] = {}
+        self.parent = parent
+        self.at = -1  # of a child, its node in the parent
+        self.functions: dict[str, Function] = {} if parent is None else parent.functions
 
     # -- building
 
     def source(self, name: str, schema: Schema | str) -> Stream:
         """A stream of what arrives under this name."""
         schema = Schema.parse(schema) if isinstance(schema, str) else schema
+        if self.parent is not None:
+            raise CircuitError(f"source {name} is inside a child", hint="let a source of the root enter the child")
         if name in self.sources:
             raise CircuitError(f"there is a source {name} already", hint="sources have different names")
         return self._stream(self._put(Source(name, schema)))
@@ -66,6 +75,8 @@ class Circuit:
 
         A ``positive`` sink refuses a tick that would leave a row with negative weight.
         """
+        if self.parent is not None:
+            raise CircuitError(f"sink {name} is inside a child", hint="let the stream leave the child first")
         if name in self.sinks:
             raise CircuitError(f"there is a sink {name} already", hint="sinks have different names")
         self._own(stream)
@@ -76,10 +87,44 @@ class Circuit:
         """A z⁻¹ whose input is connected later: the stream of its output, and the function that connects it."""
         schema = Schema.parse(schema) if isinstance(schema, str) else schema
         at = self._append(Feedback(Layout(schema)))
-        return self._stream(at), lambda stream: self.connect(at, 0, stream)
+        return self._stream(at), lambda stream: self.connect(at, 0, stream.under(schema))
+
+    def child(self, name: str, *, limit: int = LIMIT, changes: bool = False) -> Circuit:
+        """A circuit inside this one, for recursion: it runs to its fixed point within every step.
+
+        >>> circuit = Circuit()
+        >>> edge = circuit.source("edge", "a BIGINT NOT NULL, b BIGINT NOT NULL")
+        >>> loop = circuit.child("closure")
+        >>> inner = loop.enter(edge)
+        >>> path, again = loop.feedback(edge.schema)
+        >>> longer = path.join(inner, ("b", "a"), select=["left.a", "right.b"])
+        >>> paths = (inner + longer).distinct()
+        >>> again(paths)
+        >>> loop.leave(paths).sink("path")
+        """
+        inner = Circuit(self)
+        inner.at = self._append(Child(name, inner, limit, changes))
+        return inner
+
+    def enter(self, stream: Stream) -> Stream:
+        """Bring a stream of the parent (or of its parents) into this child."""
+        if stream.circuit is self:
+            return stream
+        if self.parent is None:
+            raise CircuitError(f"{stream!r} is not of a circuit around this one", hint="enter streams of the parent")
+        outside = self.parent.enter(stream)
+        return self._stream(self._put(Import(outside.layout, outside.id)))
+
+    def leave(self, stream: Stream) -> Stream:
+        """The value of a stream of this child at the fixed point, as a stream of the parent."""
+        self._own(stream)
+        if self.parent is None:
+            raise CircuitError("the root has no parent to leave to", hint="circuit.child makes a child")
+        return self.parent._stream(self.parent._put(Export(Layout(stream.schema), self.at, stream.id)))
 
     def delay(self, stream: Stream) -> Stream:
         """z⁻¹: the stream one tick late."""
+        self._own(stream)
         return self._stream(self._put(Feedback(Layout(stream.schema), stream.id)))
 
     def add(
@@ -138,20 +183,20 @@ class Circuit:
 
     def stream(self, at: int) -> Stream:
         """The output of a node."""
-        if isinstance(self._nodes[at], Sink):
-            raise CircuitError(f"{self.label(at)} has no output", hint="read the stream that feeds it")
+        if isinstance(self._nodes[at], Sink | Child):
+            raise CircuitError(f"{self.label(at)} has no output", hint="read a stream that feeds it")
         return self._stream(at)
 
     def global_id(self, at: int) -> tuple[int, ...]:
         """The path of local ids from the root to the node."""
-        return (at,)
+        return (at,) if self.parent is None else (*self.parent.global_id(self.at), at)
 
     def label(self, at: int) -> str:
-        return f"node {at} ({title(self._nodes[at])})"
+        return f"node {'.'.join(map(str, self.global_id(at)))} ({title(self._nodes[at])})"
 
     def layout(self, at: int) -> Layout:
         node = self._nodes[at]
-        assert not isinstance(node, Sink), "a sink has no output"
+        assert not isinstance(node, Sink | Child), "sinks and children have no output"
         return node.output
 
     def order(self) -> tuple[int, ...]:
@@ -169,10 +214,12 @@ class Circuit:
         self.order()
         for at, node in enumerate(self._nodes):
             self._check_edges(node, self.label(at))
+            if isinstance(node, Child):
+                node.circuit.check()
 
     def fingerprint(self, at: int) -> str:
         """A name for what a node computes, the same in every run: the hash of its whole subcircuit."""
-        return self._fingerprints()[at]
+        return self.fingerprints()[at]
 
     def user_functions(self, at: int) -> tuple[str, ...]:
         """The user functions that a node depends on."""
@@ -190,6 +237,10 @@ class Circuit:
                 found[name] = None
             waiting += [i for i in inputs_of(node) if i is not None]
             waiting += [r.node for r in reads_of(node)]
+            if isinstance(node, Export):
+                child = self._nodes[node.child]
+                assert isinstance(child, Child)
+                found |= dict.fromkeys(child.circuit.user_functions(node.node))
         return tuple(found)
 
     def __str__(self) -> str:
@@ -217,10 +268,17 @@ class Circuit:
     def _line(self, at: int) -> str:
         node = self._nodes[at]
         edges = [str(i) if i is not None else "?" for i in inputs_of(node)]
+        if isinstance(node, Import):
+            edges = [f"outer {node.parent}"]
+        if isinstance(node, Export):
+            edges = [f"{node.child}.{node.node}"]
         edges += [f"{r.node} {r.moment.value}" for r in reads_of(node)]
         arguments = f"({', '.join(edges)})" if edges else ""
-        result = "" if isinstance(node, Sink) else f" → {node.output}"
-        return f"{at} {title(node)}{arguments}{result}"
+        result = "" if isinstance(node, Sink | Child) else f" → {node.output}"
+        line = f"{at} {title(node)}{arguments}{result}"
+        if not isinstance(node, Child):
+            return line
+        return "\n".join([line, *(f"  {at}.{inner}" for inner in str(node.circuit).splitlines())])
 
     def _needs(self, at: int) -> set[int]:
         """What must be computed before a node: a feedback gives what it was given in the tick before."""
@@ -278,22 +336,32 @@ class Circuit:
                 hint="index or select the stream so that its layout fits",
             )
 
-    def _fingerprints(self) -> dict[int, str]:
+    def fingerprints(self, outer: Mapping[int, str] | None = None) -> dict[int, str]:
+        """The fingerprint of every node; a child's depend on those of its parent's nodes that enter it."""
         found: dict[int, str] = {}
         for at in self.order():
             node = self._nodes[at]
             parts = [repr(node.operator) if isinstance(node, Apply) else title(node), _output_text(node)]
-            if not isinstance(node, Feedback):
-                parts += [found[i] for i in inputs_of(node) if i is not None]
-                parts += [f"{_trace_print(found, self, r.node)} {r.moment.value}" for r in reads_of(node)]
-            else:
-                parts.append(str(at))
+            match node:
+                case Import():
+                    assert outer is not None, "a child is named within its parent"
+                    parts.append(outer[node.parent])
+                case Child():
+                    inner = node.circuit.fingerprints(found)
+                    parts += [inner[i] for i in sorted(inner)]
+                case Export():
+                    parts += [found[node.child], str(node.node)]
+                case Feedback():
+                    parts.append(str(at))
+                case _:
+                    parts += [found[i] for i in inputs_of(node) if i is not None]
+                    parts += [f"{_trace_print(found, self, r.node)} {r.moment.value}" for r in reads_of(node)]
             found[at] = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         return found
 
 
 def _output_text(node: Node) -> str:
-    return "" if isinstance(node, Sink) else f"{node.output!r}"
+    return "" if isinstance(node, Sink | Child) else f"{node.output!r}"
 
 
 def _trace_print(found: dict[int, str], circuit: Circuit, at: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Feedback, Node, Sink, Source, inputs_of, reads_of, title
+from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Node, Sink, Source, inputs_of, reads_of, title
 from everview.operators.arrange import Arrange
 
 
@@ -69,14 +69,16 @@ def _edges(circuit: Circuit) -> Iterator[tuple[int, int, str]]:
 
 
 def _dot_text(node: Node) -> str:
-    text = title(node) if isinstance(node, Sink) else f"{title(node)}\\n{node.output}"
+    text = title(node) if isinstance(node, Sink | Child) else f"{title(node)}\\n{node.output}"
     return text.replace('"', '\\"')
 
 
 def _dot_shape(node: Node) -> str:
     match node:
-        case Source():
+        case Source() | Import() | Export():
             return "box"
+        case Child():
+            return "box3d"
         case Sink():
             return "star"
         case Feedback():
@@ -92,8 +94,10 @@ def _dot_style(label: str) -> str:
 def _mermaid_shape(node: Node) -> str:
     text = _mermaid_text(title(node))
     match node:
-        case Source():
+        case Source() | Import() | Export():
             return f"[{text}]"
+        case Child():
+            return f"[[{text}]]"
         case Sink():
             return f">{text}]"
         case Feedback():
@@ -111,6 +115,6 @@ def _mermaid_text(text: str) -> str:
 def _html_row(circuit: Circuit, at: int, node: Node) -> str:
     inputs = ", ".join("?" if i is None else str(i) for i in inputs_of(node))
     reads = ", ".join(f"{r.node} {r.moment.value}" for r in reads_of(node))
-    output = "" if isinstance(node, Sink) else str(node.output)
+    output = "" if isinstance(node, Sink | Child) else str(node.output)
     cells = (".".join(map(str, circuit.global_id(at))), title(node), inputs, reads, output)
     return "<tr>" + "".join(f"<td>{escape(c)}</td>" for c in cells) + "</tr>"

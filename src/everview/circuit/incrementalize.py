@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Sink, Source
-from everview.circuit.rewrite import Copy, rewrite
+from everview.circuit.rewrite import Copy, Rules, rewrite
 from everview.circuit.stream import Stream, Trace
 from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
 from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.exchange import Exchange
 from everview.operators.index import Index
-from everview.operators.join import JoinIncremental, JoinStream, JoinTrace
+from everview.operators.join import LEFT, JoinIncremental, JoinStream, JoinTrace
 from everview.operators.linear import Filter, FlatMap, Inspect, Map, Minus, Negate, NotNull, Plus, Project, Recode
 from everview.operators.operator import Moment, Operator
 from everview.operators.pad import Pad
@@ -53,8 +53,19 @@ def existence(copy: Copy, node: Apply) -> Stream:
     """``(a ⋉ b)^Δ = Δa ⋉ b_after + a_before ⋈ Δdistinct(b)``."""
     assert isinstance(node.operator, Semijoin)
     left, keys = (_trace(stream) for stream in copy.inputs(node))
+    if copy.new.parent is not None:
+        return _existence_inside(node.operator, left, keys)
     operator = SemijoinIncremental(node.operator.left, node.operator.keys)
     return copy.new.add(operator, [left.stream, keys.stream], [left.delay(), keys.delay()])
+
+
+def _existence_inside(semijoin: Semijoin, left: Trace, keys: Trace) -> Stream:
+    """Inside a child presence has times of its own, so distinct keys get a trace: ``a ⋉ b = a ⋈ distinct(b)``."""
+    circuit = left.stream.circuit
+    present = _trace(circuit.add(DistinctIncremental(keys.layout), [keys.stream], [keys.delay()]))
+    picks = tuple((LEFT, field) for field in range(len(semijoin.left.schema)))
+    join = JoinIncremental(semijoin.left, present.layout, picks, semijoin.left.schema)
+    return circuit.add(join, [left.stream, present.stream], [left, present.delay()])
 
 
 def by_state(copy: Copy, node: Apply) -> Stream:
@@ -121,7 +132,7 @@ def incrementalize(circuit: Circuit) -> Circuit:
     4 DistinctIncremental(3, 3 before) → [a → ]
     5 sink starts(4)
     """
-    return rewrite(circuit, lambda copy, node: RULES[type(node.operator)](copy, node))
+    return rewrite(circuit, Rules(lambda copy, node: RULES[type(node.operator)](copy, node), changes=True))
 
 
 def lifted(circuit: Circuit) -> Circuit:
@@ -136,4 +147,4 @@ def lifted(circuit: Circuit) -> Circuit:
     def sink(copy: Copy, node: Sink) -> None:
         copy.new.sink(node.name, copy.at[node.input].differentiate(), keep=node.keep, positive=node.positive)
 
-    return rewrite(circuit, sink=sink, source=source)
+    return rewrite(circuit, Rules(sink=sink, source=source))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from everview.operators.operator import Layout, Moment, Operator, Port
 from everview.types import Schema
+
+if TYPE_CHECKING:
+    from everview.circuit.circuit import Circuit
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +70,64 @@ class Sink:
     positive: bool = False
 
 
-Node = Source | Apply | Feedback | Sink
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Brings a stream of the parent into a child circuit: all of it at the first iteration."""
+
+    layout: Layout
+    parent: int  # the stream's node in the parent
+
+    @property
+    def output(self) -> Layout:
+        return self.layout
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A circuit that runs to its fixed point within every step of its parent.
+
+    With ``changes``, its streams carry changes and an import arrives once; without, whole Z-sets that are
+    computed anew in every iteration until nothing changes. ``limit`` bounds the iterations.
+    """
+
+    name: str
+    circuit: Circuit
+    limit: int
+    changes: bool = False
+
+    @property
+    def output(self) -> Layout:
+        raise AssertionError("a child's streams leave it by exports")
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A stream of a child, as its parent sees it: its value at the fixed point."""
+
+    layout: Layout
+    child: int
+    node: int  # the stream's node in the child
+
+    @property
+    def output(self) -> Layout:
+        return self.layout
+
+
+Node = Source | Apply | Feedback | Sink | Import | Child | Export
 
 
 def inputs_of(node: Node) -> tuple[int | None, ...]:
     match node:
-        case Source():
+        case Source() | Import():
             return ()
         case Apply():
             return node.inputs
         case Feedback() | Sink():
             return (node.input,)
+        case Child():
+            return tuple(inner.parent for inner in node.circuit if isinstance(inner, Import))
+        case Export():
+            return (node.child,)
 
 
 def reads_of(node: Node) -> tuple[Read, ...]:
@@ -89,7 +140,7 @@ def ports_of(node: Node) -> tuple[Port, ...]:
             return node.operator.inputs
         case Feedback():
             return (Port(node.layout),)
-        case Source() | Sink():
+        case Source() | Sink() | Import() | Child() | Export():
             return ()
 
 
@@ -106,8 +157,8 @@ def reconnected(node: Node, port: int, stream: int) -> Node:
             return replace(node, inputs=inputs)
         case Feedback():
             return replace(node, input=stream)
-        case Source() | Sink():
-            raise AssertionError("sources and sinks have no ports to connect")
+        case Source() | Sink() | Import() | Child() | Export():
+            raise AssertionError("only operators and feedbacks have ports to connect")
 
 
 def title(node: Node) -> str:
@@ -118,5 +169,11 @@ def title(node: Node) -> str:
             return f"sink {node.name}"
         case Feedback():
             return "z⁻¹"
+        case Import():
+            return "import"
+        case Child():
+            return f"child {node.name}"
+        case Export():
+            return "export"
         case Apply():
             return type(node.operator).__name__

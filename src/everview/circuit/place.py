@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Feedback, Node, Sink, Source
-from everview.circuit.rewrite import Copy, rewrite
+from everview.circuit.nodes import Apply, Child, Export, Import, Sink
+from everview.circuit.rewrite import Copy, Rules, rewrite
 from everview.circuit.stream import Stream
 from everview.operators.aggregate import AggregateIncremental, Aggregate, Weigh
 from everview.operators.arrange import Arrange, Consolidate
@@ -27,40 +27,59 @@ def keep_contents(circuit: Circuit) -> Circuit:
             stream = copy.new.add(Arrange(stream.layout), [stream])
         copy.new.sink(node.name, stream, keep=node.keep, positive=node.positive)
 
-    return rewrite(circuit, sink=sink)
+    return rewrite(circuit, Rules(sink=sink))
+
+
+Where = dict[tuple[Circuit, int], Partition]  # of the new circuit's streams
 
 
 def place_exchanges(circuit: Circuit) -> Circuit:
     """An `Exchange` before every port whose rows are not where the operator needs them."""
-    where: dict[int, Partition] = {}  # of the new circuit's streams
+    where: Where = {}
 
     def apply(copy: Copy, node: Apply) -> Stream:
         inputs = [
-            _moved(copy.new, stream, port, where)
-            for stream, port in zip(copy.inputs(node), node.operator.inputs, strict=True)
+            _moved(stream, port, where) for stream, port in zip(copy.inputs(node), node.operator.inputs, strict=True)
         ]
         stream = copy.new.add(node.operator, inputs, copy.traces(node))
-        where[stream.id] = _partition(copy.new[stream.id], where)
+        where[copy.new, stream.id] = _partition(stream, where)
         return stream
 
-    return rewrite(circuit, apply)
+    return rewrite(circuit, Rules(apply))
 
 
-def _moved(circuit: Circuit, stream: Stream, port: Port, where: dict[int, Partition]) -> Stream:
+def _found(stream: Stream, where: Where) -> Partition:
+    """Where a stream's rows are; an import has those of its parent's stream, an export those of its child's."""
+    circuit = stream.circuit
+    node = circuit[stream.id]
+    match node:
+        case Import():
+            assert circuit.parent is not None
+            return _found(circuit.parent.stream(node.parent), where)
+        case Export():
+            child = circuit[node.child]
+            assert isinstance(child, Child)
+            return _found(child.circuit.stream(node.node), where)
+        case _:
+            return where.get((circuit, stream.id), Anywhere())
+
+
+def _moved(stream: Stream, port: Port, where: Where) -> Stream:
     wanted = port.partition
-    if isinstance(wanted, Anywhere) or wanted == where.get(stream.id, Anywhere()):
+    if isinstance(wanted, Anywhere) or wanted == _found(stream, where):
         return stream
     assert not port.layout.sorted, f"{stream} is sorted, and moving would undo that"
-    moved = circuit.add(Exchange(Layout(stream.schema), wanted), [stream])
-    where[moved.id] = wanted
+    moved = stream.circuit.add(Exchange(Layout(stream.schema), wanted), [stream])
+    where[stream.circuit, moved.id] = wanted
     return moved
 
 
-def _partition(node: Node, where: dict[int, Partition]) -> Partition:
-    """Where the rows of a node's output are, given where its inputs' are."""
-    if isinstance(node, Source | Feedback | Sink):
-        return Anywhere()
-    inputs = [where.get(i, Anywhere()) for i in node.inputs if i is not None]
+def _partition(stream: Stream, where: Where) -> Partition:
+    """Where the rows of an operator's output are, given where its inputs' are."""
+    circuit = stream.circuit
+    node = circuit[stream.id]
+    assert isinstance(node, Apply)
+    inputs = [_found(circuit.stream(i), where) for i in node.inputs if i is not None]
     match node.operator:
         case Filter() | NotNull() | Inspect() | Negate() | Arrange() | Distinct() | DistinctIncremental():
             return inputs[0]
@@ -79,7 +98,7 @@ def _partition(node: Node, where: dict[int, Partition]) -> Partition:
         case JoinStream() | JoinTrace() | JoinIncremental():
             return _renumbered(inputs[0], _key_places(node.operator))
         case Consolidate():
-            return where.get(node.reads[0].node, Anywhere())
+            return _found(circuit.stream(node.reads[0].node), where)
         case Exchange(_, partition):
             return partition
         case _:

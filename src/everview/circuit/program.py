@@ -1,28 +1,31 @@
-"""A circuit ready to run: its nodes in order, cut into stages where rows move between shards.
+"""A circuit ready to run: its nodes in order, cut into stages where rows move between shards or a child runs.
 
 A stage is what one shard does without hearing from the others; it is the unit that a runtime places: a loop
-over shards in one process, a task on a cluster. `Program.run` is pure, like the steps it is made of.
+over shards in one process, a task on a cluster. After a stage come the children that it feeds, each a program of its
+own that a runtime repeats until nothing is left to do. `run` and `run_at` are pure, like the steps they are made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Feedback, Read, Sink, Source, inputs_of, reads_of
+from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
 from everview.circuit.place import keep_contents, place_exchanges
 from everview.errors import WeightOverflow
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange
 from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
-from everview.operators.operator import Context, Layout, Matrix, Moment, nothing
-from everview.traces.view import View
+from everview.operators.nested import Reading, TimedStep, step_at
+from everview.operators.operator import Context, Layout, Matrix, Moment, Words, nothing
+from everview.traces.view import Batches
 
-Before = Callable[[int], View]  # the trace of a node as it was before the tick
+Before = Callable[[int], Batches]  # the trace of a node as it was before the tick
+Readings = Callable[[int], Reading]  # the trace of a node as a nested time sees it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,33 +37,89 @@ class Stage:
     stays: tuple[int, ...]  # earlier streams of the same shard that are still needed
 
 
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A child that runs after a stage: what enters it, what comes back each iteration, and what leaves it."""
+
+    at: int
+    name: str
+    limit: int
+    changes: bool
+    program: Program
+    imports: tuple[tuple[int, int], ...]  # (import in the child, stream of the parent)
+    feedbacks: tuple[tuple[int, int], ...]  # (feedback in the child, its input)
+    exports: tuple[tuple[int, int], ...]  # (export in the parent, stream of the child)
+
+
 @dataclass(slots=True)
 class Ran:
-    """What a stage gave on one shard: every stream's cell, and what is to be appended to which trace."""
+    """What a stage gave on one shard: every stream's cell, and what is to be appended to which trace.
+
+    Inside a child also the outputs held for later times, and the groups to be woken then.
+    """
 
     cells: dict[int, Matrix] = field(default_factory=dict[int, Matrix])
     appends: dict[int, Matrix] = field(default_factory=dict[int, Matrix])
+    held: dict[int, Matrix] = field(default_factory=dict[int, Matrix])
+    wakes: dict[int, Matrix] = field(default_factory=dict[int, Matrix])
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What earlier times left for this one: outputs held, and groups to look at again."""
+
+    held: Mapping[int, Matrix] = field(default_factory=dict[int, Matrix])
+    woken: Mapping[int, Matrix] = field(default_factory=dict[int, Matrix])
 
 
 class Program:
-    """The stages of a circuit for a number of shards."""
+    """The stages and loops of a circuit for a number of shards."""
 
     def __init__(self, circuit: Circuit, shards: int = 1) -> None:
         circuit = keep_contents(circuit)
-        self.circuit = place_exchanges(circuit) if shards > 1 else circuit
+        self._prepare(place_exchanges(circuit) if shards > 1 else circuit, shards, 0, None)
+
+    @classmethod
+    def _of_child(cls, circuit: Circuit, shards: int, depth: int, outer: Mapping[int, str]) -> Program:
+        program = cls.__new__(cls)
+        program._prepare(circuit, shards, depth, outer)
+        return program
+
+    def _prepare(self, circuit: Circuit, shards: int, depth: int, outer: Mapping[int, str] | None) -> None:
+        self.circuit = circuit
         self.shards = shards
-        self.order = self.circuit.order()
-        self.traces = {at: self._trace_layout(at) for at in self.order if self._owns_trace(at)}
-        self.names = {at: self.circuit.fingerprint(at) for at in self.traces}
-        self.stages = self._cut()
+        self.depth = depth  # how many words of time the entries of traces have
+        self.order = circuit.order()
+        prints = circuit.fingerprints(outer)
+        self.traces = {at: circuit.layout(at) for at in self.order if self._owns_trace(at)}
+        self.names = {at: prints[at] for at in self.traces}
         self._empty = {
-            at: nothing(self.circuit.layout(at).width) for at in self.order if not isinstance(self.circuit[at], Sink)
+            at: nothing(circuit.layout(at).width)
+            for at in self.order
+            if not isinstance(circuit[at], Sink | Child)
         }
+        level = self._levels()
+        self.stages = tuple(self._stage(n, level) for n in range(max(level.values(), default=0) + 1))
+        self.loops = tuple(
+            tuple(self._loop(at, prints) for at in self.order if level[at] == n and isinstance(circuit[at], Child))
+            for n in range(len(self.stages))
+        )
 
     @property
     def fingerprint(self) -> dict[str, str]:
         """The name of each trace, and what it holds."""
-        return {name: str(self.traces[at].schema) for at, name in self.names.items()}
+        return {
+            name: f"{program.traces[at].schema} / {program.depth}"
+            for _, program in self.nested()
+            for at, name in program.names.items()
+        }
+
+    def nested(self, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Program]]:
+        """This program and those of its children, each with the path of child nodes that leads to it."""
+        yield path, self
+        for loops in self.loops:
+            for loop in loops:
+                yield from loop.program.nested((*path, loop.at))
 
     def contents(self, sink: str) -> int | None:
         """The node whose trace holds what a sink shows."""
@@ -70,6 +129,8 @@ class Program:
 
     def empty(self, at: int) -> Matrix:
         return self._empty[at]
+
+    # -- running at the root
 
     def run(self, stage: Stage, cells: dict[int, Matrix], before: Before, context: Context) -> Ran:
         """One stage of one shard: ``cells`` holds what has arrived, and gets what is computed."""
@@ -83,15 +144,20 @@ class Program:
                     cells[at] = before(at).consolidated()
                 case Source():
                     cells.setdefault(at, self._empty[at])
-                case Sink():
+                case Sink() | Import() | Child() | Export():
                     pass
         return ran
 
-    def close(self, cells: Mapping[int, Matrix], before: Before) -> dict[int, Matrix]:
-        """What the feedbacks of a shard remember for the next tick: this input in place of the last one."""
+    def close(
+        self, cells: Mapping[int, Matrix], before: Before, stage: Stage | None = None
+    ) -> dict[int, Matrix]:
+        """What the feedbacks of a shard remember for the next tick: this input in place of the last one.
+
+        Of all feedbacks, when all stages have run; or of those whose input a stage has, when that one has.
+        """
         appends: dict[int, Matrix] = {}
         for at, node in enumerate(self.circuit):
-            if isinstance(node, Feedback):
+            if isinstance(node, Feedback) and (stage is None or node.input in (*stage.nodes, *stage.moves)):
                 assert node.input is not None
                 forgotten = negated(before(at).consolidated())
                 change = np.concatenate([forgotten, cells.get(node.input, self._empty[at])])
@@ -107,40 +173,82 @@ class Program:
         try:
             step = node.operator.step(deltas, views, context)
         except OverflowError as error:
-            where = self.circuit.label(at)
-            raise WeightOverflow(f"{error}, at {where}", hint="the tick was not applied") from None
+            raise self._overflow(at, error) from None
         cells[at] = step.out
         if step.append is not None:
             ran.appends[at] = step.append
 
-    def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> View:
+    def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> Batches:
         view = before(read.node)
         if read.moment is Moment.BEFORE or read.node not in cells:
             return view
         return view.plus(cells[read.node])
 
+    # -- running inside a child
+
+    def run_at(
+        self, stage: Stage, now: Words, cells: dict[int, Matrix], readings: Readings, due: Due, context: Context
+    ) -> Ran:
+        """One stage of one shard at one nested time."""
+        ran = Ran(cells)
+        for at in stage.nodes:
+            node = self.circuit[at]
+            if isinstance(node, Apply):
+                self._apply_at(at, node, now, ran, readings, due, context)
+        return ran
+
+    def _apply_at(
+        self, at: int, node: Apply, now: Words, ran: Ran, readings: Readings, due: Due, context: Context
+    ) -> None:
+        cells = ran.cells
+        deltas = [cells.get(i, self._empty[i]) for i in node.inputs if i is not None]
+        woken, held = due.woken.get(at), due.held.get(at)
+        if woken is None and not any(d.shape[0] for d in deltas):
+            if held is not None:
+                cells[at] = held
+            return
+        try:
+            step = step_at(node.operator, now, deltas, woken, [readings(r.node) for r in node.reads], context)
+        except OverflowError as error:
+            raise self._overflow(at, error) from None
+        cells[at] = step.out if held is None else np.concatenate([step.out, held])
+        _note(ran, at, step)
+
+    def _overflow(self, at: int, error: OverflowError) -> WeightOverflow:
+        return WeightOverflow(f"{error}, at {self.circuit.label(at)}", hint="the tick was not applied")
+
+    # -- preparing
+
     def _owns_trace(self, at: int) -> bool:
         node = self.circuit[at]
-        return isinstance(node, Feedback) or (isinstance(node, Apply) and isinstance(node.operator, Arrange))
+        if isinstance(node, Feedback):
+            return self.depth == 0  # inside a child it remembers within the step only
+        return isinstance(node, Apply) and isinstance(node.operator, Arrange)
 
-    def _trace_layout(self, at: int) -> Layout:
-        return self.circuit.layout(at)
-
-    def _cut(self) -> tuple[Stage, ...]:
+    def _levels(self) -> dict[int, int]:
+        """The stage of every node: an exchange opens the next one, and so does leaving a child."""
         level: dict[int, int] = {}
         for at in self.order:
             node = self.circuit[at]
-            needed = [level[i] for i in self._same_tick(at)]
-            moves = isinstance(node, Apply) and isinstance(node.operator, Exchange)
-            level[at] = max(needed, default=0) + moves
-        return tuple(self._stage(n, level) for n in range(max(level.values(), default=0) + 1))
+            needed = max((level[i] for i in self._same_tick(at)), default=0)
+            level[at] = needed + (self._is_exchange(at) or isinstance(node, Export))
+        return level
 
-    def _stage(self, number: int, level: dict[int, int]) -> Stage:
-        nodes = tuple(at for at in self.order if level[at] == number)
-        moves = tuple(at for at in nodes if self._is_exchange(at))
-        nodes = tuple(at for at in nodes if at not in moves)
+    def _stage(self, number: int, level: Mapping[int, int]) -> Stage:
+        nodes = tuple(at for at in self.order if level[at] == number and not self._is_exchange(at))
+        moves = tuple(at for at in self.order if level[at] == number and self._is_exchange(at))
         needed = {i for at in nodes for i in self._same_tick(at)}
         return Stage(nodes, moves, tuple(sorted(i for i in needed if level[i] < number)))
+
+    def _loop(self, at: int, prints: Mapping[int, str]) -> Loop:
+        node = self.circuit[at]
+        assert isinstance(node, Child)
+        inner = node.circuit
+        imports = tuple((i, n.parent) for i, n in enumerate(inner) if isinstance(n, Import))
+        feedbacks = tuple((i, n.input) for i, n in enumerate(inner) if isinstance(n, Feedback) and n.input is not None)
+        exports = tuple((i, n.node) for i, n in enumerate(self.circuit) if isinstance(n, Export) and n.child == at)
+        program = Program._of_child(inner, self.shards, self.depth + 1, prints)
+        return Loop(at, node.name, node.limit, node.changes, program, imports, feedbacks, exports)
 
     def _is_exchange(self, at: int) -> bool:
         node = self.circuit[at]
@@ -154,3 +262,16 @@ class Program:
         after = [r.node for r in reads_of(node) if r.moment is Moment.AFTER]
         return [i for i in inputs_of(node) if i is not None] + after
 
+
+def _note(ran: Ran, at: int, step: TimedStep) -> None:
+    if step.append is not None:
+        ran.appends[at] = step.append
+    if step.held is not None:
+        ran.held[at] = step.held
+    if step.wake is not None:
+        ran.wakes[at] = step.wake
+
+
+def trace_columns(layout: Layout, depth: int) -> int:
+    """The columns of a trace's entries: the words of a row, of its time, and the weight."""
+    return layout.width + depth + 1

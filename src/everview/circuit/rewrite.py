@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Feedback, Read, Sink, Source
+from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
 from everview.circuit.stream import Stream, Trace
 
 
@@ -31,57 +31,82 @@ class Copy:
         return self.new.add(node.operator, self.inputs(node), self.traces(node))
 
 
-def rewrite(
-    old: Circuit,
-    apply: Callable[[Copy, Apply], Stream] = Copy.unchanged,
-    sink: Callable[[Copy, Sink], None] | None = None,
-    source: Callable[[Copy, Source], Stream] | None = None,
-) -> Circuit:
-    """A new circuit with every operator node replaced by what ``apply`` makes of it."""
+ApplyRule = Callable[[Copy, Apply], Stream]
+SinkRule = Callable[[Copy, Sink], None]
+SourceRule = Callable[[Copy, Source], Stream]
+
+
+def _same_sink(copy: Copy, node: Sink) -> None:
+    copy.new.sink(node.name, copy.at[node.input], keep=node.keep, positive=node.positive)
+
+
+def _same_source(copy: Copy, node: Source) -> Stream:
+    return copy.new.source(node.name, node.schema)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What becomes of each kind of node; ``changes`` says that children of the new circuit work on changes."""
+
+    apply: ApplyRule = Copy.unchanged
+    sink: SinkRule = _same_sink
+    source: SourceRule = _same_source
+    changes: bool | None = None
+
+
+def rewrite(old: Circuit, rules: Rules) -> Circuit:
+    """A new circuit with every node replaced by what the rules make of it, children included."""
+    old.check()
     copy = Copy(old)
     copy.new.functions.update(old.functions)
+    _fill(copy, rules, None)
+    return copy.new
+
+
+def _fill(copy: Copy, rules: Rules, outer: Copy | None) -> None:
     loops: list[tuple[int, Callable[[Stream], None]]] = []
-    for at in _traces_first(old):
-        node = old[at]
+    children: dict[int, Copy] = {}
+    for at in _traces_first(copy.old):
+        node = copy.old[at]
         match node:
             case Source():
-                copy.at[at] = source(copy, node) if source else copy.new.source(node.name, node.schema)
+                copy.at[at] = rules.source(copy, node)
             case Feedback():
                 copy.at[at], connect = copy.new.feedback(node.layout.schema)
                 assert node.input is not None, "a checked circuit is connected"
                 loops.append((node.input, connect))
             case Sink():
-                stream = copy.at[node.input]
-                if sink:
-                    sink(copy, node)
-                else:
-                    copy.new.sink(node.name, stream, keep=node.keep, positive=node.positive)
+                rules.sink(copy, node)
             case Apply():
-                copy.at[at] = apply(copy, node)
+                copy.at[at] = rules.apply(copy, node)
+            case Import():
+                assert outer is not None, "imports are inside a child"
+                copy.at[at] = copy.new.enter(outer.at[node.parent])
+            case Child():
+                changes = node.changes if rules.changes is None else rules.changes
+                inner = Copy(node.circuit, copy.new.child(node.name, limit=node.limit, changes=changes))
+                _fill(inner, rules, copy)
+                children[at] = inner
+            case Export():
+                inner = children[node.child]
+                copy.at[at] = inner.new.leave(inner.at[node.node])
     for input_, connect in loops:
         connect(copy.at[input_])
-    return copy.new
 
 
 def _traces_first(circuit: Circuit) -> list[int]:
     """An order in which also a trace that is read before the tick comes before its reader, as building needs it."""
-    circuit.check()
     done: dict[int, None] = {}
 
     def visit(at: int) -> None:
         if at in done:
             return
         node = circuit[at]
-        done[at] = None
-        if isinstance(node, Feedback):
-            done[at] = done.pop(at)
-            return
-        needed = [r.node for r in node.reads] if isinstance(node, Apply) else []
-        inputs = node.inputs if isinstance(node, Apply) else (node.input,) if isinstance(node, Sink) else ()
-        for other in (*inputs, *needed):
+        needed = () if isinstance(node, Feedback) else inputs_of(node)
+        for other in (*needed, *(r.node for r in reads_of(node))):
             assert other is not None
             visit(other)
-        done[at] = done.pop(at)
+        done[at] = None
 
     for at in circuit.order():
         visit(at)

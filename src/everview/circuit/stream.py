@@ -93,6 +93,14 @@ class Stream:
         schema = _schema(schema)
         return self if schema == self.schema else self._apply(Recode(self.layout, schema))
 
+    def under(self, schema: Schema) -> Stream:
+        """The same rows under another schema's names and, where it holds all values, its types."""
+        if schema == self.schema:
+            return self
+        named = Schema(Field(n, f.type, f.nullable) for n, f in zip(schema.names, self.schema.fields, strict=True))
+        renamed = self._apply(Project(self.layout, tuple(range(len(named))), named)) if named != self.schema else self
+        return renamed.recode(schema)
+
     def inspect(self, function: Callable[[Any], None]) -> Stream:
         """Call a function with every tick's Z-set, and pass it on."""
         return self._apply(Inspect(self.layout, self.circuit.function(function, "rows")))
@@ -209,15 +217,19 @@ class Stream:
         """Of each group, the first rows in an order: ``top(3, ["score desc"], by=["team"])``.
 
         An order is a column name, optionally followed by ``asc`` or ``desc`` and ``nulls first`` or ``nulls last``;
-        ties are broken by the remaining columns.
+        ties are broken by the values of the remaining columns.
         """
         if limit < 0 or skip < 0:
             raise CircuitError(f"top takes a limit and a skip of at least 0, not {limit} and {skip}", hint="top(10, …)")
-        parsed = [_ordering(self.schema, o) for o in order]
-        first = [*(self.schema.index(name) for name in by)]
-        first += [f for f, _ in parsed if f not in first]
-        fields = (*first, *(f for f in range(len(self.schema)) if f not in first))
-        ordered = tuple((fields.index(f), direction) for f, direction in parsed if f not in first[: len(by)])
+        group = [self.schema.index(name) for name in by]
+        directions: dict[int, Direction] = {}
+        for item in order:
+            field, direction = _ordering(self.schema, item)
+            directions.setdefault(field, direction)
+        for field in range(len(self.schema)):
+            directions.setdefault(field, Direction.ASC)
+        fields = (*group, *(f for f in directions if f not in group))
+        ordered = tuple((at, directions[f]) for at, f in enumerate(fields) if f not in group)
         indexed = self._apply(Index(Layout(self.schema), fields, len(by), ordered))
         found = self.circuit.add(Top(indexed.layout, skip, limit, ordered), [indexed])
         return found.select(*self.schema.names)
@@ -385,10 +397,7 @@ def _common(a: Schema, b: Schema) -> Schema:
 def _alike(left: Stream, right: Stream) -> tuple[Stream, Stream]:
     """Two streams under one schema that holds the rows of both; the left one's names."""
     schema = _common(left.schema, right.schema)
-    renamed = right.schema.rename(dict(zip(right.schema.names, schema.names, strict=True)))
-    if right.schema != renamed:
-        right = right._apply(Project(right.layout, tuple(range(len(schema))), renamed))
-    return left.recode(schema), right.recode(schema)
+    return left.recode(schema), right.under(schema)
 
 
 def _padded(rows: Stream, side: int, chosen: Sequence[tuple[int, str, str]], schema: Schema) -> Stream:

@@ -16,6 +16,7 @@ from everview.codes.buffers import NO_OCTETS, Bytes, Column, Words, bytes_array,
 from everview.codes.canonical import bytes_to_bytes
 from everview.codes.dictionary import Dictionary
 from everview.kernels import canonical as kernels
+from everview.kernels import canonical_read as reading
 from everview.kernels import dictionary as tables
 from everview.types import FIRST_INTERNED, KINDS, NULL_WORD
 
@@ -23,7 +24,7 @@ from everview.types import FIRST_INTERNED, KINDS, NULL_WORD
 def put(out: Words, column: int, array: Column, dictionary: Dictionary) -> None:
     """Write the words of an ANY column into a matrix."""
     encoded = bytes_of(array)
-    kinds = kernels.tags(*encoded, valid_of(array))
+    kinds = reading.tags(*encoded, valid_of(array))
     out[:, column] = kinds
     out[:, column + 1] = NULL_WORD
     for kind, rows in _by_kind(kinds):
@@ -65,9 +66,9 @@ def _is_text(kind: int) -> bool:
 def _words_of_kind(kind: int, encoded: Bytes, rows: Words, dictionary: Dictionary) -> Words:
     starts = encoded.offsets[rows]
     if kind < FIRST_INTERNED:
-        return kernels.read_words(encoded.data, starts)[0]
+        return reading.read_words(encoded.data, starts)[0]
     if _is_text(kind):
-        offsets, data, _ = kernels.read_bytes(encoded.data, starts)
+        offsets, data, _ = reading.read_bytes(encoded.data, starts)
         return dictionary.intern_bytes(kind, Bytes(offsets, data), NO_OCTETS)
     return dictionary.intern_bytes(kind, Bytes(*tables.gather(rows, *encoded)), NO_OCTETS)
 

@@ -32,6 +32,7 @@ from everview.codes.buffers import (
 from everview.codes.fixed import array_of_codes, codes_of, halves_of
 from everview.errors import SchemaError
 from everview.kernels import canonical as kernels
+from everview.kernels import canonical_read as reading
 from everview.types import ANY, KINDS, STRING, SYMBOL, Array, Decimal, Schema, Struct, Type
 
 
@@ -70,27 +71,27 @@ def read(of: Type, data: Octets, starts: Words) -> Column:
     """The values of one type that stand at `starts`; -1 and the tag of NULL are NULL."""
     match of:
         case Array(element):
-            offsets, places, valid = kernels.read_arrays(data, starts)
+            offsets, places, valid = reading.read_arrays(data, starts)
             return list_array(of, offsets, read(element, data, places), valid)
         case Struct(fields):
-            places, valid = kernels.read_structs(data, starts)
+            places, valid = reading.read_structs(data, starts)
             children: list[Column] = []
             for f in fields:
                 children.append(read(f.type, data, places))
-                places = kernels.after(data, places)
+                places = reading.after(data, places)
             return struct_array(of, len(starts), children, valid)
         case Decimal():
-            halves, valid, wrong = kernels.read_decimals(data, starts, of.scale)
+            halves, valid, wrong = reading.read_decimals(data, starts, of.scale)
             assert wrong < 0, f"a decimal that is not a {of}"
             return fixed_array(of, halves, valid, each=2)
         case _ if of == ANY:
             return _read_encoded(data, starts)
         case _ if of.interned:
-            offsets, values, valid = kernels.read_bytes(data, starts)
+            offsets, values, valid = reading.read_bytes(data, starts)
             arrow = pa.string() if of in (STRING, SYMBOL) else pa.binary()
             return bytes_array(arrow, Bytes(offsets, values), valid)
         case _:
-            return array_of_codes(of, *kernels.read_words(data, starts))
+            return array_of_codes(of, *reading.read_words(data, starts))
 
 
 def tuple_bytes(schema: Schema, table: pa.Table) -> Bytes:
@@ -120,7 +121,7 @@ def _concatenate(columns: list[Bytes], valid: Octets, rows: int) -> Bytes:
 
 def _read_encoded(data: Octets, starts: Words) -> Column:
     """Values left as they are encoded: slices of the bytes."""
-    ends = kernels.after(data, starts)
+    ends = reading.after(data, starts)
     valid = (starts >= 0) & (data[np.maximum(starts, 0)] != KINDS["NULL"]) if len(data) else starts >= 0
     sizes = np.where(valid, ends - starts, 0)
     offsets = np.concatenate([[0], np.cumsum(sizes)])

@@ -65,7 +65,7 @@ def _is_number(value: Any) -> bool:
 
 def _wrong(value: Any, of: str, hint: str) -> Unfit:
     shown = repr(value)
-    return Unfit(f"{shown if len(shown) < 80 else shown[:77] + '...'} is not a {of}", hint)
+    return Unfit(f"{shown if len(shown) < 80 else shown[:77] + '...'} is no {of}", hint)
 
 
 def _boolean(name: str, value: Any) -> bool:
@@ -109,7 +109,7 @@ def _double(name: str, value: Any) -> float:
 def _single(value: float) -> float:
     """FLOAT rounds, as floats do, but does not turn a number into infinity."""
     try:
-        return struct.unpack("f", struct.pack("f", value))[0]
+        return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
         raise Unfit(f"{value} is outside the range of FLOAT", "declare the column DOUBLE") from None
 

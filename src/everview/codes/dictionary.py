@@ -33,7 +33,7 @@ from everview.kernels.xxh64 import hash_bytes
 from everview.types import STRING, SYMBOL, Type
 
 FIRST_SEED: Final = 42  # Spark's
-_LAST_SEED: Final = FIRST_SEED + 10_000
+LAST_SEED: Final = FIRST_SEED + 10_000
 Hash = Callable[[Words, Octets, int], Words]
 Arrays = tuple[np.ndarray, Words, Words, Words, Octets]
 
@@ -87,7 +87,7 @@ class Dictionary:
         rows = np.arange(n)
         seed = FIRST_SEED
         while len(rows):
-            assert seed < _LAST_SEED, "a value that collides under every seed"
+            assert seed < LAST_SEED, "a value that collides under every seed"
             wanted = self._hash(column.offsets, column.data, seed)
             rows = self._intern_round(kind, wanted, column, valid, rows, out, exception=seed != FIRST_SEED)
             seed += 1
@@ -105,16 +105,15 @@ class Dictionary:
         exception: bool,
     ) -> Words:
         """Give `rows` their wanted codes; returns the rows whose code another value has."""
-        clashes = np.zeros(len(rows) + 1, np.int64)
+        clashes = np.empty(len(rows), np.int64)
         done = clashed = 0
         while True:
-            done, self._n, clashed = kernels.intern(
-                *(kind, wanted, column.offsets, column.data, valid, rows, done, self._n),
-                *(self._slots, self._codes, self._kinds, self._bounds, self._arena, self._flags),
-                *(out, clashes, exception),
+            done, clashed, self._n = kernels.intern(
+                *(kind, wanted, column.offsets, column.data, valid, rows, done, out, clashes, clashed),
+                *(exception, self._n, *self.arrays(), self._flags),
             )
             if done == len(rows):
-                return clashes[:clashed].copy()
+                return clashes[:clashed]
             row = rows[done]
             self._grow(int(column.offsets[row + 1] - column.offsets[row]))
 
@@ -211,6 +210,10 @@ class Dictionary:
             for flag in (0, 1):
                 rows = np.flatnonzero((entries.kinds == kind) & (entries.exceptions == flag))
                 self._load_rows(int(kind), entries, rows, exception=bool(flag), mark=mark)
+        if not self._chains_hold(mark):
+            self.rollback(mark)
+            hint = "load the entries that were exported before these first"
+            raise CorruptState("an exception code without the entries that stood in its way", hint=hint)
 
     def _load_rows(self, kind: int, entries: Entries, rows: Words, *, exception: bool, mark: Mark) -> None:
         out = np.empty(len(entries), np.int64)
@@ -253,22 +256,42 @@ class Dictionary:
             return live.astype(bool).astype(np.uint8)
         keep = np.zeros(self._n, np.uint8)
         for kind, codes in live.items():
-            unknown = kernels.keep_codes(keep, kind, codes, self._slots, self._codes, self._kinds)
+            unknown = self._keep_codes(keep, kind, codes)
             assert unknown == 0, f"{unknown} live codes of kind {kind} are not in the dictionary"
         return keep
 
     def _keep_chains(self, keep: Octets, exceptions: Words) -> None:
-        """Keep exceptions, and on the way of their seeds every entry up to them."""
-        for entry in exceptions:
-            keep[entry] = 1
-            offsets, data = kernels.gather(np.array([entry]), self._bounds, self._arena)
-            seed = FIRST_SEED
-            while (code := int(self._hash(offsets, data, seed)[0])) != self._codes[entry]:
-                blocker = np.array([code])
-                kernels.keep_codes(
-                    keep, int(self._kinds[entry]), blocker, self._slots, self._codes, self._kinds
-                )
-                seed += 1
+        """Keep exceptions and what stands in their way, which may be exceptions with something in theirs."""
+        done: set[int] = set()
+        while ahead := set(exceptions.tolist()) - done:
+            for entry in ahead:
+                keep[entry] = 1
+                self._keep_codes(keep, int(self._kinds[entry]), self._in_the_way(entry))
+            done |= ahead
+            exceptions = np.flatnonzero(keep & self._flags[: self._n])
+
+    def _keep_codes(self, keep: Octets, kind: int, codes: Words) -> int:
+        return int(kernels.keep_codes(keep, kind, codes, self._slots, self._codes, self._kinds))
+
+    def _in_the_way(self, entry: int) -> Words:
+        """The codes that an exception would have had, had they been free."""
+        offsets, data = kernels.gather(np.array([entry]), self._bounds, self._arena)
+        codes: list[int] = []
+        for seed in range(FIRST_SEED, LAST_SEED):
+            code = int(self._hash(offsets, data, seed)[0])
+            if code == self._codes[entry]:
+                break
+            codes.append(code)
+        return np.array(codes, np.int64)
+
+    def _chains_hold(self, since: Mark) -> bool:
+        """Does something stand in the way of every exception?"""
+        exceptions = np.flatnonzero(self._flags[since.entries : self._n]) + since.entries
+        seen = np.zeros(self._n, np.uint8)
+        return all(
+            self._keep_codes(seen, int(self._kinds[entry]), self._in_the_way(int(entry))) == 0
+            for entry in exceptions
+        )
 
     def __len__(self) -> int:
         return self._n
@@ -283,5 +306,6 @@ class Dictionary:
 def _check_entries(entries: Entries) -> None:
     n = len(entries.codes)
     fit = n == len(entries.kinds) == len(entries.offsets) - 1 == len(entries.exceptions)
-    if not fit or (n and (entries.offsets[-1] > len(entries.data) or (np.diff(entries.offsets) < 0).any())):
+    offsets = entries.offsets
+    if not fit or offsets[0] < 0 or offsets[-1] > len(entries.data) or (np.diff(offsets) < 0).any():
         raise CorruptState("dictionary entries that do not fit together", hint="restore an earlier version")

@@ -73,6 +73,14 @@ def compare(kind, a, b, slots, codes, kinds, bounds, arena):
 
 
 @inline
+def compare_any(kind, a, other_kind, b, slots, codes, kinds, bounds, arena):
+    """-1, 0 or 1: two ANY values, each a kind and a word; first by kind."""
+    if kind != other_kind:
+        return _sign(kind, other_kind)
+    return compare(kind, a, b, slots, codes, kinds, bounds, arena)
+
+
+@inline
 def compare_rows(order, left, i, right, j, start, end, slots, codes, kinds, bounds, arena):
     """-1, 0 or 1: row i of `left` and row j of `right` by the values of the words from `start` to `end`.
 
@@ -94,39 +102,21 @@ def compare_words(kind, a, b, slots, codes, kinds, bounds, arena):
 
 @kernel(
     pair(i64, i64, i64),
-    *(i64, words, words, octets, octets, words),
+    *(i64, words, words, octets, octets, words, i64, words_out, words_out, i64),
     *(i64, i64, offsets32_out, words_out, words_out, words_out, octets_out, octets_out),
-    *(words_out, words_out, i64),
 )
 def intern(
-    kind,
-    wanted,
-    offsets,
-    data,
-    valid,
-    rows,
-    start,
-    n,
-    slots,
-    codes,
-    kinds,
-    bounds,
-    arena,
-    flags,
-    out,
-    clashes,
-    flag,
-):
-    """Give every row its wanted code, adding entries for values not seen before.
+    kind, wanted, offsets, data, valid, rows, done, out, clashes, clashed,
+    flag, n, slots, codes, kinds, bounds, arena, flags,
+):  # fmt: skip
+    """Give every row its wanted code, adding entries (flagged `flag`) for values not seen before.
 
-    A row whose wanted code belongs to another value, or is NULL's, is put in `clashes`. Stops early when the
-    table is full; returns the rows done, the entries and the clashes by then (`clashes` is written from its
-    front; its length so far comes in as ``clashes[-1]``).
+    A row whose wanted code belongs to another value, or is NULL's, is put in `clashes`. Begins after the rows
+    `done` and stops early when the table is full; returns the rows done, the clashes and the entries by then.
     """
-    clash = clashes[len(clashes) - 1]
     touched = np.empty(BLOCK, np.int32)
-    for r in range(start, len(rows)):
-        if (r - start) % BLOCK == 0:  # reading a block's slots first lets their cache misses overlap
+    for r in range(done, len(rows)):
+        if (r - done) % BLOCK == 0:  # reading a block's slots first lets their cache misses overlap
             for ahead in range(min(BLOCK, len(rows) - r)):
                 touched[ahead] = slots[_place(kind, wanted[rows[r + ahead]], slots)]
         i = rows[r]
@@ -134,10 +124,9 @@ def intern(
             out[i] = NULL_WORD
             continue
         code = wanted[i]
-        size = offsets[i + 1] - offsets[i]
         if code == NULL_WORD:
-            clashes[clash] = i
-            clash += 1
+            clashes[clashed] = i
+            clashed += 1
             continue
         place = _place(kind, code, slots)
         entry = slots[place]
@@ -145,25 +134,21 @@ def intern(
             place = (place + 1) & (len(slots) - 1)
             entry = slots[place]
         if entry < 0:
-            if n == len(codes) or 2 * (n + 1) > len(slots) or bounds[n] + size > len(arena):
-                clashes[len(clashes) - 1] = clash
-                return np.int64(r), n, clash
+            start, size = bounds[n], offsets[i + 1] - offsets[i]
+            if n == len(codes) or 2 * (n + 1) > len(slots) or start + size > len(arena):
+                return np.int64(r), clashed, n
             slots[place] = n
-            codes[n] = code
-            kinds[n] = kind
-            flags[n] = flag
-            at = bounds[n]
+            codes[n], kinds[n], flags[n] = code, kind, flag
             for b in range(size):
-                arena[at + b] = data[offsets[i] + b]
-            bounds[n + 1] = at + size
+                arena[start + b] = data[offsets[i] + b]
+            bounds[n + 1] = start + size
             n += 1
         elif compare_bytes(data, offsets[i], offsets[i + 1], arena, bounds[entry], bounds[entry + 1]) != 0:
-            clashes[clash] = i
-            clash += 1
+            clashes[clashed] = i
+            clashed += 1
             continue
         out[i] = code
-    clashes[len(clashes) - 1] = clash
-    return np.int64(len(rows)), n, clash
+    return np.int64(len(rows)), clashed, n
 
 
 @kernel(i64, i64, offsets32_out, words, words)

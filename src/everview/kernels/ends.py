@@ -1,20 +1,22 @@
 """The two ends of a group in a spine: its first rows from some place on, and its last.
 
 The batches of the spine are walked together from an end of the group; rows that cancel across them are passed over.
+Entries may end in words of time: then a row's entries are summed over the times that lie within a bound.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.jit import i64, inline, kernel, rows, rows_out
+from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words
 from everview.kernels.ordering import by_values, compare_in
 from everview.kernels.probe import past, seek
-from everview.kernels.rows import add, batch, compare
+from everview.kernels.rows import add, batch, compare, within
+
 
 
 @inline
-def _least(table, columns, at, ends, key, ordering):
+def _least(table, columns, at, ends, key, width, ordering):
     """The batch whose next row is the least, or -1 when all are at their end."""
     best = -1
     for b in range(table.shape[0]):
@@ -24,13 +26,13 @@ def _least(table, columns, at, ends, key, ordering):
             best = b
             continue
         m, least = batch(table, b, columns), batch(table, best, columns)
-        if compare_in(m, at[b], least, at[best], key, columns - 1, ordering) < 0:
+        if compare_in(m, at[b], least, at[best], key, width, ordering) < 0:
             best = b
     return best
 
 
 @inline
-def _greatest(table, columns, starts, at, key, ordering):
+def _greatest(table, columns, starts, at, key, width, ordering):
     """The batch whose last unread row is the greatest, or -1 when all are read."""
     best = -1
     for b in range(table.shape[0]):
@@ -40,51 +42,46 @@ def _greatest(table, columns, starts, at, key, ordering):
             best = b
             continue
         m, greatest = batch(table, b, columns), batch(table, best, columns)
-        if compare_in(m, at[b] - 1, greatest, at[best] - 1, key, columns - 1, ordering) > 0:
+        if compare_in(m, at[b] - 1, greatest, at[best] - 1, key, width, ordering) > 0:
             best = b
     return best
 
 
 @inline
-def _sum_forward(table, columns, at, ends, best):
-    """The summed weight of the least row, moving every batch past it."""
+def _sum_forward(table, columns, at, ends, best, row, width, bound):
+    """The summed weight within the bound of the least row, moving every batch past it."""
     m = batch(table, best, columns)
-    row = at[best]
     total = 0
     for b in range(table.shape[0]):
-        if at[b] < ends[b]:
-            other = batch(table, b, columns)
-            if compare(other, at[b], m, row, 0, columns - 1) == 0:
+        other = batch(table, b, columns)
+        while at[b] < ends[b] and compare(other, at[b], m, row, 0, width) == 0:
+            if within(other, at[b], width, bound):
                 total = add(total, other[at[b], columns - 1])
-                if b != best:
-                    at[b] += 1
-    at[best] += 1
+            at[b] += 1
     return total
 
 
 @inline
-def _sum_backward(table, columns, starts, at, best):
+def _sum_backward(table, columns, starts, at, best, row, width, bound):
+    """The summed weight within the bound of the greatest row, moving every batch before it."""
     m = batch(table, best, columns)
-    row = at[best] - 1
     total = 0
     for b in range(table.shape[0]):
-        if at[b] > starts[b]:
-            other = batch(table, b, columns)
-            if compare(other, at[b] - 1, m, row, 0, columns - 1) == 0:
+        other = batch(table, b, columns)
+        while at[b] > starts[b] and compare(other, at[b] - 1, m, row, 0, width) == 0:
+            if within(other, at[b] - 1, width, bound):
                 total = add(total, other[at[b] - 1, columns - 1])
-                if b != best:
-                    at[b] -= 1
-    at[best] -= 1
+            at[b] -= 1
     return total
 
 
 @inline
-def _first_rows(groups, table, columns, key, skip, limit, ordering):
-    n, batches, weight = groups.shape[0], table.shape[0], columns - 1
+def _first_rows(groups, table, columns, key, skip, limit, bound, ordering):
+    n, batches, width = groups.shape[0], table.shape[0], columns - 1 - bound.size
     found = np.zeros(batches, np.int64)
     at = np.empty(batches, np.int64)
     ends = np.empty(batches, np.int64)
-    out = np.empty((max(4, n), columns), np.int64)
+    out = np.empty((max(4, n), width + 1), np.int64)
     filled = 0
     for i in range(n):
         for b in range(batches):
@@ -94,11 +91,11 @@ def _first_rows(groups, table, columns, key, skip, limit, ordering):
             found[b] = ends[b]
         place = 0
         while place < skip + limit:
-            best = _least(table, columns, at, ends, key, ordering)
+            best = _least(table, columns, at, ends, key, width, ordering)
             if best < 0:
                 break
             row = at[best]
-            total = _sum_forward(table, columns, at, ends, best)
+            total = _sum_forward(table, columns, at, ends, best, row, width, bound)
             if total <= 0:
                 continue
             inside = min(skip + limit - place, total) - max(0, min(total, skip - place))
@@ -106,22 +103,22 @@ def _first_rows(groups, table, columns, key, skip, limit, ordering):
             if inside <= 0:
                 continue
             if filled == out.shape[0]:
-                bigger = np.empty((2 * filled, columns), np.int64)
+                bigger = np.empty((2 * filled, width + 1), np.int64)
                 bigger[:filled] = out
                 out = bigger
-            out[filled, :] = batch(table, best, columns)[row, :]
-            out[filled, weight] = inside
+            out[filled, :width] = batch(table, best, columns)[row, :width]
+            out[filled, width] = inside
             filled += 1
     return out[:filled]
 
 
 @inline
-def _last_rows(groups, table, columns, key, ordering):
-    n, batches = groups.shape[0], table.shape[0]
+def _last_rows(groups, table, columns, key, bound, ordering):
+    n, batches, width = groups.shape[0], table.shape[0], columns - 1 - bound.size
     starts = np.empty(batches, np.int64)
     found = np.zeros(batches, np.int64)
     at = np.empty(batches, np.int64)
-    out = np.empty((n, columns), np.int64)
+    out = np.empty((n, width + 1), np.int64)
     filled = 0
     for i in range(n):
         for b in range(batches):
@@ -130,43 +127,44 @@ def _last_rows(groups, table, columns, key, ordering):
             at[b] = past(m, starts[b], groups, i, key)
             found[b] = at[b]
         while True:
-            best = _greatest(table, columns, starts, at, key, ordering)
+            best = _greatest(table, columns, starts, at, key, width, ordering)
             if best < 0:
                 break
             row = at[best] - 1
-            total = _sum_backward(table, columns, starts, at, best)
+            total = _sum_backward(table, columns, starts, at, best, row, width, bound)
             if total > 0:
-                out[filled, :] = batch(table, best, columns)[row, :]
-                out[filled, columns - 1] = total
+                out[filled, :width] = batch(table, best, columns)[row, :width]
+                out[filled, width] = total
                 filled += 1
                 break
     return out[:filled]
 
 
-@kernel(rows_out, rows, rows, i64, i64, i64, i64)
-def first_rows(groups, table, columns, key, skip, limit):
+@kernel(rows_out, rows, rows, i64, i64, i64, i64, words)
+def first_rows(groups, table, columns, key, skip, limit, bound):
     """Of each sorted group, the rows of positive weight from place ``skip`` on, at most ``limit`` of them.
 
     A row of weight w takes w places; a row that straddles a bound keeps the places inside.
     """
-    return _first_rows(groups, table, columns, key, skip, limit, ())
+    return _first_rows(groups, table, columns, key, skip, limit, bound, ())
 
 
-@kernel(rows_out, rows, rows, i64, i64, i64, i64, *by_values)
+@kernel(rows_out, rows, rows, i64, i64, i64, i64, words, *by_values)
 def first_rows_by_value(
-    groups, table, columns, key, skip, limit, order, slots, codes, kinds, bounds, arena
+    groups, table, columns, key, skip, limit, bound, order, slots, codes, kinds, bounds, arena
 ):
     """`first_rows` of a spine that is ordered by value."""
-    return _first_rows(groups, table, columns, key, skip, limit, (order, slots, codes, kinds, bounds, arena))
+    ordering = (order, slots, codes, kinds, bounds, arena)
+    return _first_rows(groups, table, columns, key, skip, limit, bound, ordering)
 
 
-@kernel(rows_out, rows, rows, i64, i64)
-def last_rows(groups, table, columns, key):
+@kernel(rows_out, rows, rows, i64, i64, words)
+def last_rows(groups, table, columns, key, bound):
     """Of each sorted group, its greatest row of positive weight."""
-    return _last_rows(groups, table, columns, key, ())
+    return _last_rows(groups, table, columns, key, bound, ())
 
 
-@kernel(rows_out, rows, rows, i64, i64, *by_values)
-def last_rows_by_value(groups, table, columns, key, order, slots, codes, kinds, bounds, arena):
+@kernel(rows_out, rows, rows, i64, i64, words, *by_values)
+def last_rows_by_value(groups, table, columns, key, bound, order, slots, codes, kinds, bounds, arena):
     """`last_rows` of a spine that is ordered by value."""
-    return _last_rows(groups, table, columns, key, (order, slots, codes, kinds, bounds, arena))
+    return _last_rows(groups, table, columns, key, bound, (order, slots, codes, kinds, bounds, arena))

@@ -22,6 +22,15 @@ def compare(a, i, b, j, lo, hi):
     return 0
 
 
+@inline
+def within(m, i, width, bound):
+    """Whether the time of row i, the words after the first ``width``, is at most the bound in every coordinate."""
+    for c in range(bound.size):
+        if m[i, width + c] > bound[c]:
+            return False
+    return True
+
+
 def _checked(instruction):
     """An addition or multiplication with the processor's own word on whether it overflowed.
 

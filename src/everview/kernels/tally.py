@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.jit import kernel, octets, rows, rows_out, void, words, i64
+from everview.kernels.jit import i64, kernel, rows, rows_out, void, words
 from everview.kernels.probe import seek
-from everview.kernels.rows import add, batch, compare
+from everview.kernels.rows import add, batch, compare, within
 
 
 @kernel(rows_out, rows, words, words, words, words, i64)
@@ -22,17 +22,18 @@ def weighed(delta, group, origins, places, sums, base):
     return out
 
 
-@kernel(void, rows_out, rows, rows, i64, i64)
-def tally(dense, groups, table, columns, key):
-    """Add every entry (group, place) of the spine to ``dense[group, place]``. Groups are sorted."""
+@kernel(void, rows_out, rows, rows, i64, i64, words)
+def tally(dense, groups, table, columns, key, bound):
+    """Add every entry (group, place) of the spine within the bound to ``dense[group, place]``. Groups are sorted."""
     for b in range(table.shape[0]):
         m = batch(table, b, columns)
         at = 0
         for i in range(groups.shape[0]):
             at = seek(m, at, groups, i, key)
             while at < m.shape[0] and compare(m, at, groups, i, 0, key) == 0:
-                place = m[at, key]
-                dense[i, place] = add(dense[i, place], m[at, key + 1])
+                if within(m, at, key + 1, bound):
+                    place = m[at, key]
+                    dense[i, place] = add(dense[i, place], m[at, columns - 1])
                 at += 1
 
 
@@ -44,31 +45,3 @@ def align(out, groups, found, key, start, stop):
         if j < found.shape[0] and compare(found, j, groups, i, 0, key) == 0:
             out[i, :] = found[j, start:stop]
             j += 1
-
-
-@kernel(rows_out, rows, octets, octets, rows, rows, i64)
-def replaced(groups, was, now, old, new, key):
-    """Retract each group's old row and assert its new one, where they differ."""
-    n, width = groups.shape[0], old.shape[1]
-    out = np.empty((2 * n, key + width + 1), np.int64)
-    at = 0
-    for i in range(n):
-        if was[i] and now[i]:
-            same = True
-            for c in range(width):
-                if old[i, c] != new[i, c]:
-                    same = False
-                    break
-            if same:
-                continue
-        if was[i]:
-            out[at, :key] = groups[i, :key]
-            out[at, key : key + width] = old[i, :]
-            out[at, key + width] = -1
-            at += 1
-        if now[i]:
-            out[at, :key] = groups[i, :key]
-            out[at, key : key + width] = new[i, :]
-            out[at, key + width] = 1
-            at += 1
-    return out[:at]

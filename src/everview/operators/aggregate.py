@@ -21,9 +21,10 @@ import numpy as np
 from everview.errors import SchemaError, WeightOverflow
 from everview.kernels import exact_sum
 from everview.kernels.sort import arrange
-from everview.kernels.tally import align, replaced, weighed
+from everview.kernels.tally import align, weighed
+from everview.operators.by_state import change
 from everview.operators.operator import ByKey, Context, Layout, Matrix, Port, Single, Step, Unary, Words, key_partition, word_columns
-from everview.traces.view import Batches, View
+from everview.traces.view import Batches
 from everview.types import BIGINT, DOUBLE, NULL_WORD, Decimal, Field, Schema, Type
 
 PLACE = Field("place", BIGINT, nullable=False)
@@ -143,7 +144,7 @@ class Weigh(Unary):
         place = PLACE if PLACE.name not in {f.name for f in fields} else Field("place of entry", BIGINT, False)
         return Layout(Schema([*fields, place]), len(fields), sorted=True)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
         (delta,) = deltas
         group = word_columns(self.source.schema, self.group)
         parts = [weighed(delta, group, *self._spread(delta, slot), slot.base) for slot in self.slots]
@@ -196,29 +197,36 @@ class _Aggregate:
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def _changes(self, deltas: Sequence[Matrix], befores: Sequence[View]) -> Matrix:
-        key = self.entries.key_words
-        groups = _groups(deltas, key)
-        n, total = groups.shape[0], self.slots[-1].places.stop
-        dense = np.zeros((2 * n, total), np.int64)  # the groups before, then after
-        befores[0].tally(dense[:n], groups, key)
-        dense[n:] = dense[:n]
-        Batches(deltas[0].shape[1], (deltas[0],)).tally(dense[n:], groups, key)
-        there = (dense[:, 0] > 0).astype(np.uint8)
-        results = np.empty((2 * n, self.schema.width - key), np.int64)
-        ends = iter(zip(self.ordered, deltas[1:], befores[1:], strict=True))
-        at = 0
+    @property
+    def group_words(self) -> int:
+        return self.entries.key_words
+
+    def evaluate(
+        self, groups: Matrix, states: Sequence[Sequence[Batches]], context: Context
+    ) -> list[Matrix]:
+        key, n = self.group_words, groups.shape[0]
+        dense = np.zeros((len(states) * n, self.slots[-1].places.stop), np.int64)  # state after state
+        for i, state in enumerate(states):
+            state[0].tally(dense[i * n : (i + 1) * n], groups, key)
+        there = dense[:, 0] > 0
+        out = np.empty((len(states) * n, self.schema.width + 1), np.int64)
+        for i in range(len(states)):
+            out[i * n : (i + 1) * n, :key] = groups[:, :key]
+        ends = iter(range(len(self.ordered)))
+        at = key
         for call in self.calls:
             field = call.result(self.source, "")
-            words = results[:, at : at + field.words]
+            words = out[:, at : at + field.words]
             if call.ordered:
-                layout, delta, before = next(ends)
-                words[:n] = _end(call, before, groups, key, layout, field)
-                words[n:] = _end(call, before.plus(delta), groups, key, layout, field)
+                which = next(ends)
+                for i, state in enumerate(states):
+                    found = _end(call, state[1 + which], groups, key, self.ordered[which], field)
+                    words[i * n : (i + 1) * n] = found
             else:
                 words[:] = self._added_up(call, field, dense, there)
             at += field.words
-        return replaced(groups, there[:n], there[n:], results[:n], results[n:], key)
+        out[:, -1] = 1
+        return [out[i * n : (i + 1) * n][there[i * n : (i + 1) * n]] for i in range(len(states))]
 
     def _slot(self, kind: Kind, field: int | None) -> slice | None:
         return next((s.places for s in self.slots if (s.kind, s.field) == (kind, field)), None)
@@ -237,7 +245,7 @@ class _Aggregate:
         assert places is not None, "every sum has its slot"
         digits = np.ascontiguousarray(dense[:, places])
         words, overflow = _sum_words(call, of, field, digits, counts)
-        if overflow is not None and (overflow & there)[dense.shape[0] // 2 :].any():
+        if overflow is not None and overflow[there].any():
             raise WeightOverflow(
                 f"{call.function}({of.name}) of a group left the range of {field.type}",
                 hint="cast the field to a wider type before adding it up",
@@ -249,8 +257,8 @@ class _Aggregate:
 class Aggregate(_Aggregate):
     """The aggregates of every tick's whole input."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(self._changes(deltas, [context.view(layout) for layout in self.layouts]))
+    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
+        return Step(change(self, deltas, [context.view(layout) for layout in self.layouts], context))
 
 
 @dataclass(frozen=True)
@@ -261,16 +269,8 @@ class AggregateIncremental(_Aggregate):
     def reads(self) -> tuple[Layout, ...]:
         return self.layouts
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(self._changes(deltas, views))
-
-
-def _groups(deltas: Sequence[Matrix], key: int) -> Matrix:
-    """The groups that any input touches, sorted, once each."""
-    parts = [np.concatenate([d[:, :key], np.ones((d.shape[0], 1), np.int64)], axis=1) for d in deltas if d.shape[0]]
-    if not parts:
-        return np.empty((0, key + 1), np.int64)
-    return arrange(np.concatenate(parts), np.arange(key))
+    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
+        return Step(change(self, deltas, views, context))
 
 
 def _sum_words(
@@ -307,7 +307,7 @@ def _nulled(words: Matrix, absent: np.ndarray, field: Field) -> Matrix:
     return words
 
 
-def _end(call: Call, view: View, groups: Matrix, key: int, layout: Layout, field: Field) -> Matrix:
+def _end(call: Call, view: Batches, groups: Matrix, key: int, layout: Layout, field: Field) -> Matrix:
     """The least or greatest value of each group, NULL where it has none."""
     found = view.first_rows(groups, key, 0, 1) if call.function == "min" else view.last_rows(groups, key)
     out = np.empty((groups.shape[0], field.words), np.int64)

@@ -13,22 +13,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from everview.kernels.crossings import crossings
+from everview.kernels.presence import where_positive
 from everview.operators.operator import ByKey, Context, Layout, Matrix, Port, Step, Unary
-from everview.traces.view import View
+from everview.traces.view import Batches
 from everview.zset import ZSet
 
 
 @dataclass(frozen=True)
-class Distinct(Unary):
-    """``distinct(z) = {x: 1 for x, w in z if w > 0}``, of every tick's whole input."""
-
+class _Distinct(Unary):
     source: Layout
 
     @property
     def inputs(self) -> tuple[Port, ...]:
         return (Port(self.source, ByKey(tuple(range(len(self.source.schema))))),)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    @property
+    def group_words(self) -> int:
+        return self.source.width
+
+    def evaluate(
+        self, groups: Matrix, states: Sequence[Sequence[Batches]], context: Context
+    ) -> list[Matrix]:
+        return [where_positive(groups, view.weights(groups, self.group_words)) for (view,) in states]
+
+
+@dataclass(frozen=True)
+class Distinct(_Distinct):
+    """``distinct(z) = {x: 1 for x, w in z if w > 0}``, of every tick's whole input."""
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
         (delta,) = deltas
         return Step(crossings(delta, np.zeros(delta.shape[0], np.int64)))
 
@@ -37,20 +50,14 @@ class Distinct(Unary):
 
 
 @dataclass(frozen=True)
-class DistinctIncremental(Unary):
+class DistinctIncremental(_Distinct):
     """The change of distinct when its input changes; reads the input's trace before the tick."""
-
-    source: Layout
-
-    @property
-    def inputs(self) -> tuple[Port, ...]:
-        return (Port(self.source, ByKey(tuple(range(len(self.source.schema))))),)
 
     @property
     def reads(self) -> tuple[Layout, ...]:
         return (self.source,)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
         (delta,) = deltas
         (before,) = views
         return Step(crossings(delta, before.weights(delta, self.source.width)))

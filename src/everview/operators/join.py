@@ -14,9 +14,10 @@ import numpy as np
 
 from everview.errors import SchemaError
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, Words, key_partition
-from everview.traces.view import View
+from everview.traces.view import Batches, View
 from everview.types import Schema
 from everview.zset import ZSet
+from everview.zset.elements import identity
 
 LEFT, RIGHT = 0, 1
 Pick = tuple[int, int]  # (side, field)
@@ -61,6 +62,10 @@ class _Join:
     def _probe(self, delta: Matrix, trace: View, probing: int) -> Matrix:
         return trace.join(delta, self.left.key_words, self._picked[probing])
 
+    def probe_at(self, delta: Matrix, trace: Batches, probing: int, now: Words) -> Matrix:
+        """`_probe` of a trace of timed entries; each result ends in the time it belongs to."""
+        return trace.join_at(delta, self.left.key_words, self._picked[probing], now)
+
     def _paired(self, left: ZSet, right: ZSet) -> ZSet:
         """The definition: every pair of rows with equal keys, weights multiplied."""
         k = self.left.key
@@ -69,7 +74,7 @@ class _Join:
                 (tuple((a, b)[side][field] for side, field in self.picks), v * w)
                 for a, v in left
                 for b, w in right
-                if a[:k] == b[:k]
+                if identity(a[:k]) == identity(b[:k])
             ]
         )
 

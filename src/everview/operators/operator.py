@@ -113,8 +113,9 @@ class Context:
         """Some batches of a layout, as if they were a trace."""
         return Batches(layout.width + 1, batches, self.order(layout))
 
-    def order(self, layout: Layout) -> ValueOrder | None:
-        return value_order(layout.schema, layout.by_value, self.dictionary)
+    def order(self, layout: Layout, depth: int = 0) -> ValueOrder | None:
+        """The order of a layout's batches, whose rows end in ``depth`` words of time; None if by words alone."""
+        return value_order(layout.schema, layout.by_value, self.dictionary, depth)
 
 
 class Operator(Protocol):

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from everview.kernels.linear import negated
-from everview.kernels.probe import keys
+from everview.operators.by_state import change
 from everview.operators.index import Order, restore
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition
-from everview.traces.view import View
+from everview.traces.view import Batches
 
 
 @dataclass(frozen=True)
@@ -34,23 +31,25 @@ class _Top(Unary):
     def output(self) -> Layout:
         return Layout(self.source.schema)
 
-    def _changes(self, delta: Matrix, before: View) -> Matrix:
-        key = self.source.key_words
-        groups = keys(delta, key)
-        old = before.first_rows(groups, key, self.skip, self.limit)
-        new = before.plus(delta).first_rows(groups, key, self.skip, self.limit)
-        out = np.concatenate([negated(old), new])
-        restore(out, self.source.schema, self.order)
-        return out
+    @property
+    def group_words(self) -> int:
+        return self.source.key_words
+
+    def evaluate(
+        self, groups: Matrix, states: Sequence[Sequence[Batches]], context: Context
+    ) -> list[Matrix]:
+        found = [view.first_rows(groups, self.group_words, self.skip, self.limit) for (view,) in states]
+        for rows in found:
+            restore(rows, self.source.schema, self.order)
+        return found
 
 
 @dataclass(frozen=True)
 class Top(_Top):
     """The first rows of each group of every tick's whole input."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        (rows,) = deltas
-        return Step(self._changes(rows, context.view(self.source)))
+    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
+        return Step(change(self, deltas, [context.view(self.source)], context))
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,5 @@ class TopIncremental(_Top):
     def reads(self) -> tuple[Layout, ...]:
         return (self.source,)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        (delta,) = deltas
-        (before,) = views
-        return Step(self._changes(delta, before))
+    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
+        return Step(change(self, deltas, views, context))

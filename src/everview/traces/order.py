@@ -28,11 +28,11 @@ class ValueOrder:
         return (self.words, *self.dictionary.arrays())
 
 
-def value_order(schema: Schema, fields: Fields, dictionary: Dictionary) -> ValueOrder | None:
-    """The order that compares these fields by value; None if there are none."""
+def value_order(schema: Schema, fields: Fields, dictionary: Dictionary, depth: int = 0) -> ValueOrder | None:
+    """The order that compares these fields by value; None if there are none. Words of time follow the row's."""
     if not fields:
         return None
-    words = np.zeros((schema.width, 2), np.int64)
+    words = np.zeros((schema.width + depth, 2), np.int64)
     for field, mode in fields:
         of, at = schema.fields[field].type, schema.words(field)
         words[at, 1] = mode

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from everview.traces.order import ValueOrder
 from everview.traces.spine import Ids, Spine
-from everview.traces.view import Batches, merged
+from everview.traces.view import Batches
 
 Matrix = NDArray[np.int64]
 
@@ -33,7 +33,7 @@ class Trace:
 
     def __init__(self, columns: int, order: ValueOrder | None = None) -> None:
         self.past = Spine(columns, order)
-        self.current: list[Matrix] = []
+        self.current = Spine(columns, order)
 
     def restore(self, slices: Sequence[tuple[Matrix, Ids]]) -> None:
         """Take up stored batches, largest and oldest first, as the past."""
@@ -41,33 +41,34 @@ class Trace:
 
     @property
     def before(self) -> Batches:
+        """The closed epochs."""
         return self.past.view
 
     @property
     def after(self) -> Batches:
+        """The closed epochs and the open one, as far as it has come."""
         view = self.past.view
-        return Batches(view.columns, (*view.batches, *self.current), view.order) if self.current else view
+        for batch in self.current.batches:
+            view = view.plus(batch)
+        return view
 
     def push(self, batch: Matrix) -> None:
         """Append to the open epoch."""
-        if batch.shape[0]:
-            self.current.append(batch)
+        self.current.append(batch)
 
     def sum(self) -> Matrix | None:
-        """What the open epoch comes to, as one batch; None if it appended nothing."""
-        if not self.current:
-            return None
-        while len(self.current) > 1:
-            self.current.append(merged(self.current.pop(), self.current.pop(), self.past.order))
-        return self.current[0] if self.current[0].shape[0] else None
+        """What the open epoch comes to, as one batch; None if it comes to nothing."""
+        self.current.compact()
+        return self.current.batches[0] if self.current.batches else None
 
     def close(self, ids: Ids = ()) -> None:
         """End the epoch: its changes become past, which a store may know by ids."""
         batch = self.sum()
-        self.current.clear()
+        self.abandon()
         if batch is not None:
             self.past.append(batch, ids)
 
     def abandon(self) -> None:
         """Forget the open epoch."""
-        self.current.clear()
+        if self.current.batches:
+            self.current = Spine(self.past.columns, self.past.order)

@@ -23,6 +23,7 @@ Words = NDArray[np.int64]
 
 
 NO_BATCHES = np.empty((0, 2), np.int64)
+NO_BOUND = np.empty(0, np.int64)
 
 
 class View(Protocol):
@@ -66,14 +67,19 @@ class View(Protocol):
 
 
 class Batches:
-    """A view of a few batches: the sum of them. With an order, the batches follow values instead of words."""
+    """A view of a few batches: the sum of them. With an order, the batches follow values instead of words.
 
-    __slots__ = ("batches", "columns", "order", "table")
+    Inside a recursive scope entries end in words of time. Such a view reads what lies within a bound, and shows rows
+    without their times; `join_at` and `later_times` are for those who must see them.
+    """
+
+    __slots__ = ("batches", "bound", "columns", "order", "table")
 
     def __init__(self, columns: int, batches: Sequence[Matrix] = (), order: ValueOrder | None = None) -> None:
         self.columns = columns
         self.batches = tuple(batches)
         self.order = order
+        self.bound = NO_BOUND
         self.table = NO_BATCHES
         for batch in self.batches:
             self.table = with_batch(self.table, batch)
@@ -82,28 +88,28 @@ class Batches:
         return int(self.table[:, 1].sum())
 
     def join(self, delta: Matrix, key: int, pick: Words) -> Matrix:
+        assert not self.bound.size, "a join of timed entries has times of its own"
         return probe.join(delta, self.table, self.columns, key, pick)
 
     def weights(self, probes: Matrix, key: int) -> Words:
-        return probe.weights(probes, self.table, self.columns, key)
+        return probe.weights(probes, self.table, self.columns, key, self.bound)
 
     def group_rows(self, groups: Matrix, key: int) -> Matrix:
-        return probe.group_rows(groups, self.table, self.columns, key)
+        return probe.group_rows(groups, self.table, self.columns, key, self.bound)
 
     def first_rows(self, groups: Matrix, key: int, skip: int, limit: int) -> Matrix:
-        if self.order is None:
-            return ends.first_rows(groups, self.table, self.columns, key, skip, limit)
-        return ends.first_rows_by_value(groups, self.table, self.columns, key, skip, limit, *self.order.arrays)
+        where = groups, self.table, self.columns, key, skip, limit, self.bound
+        return ends.first_rows(*where) if self.order is None else ends.first_rows_by_value(*where, *self.order.arrays)
 
     def last_rows(self, groups: Matrix, key: int) -> Matrix:
-        if self.order is None:
-            return ends.last_rows(groups, self.table, self.columns, key)
-        return ends.last_rows_by_value(groups, self.table, self.columns, key, *self.order.arrays)
+        where = groups, self.table, self.columns, key, self.bound
+        return ends.last_rows(*where) if self.order is None else ends.last_rows_by_value(*where, *self.order.arrays)
 
     def tally(self, dense: Matrix, groups: Matrix, key: int) -> None:
-        tally(dense, groups, self.table, self.columns, key)
+        tally(dense, groups, self.table, self.columns, key, self.bound)
 
     def consolidated(self) -> Matrix:
+        assert not self.bound.size, "a bounded view is read by key"
         whole = np.empty((0, self.columns), np.int64)
         for batch in reversed(self.batches):
             whole = merged(batch, whole, self.order)
@@ -112,10 +118,26 @@ class Batches:
     def plus(self, batch: Matrix) -> Batches:
         if not batch.shape[0]:
             return self
-        more = Batches(self.columns, (), self.order)
-        more.batches = (*self.batches, batch)
-        more.table = with_batch(self.table, batch)
-        return more
+        return self._like((*self.batches, batch), with_batch(self.table, batch), self.bound)
+
+    # -- timed entries
+
+    def upto(self, bound: Words) -> Batches:
+        """What lies within a bound in every coordinate of time."""
+        return self._like(self.batches, self.table, bound)
+
+    def join_at(self, delta: Matrix, key: int, pick: Words, now: Words) -> Matrix:
+        """`join` with entries of any time; each result ends in the join of ``now`` and its entry's time."""
+        return probe.join_at(delta, self.table, self.columns, key, pick, now)
+
+    def later_times(self, groups: Matrix, key: int, now: Words) -> Matrix:
+        """(group, time) for every later time at which a group that changes now must be looked at again."""
+        return probe.later_times(groups, self.table, self.columns, key, now)
+
+    def _like(self, batches: tuple[Matrix, ...], table: Matrix, bound: Words) -> Batches:
+        other = Batches(self.columns, (), self.order)
+        other.batches, other.table, other.bound = batches, table, bound
+        return other
 
 
 def merged(a: Matrix, b: Matrix, order: ValueOrder | None) -> Matrix:

@@ -14,22 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Feedback, Sink
-from everview.circuit.program import Program, Stage
+from everview.circuit.nodes import Feedback, Sink
+from everview.circuit.program import Program
 from everview.codes import encode_weighted, ingest_weighted
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import FunctionError
-from everview.operators.exchange import Exchange, spread
+from everview.operators.exchange import spread
 from everview.operators.operator import Context
 from everview.runtimes.embedded.durable import Durable
 from everview.runtimes.embedded.state import State
+from everview.runtimes.embedded.tick import Cells, Tick
 from everview.runtimes.embedded.view import View
 from everview.traces.store import Policy
 from everview.types import unknown_name
 from everview.zset.batch import Batch
 
 Matrix = NDArray[np.int64]
-Cells = list[dict[int, Matrix]]  # one a shard
 
 
 class Embedded:
@@ -94,8 +94,7 @@ class Embedded:
         mark = self.dictionary.mark()
         try:
             cells = self._encode(changes or {})
-            for stage in self.program.stages:
-                self._run(stage, cells)
+            Tick(self.program, self.state, self.context).run(cells)
             self._remember(cells)
             outputs = {node.name: self._output(node, cells) for node, _ in self._sinks}
             self._commit(mark)
@@ -109,7 +108,7 @@ class Embedded:
 
     def vacuum(self, keep_epochs: int = 1) -> None:
         """Let go of dictionary entries that no row refers to, and of stored epochs before the last few."""
-        self.dictionary.sweep(self.state.references(self.program))
+        self.dictionary.sweep(self.state.references())
         if self.durable:
             self.durable.vacuum(self.state, self.dictionary, keep_epochs)
 
@@ -145,32 +144,12 @@ class Embedded:
                 cells[shard][at] = part
         return cells
 
-    def _run(self, stage: Stage, cells: Cells) -> None:
-        for at in stage.moves:
-            self._exchange(at, cells)
-        for shard in range(self.shards):
-            ran = self.program.run(stage, cells[shard], lambda at, s=shard: self.state.before(s, at), self.context)
-            self.state.push(shard, ran.appends)
-
-    def _exchange(self, at: int, cells: Cells) -> None:
-        """Hand every shard its rows, in place of the stream that the exchange node reads."""
-        node = self.program.circuit[at]
-        assert isinstance(node, Apply) and isinstance(node.operator, Exchange)
-        (source,) = node.inputs
-        assert source is not None
-        parts = [
-            node.operator.split(shard[source], self.shards) for shard in cells if source in shard and shard[source].size
-        ]
-        for shard in range(self.shards):
-            arrived = [p[shard] for p in parts if p[shard].shape[0]]
-            cells[shard][at] = np.concatenate(arrived) if arrived else self.program.empty(at)
-
     def _remember(self, cells: Cells) -> None:
         if not self._loops:
             return
         for shard in range(self.shards):
             before = lambda at, s=shard: self.state.before(s, at)  # noqa: E731
-            self.state.push(shard, self.program.close(cells[shard], before))
+            self.state.push(shard, (), self.program.close(cells[shard], before))
 
     def _output(self, sink: Sink, cells: Cells) -> Batch:
         parts = [shard[sink.input] for shard in cells if sink.input in shard]
@@ -187,7 +166,7 @@ class Embedded:
             delta = found.get(sink.input)
             if delta is None:
                 continue
-            after = self.state.traces[sink.input][shard].after.weights(delta, delta.shape[1] - 1)
+            after = self.state.of(sink.input)[shard].after.weights(delta, delta.shape[1] - 1)
             if (after < 0).any():
                 self._negative(sink, delta[np.flatnonzero(after < 0)[:1]], int(after.min()))
 

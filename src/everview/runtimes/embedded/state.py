@@ -7,38 +7,53 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.circuit.program import Program
+from everview.circuit.program import Program, trace_columns
 from everview.codes import references
+from everview.operators.nested import Reading
 from everview.operators.operator import Context
 from everview.traces.trace import Trace
-from everview.traces.view import View
+from everview.traces.view import Batches
+from everview.types import Schema
 
 Matrix = NDArray[np.int64]
+Path = tuple[int, ...]  # the child nodes that lead to a program
 Pushed = tuple[Trace, str, int, Matrix]  # a trace, its name and shard, and what the open epoch adds to it
 
 
 class State:
-    """One trace for every node that owns one, on every shard."""
+    """One trace for every node that owns one, on every shard, those of children included."""
 
     def __init__(self, program: Program, context: Context) -> None:
-        self.names = program.names
-        self.traces = {
-            at: [Trace(layout.width + 1, context.order(layout)) for _ in range(program.shards)]
-            for at, layout in program.traces.items()
-        }
+        self.traces: dict[tuple[Path, int], list[Trace]] = {}
+        self.schemas: dict[tuple[Path, int], tuple[str, Schema]] = {}
+        for path, inner in program.nested():
+            for at, layout in inner.traces.items():
+                order = context.order(layout, inner.depth)
+                columns = trace_columns(layout, inner.depth)
+                self.traces[path, at] = [Trace(columns, order) for _ in range(program.shards)]
+                self.schemas[path, at] = inner.names[at], layout.schema
 
     def __iter__(self) -> Iterator[tuple[Trace, str, int]]:
         """Every trace with its name and shard."""
-        for at, shards in self.traces.items():
+        for key, shards in self.traces.items():
             for shard, trace in enumerate(shards):
-                yield trace, self.names[at], shard
+                yield trace, self.schemas[key][0], shard
 
-    def before(self, shard: int, at: int) -> View:
-        return self.traces[at][shard].before
+    def of(self, at: int, path: Path = ()) -> list[Trace]:
+        """The traces of a node, one a shard."""
+        return self.traces[path, at]
 
-    def push(self, shard: int, appends: Mapping[int, Matrix]) -> None:
+    def before(self, shard: int, at: int) -> Batches:
+        return self.traces[(), at][shard].before
+
+    def reading(self, shard: int, path: Path, at: int) -> Reading:
+        """A trace of a child: the closed epochs, and what the open one has appended at earlier iterations."""
+        trace = self.traces[path, at][shard]
+        return Reading(trace.before, trace.after)
+
+    def push(self, shard: int, path: Path, appends: Mapping[int, Matrix]) -> None:
         for at, batch in appends.items():
-            self.traces[at][shard].push(batch)
+            self.traces[path, at][shard].push(batch)
 
     def pushed(self) -> list[Pushed]:
         """What the open epoch appends, where it appends anything."""
@@ -52,12 +67,12 @@ class State:
         for trace, _, _ in self:
             trace.close()
 
-    def references(self, program: Program) -> dict[int, Matrix]:
+    def references(self) -> dict[int, Matrix]:
         """The dictionary codes that any row refers to, by kind."""
         found: dict[int, list[Matrix]] = {}
-        for at, shards in self.traces.items():
+        for key, shards in self.traces.items():
             for batch in (b for trace in shards for b in trace.past.batches):
-                for kind, codes in references(program.traces[at].schema, batch).items():
+                for kind, codes in references(self.schemas[key][1], batch).items():
                     found.setdefault(kind, []).append(np.unique(codes))
         return {kind: np.unique(np.concatenate(codes)) for kind, codes in found.items()}
 

@@ -36,7 +36,7 @@ class View:
         if self._node is None:
             raise EverviewError(f"view {self.name} keeps no contents", hint="build its sink with keep=True")
         whole = np.empty((0, self.schema.width + 1), np.int64)
-        for trace in self._runtime.state.traces[self._node]:
+        for trace in self._runtime.state.of(self._node):
             whole = merge(whole, trace.before.consolidated())
         return Batch(self.schema, whole, self._runtime.dictionary)
 

@@ -95,10 +95,10 @@ def epochs(layout: Layout) -> tuple[int, ...]:
 
 
 def _readable(path: Path) -> list[int]:
-    """The epochs of a log up to where it is damaged, if it is."""
+    """The epochs of a log up to where it is damaged, if it is; none, if a vacuum has just removed it."""
     found: list[int] = []
     try:
         found.extend(record.epoch for record in records(path, path.read_bytes()))
-    except CorruptState:
+    except (CorruptState, FileNotFoundError):
         return found
     return found

@@ -48,7 +48,7 @@ class SegmentWriter:
 
     `epoch` is the one whose commit will refer to the segment: once a later epoch is committed, a segment
     that nothing refers to is rubbish, and `vacuum` may remove it. There is no file before the first slice
-    is added.
+    is added, and none after leaving the block without `finish`.
 
     ```python
     with SegmentWriter(path, epoch=8, attempt=f"{partition}.{attempt}") as writer:

@@ -145,7 +145,8 @@ class Store(State):
 
         This is the way out when a log is damaged after that epoch.
         """
-        store = cls._at(Layout(Path(path).absolute()), epoch, Policy(), files or Files())
+        with _reporting(f"opening {path}"):
+            store = cls._at(Layout(Path(path).absolute()), epoch, Policy(), files or Files())
         try:
             with store._attempting(f"rewind to epoch {epoch}"):
                 store._publish(Draft(epoch, ()))
@@ -200,13 +201,14 @@ class Store(State):
         """
         self._require_later(epoch)
         if self._log.tail > max(self._policy.checkpoint_bytes, self._log.snapshot) and not self._adopting:
-            self.checkpoint()
+            self._checkpoint()  # what is queued is for the commit, which returns its ids
         added = [Replace(name, shard, (), array) for name, shard, array in appends]
         referred = [Replace(ref.name, ref.shard, (), ref) for ref in segments]
         draft = Draft(epoch, (*self._queued, *replaces, *added, *referred), offsets or {}, meta or {})
         with self._attempting(f"commit of epoch {epoch}"):
             require_segments(self._layout, draft.refs())
             change = self._publish(draft) if self._adopting else self._append(draft)
+        self._queued.clear()
         return self._settle(change)
 
     def replace(self, name: str, shard: int, old: Sequence[int], new: Array | SliceRef | None) -> None:
@@ -224,7 +226,9 @@ class Store(State):
         Opening then reads the snapshot only. Does nothing when nothing was committed or queued since the
         last. The ids of queued replacements come back in their order.
         """
-        return self._checkpoint(frozenset())
+        ids = self._checkpoint(self._queued)
+        self._queued.clear()
+        return ids
 
     def flush(self) -> None:
         """Return when every commit is durable, whatever the policy."""
@@ -234,10 +238,10 @@ class Store(State):
     def vacuum(self, keep_epochs: int = 1) -> Vacuumed:
         """Checkpoint, then remove whatever the last `keep_epochs` epochs and the open readers do not need.
 
-        A log goes as a whole, so somewhat older epochs may stay.
+        A log goes as a whole, so somewhat older epochs may stay. What is queued stays queued.
         """
         assert keep_epochs > 0, "the last epoch is always kept"
-        self._checkpoint(sparse_segments(self._layout, self._manifest))
+        self._checkpoint(stale=sparse_segments(self._layout, self._manifest))
         with self._attempting("vacuum"):
             held = frozenset(change.new.file for change in self._queued if isinstance(change.new, SliceRef))
             return sweep(self._layout, self._files, keep_epochs, held)
@@ -299,22 +303,23 @@ class Store(State):
         self._arrays.turn_to(log.file.path, log.file.descriptor)
         old.close()
 
-    def _checkpoint(self, stale: frozenset[str]) -> tuple[int, ...]:
+    def _checkpoint(
+        self, queued: Sequence[Replace] = (), stale: frozenset[str] = frozenset()
+    ) -> tuple[int, ...]:
         if self._adopting:
             raise StoreError(
                 "the adopted plan has no commit yet", hint="commit once, then checkpoint or vacuum"
             )
-        if not (self._log.tail or self._queued or stale):
+        if not (self._log.tail or queued or stale):
             return ()
         with self._attempting("checkpoint"):
-            draft = Draft(self.epoch, tuple(self._queued))
+            draft = Draft(self.epoch, tuple(queued))
             require_segments(self._layout, draft.refs())
             change = self._publish(draft, stale)
         return self._settle(change)
 
     def _settle(self, change: Change) -> tuple[int, ...]:
-        """After a commit: nothing is queued, replaced arrays are let go, and the new slices have ids."""
-        self._queued.clear()
+        """After a commit: replaced arrays are let go, and the new slices have ids."""
         for edit in change.edits:
             self._arrays.forget(edit.takes)
         return tuple(edit.entry.id for edit in change.edits if edit.entry is not None)

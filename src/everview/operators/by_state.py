@@ -1,0 +1,65 @@
+"""Operators that are not linear, but act on each group of rows alone: distinct, aggregates, top.
+
+Their change for the groups a delta touches is what the state after says, less what the state before said:
+``f^Δ(Δa) = f(a + Δa) − f(a)``. All they need to know is `evaluate`: the results of some groups in some states of the
+traces. The root does that for two states, a recursive scope for more (see `nested`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from everview.kernels.linear import negated
+from everview.kernels.sort import arrange
+from everview.operators.operator import Context, Layout, Matrix, Port
+from everview.traces.view import Batches
+
+
+class ByState(Protocol):
+    """An operator whose results for a group are a function of the group's rows."""
+
+    @property
+    def inputs(self) -> tuple[Port, ...]: ...
+
+    @property
+    def output(self) -> Layout: ...
+
+    @property
+    def group_words(self) -> int:
+        """How many first words of the inputs tell groups apart."""
+        ...
+
+    def evaluate(
+        self, groups: Matrix, states: Sequence[Sequence[Batches]], context: Context
+    ) -> list[Matrix]:
+        """The results of the groups in each state; a state is one view for every input."""
+        ...
+
+
+def change(
+    operator: ByState, deltas: Sequence[Matrix], befores: Sequence[Batches], context: Context
+) -> Matrix:
+    """The change of an operator's output, not consolidated."""
+    groups = touched(deltas, operator.group_words)
+    afters = [before.plus(delta) for before, delta in zip(befores, deltas, strict=True)]
+    old, new = operator.evaluate(groups, [befores, afters], context)
+    return np.concatenate([negated(old), new])
+
+
+def touched(deltas: Sequence[Matrix], key: int) -> Matrix:
+    """The groups that any of the deltas touches, sorted, once each."""
+    parts = [_keys(d, key) for d in deltas if d.shape[0]]
+    if not parts:
+        return np.empty((0, key + 1), np.int64)
+    groups = arrange(np.concatenate(parts), np.arange(key))
+    groups[:, -1] = 1
+    return groups
+
+
+def _keys(delta: Matrix, key: int) -> Matrix:
+    out = np.ones((delta.shape[0], key + 1), np.int64)
+    out[:, :key] = delta[:, :key]
+    return out

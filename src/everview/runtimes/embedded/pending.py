@@ -1,0 +1,67 @@
+"""What nested times of the open epoch have left for later ones: outputs held, and groups to be woken."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.circuit.program import Due, Ran
+from everview.runtimes.embedded.state import Path
+
+Matrix = NDArray[np.int64]
+At = tuple[int, ...]
+
+
+class Pending:
+    """By child, time and shard; an epoch ends with nothing pending."""
+
+    def __init__(self, shards: int) -> None:
+        self.shards = shards
+        # path of the child → time → (shard, node, held or woken) → matrices
+        self._left: defaultdict[Path, dict[At, dict[tuple[int, int, bool], list[Matrix]]]] = defaultdict(dict)
+
+    def note(self, path: Path, shard: int, ran: Ran, depth: int) -> None:
+        """Remember what a stage left for later times."""
+        for woken, found in ((False, ran.held), (True, ran.wakes)):
+            for node, timed in found.items():
+                for at, rows in _by_time(timed, depth):
+                    self._left[path].setdefault(at, {}).setdefault((shard, node, woken), []).append(rows)
+
+    def due(self, path: Path, at: At, shard: int, nodes: tuple[int, ...]) -> Due:
+        """What was left for these nodes at this time; it is handed out once."""
+        left = self._left.get(path, {}).get(at)
+        if not left:
+            return NOTHING
+        held, woken = (
+            {node: np.concatenate(left.pop((shard, node, kind))) for node in nodes if (shard, node, kind) in left}
+            for kind in (False, True)
+        )
+        if not left:
+            del self._left[path][at]
+        return Due(held, woken)
+
+    def next(self, path: Path, at: At, iteration: int) -> int | None:
+        """The least later iteration, within the step ``at`` of the parent, that has something to do here or deeper."""
+        later = [
+            time[len(at)]
+            for child, times in self._left.items()
+            if child[: len(path)] == path
+            for time in times
+            if time[: len(at)] == at and time[len(at)] > iteration
+        ]
+        return min(later, default=None)
+
+
+NOTHING = Due()
+
+
+def _by_time(timed: Matrix, depth: int) -> Iterator[tuple[At, Matrix]]:
+    """Rows that end in a time, split by it and without it."""
+    width = timed.shape[1] - 1 - depth
+    columns = [*range(width), timed.shape[1] - 1]
+    times, which = np.unique(timed[:, width:-1], axis=0, return_inverse=True)
+    for i, time in enumerate(times):
+        yield tuple(time.tolist()), np.ascontiguousarray(timed[which.reshape(-1) == i][:, columns])

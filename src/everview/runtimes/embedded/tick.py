@@ -1,0 +1,166 @@
+"""One epoch of a program over all shards: stages one after the other, children repeated to their fixed point."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.circuit.nodes import Apply
+from everview.circuit.program import Due, Loop, Program, Ran, Stage
+from everview.errors import EndlessLoop
+from everview.kernels.sort import arrange, is_batch
+from everview.operators.exchange import Exchange
+from everview.operators.nested import Reading
+from everview.operators.operator import Context
+from everview.runtimes.embedded.pending import Pending
+from everview.runtimes.embedded.state import Path, State
+
+Matrix = NDArray[np.int64]
+Cells = list[dict[int, Matrix]]  # one a shard
+SHOWN = 8  # iterations whose sizes an error shows
+
+
+class Tick:
+    """The open epoch: what has been computed so far, and what nested times still have to do."""
+
+    def __init__(self, program: Program, state: State, context: Context) -> None:
+        self.program = program
+        self.state = state
+        self.context = context
+        self.pending = Pending(program.shards)
+
+    def run(self, cells: Cells) -> None:
+        """The whole epoch, from the cells of the sources to all others; appends go to the open epoch."""
+        for number, stage in enumerate(self.program.stages):
+            for shard, here in enumerate(cells):
+                _gather(self.program, stage, cells, shard)
+                ran = self.program.run(stage, here, lambda at, s=shard: self.state.before(s, at), self.context)
+                self.state.push(shard, (), ran.appends)
+            for loop in self.program.loops[number]:
+                self._loop(loop, cells, (), ())
+
+    def _loop(self, loop: Loop, cells: Cells, at: tuple[int, ...], path: Path) -> None:
+        """Run a child to its fixed point and hand its exports to the parent's cells."""
+        run = self._changes if loop.changes else self._whole
+        for shard, found in enumerate(run(loop, cells, at, (*path, loop.at))):
+            cells[shard] |= found
+
+    def _changes(self, loop: Loop, cells: Cells, at: tuple[int, ...], path: Path) -> Cells:
+        """A child on changes: imports arrive at iteration 0, and what leaves is the sum over all iterations."""
+        left: list[dict[int, list[Matrix]]] = [{} for _ in cells]
+        inside = _imported(loop, cells)
+        growth: deque[int] = deque(maxlen=SHOWN)
+        iteration = 0 if _any_rows(inside) else self.pending.next(path, at, -1)
+        while iteration is not None:
+            _check_limit(loop, iteration, growth)
+            self._iterate(loop, inside, (*at, iteration), path)
+            for shard, found in enumerate(inside):
+                for export, node in loop.exports:
+                    if node in found and found[node].shape[0]:
+                        left[shard].setdefault(export, []).append(found[node])
+            inside = _fed_back(loop, inside)
+            growth.append(sum(m.shape[0] for shard in inside for m in shard.values()))
+            iteration = iteration + 1 if growth[-1] else self.pending.next(path, at, iteration)
+        return [{export: np.concatenate(parts) for export, parts in shard.items()} for shard in left]
+
+    def _iterate(self, loop: Loop, cells: Cells, at: tuple[int, ...], path: Path) -> None:
+        """All stages of a child at one time; what they append is seen from the next iteration on."""
+        program, now = loop.program, np.array(at, np.int64)
+        appends: list[tuple[int, dict[int, Matrix]]] = []
+        for number, stage in enumerate(program.stages):
+            for shard, here in enumerate(cells):
+                _gather(program, stage, cells, shard)
+                due = self.pending.due(path, at, shard, stage.nodes)
+                ran = program.run_at(stage, now, here, self._readings(path, shard), due, self.context)
+                self.pending.note(path, shard, ran, len(at))
+                appends.append((shard, ran.appends))
+            for inner in program.loops[number]:
+                self._loop(inner, cells, at, path)
+        for shard, found in appends:
+            self.state.push(shard, path, found)
+
+    def _readings(self, path: Path, shard: int):
+        def reading(at: int) -> Reading:
+            return self.state.reading(shard, path, at)
+
+        return reading
+
+    def _whole(self, loop: Loop, cells: Cells, at: tuple[int, ...], path: Path) -> Cells:
+        """A child on whole Z-sets: computed anew until nothing changes; what leaves is what it holds then."""
+        entered = _imported(loop, cells)
+        back: Cells = [{} for _ in cells]
+        growth: deque[int] = deque(maxlen=SHOWN)
+        iteration = 0
+        while True:
+            _check_limit(loop, iteration, growth)
+            inside = [shard | fed for shard, fed in zip(entered, back, strict=True)]
+            self._iterate(loop, inside, (*at, iteration), path)
+            again = _fed_back(loop, inside)
+            growth.append(sum(m.shape[0] for shard in again for m in shard.values()))
+            if _same(again, back):
+                return [{e: shard[node] for e, node in loop.exports if node in shard} for shard in inside]
+            back, iteration = again, iteration + 1
+
+
+def _gather(program: Program, stage: Stage, cells: Cells, shard: int) -> None:
+    """Hand a shard the rows that move to it; done for all shards when the first of them asks."""
+    if shard:
+        return
+    for at in stage.moves:
+        node = program.circuit[at]
+        assert isinstance(node, Apply) and isinstance(node.operator, Exchange)
+        (source,) = node.inputs
+        assert source is not None
+        moving = [c[source] for c in cells if source in c and c[source].shape[0]]
+        parts = [node.operator.split(delta, program.shards) for delta in moving]
+        for target, here in enumerate(cells):
+            arrived = [p[target] for p in parts if p[target].shape[0]]
+            here[at] = np.concatenate(arrived) if arrived else program.empty(at)
+
+
+def _imported(loop: Loop, cells: Cells) -> Cells:
+    return [{inner: shard[outer] for inner, outer in loop.imports if outer in shard} for shard in cells]
+
+
+def _fed_back(loop: Loop, cells: Cells) -> Cells:
+    """The feedbacks' outputs in the next iteration; consolidated, so that what cancels does not go round for ever."""
+    return [
+        {feedback: _consolidated(shard[node]) for feedback, node in loop.feedbacks if node in shard} for shard in cells
+    ]
+
+
+def _consolidated(delta: Matrix) -> Matrix:
+    return delta if is_batch(delta) else arrange(delta, np.arange(delta.shape[1] - 1))
+
+
+def _any_rows(cells: Iterable[dict[int, Matrix]]) -> bool:
+    return any(m.shape[0] for shard in cells for m in shard.values())
+
+
+def _same(a: Cells, b: Cells) -> bool:
+    """Whether two iterations fed back the same; a feedback without rows is as good as none."""
+    return all(
+        np.array_equal(x.get(at, _NOTHING), y.get(at, _NOTHING)) or not (len(x.get(at, ())) or len(y.get(at, ())))
+        for x, y in zip(a, b, strict=True)
+        for at in x.keys() | y.keys()
+    )
+
+
+_NOTHING = np.empty((0, 0), np.int64)
+
+
+def _check_limit(loop: Loop, iteration: int, growth: Iterable[int]) -> None:
+    if iteration < loop.limit:
+        return
+    sizes = ", ".join(f"{n:,}" for n in growth)
+    raise EndlessLoop(
+        f"loop {loop.name} has not ended after {iteration:,} iterations; "
+        f"its last iterations changed {sizes} rows",
+        hint="does it make new values for ever? Bound it by a filter, or raise the child's limit",
+    )
+
+
+__all__ = ["Cells", "Due", "Ran", "Tick"]

@@ -1,0 +1,183 @@
+"""What crosses an exchange: one schema for all streams, one row per (stream, shard) batch.
+
+A row says what it is, which node and shard it is for, and carries bytes: a matrix of words, dictionary entries, or
+JSON. Spark moves rows by their shard and looks no further. What is large is cut, so that no row and no record
+batch comes near the 2 GiB that an Arrow column of bytes can hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from everview import errors
+from everview.codes.dictionary import Entries
+from everview.errors import EverviewError
+from everview.traces.store import Replace, SliceRef
+
+Matrix = NDArray[np.int64]
+Octets = NDArray[np.uint8]
+
+SCHEMA = "kind INT, node INT, shard INT, columns INT, payload BINARY"
+ARROW = pa.schema(
+    [("kind", pa.int32()), ("node", pa.int32()), ("shard", pa.int32()), ("columns", pa.int32())]
+    + [("payload", pa.binary())]
+)
+ROW_BYTES = 16 << 20  # a longer matrix travels as several rows
+BATCH_BYTES = 64 << 20  # of payload in one record batch, about
+
+
+class Kind(IntEnum):
+    """What a row carries. Cells, wakes and entries are for the next stage; the others are for the driver."""
+
+    CELL = 0  # rows of a stream: of an exchange, or of one that stays on its shard
+    WAKE = 1  # nothing: the shard runs even if nothing arrives
+    ENTRIES = 2  # dictionary entries that the next stage may need
+    SINK = 3  # the change of a sink on one shard
+    NEGATIVE = 4  # rows that a sink refuses, with the weights they would have
+    EDIT = 5  # a slice written to a segment, and the slices it replaces
+    NEW = 6  # dictionary entries that a stage has added
+    ERROR = 7  # a user's mistake, found by a task; its node is the number of the stage
+
+
+class Row(NamedTuple):
+    """One row of the wire; the payload is anything that exports bytes."""
+
+    kind: Kind
+    node: int
+    shard: int
+    columns: int = 0
+    payload: Any = b""
+
+
+def to_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """The rows as record batches of the wire schema."""
+    waiting: list[Row] = []
+    size = 0
+    for row in rows:
+        waiting.append(row)
+        size += memoryview(row.payload).nbytes
+        if size >= BATCH_BYTES:
+            yield _batch(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield _batch(waiting)
+
+
+def from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    """The rows of record batches; payloads are not copied."""
+    for batch in batches:
+        *numbers, payloads = batch.columns
+        for (kind, node, shard, columns), payload in zip(
+            zip(*(column.to_pylist() for column in numbers), strict=True), payloads, strict=True
+        ):
+            yield Row(Kind(kind), node, shard, columns, payload.as_buffer())
+
+
+def _batch(rows: list[Row]) -> pa.RecordBatch:
+    numbers = [pa.array([row[at] for row in rows], pa.int32()) for at in range(4)]
+    sizes = [memoryview(row.payload).nbytes for row in rows]
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    data = b"".join(row.payload for row in rows)
+    payloads: Any = pa.Array.from_buffers(
+        pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    return pa.RecordBatch.from_arrays([*numbers, payloads], schema=ARROW)
+
+
+# -- matrices
+
+
+def matrix_rows(kind: Kind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
+    """A matrix as rows, cut between its lines where it is long; an empty one is no row at all.
+
+    >>> [row] = matrix_rows(Kind.CELL, 3, 5, np.array([[7, 1], [8, -1]]))
+    >>> row.node, row.shard, row.columns, matrix_of(row).tolist()
+    (3, 5, 2, [[7, 1], [8, -1]])
+    """
+    lines, columns = matrix.shape
+    step = max(1, ROW_BYTES // (8 * columns))
+    for start in range(0, lines, step):
+        part = np.ascontiguousarray(matrix[start : start + step])
+        yield Row(kind, node, shard, columns, part.reshape(-1).view(np.uint8).data)
+
+
+def matrix_of(row: Row) -> Matrix:
+    """The matrix of a row, read-only; copied only where it does not lie on a word boundary, as kernels need."""
+    matrix = np.frombuffer(row.payload, np.int64).reshape(-1, row.columns)
+    return matrix if matrix.flags.aligned else matrix.copy()
+
+
+# -- dictionary entries
+
+
+def pack_entries(entries: Entries) -> Octets:
+    """Dictionary entries as one block of bytes, for the wire and for the store.
+
+    >>> from everview.codes.dictionary import Dictionary
+    >>> from everview.types import STRING
+    >>> codes = (here := Dictionary()).intern(STRING, pa.array(["ada", "bob"]))
+    >>> (there := Dictionary()).load(unpack_entries(pack_entries(here.export())))
+    >>> there.lookup(STRING, codes).to_pylist()
+    ['ada', 'bob']
+    """
+    size = np.array([len(entries), entries.data.size], np.int64)
+    parts = (size, entries.codes, entries.kinds, entries.offsets, entries.exceptions, entries.data)
+    return np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in parts])
+
+
+def unpack_entries(block: Any) -> Entries:
+    """The inverse of `pack_entries`."""
+    octets = np.frombuffer(block, np.uint8)
+    n, _ = octets[:16].view(np.int64)
+    at = 16
+    found: list[NDArray[Any]] = []
+    for length, dtype in ((n, np.int64), (n, np.int64), (n + 1, np.int64), (n, np.uint8)):
+        end = at + int(length) * np.dtype(dtype).itemsize
+        found.append(octets[at:end].copy().view(dtype))
+        at = end
+    codes, kinds, offsets, exceptions = found
+    return Entries(codes, kinds, offsets, octets[at:].copy(), exceptions)
+
+
+# -- what a task reports
+
+
+def edit_row(shard: int, edit: Replace) -> Row:
+    """A slice that was written, with the ids of those it replaces.
+
+    >>> ref = SliceRef("edges", 5, "7-0-c0ffee.seg", 64, 10, 3, "<i8", 0)
+    >>> edit_of(edit_row(5, Replace("edges", 5, (4, 9), ref))).new == ref
+    True
+    """
+    assert not isinstance(edit.new, np.ndarray), "a task refers to what it wrote"
+    return Row(Kind.EDIT, -1, shard, 0, json.dumps([edit.name, edit.shard, edit.old, edit.new]).encode())
+
+
+def edit_of(row: Row) -> Replace:
+    name, shard, old, ref = json.loads(bytes(row.payload))
+    return Replace(name, shard, tuple(old), None if ref is None else SliceRef(*ref))
+
+
+def error_row(stage: int, shard: int, error: EverviewError) -> Row:
+    """A user's mistake as data, so that Spark does not try again what cannot succeed.
+
+    >>> error_of(error_row(1, 0, errors.WeightOverflow("too much", hint="less")))
+    WeightOverflow('too much\\n  hint: less')
+    """
+    document = [type(error).__name__, error.message, error.hint]
+    return Row(Kind.ERROR, stage, shard, 0, json.dumps(document).encode())
+
+
+def error_of(row: Row) -> EverviewError:
+    name, message, hint = json.loads(bytes(row.payload))
+    found = getattr(errors, name, None)
+    known = isinstance(found, type) and issubclass(found, EverviewError)
+    return (found if known else EverviewError)(message, hint=hint)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from everview.circuit.nodes import (
@@ -202,12 +203,20 @@ class Circuit:
     def order(self) -> tuple[int, ...]:
         """The nodes so that each comes after what it needs in the same tick; the order of building, if possible."""
         self._check_connected()
-        sorter = TopologicalSorter({at: sorted(self._needs(at)) for at in range(len(self._nodes))})
+        sorter = TopologicalSorter({at: self._needs(at) for at in range(len(self._nodes))})
         try:
-            return tuple(sorter.static_order())
+            sorter.prepare()
         except CycleError as error:
             path = " → ".join(self.label(at) for at in error.args[1])
             raise CircuitError(f"a cycle without feedback: {path}", hint="close the cycle with circuit.feedback") from None
+        ready, found = list(sorter.get_ready()), list[int]()
+        heapify(ready)
+        while ready:
+            found.append(at := heappop(ready))
+            sorter.done(at)
+            for later in sorter.get_ready():
+                heappush(ready, later)
+        return tuple(found)
 
     def check(self) -> None:
         """Refuse an ill-formed circuit."""

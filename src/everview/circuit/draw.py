@@ -9,6 +9,8 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Node, Sink, Source, inputs_of, reads_of, title
 from everview.operators.arrange import Arrange
 
+MERMAID = str.maketrans({'"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "#": "#35;"})
+
 
 def to_dot(circuit: Circuit) -> str:
     """The circuit for Graphviz: streams as arrows, reads of traces dashed.
@@ -69,8 +71,13 @@ def _edges(circuit: Circuit) -> Iterator[tuple[int, int, str]]:
 
 
 def _dot_text(node: Node) -> str:
-    text = title(node) if isinstance(node, Sink | Child) else f"{title(node)}\\n{node.output}"
-    return text.replace('"', '\\"')
+    lines = [title(node)] if isinstance(node, Sink | Child) else [title(node), str(node.output)]
+    # Names from outside may hold what Graphviz reads as the end of a label or as an escape.
+    return "\\n".join(_one_line(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())
 
 
 def _dot_shape(node: Node) -> str:
@@ -109,7 +116,7 @@ def _mermaid_shape(node: Node) -> str:
 def _mermaid_text(text: str) -> str:
     """Names from outside may hold what Mermaid reads as syntax."""
     plain = all(c.isalnum() or c in " _⁻¹" for c in text)
-    return text if plain else '"' + text.replace('"', "#quot;") + '"'
+    return text if plain else f'"{_one_line(text).translate(MERMAID)}"'
 
 
 def _html_row(circuit: Circuit, at: int, node: Node) -> str:

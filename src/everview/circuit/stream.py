@@ -205,7 +205,7 @@ class Stream:
         made = {name: self._call(call) for name, call in calls.items()}
         group = tuple(self.schema.index(name) for name in by)
         summed = slots(self.schema, tuple(made.values()))
-        entries = self._apply(Weigh(self.layout, group, summed))
+        entries = self._apply(Weigh(Layout(self.schema), group, summed))
         ends = [self._ordered_by(group, call) for call in made.values() if call.ordered]
         results = [call.result(self.schema, name) for name, call in made.items()]
         schema = Schema([*(self.schema.fields[g] for g in group), *results])
@@ -219,8 +219,8 @@ class Stream:
         An order is a column name, optionally followed by ``asc`` or ``desc`` and ``nulls first`` or ``nulls last``;
         ties are broken by the values of the remaining columns.
         """
-        if limit < 0 or skip < 0:
-            raise CircuitError(f"top takes a limit and a skip of at least 0, not {limit} and {skip}", hint="top(10, …)")
+        if limit < 0 or skip < 0 or limit + skip >= 1 << 63:
+            raise CircuitError(f"top takes a limit and a skip of 0 to 2^63, not {limit} and {skip}", hint="top(10, …)")
         group = [self.schema.index(name) for name in by]
         directions: dict[int, Direction] = {}
         for item in order:

@@ -112,8 +112,7 @@ class Part:
         cells = [row[self.place] for row in rows]
         if self.kind:
             _look_up(self.kind, cells, dictionary)
-        null = self.null if self.nullable else []
-        return [None if cell == null else self.value(*cell) for cell in cells]
+        return [None if cell == self.null else self.value(*cell) for cell in cells]
 
 
 @cache

@@ -14,7 +14,7 @@ import numpy as np
 
 from everview.kernels.crossings import crossings
 from everview.kernels.presence import where_positive
-from everview.operators.operator import ByKey, Context, Layout, Matrix, Port, Step, Unary
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition
 from everview.traces.view import Batches
 from everview.zset import ZSet
 
@@ -25,7 +25,7 @@ class _Distinct(Unary):
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        return (Port(self.source, ByKey(tuple(range(len(self.source.schema))))),)
+        return (Port(self.source, key_partition(len(self.source.schema))),)
 
     @property
     def group_words(self) -> int:

@@ -1,9 +1,10 @@
 """A tick as Spark tasks: every stage of a program is one exchange and one pass over the shards that arrive.
 
-A task runs the same pure steps as one process does. It reads its shards' traces from the store's files as they
-were at the last epoch, writes what they gain as one segment of its own, and returns everything else as rows: what
-moves on to the next stage, and for the driver the changes of the sinks and the slices written. So an attempt that
-fails or runs twice leaves nothing but a file that nobody refers to; only what the driver commits has happened.
+A task runs the same pure steps as one process does. It reads its shards' traces from the store's files as
+they were at the last epoch, writes what they gain as one segment of its own, and returns everything else as
+rows: what moves on to the next stage, and for the driver the changes of the sinks and the slices written. So
+an attempt that fails or runs twice leaves nothing but a file that nobody refers to; only what the driver
+commits has happened.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from everview.circuit.program import Before, Program, Stage
 from everview.codes.dictionary import Dictionary, Entries
 from everview.errors import EverviewError, WeightOverflow
 from everview.operators.exchange import Exchange, spread
-from everview.operators.functions import Function
 from everview.operators.operator import Context, Matrix
 from everview.runtimes.spark.wire import (
     SCHEMA,
@@ -42,7 +42,7 @@ from everview.runtimes.spark.worker import Replica, replica
 from everview.traces.order import ValueOrder
 from everview.traces.spine import RATIO, SMALL
 from everview.traces.store import Replace, SegmentWriter, Slice
-from everview.traces.view import Batches, View, merged
+from everview.traces.view import Batches, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,21 +54,23 @@ Cells = dict[int, Matrix]
 class Job:
     """What every task of a tick is told; it travels pickled, and is never stored.
 
-    ``epoch`` is the one that is read, and the next is the one that is written. A stage runs as ``partitions`` tasks,
-    each of which has the shards that equal its number modulo that.
+    ``epoch`` is the one that is read, and the next is the one that is written. A stage runs as ``partitions``
+    tasks, each of which has the shards that equal its number modulo that.
     """
 
     program: Program
-    functions: Mapping[str, Function]
     path: str
     epoch: int
     partitions: int
     check: bool = False
 
+    def __post_init__(self) -> None:
+        assert not any(self.program.loops), "a loop runs in rounds, which a chain of stages does not have"
+
 
 @dataclass(slots=True)
 class Outcome:
-    """What the tasks of a tick came to: changes and refused rows by sink node, slices to commit, new values."""
+    """What the tasks of a tick came to: changes and refused rows by sink node, edits to commit, values."""
 
     changes: dict[int, list[Matrix]] = field(default_factory=dict[int, list[Matrix]])
     negative: dict[int, list[Matrix]] = field(default_factory=dict[int, list[Matrix]])
@@ -80,7 +82,7 @@ class Outcome:
 
 
 def arriving(job: Job, deltas: Mapping[int, Matrix], entries: Entries | None = None) -> Iterator[Row]:
-    """The rows of a tick for its first stage: source changes over all shards, and values not yet committed."""
+    """The rows of a tick for its first stage: changes of sources, and interned values not yet committed."""
     program = job.program
     for at, delta in deltas.items():
         for shard, part in enumerate(spread(delta, program.shards)):
@@ -100,7 +102,7 @@ def chain(frame: DataFrame, job: Job, first: int = 0) -> DataFrame:
 
 
 def gather(rows: Iterable[Row]) -> Outcome:
-    """What the rows of the last stage say; a user's mistake is raised, the one of the earliest stage first."""
+    """What the rows of the last stage say; of users' mistakes, the one of the earliest stage is raised."""
     found = Outcome()
     failures: list[Row] = []
     for row in rows:
@@ -140,11 +142,12 @@ def _attempt(number: int) -> str:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    return f"{number}.driver" if context is None else f"{number}.{context.partitionId()}.{context.attemptNumber()}"
+    assert context is not None, "outside of a task, `run` is told its attempt"
+    return f"{number}.{context.partitionId()}.{context.attemptNumber()}"
 
 
 def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Row]:
-    """One stage on the shards that have arrived; in a task, or anywhere else that sees the state directory."""
+    """One stage on the shards that have arrived; in a task, or wherever the state directory can be seen."""
     arrived: dict[int, dict[int, list[Matrix]]] = {}
     blocks: list[Row] = []
     for row in rows:
@@ -188,7 +191,7 @@ class _Work:
         self.blocks = blocks
         reads = _reads_values(job.program, number)
         self.dictionary = self.state.dictionary() if reads else Dictionary()
-        self.context = Context(self.dictionary, job.functions, job.check)
+        self.context = Context(self.dictionary, job.program.circuit.functions, job.check)
         self._committed = self.dictionary.mark()
         for row in blocks if reads else ():
             self.dictionary.load(unpack_entries(row.payload))
@@ -221,11 +224,13 @@ class _Work:
         block = pack_entries(entries).data
         yield Row(Kind.NEW, -1, 0, 0, block)
         if later:
-            yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(self.job.partitions))
+            yield from (
+                Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(self.job.partitions)
+            )
 
     def _before(self, shard: int) -> Before:
         @cache
-        def before(at: int) -> View:
+        def before(at: int) -> Batches:
             arrays = [found.array for found in self._slices(at, shard)]
             return Batches(self.program.traces[at].width + 1, arrays, self._order(at))
 
@@ -285,7 +290,7 @@ class _Work:
             yield Row(Kind.WAKE, -1, shard)
 
 
-def _negative(delta: Matrix, before: View) -> Matrix:
+def _negative(delta: Matrix, before: Batches) -> Matrix:
     """The rows of a change whose weights it makes negative, with those weights."""
     rows = delta.copy()
     rows[:, -1] = before.plus(delta).weights(delta, delta.shape[1] - 1)
@@ -296,7 +301,7 @@ def _negative(delta: Matrix, before: View) -> Matrix:
 
 
 def wakes(program: Program) -> bool:
-    """Whether shards must run even if nothing arrives: a node may put something out without being given any."""
+    """Whether a shard must run even if nothing arrives: some node puts out without being given anything."""
     return any(isinstance(n, Feedback) or (isinstance(n, Apply) and not n.inputs) for n in program.circuit)
 
 

@@ -1,8 +1,8 @@
 """What crosses an exchange: one schema for all streams, one row per (stream, shard) batch.
 
-A row says what it is, which node and shard it is for, and carries bytes: a matrix of words, dictionary entries, or
-JSON. Spark moves rows by their shard and looks no further. What is large is cut, so that no row and no record
-batch comes near the 2 GiB that an Arrow column of bytes can hold.
+A row says what it is, which node and shard it is for, and carries bytes: a matrix of words, dictionary
+entries, or JSON. Spark moves rows by their shard and looks no further. A long matrix is cut, so that neither
+its rows nor a record batch of them come near the 2 GiB that an Arrow column of bytes can hold.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,10 +26,8 @@ Matrix = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 
 SCHEMA = "kind INT, node INT, shard INT, columns INT, payload BINARY"
-ARROW = pa.schema(
-    [("kind", pa.int32()), ("node", pa.int32()), ("shard", pa.int32()), ("columns", pa.int32())]
-    + [("payload", pa.binary())]
-)
+NUMBERS = ("kind", "node", "shard", "columns")
+ARROW = pa.schema([*((name, pa.int32()) for name in NUMBERS), ("payload", pa.binary())])
 ROW_BYTES = 16 << 20  # a longer matrix travels as several rows
 BATCH_BYTES = 64 << 20  # of payload in one record batch, about
 
@@ -73,22 +72,19 @@ def to_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
 def from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     """The rows of record batches; payloads are not copied."""
     for batch in batches:
-        *numbers, payloads = batch.columns
-        for (kind, node, shard, columns), payload in zip(
-            zip(*(column.to_pylist() for column in numbers), strict=True), payloads, strict=True
-        ):
-            yield Row(Kind(kind), node, shard, columns, payload.as_buffer())
+        numbers = [batch.column(name).to_pylist() for name in NUMBERS]
+        payloads = (payload.as_buffer() for payload in batch.column("payload"))
+        for kind, node, shard, columns, payload in zip(*numbers, payloads, strict=True):
+            yield Row(Kind(kind), node, shard, columns, payload)
 
 
 def _batch(rows: list[Row]) -> pa.RecordBatch:
-    numbers = [pa.array([row[at] for row in rows], pa.int32()) for at in range(4)]
+    numbers = [pa.array([row[at] for row in rows], pa.int32()) for at in range(len(NUMBERS))]
     sizes = [memoryview(row.payload).nbytes for row in rows]
-    offsets = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum(sizes, out=offsets[1:])
+    offsets = np.array([0, *accumulate(sizes)], np.int32).tobytes()
     data = b"".join(row.payload for row in rows)
-    payloads: Any = pa.Array.from_buffers(
-        pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    payloads: Any = pa.Array.from_buffers(pa.binary(), len(rows), buffers)
     return pa.RecordBatch.from_arrays([*numbers, payloads], schema=ARROW)
 
 
@@ -110,7 +106,7 @@ def matrix_rows(kind: Kind, node: int, shard: int, matrix: Matrix) -> Iterator[R
 
 
 def matrix_of(row: Row) -> Matrix:
-    """The matrix of a row, read-only; copied only where it does not lie on a word boundary, as kernels need."""
+    """The matrix of a row, read-only; copied only if it does not lie on a word boundary, as kernels need."""
     matrix = np.frombuffer(row.payload, np.int64).reshape(-1, row.columns)
     return matrix if matrix.flags.aligned else matrix.copy()
 
@@ -119,7 +115,7 @@ def matrix_of(row: Row) -> Matrix:
 
 
 def pack_entries(entries: Entries) -> Octets:
-    """Dictionary entries as one block of bytes, for the wire and for the store.
+    """Dictionary entries as one block of bytes.
 
     >>> from everview.codes.dictionary import Dictionary
     >>> from everview.types import STRING
@@ -128,7 +124,7 @@ def pack_entries(entries: Entries) -> Octets:
     >>> there.lookup(STRING, codes).to_pylist()
     ['ada', 'bob']
     """
-    size = np.array([len(entries), entries.data.size], np.int64)
+    size = np.array([len(entries)], np.int64)
     parts = (size, entries.codes, entries.kinds, entries.offsets, entries.exceptions, entries.data)
     return np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in parts])
 
@@ -136,11 +132,10 @@ def pack_entries(entries: Entries) -> Octets:
 def unpack_entries(block: Any) -> Entries:
     """The inverse of `pack_entries`."""
     octets = np.frombuffer(block, np.uint8)
-    n, _ = octets[:16].view(np.int64)
-    at = 16
+    n, at = int(octets[:8].copy().view(np.int64)[0]), 8
     found: list[NDArray[Any]] = []
     for length, dtype in ((n, np.int64), (n, np.int64), (n + 1, np.int64), (n, np.uint8)):
-        end = at + int(length) * np.dtype(dtype).itemsize
+        end = at + length * np.dtype(dtype).itemsize
         found.append(octets[at:end].copy().view(dtype))
         at = end
     codes, kinds, offsets, exceptions = found
@@ -178,6 +173,5 @@ def error_row(stage: int, shard: int, error: EverviewError) -> Row:
 
 def error_of(row: Row) -> EverviewError:
     name, message, hint = json.loads(bytes(row.payload))
-    found = getattr(errors, name, None)
-    known = isinstance(found, type) and issubclass(found, EverviewError)
-    return (found if known else EverviewError)(message, hint=hint)
+    found: type[EverviewError] = getattr(errors, name, EverviewError)
+    return found(message, hint=hint)

@@ -1,7 +1,7 @@
 """What a worker process keeps between tasks: the manifest it read last, mapped slices, and interned values.
 
-All of it is a cache of what the state directory says at one epoch. A task that asks for another epoch moves the
-cache there; nothing that a task computes stays in it.
+All of it is a cache of what the state directory says at one epoch. A task that asks for another epoch moves
+the cache there; nothing that a task computes stays in it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.codes.dictionary import Dictionary
-from everview.runtimes.spark.wire import unpack_entries
+from everview.codes.dictionary import Dictionary, Entries
+from everview.runtimes.embedded.durable import PARTS
 from everview.traces.store import Entry, Reader, Slice, SliceRef, Store
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.layout import Layout
 
 Matrix = NDArray[np.int64]
 
-DICTIONARY = "dictionary"  # the name of the blocks that hold interned values
+NAMES = tuple(f"dictionary {part}" for part in PARTS)  # under which a state has the dictionary's chunks
 
 
 class Replica:
@@ -32,7 +32,7 @@ class Replica:
         self._segments = Arrays(Layout(Path(path)), Path(path), -1)
         self._mapped: dict[SliceRef, NDArray[np.int64]] = {}
         self._dictionary = Dictionary()
-        self._interned: list[int] = []  # the checksums of the blocks in the dictionary, in order
+        self._interned: list[tuple[int, ...]] = []  # the checksums of the chunks in the dictionary
 
     def at(self, epoch: int) -> Replica:
         """Move to an epoch; what was mapped stays mapped as long as the manifest lists it."""
@@ -57,15 +57,16 @@ class Replica:
     def dictionary(self) -> Dictionary:
         """The interned values of the epoch; whoever adds to it rolls back when done."""
         assert self._reader is not None
-        entries = self._reader.manifest.slices.get((DICTIONARY, 0), ())
-        blocks = [entry.ref.checksum for entry in entries]
+        found = [self._reader.manifest.slices.get((name, 0), ()) for name in NAMES]
+        chunks = [tuple(entry.ref.checksum for entry in chunk) for chunk in zip(*found, strict=True)]
         known = len(self._interned)
-        if self._interned != blocks[:known]:
+        if self._interned != chunks[:known]:
             self._dictionary, known = Dictionary(), 0
-        if known < len(blocks):
-            for block in self._reader.slices(DICTIONARY)[known:]:
-                self._dictionary.load(unpack_entries(block.array))
-        self._interned = blocks
+        if known < len(chunks):
+            slices = zip(*(self._reader.slices(name)[known:] for name in NAMES), strict=True)
+            for chunk in slices:
+                self._dictionary.load(Entries(*(part.array for part in chunk)))
+        self._interned = chunks
         return self._dictionary
 
     def _array(self, entry: Entry) -> Matrix:

@@ -1,0 +1,242 @@
+"""Exact quotients as floats: a long integer over several divisors, rounded once.
+
+A result is ``fraction · 2^exponent`` with a fraction in [1, 4) and an even exponent (or zero), so that a caller
+can take a root, or scale by a power of two, without leaving the range of floats on the way.
+
+Numbers are base 2^26 digits, least first (see `digits`). Squares are spread like the numbers themselves, into
+twice as many buckets: with ``x = Σ d_i · B^i`` is ``x² = Σ d_i · d_j · B^(i+j)``, carried once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.kernels.digits import BITS, MASK, carry_into, divide, half, sticky
+from everview.kernels.exact_sum import FLOAT_BUCKETS, INTEGER_BUCKETS, WIDE_BUCKETS, Entries
+from everview.kernels.jit import doubles_out, i64, inline, kernel, pair, rows, rows_out, words, words_out
+from everview.kernels.rows import multiply
+
+Words = NDArray[np.int64]
+
+INTEGER_SQUARES = 2 * INTEGER_BUCKETS
+WIDE_SQUARES = 2 * WIDE_BUCKETS
+FLOAT_SQUARES = 2 * FLOAT_BUCKETS
+FLOAT_UNIT = -2 * 1074  # of the squares of floats, as a power of two
+FLOAT_DIGITS = 6  # of one square
+
+TEN = 10**18  # the greatest power of ten below 2^63, and its exponent
+TENS = 18
+GUARD = 3  # digits that a divisor below 2^63 may take away, and that hold more than 54 bits
+
+
+# ---------------------------------------------------------------- squares
+
+
+@kernel(i64, words, words, words, words, rows_out)
+def _spread_squares(origins, buckets, digits, weights, out):
+    """The entries of one number stand together, its buckets ascending; floats that are not finite are left out."""
+    product = np.empty(2 * WIDE_BUCKETS, np.int64)
+    at = i = 0
+    while i < origins.size:
+        end = i + 1
+        while end < origins.size and origins[end] == origins[i]:
+            end += 1
+        low = buckets[i]
+        size = 0 if low >= FLOAT_BUCKETS else 2 * (buckets[end - 1] - low + 1)
+        product[:size] = 0
+        if size:
+            for a in range(i, end):
+                for b in range(i, end):
+                    product[buckets[a] + buckets[b] - 2 * low] += digits[a] * digits[b]
+        carry = np.int64(0)
+        for k in range(size):
+            t = product[k] + carry
+            carry = t >> BITS
+            if t & MASK:
+                out[0, at] = origins[i]
+                out[1, at] = 2 * low + k
+                out[2, at] = multiply(t & MASK, weights[origins[i]])
+                at += 1
+        i = end
+    return at
+
+
+def spread_squares(entries: Entries, weights: Words, digits: int) -> Entries:
+    """Entries of the squares of numbers, given those of the numbers, each once; a square has so many digits.
+
+    >>> three = np.array([0]), np.array([41]), np.array([-3])  # -3 · B^41
+    >>> [column.tolist() for column in spread_squares(three, np.array([2]), FLOAT_DIGITS)]
+    [[0], [82], [18]]
+    """
+    out = np.empty((3, digits * weights.size), np.int64)
+    at = _spread_squares(*entries, weights, out)
+    return out[0, :at], out[1, :at], out[2, :at]
+
+
+# ---------------------------------------------------------------- long integers
+
+
+@inline
+def _lowest(digits):
+    """The position of the lowest digit that is not zero; the length, if there is none."""
+    for k in range(digits.size):
+        if digits[k] != 0:
+            return k
+    return digits.size
+
+
+@inline
+def _length(digits):
+    """One more than the position of the highest digit that is not zero."""
+    k = digits.size
+    while k > 0 and digits[k - 1] == 0:
+        k -= 1
+    return k
+
+
+@inline
+def _product(a, b, out):
+    """``out = a · b``, for which there must be room."""
+    out[:] = 0
+    first, last = _lowest(b), _length(b)
+    for i in range(_lowest(a), _length(a)):
+        carry = np.int64(0)
+        for j in range(first, last):
+            t = out[i + j] + a[i] * b[j] + carry
+            out[i + j] = t & MASK
+            carry = t >> BITS
+        out[i + last] += carry  # the first to reach this digit, which is zero so far
+
+
+@inline
+def _subtract(a, b):
+    """``a = |a − b|``; whether b was the greater."""
+    negative = False
+    for k in range(a.size - 1, -1, -1):
+        if a[k] != b[k]:
+            negative = a[k] < b[k]
+            break
+    borrow = np.int64(0)
+    for k in range(a.size):
+        t = (b[k] - a[k] if negative else a[k] - b[k]) - borrow
+        a[k] = t & MASK
+        borrow = np.int64(1) if t < 0 else np.int64(0)
+    return negative
+
+
+@inline
+def _add(a, b):
+    """``a = a + b``, for which there must be room."""
+    carry = np.int64(0)
+    for k in range(a.size):
+        t = a[k] + b[k] + carry
+        a[k] = t & MASK
+        carry = t >> BITS
+
+
+@inline
+def _over(digits, divisor, inexact):
+    """Divide in place; whether anything was lost, now or before."""
+    return divide(digits, np.uint64(divisor)) != 0 or inexact
+
+
+@inline
+def _over_tens(digits, power, inexact):
+    """Divide in place by 10^power."""
+    while power > 0:
+        step = min(power, TENS)
+        divisor = np.int64(1)
+        for _ in range(step):
+            divisor *= 10
+        inexact = _over(digits, divisor, inexact)
+        power -= step
+    return inexact
+
+
+@inline
+def _tens(power):
+    """How many divisors `_over_tens` takes."""
+    return (power + TENS - 1) // TENS
+
+
+@inline
+def _rounded(digits, unit, inexact):
+    """The fraction and the even exponent nearest to ``digits · 2^unit``, ties to even; of at least 54 bits."""
+    top = _length(digits) - 1
+    length = top * BITS
+    t = digits[top]
+    while t > 0:
+        length += 1
+        t >>= 1
+    cut = length - 53
+    k, r = cut // BITS, cut % BITS
+    m = digits[k] >> r
+    if k + 1 < digits.size:
+        m |= digits[k + 1] << (BITS - r)
+    if k + 2 < digits.size:
+        m |= digits[k + 2] << (2 * BITS - r)
+    if half(digits, cut - 1) and (m & 1 == 1 or inexact or sticky(digits, cut - 1)):
+        m += 1
+    exponent = unit + length - 1
+    odd = exponent & 1
+    return np.float64(m) / 2.0 ** (52 - odd), exponent - odd
+
+
+# ---------------------------------------------------------------- quotients
+
+
+@kernel(pair(doubles_out, words_out), rows, rows, words, i64, i64)
+def variances(sums, squares, counts, lost, scale):
+    """Each row's ``(n · Σx² − (Σx)²) / (n · (n − lost) · 10^(2·scale))``; zero unless n is greater than ``lost``."""
+    n, powers = counts.size, 2 * scale
+    fractions, exponents = np.zeros(n, np.float64), np.zeros(n, np.int64)
+    total = np.empty(sums.shape[1] + 2, np.int64)
+    square = np.empty(squares.shape[1] + 2, np.int64)
+    count = np.empty(3, np.int64)
+    room = max(2 * total.size, square.size + count.size) + 1
+    left, right = np.empty(room, np.int64), np.empty(room, np.int64)
+    guard = GUARD * (3 + _tens(powers))
+    number = np.empty(guard + room, np.int64)
+    for g in range(n):
+        if counts[g] <= lost:
+            continue
+        carry_into(sums, g, sums.shape[1], total, 0)
+        negative = carry_into(squares, g, squares.shape[1], square, 0)
+        for k in range(3):
+            count[k] = (counts[g] >> (k * BITS)) & MASK
+        _product(square, count, left)
+        _product(total, total, right)
+        if negative:
+            _add(left, right)
+        else:
+            negative = _subtract(left, right)
+        low, high = _lowest(left), _length(left)
+        if low >= high:
+            continue
+        quotient = number[: guard + high - low]
+        quotient[:guard] = 0
+        quotient[guard:] = left[low:high]
+        inexact = _over(quotient, counts[g], False)
+        inexact = _over(quotient, counts[g] - lost, inexact)
+        inexact = _over_tens(quotient, powers, inexact)
+        fraction, exponents[g] = _rounded(quotient, BITS * (low - guard), inexact)
+        fractions[g] = -fraction if negative else fraction
+    return fractions, exponents
+
+
+@kernel(pair(doubles_out, words_out), rows, i64)
+def decimals(dense, scale):
+    """Each row's ``sum / 10^scale``."""
+    n, width = dense.shape
+    fractions, exponents = np.zeros(n, np.float64), np.zeros(n, np.int64)
+    guard = GUARD * (1 + _tens(scale))
+    number = np.empty(guard + width + 2, np.int64)
+    for g in range(n):
+        negative = carry_into(dense, g, width, number, guard)
+        if _length(number) == 0:
+            continue
+        inexact = _over_tens(number, scale, False)
+        fraction, exponents[g] = _rounded(number, -BITS * guard, inexact)
+        fractions[g] = -fraction if negative else fraction
+    return fractions, exponents

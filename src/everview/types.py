@@ -510,8 +510,7 @@ class Schema:
         from html import escape
 
         cells = "".join(
-            f"<tr><td>{escape(f.name)}</td><td>{escape(f.type.sql)}{_not_null(f)}</td></tr>"
-            for f in self.fields
+            f"<tr><td>{escape(f.name)}</td><td>{escape(f.type.sql)}{_not_null(f)}</td></tr>" for f in self.fields
         )
         return f"<table><thead><tr><th>column</th><th>type</th></tr></thead><tbody>{cells}</tbody></table>"
 

@@ -128,9 +128,7 @@ class Circuit:
         self._own(stream)
         return self._stream(self._put(Feedback(Layout(stream.schema), stream.id)))
 
-    def add(
-        self, operator: Operator, inputs: Sequence[Stream | None], reads: Sequence[Trace] = ()
-    ) -> Stream:
+    def add(self, operator: Operator, inputs: Sequence[Stream | None], reads: Sequence[Trace] = ()) -> Stream:
         """A node for an operator; an input given as None is connected later."""
         for stream in (*inputs, *(t.stream for t in reads)):
             if stream is not None:
@@ -155,8 +153,9 @@ class Circuit:
     def function(self, call: Callable[..., Any] | Function, shape: Shape, name: str | None = None) -> str:
         """Register a user's function and return the name operators know it by."""
         if isinstance(call, Function):
-            name, call, shape = call.name, call.call, call.shape
-        name = name or getattr(call, "__qualname__", type(call).__name__).replace("<locals>.", "")
+            return self.function(call.call, call.shape, call.name)
+        if name is None:
+            name = str(getattr(call, "__qualname__", type(call).__name__)).replace("<locals>.", "")
         found = self.functions.get(name)
         if found is not None and (found.call is not call or found.shape != shape):
             return self.function(call, shape, _next_name(name))
@@ -208,7 +207,9 @@ class Circuit:
             sorter.prepare()
         except CycleError as error:
             path = " → ".join(self.label(at) for at in error.args[1])
-            raise CircuitError(f"a cycle without feedback: {path}", hint="close the cycle with circuit.feedback") from None
+            raise CircuitError(
+                f"a cycle without feedback: {path}", hint="close the cycle with circuit.feedback"
+            ) from None
         ready, found = list(sorter.get_ready()), list[int]()
         heapify(ready)
         while ready:

@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from html import escape
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Node, Sink, Source, inputs_of, reads_of, title
+from everview.circuit.nodes import (
+    Apply,
+    Child,
+    Export,
+    Feedback,
+    Import,
+    Node,
+    Sink,
+    Source,
+    inputs_of,
+    reads_of,
+    title,
+)
 from everview.operators.arrange import Arrange
 
 MERMAID = str.maketrans({'"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "#": "#35;"})
@@ -27,11 +39,19 @@ def to_dot(circuit: Circuit) -> str:
       n1 -> n2;
     }
     """
-    lines = ["digraph circuit {", '  rankdir=LR; node [fontname="Helvetica"];']
-    lines += [f'  n{at} [label="{_dot_text(node)}", shape={_dot_shape(node)}];' for at, node in enumerate(circuit)]
+    body = _dot_lines(circuit, "  ")
+    return "\n".join(["digraph circuit {", '  rankdir=LR; node [fontname="Helvetica"];', *body, "}"])
+
+
+def _dot_lines(circuit: Circuit, margin: str) -> Iterator[str]:
+    for at, node in enumerate(circuit):
+        yield f'{margin}{_id(circuit, at)} [label="{_dot_text(node)}", shape={_dot_shape(node)}];'
+        if isinstance(node, Child):
+            yield f"{margin}subgraph cluster_{_id(circuit, at)} {{"
+            yield from _dot_lines(node.circuit, margin + "  ")
+            yield f"{margin}}}"
     for source, target, label in _edges(circuit):
-        lines.append(f"  n{source} -> n{target}{_dot_style(label)};")
-    return "\n".join([*lines, "}"])
+        yield f"{margin}{source} -> {target}{_dot_style(label)};"
 
 
 def to_mermaid(circuit: Circuit) -> str:
@@ -47,27 +67,51 @@ def to_mermaid(circuit: Circuit) -> str:
       n0 --> n1
       n1 --> n2
     """
-    lines = ["flowchart LR"]
-    lines += [f"  n{at}{_mermaid_shape(node)}" for at, node in enumerate(circuit)]
+    return "\n".join(["flowchart LR", *_mermaid_lines(circuit, "  ")])
+
+
+def _mermaid_lines(circuit: Circuit, margin: str) -> Iterator[str]:
+    for at, node in enumerate(circuit):
+        yield f"{margin}{_id(circuit, at)}{_mermaid_shape(node)}"
+        if isinstance(node, Child):
+            yield f"{margin}subgraph s{_id(circuit, at)}[{_mermaid_text(node.name)}]"
+            yield from _mermaid_lines(node.circuit, margin + "  ")
+            yield f"{margin}end"
     for source, target, label in _edges(circuit):
-        lines.append(f"  n{source} -. {label} .-> n{target}" if label else f"  n{source} --> n{target}")
-    return "\n".join(lines)
+        yield f"{margin}{source} -. {label} .-> {target}" if label else f"{margin}{source} --> {target}"
 
 
 def to_html(circuit: Circuit) -> str:
     """A table of the nodes, for notebooks."""
-    rows = "".join(_html_row(circuit, at, node) for at, node in enumerate(circuit))
+    rows = "".join(_html_rows(circuit))
     head = "<tr><th>node</th><th>operation</th><th>inputs</th><th>reads</th><th>output</th></tr>"
     return f"<table><caption>circuit of {len(circuit)} nodes</caption>{head}{rows}</table>"
 
 
-def _edges(circuit: Circuit) -> Iterator[tuple[int, int, str]]:
+def _id(circuit: Circuit, at: int) -> str:
+    return "n" + "_".join(map(str, circuit.global_id(at)))
+
+
+def _edges(circuit: Circuit) -> Iterator[tuple[str, str, str]]:
+    """(from, to, label) of every stream and trace that a circuit's nodes read."""
     for at, node in enumerate(circuit):
-        for source in inputs_of(node):
-            if source is not None:
-                yield source, at, "z⁻¹" if isinstance(node, Feedback) else ""
+        here = _id(circuit, at)
+        match node:
+            case Import():
+                assert circuit.parent is not None
+                yield _id(circuit.parent, node.parent), here, ""
+            case Export():
+                child = circuit[node.child]
+                assert isinstance(child, Child)
+                yield _id(child.circuit, node.node), here, ""
+            case Child():
+                pass
+            case _:
+                for source in inputs_of(node):
+                    if source is not None:
+                        yield _id(circuit, source), here, "z⁻¹" if isinstance(node, Feedback) else ""
         for read in reads_of(node):
-            yield read.node, at, read.moment.value
+            yield _id(circuit, read.node), here, read.moment.value
 
 
 def _dot_text(node: Node) -> str:
@@ -117,6 +161,13 @@ def _mermaid_text(text: str) -> str:
     """Names from outside may hold what Mermaid reads as syntax."""
     plain = all(c.isalnum() or c in " _⁻¹" for c in text)
     return text if plain else f'"{_one_line(text).translate(MERMAID)}"'
+
+
+def _html_rows(circuit: Circuit) -> Iterator[str]:
+    for at, node in enumerate(circuit):
+        yield _html_row(circuit, at, node)
+        if isinstance(node, Child):
+            yield from _html_rows(node.circuit)
 
 
 def _html_row(circuit: Circuit, at: int, node: Node) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Sink, Source
+from everview.circuit.nodes import Apply, Sink, Source, title
 from everview.circuit.rewrite import Copy, Rules, rewrite
 from everview.circuit.stream import Stream, Trace
 from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
@@ -133,6 +133,35 @@ def incrementalize(circuit: Circuit) -> Circuit:
     5 sink starts(4)
     """
     return rewrite(circuit, Rules(lambda copy, node: RULES[type(node.operator)](copy, node), changes=True))
+
+
+def explain(circuit: Circuit) -> str:
+    """What `incrementalize` makes of each node, and by which rule.
+
+    >>> query = Circuit()
+    >>> query.source("edge", "a BIGINT NOT NULL, b BIGINT NOT NULL").select("a").distinct().sink("starts")
+    >>> print(explain(query))
+    node 1 (Project): linear, f^Δ = f
+        stays
+    node 2 (Index): linear, f^Δ = f
+        stays
+    node 3 (Distinct): by state, f^Δ(Δa) = f(a_before + Δa) − f(a_before), for the rows or groups of Δa alone
+        becomes Arrange, DistinctIncremental
+    """
+    lines: list[str] = []
+
+    def apply(copy: Copy, node: Apply) -> Stream:
+        rule, known = RULES[type(node.operator)], len(copy.new)
+        stream = rule(copy, node)
+        made = [title(n) for n in list(copy.new)[known:]]
+        law = (rule.__doc__ or "").strip().rstrip(".").replace("``", "")
+        lines.append(f"{copy.old.label(copy.here)}: {rule.__name__.replace('_', ' ')}, {law}")
+        same = made == [title(node)]
+        lines.append(f"    {'stays' if same else 'becomes ' + ', '.join(made) if made else 'is there already'}")
+        return stream
+
+    rewrite(circuit, Rules(apply, changes=True))
+    return "\n".join(lines)
 
 
 def lifted(circuit: Circuit) -> Circuit:

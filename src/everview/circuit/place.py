@@ -6,7 +6,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Import, Sink
 from everview.circuit.rewrite import Copy, Rules, rewrite
 from everview.circuit.stream import Stream
-from everview.operators.aggregate import AggregateIncremental, Aggregate, Weigh
+from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
 from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.exchange import Exchange

@@ -22,9 +22,9 @@ from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
 from everview.operators.nested import Reading, TimedStep, step_at
 from everview.operators.operator import Context, Layout, Matrix, Moment, Words, nothing
-from everview.traces.view import Batches
+from everview.traces.view import View
 
-Before = Callable[[int], Batches]  # the trace of a node as it was before the tick
+Before = Callable[[int], View]  # the trace of a node as it was before the tick
 Readings = Callable[[int], Reading]  # the trace of a node as a nested time sees it
 
 
@@ -94,9 +94,7 @@ class Program:
         self.traces = {at: circuit.layout(at) for at in self.order if self._owns_trace(at)}
         self.names = {at: prints[at] for at in self.traces}
         self._empty = {
-            at: nothing(circuit.layout(at).width)
-            for at in self.order
-            if not isinstance(circuit[at], Sink | Child)
+            at: nothing(circuit.layout(at).width) for at in self.order if not isinstance(circuit[at], Sink | Child)
         }
         level = self._levels()
         self.stages = tuple(self._stage(n, level) for n in range(max(level.values(), default=0) + 1))
@@ -148,9 +146,7 @@ class Program:
                     pass
         return ran
 
-    def close(
-        self, cells: Mapping[int, Matrix], before: Before, stage: Stage | None = None
-    ) -> dict[int, Matrix]:
+    def close(self, cells: Mapping[int, Matrix], before: Before, stage: Stage | None = None) -> dict[int, Matrix]:
         """What the feedbacks of a shard remember for the next tick: this input in place of the last one.
 
         Of all feedbacks, when all stages have run; or of those whose input a stage has, when that one has.
@@ -178,7 +174,7 @@ class Program:
         if step.append is not None:
             ran.appends[at] = step.append
 
-    def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> Batches:
+    def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> View:
         view = before(read.node)
         if read.moment is Moment.BEFORE or read.node not in cells:
             return view

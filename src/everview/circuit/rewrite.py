@@ -17,6 +17,7 @@ class Copy:
     old: Circuit
     new: Circuit = field(default_factory=Circuit)
     at: dict[int, Stream] = field(default_factory=dict[int, Stream])
+    here: int = -1  # the old node that is being copied
 
     def inputs(self, node: Apply) -> list[Stream]:
         return [self.at[i] for i in node.inputs if i is not None]
@@ -67,7 +68,7 @@ def _fill(copy: Copy, rules: Rules, outer: Copy | None) -> None:
     loops: list[tuple[int, Callable[[Stream], None]]] = []
     children: dict[int, Copy] = {}
     for at in _traces_first(copy.old):
-        node = copy.old[at]
+        node, copy.here = copy.old[at], at
         match node:
             case Source():
                 copy.at[at] = rules.source(copy, node)

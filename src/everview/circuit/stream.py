@@ -10,14 +10,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from everview.circuit.grouped import aggregated
 from everview.errors import CircuitError, SchemaError
-from everview.operators.aggregate import Aggregate, Call, Weigh, slots
+from everview.operators.aggregate import Call, Written
 from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.functions import Function
 from everview.operators.index import Direction, Index
 from everview.operators.join import LEFT, RIGHT, JoinStream, JoinTrace, Pick
-from everview.operators.linear import Filter, FlatMap, Inspect, Map, Minus, Negate, NotNull, Plus, Project, Recode, recodes
+from everview.operators.linear import (
+    Filter,
+    FlatMap,
+    Inspect,
+    Map,
+    Minus,
+    Negate,
+    NotNull,
+    Plus,
+    Project,
+    Recode,
+    recodes,
+)
 from everview.operators.operator import Layout, Moment
 from everview.operators.pad import Pad
 from everview.operators.semijoin import Semijoin
@@ -200,18 +213,23 @@ class Stream:
         """A join, and the rows of both sides without a partner padded with NULL."""
         return self._outer(other, on, select, keep=(LEFT, RIGHT))
 
-    def aggregate(self, by: Sequence[str] = (), **calls: str | tuple[str, str]) -> Stream:
-        """One row a group: ``aggregate(["country"], total=("sum", "amount"), n="count")``."""
-        made = {name: self._call(call) for name, call in calls.items()}
-        group = tuple(self.schema.index(name) for name in by)
-        summed = slots(self.schema, tuple(made.values()))
-        entries = self._apply(Weigh(Layout(self.schema), group, summed))
-        ends = [self._ordered_by(group, call) for call in made.values() if call.ordered]
-        results = [call.result(self.schema, name) for name, call in made.items()]
-        schema = Schema([*(self.schema.fields[g] for g in group), *results])
-        layouts = tuple(s.layout for s in ends)
-        operator = Aggregate(entries.layout, self.schema, tuple(made.values()), summed, layouts, schema)
-        return self.circuit.add(operator, [entries, *ends])
+    def aggregate(self, by: Sequence[str] = (), **calls: Any) -> Stream:
+        """One row a group: ``aggregate(["country"], total=("sum", "amount"), n="count")``.
+
+        A call is a name, then a column, then what it takes besides; see `everview.operators.aggregate.written`:
+
+        - ``"count"``, ``("count", "x")``, ``("sum", "x")``, ``("avg", "x")``, ``("min", "x")``, ``("max", "x")``
+        - ``("variance", "x")``, ``("stddev", "x")`` of a sample, ``("variance pop", "x")``, ``("stddev pop", "x")``
+        - ``("bool_and", "x")``, ``("bool_or", "x")``
+        - ``("median", "x")``, ``("percentile", "x", 0.9)``, ``("percentile discrete", "x", 0.9)``
+        - ``("first", "x", {"order": ["at desc"]})``, ``("last", "x", {"order": ["at"], "nulls": "skip"})``
+        - ``("array", "x", {"order": ["at"]})``, ``("string", "x", {"separator": ", "})``
+        - ``(function, ["x", "y"], {"type": "DOUBLE"})``: Arrow lists in, one list a group and argument, an array
+          out; ``"by_group": True`` for a plain function of one group's lists
+
+        ``distinct`` after a name, as in ``("count distinct", "x")``, takes every different value once.
+        """
+        return aggregated(self, by, {name: self._call(Written.of(call)) for name, call in calls.items()})
 
     def top(self, limit: int, order: Sequence[Order], *, by: Sequence[str] = (), skip: int = 0) -> Stream:
         """Of each group, the first rows in an order: ``top(3, ["score desc"], by=["team"])``.
@@ -249,9 +267,7 @@ class Stream:
             return self
         return self._apply(Index(Layout(layout.schema), fields, key))
 
-    def _sides(
-        self, other: Stream, on: On, select: Select | None
-    ) -> tuple[Stream, Stream, tuple[Pick, ...], Schema]:
+    def _sides(self, other: Stream, on: On, select: Select | None) -> tuple[Stream, Stream, tuple[Pick, ...], Schema]:
         pairs = _pairs(on)
         left, right = _same_keys(self, other, pairs)
         left = left.index(*(a for a, _ in pairs))
@@ -286,17 +302,12 @@ class Stream:
         recoded = [part.recode(schema) for part in parts]
         return recoded[0].plus(*recoded[1:])
 
-    def _call(self, call: str | tuple[str, str]) -> Call:
-        function, name = (call, None) if isinstance(call, str) else call
-        if name is None and function != "count":
-            raise SchemaError(f"{function} of what?", hint=f'write ("{function}", "column")')
-        return Call(function, None if name is None else self.schema.index(name))
-
-    def _ordered_by(self, group: tuple[int, ...], call: Call) -> Stream:
-        assert call.field is not None
-        present = self.not_null(self.schema.names[call.field]) if self.schema.fields[call.field].nullable else self
-        ascending = ((len(group), Direction.ASC),)
-        return present._apply(Index(Layout(present.schema), (*group, call.field), len(group), ascending))
+    def _call(self, call: Written) -> Call:
+        order = tuple(_ordering(self.schema, item) for item in call.order)
+        if isinstance(call.function, str):
+            return call.call(self.schema, order, "")
+        shape = "rows" if call.options.get("by_group") else "columns"
+        return call.call(self.schema, order, self.circuit.function(call.function, shape))
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -405,7 +416,7 @@ def _padded(rows: Stream, side: int, chosen: Sequence[tuple[int, str, str]], sch
     own = tuple(rows.schema.index(name) if where == side else None for where, name, _ in chosen)
     found = [Field("", f.type) if at is None else rows.schema.fields[at] for at, f in zip(own, schema, strict=True)]
     named = Schema(Field(new, f.type, f.nullable) for (_, _, new), f in zip(chosen, found, strict=True))
-    return rows._apply(Pad(rows.layout, own, named))
+    return rows.circuit.add(Pad(rows.layout, own, named), [rows])
 
 
 def _ordering(schema: Schema, order: Order) -> tuple[int, Direction]:

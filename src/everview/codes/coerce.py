@@ -78,15 +78,11 @@ def _integer(name: str, value: Any) -> int:
     if not _is_number(value):
         raise _wrong(value, name, "give an int")
     if not math.isfinite(value) or value != int(value):
-        raise Unfit(
-            f"{value} is not a whole number", "round it first, or declare the column DOUBLE or DECIMAL"
-        )
+        raise Unfit(f"{value} is not a whole number", "round it first, or declare the column DOUBLE or DECIMAL")
     limit = 1 << (INTEGERS[name] - 1)
     if not -limit <= value < limit:
         wider = "declare the column BIGINT or DECIMAL(38,0)" if name != "BIGINT" else "use DECIMAL(38,0)"
-        raise Unfit(
-            f"{value} is outside the range of {name}", f"{name} holds {-limit} to {limit - 1}; {wider}"
-        )
+        raise Unfit(f"{value} is outside the range of {name}", f"{name} holds {-limit} to {limit - 1}; {wider}")
     return int(value)
 
 
@@ -140,9 +136,7 @@ def _date(name: str, value: Any) -> dt.date:
         value = _read_time(name, value)
     if isinstance(value, dt.datetime):
         if value.time() != dt.time():
-            raise Unfit(
-                f"{value.isoformat(' ')} has a time of day", "declare the column TIMESTAMP, or cut it off"
-            )
+            raise Unfit(f"{value.isoformat(' ')} has a time of day", "declare the column TIMESTAMP, or cut it off")
         return value.date()
     if isinstance(value, dt.date):
         return value

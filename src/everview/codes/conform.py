@@ -96,10 +96,7 @@ def _is_string(arrow: pa.DataType) -> bool:
 
 def _is_binary(arrow: pa.DataType) -> bool:
     return (
-        at.is_binary(arrow)
-        or at.is_large_binary(arrow)
-        or at.is_binary_view(arrow)
-        or at.is_fixed_size_binary(arrow)
+        at.is_binary(arrow) or at.is_large_binary(arrow) or at.is_binary_view(arrow) or at.is_fixed_size_binary(arrow)
     )
 
 
@@ -175,9 +172,7 @@ _CASTS: Final[dict[str, Callable[[Column, pa.DataType], Column | None]]] = {
 
 def _cast_lists(field: Field, element: Type, column: Column) -> Column | None:
     if at.is_map(column.type):
-        column = column.cast(
-            pa.list_(pa.struct([("key", column.type.key_type), ("value", column.type.item_type)]))
-        )
+        column = column.cast(pa.list_(pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])))
     if not _is_list(column.type):
         return None
     if not at.is_list(column.type):
@@ -272,7 +267,5 @@ def _check_parts(name: str, of: Type, column: Column, rows: np.ndarray[Any, Any]
 def _check_any(name: str, column: Column) -> None:
     row = reading.first_malformed(*bytes_of(column), valid_of(column))
     if row >= 0:
-        hint = (
-            "an ANY column is binary and holds what codes.pack makes; give Python values, or a typed column"
-        )
+        hint = "an ANY column is binary and holds what codes.pack makes; give Python values, or a typed column"
         raise WrongType(f'column "{name}", rows[{row}]: not the encoding of a value', hint=hint)

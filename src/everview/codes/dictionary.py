@@ -224,9 +224,7 @@ class Dictionary:
             row = int(clashes[0])
             value = entries.data[entries.offsets[row] : entries.offsets[row + 1]].tobytes()
             hint = "intern the value here, then encode again: it gets an exception code"
-            raise CodeCollision(
-                f"two values of kind {kind} have the code {entries.codes[row]}: {value!r}", hint=hint
-            )
+            raise CodeCollision(f"two values of kind {kind} have the code {entries.codes[row]}: {value!r}", hint=hint)
 
     def _pick(self, entries: Words) -> Entries:
         offsets, data = kernels.gather(entries, self._bounds, self._arena)
@@ -289,8 +287,7 @@ class Dictionary:
         exceptions = np.flatnonzero(self._flags[since.entries : self._n]) + since.entries
         seen = np.zeros(self._n, np.uint8)
         return all(
-            self._keep_codes(seen, int(self._kinds[entry]), self._in_the_way(int(entry))) == 0
-            for entry in exceptions
+            self._keep_codes(seen, int(self._kinds[entry]), self._in_the_way(int(entry))) == 0 for entry in exceptions
         )
 
     def __len__(self) -> int:

@@ -50,9 +50,7 @@ def encode(schema: Schema, data: pa.Table | pa.RecordBatch, dictionary: Dictiona
     return out
 
 
-def encode_weighted(
-    schema: Schema, data: pa.Table | pa.RecordBatch, weights: Words, dictionary: Dictionary
-) -> Words:
+def encode_weighted(schema: Schema, data: pa.Table | pa.RecordBatch, weights: Words, dictionary: Dictionary) -> Words:
     """A delta matrix: the words of every row, and its weight."""
     assert len(weights) == data.num_rows, "one weight for every row"
     out = np.empty((data.num_rows, schema.width + 1), np.int64)
@@ -123,8 +121,7 @@ def columns_by_name(schema: Schema, data: pa.Table | pa.RecordBatch) -> list[Col
         if name not in schema.names:
             raise unknown_name("column", name, schema.names)
     return [
-        data.column(names.index(f.name)) if f.name in names else nulls(f.type, data.num_rows)
-        for f in schema.fields
+        data.column(names.index(f.name)) if f.name in names else nulls(f.type, data.num_rows) for f in schema.fields
     ]
 
 
@@ -195,9 +192,7 @@ class InternedCodec(Codec):
     __slots__ = ()
 
     def put(self, out: Words, array: Column, dictionary: Dictionary, first: int = 0) -> None:
-        out[:, self.column] = dictionary.intern_bytes(
-            self.field.type.kind, self.bytes(array), valid_of(array)
-        )
+        out[:, self.column] = dictionary.intern_bytes(self.field.type.kind, self.bytes(array), valid_of(array))
 
     def take(self, words: Words, dictionary: Dictionary) -> Column:
         chunks = self._chunks(words[:, self.column].copy(), dictionary)

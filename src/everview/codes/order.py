@@ -42,9 +42,7 @@ def atom_key(value: Any, precedence: Sequence[str] = PRECEDENCE) -> Key:
     for python, name, key in _SCALAR_KEYS:
         if isinstance(value, python):
             return ranks[name], key(value)
-    raise WrongType(
-        f"{value!r} has no place in the order of values", hint="register its class with register_atom"
-    )
+    raise WrongType(f"{value!r} has no place in the order of values", hint="register its class with register_atom")
 
 
 @cache

@@ -69,6 +69,7 @@ def compare(kind, a, b, slots, codes, kinds, bounds, arena):
         return _sign(a, b)
     x = find(kind, a, slots, codes, kinds)
     y = find(kind, b, slots, codes, kinds)
+    assert x >= 0 and y >= 0, "a code that is not in the dictionary"
     return compare_bytes(arena, bounds[x], bounds[x + 1], arena, bounds[y], bounds[y + 1])
 
 

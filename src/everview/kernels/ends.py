@@ -14,7 +14,6 @@ from everview.kernels.probe import past, seek
 from everview.kernels.rows import add, batch, compare, within
 
 
-
 @inline
 def _least(table, columns, at, ends, key, width, ordering):
     """The batch whose next row is the least, or -1 when all are at their end."""
@@ -150,9 +149,7 @@ def first_rows(groups, table, columns, key, skip, limit, bound):
 
 
 @kernel(rows_out, rows, rows, i64, i64, i64, i64, words, *by_values)
-def first_rows_by_value(
-    groups, table, columns, key, skip, limit, bound, order, slots, codes, kinds, bounds, arena
-):
+def first_rows_by_value(groups, table, columns, key, skip, limit, bound, order, slots, codes, kinds, bounds, arena):
     """`first_rows` of a spine that is ordered by value."""
     ordering = (order, slots, codes, kinds, bounds, arena)
     return _first_rows(groups, table, columns, key, skip, limit, bound, ordering)

@@ -51,5 +51,3 @@ def _compare_in(a, i, b, j, lo, hi, ordering):
         return 0
 
     return by_value
-
-

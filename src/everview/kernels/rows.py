@@ -5,11 +5,14 @@ Rows are compared word by word, signed; a weight that leaves 64 bits raises `Ove
 
 from __future__ import annotations
 
-from numba import carray
+from typing import Any
+
+from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import types
 from numba.extending import intrinsic
 
 from everview.kernels.jit import inline
+
 
 @inline
 def compare(a, i, b, j, lo, hi):
@@ -51,8 +54,8 @@ def _checked(instruction):
     return operation
 
 
-_add = _checked("sadd_with_overflow")
-_multiply = _checked("smul_with_overflow")
+_add: Any = _checked("sadd_with_overflow")
+_multiply: Any = _checked("smul_with_overflow")
 
 
 @inline
@@ -84,7 +87,10 @@ def _pointer(typingctx, address):
     return signature, codegen
 
 
+_as_pointer: Any = _pointer
+
+
 @inline
 def batch(table, b, columns):
     """The matrix of batch ``b`` of a spine's table of (address, rows)."""
-    return carray(_pointer(table[b, 0]), (table[b, 1], columns))
+    return carray(_as_pointer(table[b, 0]), (table[b, 1], columns))

@@ -15,7 +15,7 @@ import numpy as np
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange
 from everview.operators.operator import Context, Layout, Matrix, Port
-from everview.traces.view import Batches
+from everview.traces.view import View
 
 
 class ByState(Protocol):
@@ -32,16 +32,12 @@ class ByState(Protocol):
         """How many first words of the inputs tell groups apart."""
         ...
 
-    def evaluate(
-        self, groups: Matrix, states: Sequence[Sequence[Batches]], context: Context
-    ) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
         """The results of the groups in each state; a state is one view for every input."""
         ...
 
 
-def change(
-    operator: ByState, deltas: Sequence[Matrix], befores: Sequence[Batches], context: Context
-) -> Matrix:
+def change(operator: ByState, deltas: Sequence[Matrix], befores: Sequence[View], context: Context) -> Matrix:
     """The change of an operator's output, not consolidated."""
     groups = touched(deltas, operator.group_words)
     afters = [before.plus(delta) for before, delta in zip(befores, deltas, strict=True)]

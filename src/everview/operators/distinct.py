@@ -15,7 +15,7 @@ import numpy as np
 from everview.kernels.crossings import crossings
 from everview.kernels.presence import where_positive
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition
-from everview.traces.view import Batches
+from everview.traces.view import View
 from everview.zset import ZSet
 
 
@@ -31,9 +31,7 @@ class _Distinct(Unary):
     def group_words(self) -> int:
         return self.source.width
 
-    def evaluate(
-        self, groups: Matrix, states: Sequence[Sequence[Batches]], context: Context
-    ) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
         return [where_positive(groups, view.weights(groups, self.group_words)) for (view,) in states]
 
 
@@ -41,7 +39,7 @@ class _Distinct(Unary):
 class Distinct(_Distinct):
     """``distinct(z) = {x: 1 for x, w in z if w > 0}``, of every tick's whole input."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,) = deltas
         return Step(crossings(delta, np.zeros(delta.shape[0], np.int64)))
 
@@ -57,7 +55,7 @@ class DistinctIncremental(_Distinct):
     def reads(self) -> tuple[Layout, ...]:
         return (self.source,)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,) = deltas
         (before,) = views
         return Step(crossings(delta, before.weights(delta, self.source.width)))

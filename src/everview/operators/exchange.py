@@ -12,7 +12,18 @@ from functools import cached_property
 import numpy as np
 
 from everview.kernels.shard import split
-from everview.operators.operator import ByKey, Context, Layout, Matrix, Partition, Single, Step, Unary, Words, word_columns
+from everview.operators.operator import (
+    ByKey,
+    Context,
+    Layout,
+    Matrix,
+    Partition,
+    Single,
+    Step,
+    Unary,
+    Words,
+    word_columns,
+)
 from everview.traces.view import View
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from everview.errors import FunctionError
 from everview.types import Schema
 
+Column = Any  # an Arrow array; its stubs are generic where the class is not
 Shape = Literal["columns", "rows", "flat"]
 
 
@@ -32,14 +33,14 @@ class Function:
     call: Callable[..., Any]
     shape: Shape = "columns"
 
-    def columns(self, table: pa.Table, out: Schema, check: bool) -> list[pa.Array]:
+    def columns(self, table: pa.Table, out: Schema, check: bool) -> list[Column]:
         """The function's columns for every row of the table."""
         result = self._columns(table, out)
         if check and not _same(result, self._columns(table, out)):
             raise self._impure()
         return result
 
-    def flattened(self, table: pa.Table, out: Schema, check: bool) -> tuple[list[pa.Array], np.ndarray]:
+    def flattened(self, table: pa.Table, out: Schema, check: bool) -> tuple[list[Column], np.ndarray]:
         """The function's rows for every row of the table, and for each which row it came from."""
         rows, parents = self._flattened(table)
         if check:
@@ -48,7 +49,7 @@ class Function:
                 raise self._impure()
         return _columns_of(rows, out, self.name), parents
 
-    def _columns(self, table: pa.Table, out: Schema) -> list[pa.Array]:
+    def _columns(self, table: pa.Table, out: Schema) -> list[Column]:
         if self.shape == "rows":
             return _columns_of([self._row(row) for row in _rows_of(table)], out, self.name)
         result = self._guarded(*[c.combine_chunks() for c in table.columns])
@@ -58,11 +59,11 @@ class Function:
             raise FunctionError(f"function {self.name} returned {found}, not {len(out)}", hint=f"declared: {out}")
         return [self._array(a, table.num_rows, f.type.arrow) for a, f in zip(arrays, out.fields, strict=True)]
 
-    def _array(self, found: Any, rows: int, kind: pa.DataType) -> pa.Array:
+    def _array(self, found: Any, rows: int, kind: pa.DataType) -> Column:
         if isinstance(found, pa.ChunkedArray):
             found = found.combine_chunks()
         if isinstance(found, pa.Scalar):
-            found = pa.repeat(found, rows)
+            found = pa.array([found.as_py()] * rows, kind)
         if not isinstance(found, pa.Array):
             try:
                 found = pa.array(found, kind)
@@ -114,7 +115,7 @@ def _rows_of(table: pa.Table) -> Iterable[tuple[Any, ...]]:
     return zip(*(c.to_pylist() for c in table.columns), strict=True)
 
 
-def _columns_of(rows: Sequence[tuple[Any, ...]], out: Schema, name: str) -> list[pa.Array]:
+def _columns_of(rows: Sequence[tuple[Any, ...]], out: Schema, name: str) -> list[Column]:
     wrong = next((row for row in rows if len(row) != len(out)), None)
     if wrong is not None:
         raise FunctionError(f"function {name} returned {wrong!r}, not {len(out)} values", hint=f"declared: {out}")
@@ -122,9 +123,11 @@ def _columns_of(rows: Sequence[tuple[Any, ...]], out: Schema, name: str) -> list
     try:
         return [pa.array(c, f.type.arrow) for c, f in zip(columns, out.fields, strict=True)]
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise FunctionError(f"function {name} returned a value of the wrong type: {error}", hint=f"declared: {out}") from error
+        raise FunctionError(
+            f"function {name} returned a value of the wrong type: {error}", hint=f"declared: {out}"
+        ) from error
 
 
-def _same(a: list[pa.Array], b: list[pa.Array]) -> bool:
+def _same(a: list[Column], b: list[Column]) -> bool:
     # By representation, so that NaN is itself.
     return all(x.to_pylist().__repr__() == y.to_pylist().__repr__() for x, y in zip(a, b, strict=True))

@@ -63,8 +63,12 @@ class Index(Unary):
         key = self.fields[: self.key]
         return (Port(self.source, ByKey(key) if key else Single()),)
 
-    @cached_property
+    @property
     def output(self) -> Layout:
+        return self._indexed
+
+    @cached_property
+    def _indexed(self) -> Layout:
         return Layout(self.schema, self.key, sorted=True, by_value=by_value(self.schema, self.order))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:

@@ -14,7 +14,7 @@ import numpy as np
 
 from everview.errors import SchemaError
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, Words, key_partition
-from everview.traces.view import Batches, View
+from everview.traces.view import View
 from everview.types import Schema
 from everview.zset import ZSet
 from everview.zset.elements import identity
@@ -62,7 +62,7 @@ class _Join:
     def _probe(self, delta: Matrix, trace: View, probing: int) -> Matrix:
         return trace.join(delta, self.left.key_words, self._picked[probing])
 
-    def probe_at(self, delta: Matrix, trace: Batches, probing: int, now: Words) -> Matrix:
+    def probe_at(self, delta: Matrix, trace: View, probing: int, now: Words) -> Matrix:
         """`_probe` of a trace of timed entries; each result ends in the time it belongs to."""
         return trace.join_at(delta, self.left.key_words, self._picked[probing], now)
 

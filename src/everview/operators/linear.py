@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from everview.codes import decode, encode
+from everview.codes import decode, encode, to_rows
 from everview.errors import SchemaError
 from everview.kernels.linear import negated, project
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, word_columns
@@ -48,7 +48,9 @@ class Map(Unary):
         out = np.empty((delta.shape[0], self.schema.width + 1), np.int64)
         kept = word_columns(self.source.schema, self.keep)
         out[:, : kept.size] = delta[:, kept]
-        out[:, kept.size : -1] = encode(self.computed, pa.table(columns, self.computed.arrow), context.dictionary)
+        out[:, kept.size : -1] = encode(
+            self.computed, pa.Table.from_arrays(columns, schema=self.computed.arrow), context.dictionary
+        )
         out[:, -1] = delta[:, -1]
         return Step(out)
 
@@ -86,7 +88,7 @@ class FlatMap(Unary):
         table = _arguments(self.source.schema, None, delta, context)
         columns, parents = context.functions[self.function].flattened(table, self.schema, context.check)
         out = np.empty((parents.size, self.schema.width + 1), np.int64)
-        out[:, :-1] = encode(self.schema, pa.table(columns, self.schema.arrow), context.dictionary)
+        out[:, :-1] = encode(self.schema, pa.Table.from_arrays(columns, schema=self.schema.arrow), context.dictionary)
         out[:, -1] = delta[parents, -1]
         return Step(out)
 
@@ -255,7 +257,7 @@ class Inspect(Unary):
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,) = deltas
         table = decode(self.source.schema, delta[:, :-1], context.dictionary)
-        rows = zip(*(c.to_pylist() for c in table.columns), strict=True)
+        rows = to_rows(self.source.schema, table)
         context.functions[self.function].call(ZSet.of(list(zip(rows, delta[:, -1].tolist(), strict=True))))
         return Step(delta)
 
@@ -271,4 +273,3 @@ def _arguments(schema: Schema, fields: tuple[int, ...] | None, delta: Matrix, co
         return decode(schema, delta[:, :-1], context.dictionary)
     chosen = Schema(schema.fields[f] for f in fields)
     return decode(chosen, delta[:, word_columns(schema, fields)], context.dictionary)
-

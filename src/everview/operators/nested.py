@@ -30,7 +30,7 @@ from everview.operators.distinct import DistinctIncremental
 from everview.operators.join import LEFT, RIGHT, JoinIncremental, JoinTrace
 from everview.operators.operator import Context, Matrix, Operator, Words, nothing
 from everview.operators.top import TopIncremental
-from everview.traces.view import Batches
+from everview.traces.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class TimedStep:
 class Reading:
     """A trace as a step at a nested time sees it."""
 
-    past: Batches  # closed epochs
-    before: Batches  # and what the open epoch has appended at earlier iterations
+    past: View  # closed epochs
+    before: View  # and what the open epoch has appended at earlier iterations
 
 
 def step_at(
@@ -74,9 +74,7 @@ def step_at(
             return TimedStep(operator.step(deltas, (), context).out)
 
 
-def _join(
-    join: JoinIncremental, now: Words, deltas: Sequence[Matrix], reads: Sequence[Reading]
-) -> TimedStep:
+def _join(join: JoinIncremental, now: Words, deltas: Sequence[Matrix], reads: Sequence[Reading]) -> TimedStep:
     delta_left, delta_right = deltas
     left, right = reads
     left_after = left.before.plus(stamped(delta_left, now))

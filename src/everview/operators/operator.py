@@ -130,11 +130,9 @@ class Operator(Protocol):
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step: ...
 
 
-
 class Unary:
     """An operator of one input whose rows may be anywhere, and which by default keeps their layout."""
 
-    __slots__ = ()
     source: Layout
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from everview.operators.by_state import change
 from everview.operators.index import Order, restore
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition
-from everview.traces.view import Batches
+from everview.traces.view import View
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ class _Top(Unary):
     def group_words(self) -> int:
         return self.source.key_words
 
-    def evaluate(
-        self, groups: Matrix, states: Sequence[Sequence[Batches]], context: Context
-    ) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
         found = [view.first_rows(groups, self.group_words, self.skip, self.limit) for (view,) in states]
         for rows in found:
             restore(rows, self.source.schema, self.order)
@@ -48,7 +46,7 @@ class _Top(Unary):
 class Top(_Top):
     """The first rows of each group of every tick's whole input."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         return Step(change(self, deltas, [context.view(self.source)], context))
 
 
@@ -60,5 +58,5 @@ class TopIncremental(_Top):
     def reads(self) -> tuple[Layout, ...]:
         return (self.source,)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[Batches], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         return Step(change(self, deltas, views, context))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from everview.kernels.merge import merge_some, merge_some_by_value
 from everview.traces.order import ValueOrder
-from everview.traces.view import Batches, merged
+from everview.traces.view import Batches
 
 Matrix = NDArray[np.int64]
 Ids = tuple[int, ...]

@@ -29,7 +29,8 @@ NO_BOUND = np.empty(0, np.int64)
 class View(Protocol):
     """Keyed reads of a sorted collection of weighted rows. Probes and groups come sorted."""
 
-    columns: int
+    @property
+    def columns(self) -> int: ...
 
     def __len__(self) -> int: ...
 
@@ -63,6 +64,18 @@ class View(Protocol):
 
     def plus(self, batch: Matrix) -> View:
         """The view after this batch is added."""
+        ...
+
+    def upto(self, bound: Words) -> View:
+        """Of timed entries, what lies within a bound in every coordinate of time; rows show without their times."""
+        ...
+
+    def join_at(self, delta: Matrix, key: int, pick: Words, now: Words) -> Matrix:
+        """`join` with timed entries; each result ends in the join of ``now`` and its entry's time."""
+        ...
+
+    def later_times(self, groups: Matrix, key: int, now: Words) -> Matrix:
+        """(group, time, 1) for every later time at which a group that changes now must be looked at again."""
         ...
 
 

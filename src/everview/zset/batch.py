@@ -48,9 +48,7 @@ class Batch:
         """A batch of (row, weight) pairs, or of a table or frame with a ``_weight`` column."""
         schema = Schema.parse(schema) if isinstance(schema, str) else schema
         dictionary = dictionary or Dictionary()
-        return cls.consolidated(
-            schema, encode_weighted(schema, *ingest_weighted(schema, rows), dictionary), dictionary
-        )
+        return cls.consolidated(schema, encode_weighted(schema, *ingest_weighted(schema, rows), dictionary), dictionary)
 
     @classmethod
     def consolidated(cls, schema: Schema, delta: Matrix, dictionary: Dictionary) -> Batch:
@@ -99,15 +97,18 @@ class Batch:
             return NotImplemented
         return self.schema.types == other.schema.types and self.to_zset() == other.to_zset()
 
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
     def __repr__(self) -> str:
         return f"Batch({self.schema}; {len(self)} rows)"
 
-    def _repr_html_(self) -> str:
+    def to_html(self) -> str:
+        """The first rows as an HTML table."""
         shown = Batch(self.schema, self.rows[:SHOWN], self.dictionary)
-        return html_table(
-            [*self.schema.names, "weight"], ((*row, w) for row, w in shown), len(self) - len(shown)
-        )
+        return table([*self.schema.names, "weight"], ((*row, w) for row, w in shown), len(self))
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
     def _same_words(self, other: Batch) -> None:
         assert self.dictionary is other.dictionary and self.schema.types == other.schema.types
-

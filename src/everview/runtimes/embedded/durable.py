@@ -111,8 +111,7 @@ class Durable:
             return []
         whole = _joined([Entries(*(s.array for s in chunk)) for chunk in last])
         return [
-            (_part(part), tuple(chunk[i].id for chunk in last), getattr(whole, part))
-            for i, part in enumerate(PARTS)
+            (_part(part), tuple(chunk[i].id for chunk in last), getattr(whole, part)) for i, part in enumerate(PARTS)
         ]
 
 

@@ -175,9 +175,11 @@ class Embedded:
         (element,) = Batch.consolidated(schema, row, self.dictionary).elements()
         functions = self.program.circuit.user_functions(sink.input)
         suspects = f"function {' or '.join(functions)} may not be pure, or " if functions else ""
+        check = "run with check_functions=True to call every function twice and compare"
+        cause = f"{suspects}a row that was not there was deleted"
         raise FunctionError(
-            f"view {sink.name} would hold {element} with weight {weight}: {suspects}a row was deleted that was not there",
-            hint="run with check_functions=True to call every function twice and compare" if functions else "check the deletes",
+            f"view {sink.name} would hold {element} with weight {weight}: {cause}",
+            hint=check if functions else "check the deletes",
         )
 
     def _notify(self, outputs: Mapping[str, Batch]) -> None:

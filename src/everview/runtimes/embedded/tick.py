@@ -157,8 +157,7 @@ def _check_limit(loop: Loop, iteration: int, growth: Iterable[int]) -> None:
         return
     sizes = ", ".join(f"{n:,}" for n in growth)
     raise EndlessLoop(
-        f"loop {loop.name} has not ended after {iteration:,} iterations; "
-        f"its last iterations changed {sizes} rows",
+        f"loop {loop.name} has not ended after {iteration:,} iterations; its last iterations changed {sizes} rows",
         hint="does it make new values for ever? Bound it by a filter, or raise the child's limit",
     )
 

@@ -72,7 +72,7 @@ class View:
         return f"<view {self.name}: {self.schema}>"
 
     def _repr_html_(self) -> str:
-        return self.contents()._repr_html_()
+        return self.contents().to_html()
 
 
 def _repeats(weights: NDArray[np.int64]) -> NDArray[np.int64]:

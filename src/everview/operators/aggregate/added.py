@@ -1,0 +1,115 @@
+"""Aggregates of what was added up: counts, sums, averages, variances, and whether all or any are true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from everview.errors import WeightOverflow
+from everview.kernels import exact_sum, quotients
+from everview.operators.aggregate.call import FLOATS, VARIANCES, Call
+from everview.operators.aggregate.floats import Flags, scaled, words_of
+from everview.operators.aggregate.weigh import SQUARES, Kind, Need, Slot, counted, sum_kind
+from everview.operators.operator import Matrix, Words
+from everview.types import BIGINT, DOUBLE, NULL_WORD, Decimal, Field, Schema
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What was added up for some groups: a row a group, a column a place."""
+
+    dense: Matrix
+    slots: Sequence[Slot]
+    source: Schema  # of the rows before weighing
+
+    def of(self, need: Need) -> Matrix:
+        places = next(s.places for s in self.slots if (s.kind, s.field, s.distinct) == need)
+        return np.ascontiguousarray(self.dense[:, places])
+
+    def counts(self, call: Call) -> Words:
+        """How many values the call is of."""
+        return self.of(counted(self.source, call))[:, 0]
+
+    def digits(self, call: Call, kind: Kind) -> Matrix:
+        return self.of((kind, call.fields[0], call.fields if call.distinct else ()))
+
+
+def added_up(call: Call, result: Field, sums: Sums) -> Matrix:
+    """The words of a call's results, one row a group."""
+    counts = sums.counts(call)
+    if call.function == "count":
+        return counts[:, None]
+    of = sums.source.fields[call.fields[0]]
+    if call.function in ("bool_and", "bool_or"):
+        return _truth(call, counts, sums.digits(call, Kind.TRUES)[:, 0])
+    if call.function in VARIANCES:
+        return _variance(call, of, counts, sums)
+    words, overflow = _sum(call, of, result, sums.digits(call, sum_kind(of)), counts)
+    if overflow is not None and overflow.any():
+        raise WeightOverflow(
+            f"{call.function}({of.name}) of a group left the range of {result.type}",
+            hint="cast the field to a wider type before adding it up",
+        )
+    return _nulled(words, counts == 0, result)
+
+
+def _sum(call: Call, of: Field, result: Field, digits: Matrix, counts: Words) -> tuple[Matrix, np.ndarray | None]:
+    """The value words of a sum or average (without a NULL flag), and where it is out of range."""
+    float_sum = of.type.sql in FLOATS
+    if call.function == "avg" and result.type == DOUBLE:
+        average = exact_sum.average_floats if float_sum else exact_sum.average_integers
+        return average(digits, counts)[:, None], None
+    if float_sum:
+        return exact_sum.round_floats(digits)[:, None], None
+    if not isinstance(result.type, Decimal):
+        values, overflow = exact_sum.finish_integers(digits, exact_sum.INT64_MIN, exact_sum.INT64_MAX)
+        return values[:, None], overflow
+    precision = result.type.precision
+    if call.function == "avg":
+        assert isinstance(of.type, Decimal)
+        power = result.type.scale - of.type.scale
+        high, low, overflow = exact_sum.average_decimals(digits, counts, power, precision)
+    else:
+        high, low, overflow = exact_sum.finish_decimals(digits, precision)
+    if result.words == 1:
+        return (low ^ np.int64(NULL_WORD))[:, None], overflow
+    return np.stack([high, low], axis=1), overflow
+
+
+def _nulled(words: Matrix, absent: Flags, field: Field) -> Matrix:
+    if not field.nullable:
+        return words
+    if field.type == BIGINT:
+        return np.stack([np.where(absent, 0, 1), np.where(absent, 0, words[:, 0])], axis=1)
+    words[absent] = NULL_WORD
+    return words
+
+
+def _truth(call: Call, counts: Words, trues: Words) -> Matrix:
+    """All are true if none is false, any is true if one is; of no values, NULL."""
+    any_true, any_false = trues > 0, counts - trues > 0
+    found = any_true if call.function == "bool_or" else ~any_false
+    return np.where(any_true | any_false, found, NULL_WORD)[:, None]
+
+
+def _variance(call: Call, of: Field, counts: Words, sums: Sums) -> Matrix:
+    """Exact until it is rounded once, and a root once more; of too few values, NULL; of one not finite, NaN."""
+    kind = sum_kind(of)
+    lost = 0 if call.function.endswith("pop") else 1
+    scale = of.type.scale if isinstance(of.type, Decimal) else 0
+    values, squares = sums.digits(call, kind), sums.digits(call, SQUARES[kind])
+    special = np.zeros(counts.size, np.bool_)
+    if kind is Kind.FLOAT:
+        special = values[:, exact_sum.FLOAT_BUCKETS :].any(axis=1)
+        values = np.ascontiguousarray(values[:, : exact_sum.FLOAT_BUCKETS])
+    fractions, exponents = quotients.variances(values, squares, counts, lost, scale)
+    if kind is Kind.FLOAT:
+        exponents += quotients.FLOAT_UNIT
+    if call.function.startswith("stddev"):
+        fractions = np.sqrt(np.where(fractions < 0, np.nan, fractions))
+        exponents //= 2
+    found = scaled(fractions, exponents)
+    found[special] = np.nan
+    return words_of(found, counts <= lost)

@@ -1,0 +1,68 @@
+"""Aggregates that take a group's values as a list: arrays, texts, and a user's own function.
+
+All groups are one Arrow list array, whose elements are the values of every group in order, so that no Python runs
+for a row. A user's function gets one such array an argument and gives one value a group.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.codes import decode, encode
+from everview.codes.buffers import LARGEST, NO_OCTETS, Column, list_array
+from everview.errors import WeightOverflow
+from everview.kernels.places import totals
+from everview.operators.aggregate.call import Call
+from everview.operators.aggregate.ordered import Ordered
+from everview.operators.operator import Context, Matrix
+from everview.types import Array, Field, Schema
+
+
+def collected(call: Call, source: Schema, result: Field, ordered: Ordered, context: Context) -> Matrix:
+    """The words of a call's results, one row a group."""
+    lists = _lists(call, source, ordered, context)
+    schema = Schema([result])
+    match call.function:
+        case "array":
+            (found,) = lists
+        case "string":
+            found = _joined(lists[0], call.separator)
+        case _:
+            table = pa.Table.from_arrays(lists, names=[source.names[field] for field in call.fields])
+            (found,) = context.functions[call.user].columns(table, schema, context.check)
+    return encode(schema, pa.Table.from_arrays([found], schema=schema.arrow), context.dictionary)
+
+
+def _lists(call: Call, source: Schema, ordered: Ordered, context: Context) -> list[Column]:
+    """A list a group, for every argument."""
+    rows, starts = ordered.all_of(call)
+    weights = np.ascontiguousarray(rows[:, -1])
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(totals(weights, starts))])
+    if offsets[-1] > LARGEST:
+        raise _too_long(call, f"{offsets[-1]:,} values")
+    places = np.repeat(np.arange(weights.size), weights)
+    lists: list[Column] = []
+    for at in call.fields:
+        field = source.fields[at]
+        column: Column = decode(Schema([field]), rows[:, ordered.words(at)], context.dictionary).column(0)
+        if column.num_chunks > 1:
+            raise _too_long(call, "more than 2 GiB of values")
+        values = column.combine_chunks()
+        if places.size > weights.size:
+            values = values.take(pa.array(places))
+        lists.append(list_array(Array(field.type), offsets, values, NO_OCTETS))
+    return lists
+
+
+def _joined(texts: Column, separator: str) -> Column:
+    """The texts of each group as one; of none, NULL."""
+    found: Column = pc.binary_join(texts, separator)
+    empty: Column = pc.list_value_length(texts)
+    return pc.if_else(pc.greater(empty, pa.scalar(0)), found, pa.scalar(None, pa.string()))
+
+
+def _too_long(call: Call, found: str) -> WeightOverflow:
+    name = call.user or call.function
+    return WeightOverflow(f"{name} of a group would take {found}", hint="group by more columns, or filter the rows")

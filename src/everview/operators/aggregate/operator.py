@@ -1,0 +1,124 @@
+"""Aggregate: the rows of the groups, from what was added up and from what lies in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from everview.operators.aggregate.added import Sums, added_up
+from everview.operators.aggregate.call import ENDS, PERCENTILES, Call
+from everview.operators.aggregate.collected import collected
+from everview.operators.aggregate.ordered import Ordered, Ordering, orderings, percentile
+from everview.operators.aggregate.weigh import Slot
+from everview.operators.by_state import change
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, key_partition
+from everview.traces.view import View
+from everview.types import Field, Schema
+
+BLOCK = 1 << 12  # groups at a time, so that what is laid out densely stays small
+
+
+@dataclass(frozen=True)
+class _Aggregate:
+    """Inputs: the weighed entries, then one index for every order that a call asks for."""
+
+    entries: Layout
+    source: Schema  # of the rows before weighing
+    calls: tuple[Call, ...]
+    slots: tuple[Slot, ...]
+    ordered: tuple[Layout, ...]
+    schema: Schema
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        return (self.entries, *self.ordered)
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        key = self.entries.key
+        return tuple(Port(layout, key_partition(key)) for layout in self.layouts)
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.schema)
+
+    @property
+    def group_words(self) -> int:
+        return self.entries.key_words
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The user's functions that it calls."""
+        return tuple(call.user for call in self.calls if call.user)
+
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+        starts = range(0, max(groups.shape[0], 1), BLOCK)
+        blocks = [self._block(groups[at : at + BLOCK], states, context) for at in starts]
+        return blocks[0] if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
+    def _block(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+        key, n = self.group_words, groups.shape[0]
+        dense = np.zeros((len(states) * n, self.slots[-1].places.stop), np.int64)  # state after state
+        for i, state in enumerate(states):
+            state[0].tally(dense[i * n : (i + 1) * n], groups, key)
+        there = dense[:, 0] > 0
+        present = [groups[there[i * n : (i + 1) * n]] for i in range(len(states))]
+        sums = Sums(dense if there.all() else dense[there], self.slots, self.source)
+        out = np.empty((sums.dense.shape[0], self.schema.width + 1), np.int64)
+        out[:, :key] = np.concatenate([found[:, :key] for found in present])
+        out[:, -1] = 1
+        orders = self._orders(present, states)
+        for call, field, words in self._results(out):
+            words[:] = self._result(call, field, sums, orders, context)
+        ends = np.cumsum([found.shape[0] for found in present])
+        return np.split(out, ends[:-1])
+
+    def _results(self, out: Matrix) -> Iterator[tuple[Call, Field, Matrix]]:
+        """Each call, the field it fills and the words where that lies."""
+        for call, at in zip(self.calls, range(self.entries.key, len(self.schema)), strict=True):
+            yield call, self.schema.fields[at], out[:, self.schema.words(at)]
+
+    def _result(
+        self, call: Call, field: Field, sums: Sums, orders: dict[Ordering, Ordered], context: Context
+    ) -> Matrix:
+        if not call.ordered:
+            return added_up(call, field, sums)
+        ordered = orders[Ordering.of(call, self.source)]
+        if call.function in ENDS:
+            return ordered.end(call, field)
+        if call.function in PERCENTILES:
+            return percentile(call, self.source.fields[call.fields[0]], ordered)
+        return collected(call, self.source, field, ordered, context)
+
+    @cached_property
+    def _orderings(self) -> tuple[Ordering, ...]:
+        return orderings(self.source, self.calls)
+
+    def _orders(self, present: Sequence[Matrix], states: Sequence[Sequence[View]]) -> dict[Ordering, Ordered]:
+        return {
+            ordering: Ordered(ordering, layout, present, [state[1 + which] for state in states])
+            for which, (ordering, layout) in enumerate(zip(self._orderings, self.ordered, strict=True))
+        }
+
+
+@dataclass(frozen=True)
+class Aggregate(_Aggregate):
+    """The aggregates of every tick's whole input."""
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        return Step(change(self, deltas, [context.view(layout) for layout in self.layouts], context))
+
+
+@dataclass(frozen=True)
+class AggregateIncremental(_Aggregate):
+    """The change of the aggregates; reads the traces of all inputs before the tick."""
+
+    @property
+    def reads(self) -> tuple[Layout, ...]:
+        return self.layouts
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        return Step(change(self, deltas, views, context))

@@ -1,0 +1,165 @@
+"""Aggregates that read a group's rows in an order: the orders they ask for, the ends of a group, and percentiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from everview.kernels.places import rows_at, spans, totals
+from everview.kernels.tally import align
+from everview.operators.aggregate.call import Call, FieldOrder, is_number
+from everview.operators.aggregate.floats import doubles_of, words_of
+from everview.operators.index import Direction, Index, Order, restore
+from everview.operators.operator import Layout, Matrix, Words
+from everview.traces.view import View
+from everview.types import Field, Schema
+
+EVERYTHING = 2**63 - 1  # places
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """How rows lie within a group: by these fields in turn, without the rows that are NULL in one of ``present``."""
+
+    fields: FieldOrder
+    present: tuple[int, ...]
+
+    @staticmethod
+    def of(call: Call, schema: Schema) -> Ordering:
+        """The order that a call asks for, then that of its arguments."""
+        directions = dict(call.order)
+        for field in call.fields:
+            directions.setdefault(field, Direction.ASC)
+        present = () if call.nulls else tuple(sorted(f for f in set(call.fields) if schema.fields[f].nullable))
+        return Ordering(tuple(directions.items()), present)
+
+    def index(self, schema: Schema, group: tuple[int, ...]) -> Index:
+        """The index in which rows lie so, group by group."""
+        fields = (*group, *(field for field, _ in self.fields))
+        return Index(Layout(schema), fields, len(group), self.order(len(group)))
+
+    def order(self, key: int) -> Order:
+        """The directions of an index of so many key fields."""
+        return tuple((key + at, direction) for at, (_, direction) in enumerate(self.fields))
+
+    def place(self, field: int) -> int:
+        """Where a field stands after the key."""
+        return next(at for at, (found, _) in enumerate(self.fields) if found == field)
+
+
+def orderings(schema: Schema, calls: Iterable[Call]) -> tuple[Ordering, ...]:
+    """The orders that these calls ask for, each once."""
+    return tuple(dict.fromkeys(Ordering.of(call, schema) for call in calls if call.ordered))
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Groups in some states, state after state, with their rows in an order."""
+
+    ordering: Ordering
+    layout: Layout
+    groups: Sequence[Matrix]  # those that are there, in each state
+    views: Sequence[View]
+
+    @cached_property
+    def size(self) -> int:
+        """How many groups there are in all states."""
+        return sum(groups.shape[0] for groups in self.groups)
+
+    @cached_property
+    def everything(self) -> tuple[Matrix, Words]:
+        """Every row of positive weight, and where the rows of each group begin and the last ones end."""
+        key = self.layout.key_words
+        states = zip(self.groups, self.views, strict=True)
+        found = [view.first_rows(groups, key, 0, EVERYTHING) for groups, view in states]
+        starts, base = [np.zeros(1, np.int64)], 0
+        for groups, rows in zip(self.groups, found, strict=True):
+            starts.append(base + spans(groups, rows, key)[1:])
+            base += rows.shape[0]
+        return self._restored(np.concatenate(found)), np.concatenate(starts)
+
+    def all_of(self, call: Call) -> tuple[Matrix, Words]:
+        """`everything`, as a call sees it: each different row once, if that is what it asks for."""
+        rows, starts = self.everything
+        if call.distinct:
+            rows = rows.copy()
+            rows[:, -1] = 1
+        return rows, starts
+
+    def end(self, call: Call, result: Field) -> Matrix:
+        """The value at the one end of each group or at the other, NULL where there are none."""
+        key, place = self.layout.key_words, self.words(call.fields[0])
+        first = call.function in ("min", "first")
+        out = np.empty((self.size, result.words), np.int64)
+        out[:] = result.type.null_words() if result.nullable else 0
+        at = 0
+        for groups, view in zip(self.groups, self.views, strict=True):
+            found = view.first_rows(groups, key, 0, 1) if first else view.last_rows(groups, key)
+            here = out[at : at + groups.shape[0]]
+            align(here, groups, self._restored(found), key, place.start, place.stop)
+            at += groups.shape[0]
+        return out
+
+    def words(self, field: int) -> slice:
+        """The words of a row that hold a field of the source."""
+        return self.layout.schema.words(self.layout.key + self.ordering.place(field))
+
+    def _restored(self, rows: Matrix) -> Matrix:
+        restore(rows, self.layout.schema, self.ordering.order(self.layout.key))
+        return rows
+
+
+def percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
+    """The value at a fraction of each group; between two values, between them in proportion.
+
+    Of n values the place is ``fraction · (n − 1)``, counted from 0. The discrete one is the first value that a
+    fraction of the values is at or before.
+    """
+    rows, starts = ordered.all_of(call)
+    values, weights = rows[:, ordered.words(call.fields[0])], np.ascontiguousarray(rows[:, -1])
+    counts = totals(weights, starts)
+    if call.function == "percentile discrete":
+        return _picked(of, values, rows_at(weights, starts, _first_places(counts, call.fraction)))
+    place = call.fraction * (counts - 1)
+    low, high = np.floor(place), np.ceil(place)
+    absent = counts == 0
+    a, b = (_doubles(of, values, rows_at(weights, starts, p.astype(np.int64))) for p in (low, high))
+    with np.errstate(invalid="ignore", over="ignore"):
+        between = (high - place) * a + (place - low) * b
+    same = (a == b) | (np.isnan(a) & np.isnan(b)) | (low == high)
+    return words_of(np.where(same, a, between), absent)
+
+
+def _first_places(counts: Words, fraction: float) -> Words:
+    """The first place, from 0, at which at least a fraction of the values has been passed: (place + 1) / n ≥ fraction.
+
+    The product may be rounded to the other side of a place, so its neighbours are tried.
+    """
+    n = np.maximum(counts, 1)
+    near = np.ceil(fraction * n).astype(np.int64)
+    found = near + 1
+    for k in (near, near - 1):
+        found = np.where(k / n >= fraction, k, found)
+    return np.clip(found, 1, n) - 1
+
+
+def _picked(of: Field, values: Matrix, rows: Words) -> Matrix:
+    """The values of rows, numbers as doubles; NULL where there is no row."""
+    absent = rows < 0
+    if is_number(of.type):
+        return words_of(_doubles(of, values, rows), absent)
+    out = np.empty((rows.size, of.words), np.int64)
+    out[~absent] = values[rows[~absent]]
+    if of.nullable:
+        out[absent] = of.type.null_words()
+    return out
+
+
+def _doubles(of: Field, values: Matrix, rows: Words) -> np.ndarray:
+    out = np.zeros(rows.size)
+    there = rows >= 0
+    out[there] = doubles_of(of.type, values[rows[there]])
+    return out

@@ -1,0 +1,183 @@
+"""Weigh: rows as entries (group, place) whose weights are what the rows contribute. Linear, and indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+import numpy as np
+
+from everview.kernels import exact_sum, quotients
+from everview.kernels.sort import arrange
+from everview.kernels.tally import weighed
+from everview.operators.aggregate.call import FLOATS, VARIANCES, Call
+from everview.operators.operator import (
+    ByKey,
+    Context,
+    Layout,
+    Matrix,
+    Port,
+    Single,
+    Step,
+    Unary,
+    Words,
+    word_columns,
+)
+from everview.traces.view import View
+from everview.types import BIGINT, Decimal, Field, Schema
+
+PLACE = Field("place", BIGINT, nullable=False)
+
+
+class Kind(Enum):
+    """What an entry adds up."""
+
+    ROWS = "rows"
+    VALUES = "values"  # not NULL
+    TRUES = "trues"
+    INTEGER = "integer"
+    WIDE = "wide"
+    FLOAT = "float"
+    INTEGER_SQUARES = "squares of integers"
+    WIDE_SQUARES = "squares of wide decimals"
+    FLOAT_SQUARES = "squares of floats"
+
+
+PLACES = {
+    Kind.ROWS: 1,
+    Kind.VALUES: 1,
+    Kind.TRUES: 1,
+    Kind.INTEGER: exact_sum.INTEGER_BUCKETS,
+    Kind.WIDE: exact_sum.WIDE_BUCKETS,
+    Kind.FLOAT: exact_sum.FLOAT_WIDTH,
+    Kind.INTEGER_SQUARES: quotients.INTEGER_SQUARES,
+    Kind.WIDE_SQUARES: quotients.WIDE_SQUARES,
+    Kind.FLOAT_SQUARES: quotients.FLOAT_SQUARES,
+}
+SQUARES = {
+    Kind.INTEGER: Kind.INTEGER_SQUARES,
+    Kind.WIDE: Kind.WIDE_SQUARES,
+    Kind.FLOAT: Kind.FLOAT_SQUARES,
+}
+SQUARED = {squares: of for of, squares in SQUARES.items()}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Something added up: of which field, and the first of its places; ``distinct`` fields' different values only."""
+
+    kind: Kind
+    field: int
+    base: int
+    distinct: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> slice:
+        return slice(self.base, self.base + PLACES[self.kind])
+
+
+Need = tuple[Kind, int, tuple[int, ...]]  # kind, field, distinct
+
+
+def slots(schema: Schema, calls: Sequence[Call]) -> tuple[Slot, ...]:
+    """What must be added up for these calls: the rows, and for each field its values and their sum, once."""
+    wanted: dict[Need, None] = {(Kind.ROWS, -1, ()): None}
+    for call in calls:
+        wanted |= dict.fromkeys(_needs(schema, call))
+    found: list[Slot] = []
+    base = 0
+    for kind, field, distinct in wanted:
+        found.append(Slot(kind, field, base, distinct))
+        base += PLACES[kind]
+    return tuple(found)
+
+
+def _needs(schema: Schema, call: Call) -> Iterator[Need]:
+    if call.ordered or not call.fields:
+        return
+    field, distinct = call.fields[0], call.fields if call.distinct else ()
+    yield counted(schema, call)
+    if call.function in ("bool_and", "bool_or"):
+        yield Kind.TRUES, field, distinct
+    elif call.function != "count":
+        yield sum_kind(schema.fields[field]), field, distinct
+    if call.function in VARIANCES:
+        yield SQUARES[sum_kind(schema.fields[field])], field, distinct
+
+
+def counted(schema: Schema, call: Call) -> Need:
+    """What says how many values a call is of: rows, unless some may be NULL; of the different ones, none is."""
+    if call.distinct:
+        return Kind.ROWS, -1, call.fields
+    if call.field is None or not schema.fields[call.field].nullable:
+        return Kind.ROWS, -1, ()
+    return Kind.VALUES, call.field, ()
+
+
+def sum_kind(field: Field) -> Kind:
+    if field.type.sql in FLOATS:
+        return Kind.FLOAT
+    return Kind.WIDE if isinstance(field.type, Decimal) and field.words == 2 else Kind.INTEGER
+
+
+@dataclass(frozen=True)
+class Weigh(Unary):
+    """Turn rows into entries (group, place) whose weights are what the rows contribute. Linear, and indexed."""
+
+    source: Layout
+    group: tuple[int, ...]
+    slots: tuple[Slot, ...]
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return (Port(self.source, ByKey(self.group) if self.group else Single()),)
+
+    @property
+    def output(self) -> Layout:
+        return self._entries
+
+    @cached_property
+    def _entries(self) -> Layout:
+        fields = [self.source.schema.fields[g] for g in self.group]
+        place = PLACE if PLACE.name not in {f.name for f in fields} else Field("place of entry", BIGINT, False)
+        return Layout(Schema([*fields, place]), len(fields), sorted=True)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        group = word_columns(self.source.schema, self.group)
+        parts = [weighed(delta, group, *self._spread(delta, slot), slot.base) for slot in self.slots]
+        whole = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        return Step(arrange(whole, np.arange(group.size + 1)))
+
+    def _spread(self, delta: Matrix, slot: Slot) -> exact_sum.Entries:
+        """(row, place, contribution) of every entry of a slot."""
+        weights = delta[:, -1].copy()
+        rows = np.arange(delta.shape[0])
+        if slot.kind is Kind.ROWS:
+            return rows, np.zeros_like(rows), weights
+        words = delta[:, self.source.schema.words(slot.field)]
+        field = self.source.schema.fields[slot.field]
+        if field.nullable:
+            weights[words[:, 0] == field.type.null_words()[0]] = 0
+        if slot.kind is Kind.TRUES:
+            weights[words[:, 0] != 1] = 0
+        if slot.kind in (Kind.VALUES, Kind.TRUES):
+            return rows, np.zeros_like(rows), weights
+        if slot.kind not in SQUARED:
+            return _digits(slot.kind, words, weights)
+        once = _digits(SQUARED[slot.kind], words, (weights != 0).astype(np.int64))
+        most = quotients.FLOAT_DIGITS if slot.kind is Kind.FLOAT_SQUARES else PLACES[slot.kind]
+        return quotients.spread_squares(once, weights, most)
+
+
+def _digits(kind: Kind, words: Matrix, weights: Words) -> exact_sum.Entries:
+    columns = [np.ascontiguousarray(c) for c in words.T]
+    match kind:
+        case Kind.FLOAT:
+            return exact_sum.spread_floats(columns[0], weights)
+        case Kind.WIDE:
+            return exact_sum.spread_wide(columns[0], columns[1], weights)
+        case _:
+            return exact_sum.spread_integers(columns[-1], weights)

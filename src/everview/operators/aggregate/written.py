@@ -1,0 +1,162 @@
+"""What a user writes as an aggregate: ``"count"``, ``("sum", "x")``, ``("percentile", "x", 0.9)``, …
+
+A call is the name of a function or a function, then a column or a list of columns, then what the function takes
+besides: a number for percentiles, and options as a dictionary.
+
+>>> Written.of(("count distinct", ["city", "street"]))
+Written(function='count', columns=('city', 'street'), distinct=True, fraction=0.5, options={})
+>>> Written.of(("string", "name", {"separator": ", ", "order": "age desc"})).order
+('age desc',)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from everview.errors import SchemaError
+from everview.operators.aggregate.call import ADDED_UP, ENDS, PERCENTILES, Call, FieldOrder
+from everview.operators.functions import Function
+from everview.types import Field, NotNull, Schema, Type, unknown_name
+
+# Every aggregate by name, and the options that it takes.
+FUNCTIONS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(ADDED_UP, ()),
+    "min": (),
+    "max": (),
+    "first": ("order", "nulls"),
+    "last": ("order", "nulls"),
+    "median": (),
+    "percentile": ("order",),
+    "percentile discrete": ("order",),
+    "array": ("order", "nulls"),
+    "string": ("order", "separator"),
+}
+OF_USER = ("type", "order", "nulls", "distinct", "by_group")
+ALIASES = {
+    "every": "bool_and",
+    "any": "bool_or",
+    "variance samp": "variance",
+    "stddev samp": "stddev",
+}
+DISTINCT = " distinct"
+
+
+@dataclass(frozen=True)
+class Written:
+    """An aggregate as it was written, its words checked; `call` finds its columns."""
+
+    function: str | Callable[..., Any] | Function
+    columns: tuple[str, ...] = ()
+    distinct: bool = False
+    fraction: float = 0.5
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @staticmethod
+    def of(call: Any) -> Written:
+        """What a call says; a plain name is a call of no columns."""
+        function, columns, *rest = call if isinstance(call, tuple | list) else (call, ())
+        options = rest.pop() if rest and isinstance(rest[-1], Mapping) else {}
+        columns = (columns,) if isinstance(columns, str) else tuple(columns)
+        if not isinstance(function, str):
+            _check_options("a function", options, OF_USER)
+            distinct = bool(options.get("distinct", False))
+            return _checked(Written(function, columns, distinct, options=options), rest)
+        return _named(function, columns, options, rest)
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """The order of the values, each item a column and a direction."""
+        order = self.options.get("order", ())
+        return (order,) if isinstance(order, str) else tuple(order)
+
+    def call(self, schema: Schema, order: FieldOrder, user: str) -> Call:
+        """The call on rows of a schema, its order and user's function found."""
+        fields = tuple(map(schema.index, self.columns))
+        function = self.function if isinstance(self.function, str) else "user"
+        only_values = self.distinct or function in PERCENTILES
+        if only_values and any(at not in fields for at, _ in order):
+            what = "the different values" if self.distinct else "a percentile"
+            raise SchemaError(
+                f"{what} of {', '.join(self.columns)} in another column's order", hint="order by the same"
+            )
+        return Call(
+            function,
+            fields,
+            self.distinct and function not in ENDS,
+            order,
+            self._keeps_nulls(function),
+            self.fraction,
+            self.options.get("separator", ""),
+            user,
+            _declared(self.options["type"]) if user else None,
+        )
+
+    def _keeps_nulls(self, function: str) -> bool:
+        """Only where values are taken as they are: the first or last, and those that a user's function gets."""
+        default = "keep" if function in ("first", "last", "user") else "skip"
+        found = self.options.get("nulls", default)
+        if found not in ("keep", "skip"):
+            raise SchemaError(f"nulls {found!r}", hint='write "nulls": "keep" or "nulls": "skip"')
+        return found == "keep"
+
+
+def _named(name: str, columns: tuple[str, ...], options: Mapping[str, Any], rest: list[Any]) -> Written:
+    distinct = name.endswith(DISTINCT)
+    plain = name.removesuffix(DISTINCT)
+    function = ALIASES.get(plain, plain)
+    if function not in FUNCTIONS or (distinct and function in ("first", "last")):
+        raise unknown_name("aggregate", name, [*FUNCTIONS, "count distinct"])
+    _check_options(name, options, FUNCTIONS[function])
+    found = Written(function, columns, distinct, options=options)
+    if function in PERCENTILES:
+        return _percentile(found, rest)
+    if function == "median":
+        found = replace(found, function="percentile")
+    return _checked(found, rest)
+
+
+def _percentile(found: Written, rest: list[Any]) -> Written:
+    match rest:
+        case [int() | float() as fraction] if 0 <= fraction <= 1:
+            return _checked(replace(found, fraction=float(fraction)), [])
+        case _:
+            raise SchemaError(
+                f"{found.function} of {', '.join(found.columns)} takes one number from 0 to 1, not {rest}",
+                hint=f'write ("{found.function}", "column", 0.9)',
+            )
+
+
+def _checked(found: Written, rest: list[Any]) -> Written:
+    """The right number of columns, and nothing that is not understood."""
+    name = found.function if isinstance(found.function, str) else "the function"
+    if rest:
+        raise SchemaError(f"{name} cannot take {rest[0]!r}", hint="after the columns come options as a dictionary")
+    several = not isinstance(found.function, str) or (name == "count" and found.distinct)
+    if not found.columns and (name != "count" or found.distinct):
+        raise SchemaError(f"{name} of what?", hint=f'write ("{name}", "column")')
+    if len(found.columns) > 1 and not several:
+        raise SchemaError(f"{name} of {', '.join(found.columns)}", hint=f"{name} takes one column")
+    if name in ("first", "last") and not found.order:
+        raise SchemaError(f"{name} in which order?", hint=f'write ("{name}", "column", {{"order": ["other column"]}})')
+    if not isinstance(found.function, str) and "type" not in found.options:
+        raise SchemaError("a function of which type?", hint='write (function, "column", {"type": "DOUBLE"})')
+    return found
+
+
+def _check_options(name: str, options: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    wrong = next((option for option in options if option not in known), None)
+    if wrong is not None:
+        raise SchemaError(f"{name} has no option {wrong!r}", hint=f"it takes {', '.join(known) or 'none'}")
+
+
+def _declared(of: Any) -> Field:
+    """The field that a user's function fills: ``"DOUBLE"``, ``"BIGINT NOT NULL"``, or a type."""
+    match of:
+        case Type():
+            return Field("result", of)
+        case NotNull():
+            return Field("result", of.type, nullable=False)
+        case _:
+            return Schema.parse(f"result {of}").fields[0]

@@ -6,12 +6,12 @@ import random
 
 import pyarrow.compute as pc
 import pytest
-from recursion.programs import closure, closure_of, components
 
 from everview.circuit import Circuit, incrementalize, lifted
 from everview.errors import CircuitError, EndlessLoop
 from everview.runtimes.embedded import Embedded
 from everview.zset import ZSet
+from recursion.programs import closure, closure_of, components
 
 
 def counting(limit: int) -> Circuit:
@@ -29,10 +29,11 @@ def counting(limit: int) -> Circuit:
 @pytest.mark.parametrize("how", [incrementalize, lifted])
 def test_a_loop_that_never_ends_is_named(how) -> None:
     run = Embedded(how(counting(limit=30)))
-    with pytest.raises(EndlessLoop, match="loop count up has not ended after 30 iterations.*changed .* rows") as raised:
+    with pytest.raises(EndlessLoop, match=r"loop count up has not ended after 30 iterations.*changed .* rows") as raised:
         run.tick({"start": [((0,), 1)]})
     assert "limit" in str(raised.value)
-    assert run.epoch == 0 and run.view("number").rows() == []
+    assert run.epoch == 0
+    assert run.view("number").rows() == []
     run.tick({"start": []})
     assert run.epoch == 1
 

@@ -49,11 +49,15 @@ class Nested:
             if time[0] != epoch:
                 self._close(pending)
                 pending, epoch = Pending(1), time[0]
-            out[time] = self._step(time[1:], {name: changes.get(time, ZSet()) for name, changes in inputs.items()}, pending)
+            out[time] = self._step(
+                time[1:], {name: changes.get(time, ZSet()) for name, changes in inputs.items()}, pending
+            )
         return out
 
     def _step(self, at: tuple[int, ...], inputs: dict[str, ZSet], pending: Pending) -> ZSet:
-        cells = {node: _matrix(inputs[name], self.circuit.layout(node).width) for name, node in self.circuit.sources.items()}
+        cells = {
+            node: _matrix(inputs[name], self.circuit.layout(node).width) for name, node in self.circuit.sources.items()
+        }
         now, ran = np.array(at, np.int64), Ran(cells)
         due: Due = pending.due((), at, 0, tuple(range(len(self.circuit))))
         for node in self.circuit.order():
@@ -138,9 +142,7 @@ def _least_of(x: ZSet) -> ZSet:
 
 
 def _sum_of(x: ZSet) -> ZSet:
-    return ZSet.of(
-        [((k, sum(v * w for v, w in vs), sum(w for _, w in vs)), 1) for k, vs in _grouped(x).items()]
-    )
+    return ZSet.of([((k, sum(v * w for v, w in vs), sum(w for _, w in vs)), 1) for k, vs in _grouped(x).items()])
 
 
 def _join_of(x: ZSet, y: ZSet) -> ZSet:
@@ -166,9 +168,7 @@ def grids(draw: st.DrawFn, names: tuple[str, ...], depth: int) -> tuple[dict[str
     sizes = [draw(st.integers(1, 3)) for _ in range(depth + 1)]
     grid = list(product(*(range(n) for n in sizes)))
     row = st.tuples(st.integers(0, 1), st.integers(0, 1))
-    change = st.one_of(
-        st.just([]), st.lists(st.tuples(row, st.sampled_from([1, 1, -1, 2, -2])), max_size=3)
-    )
+    change = st.one_of(st.just([]), st.lists(st.tuples(row, st.sampled_from([1, 1, -1, 2, -2])), max_size=3))
     return {name: {t: ZSet.of(draw(change)) for t in grid} for name in names}, grid
 
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from recursion.programs import PROGRAMS, Facts, Program
 
 from everview.circuit import incrementalize, lifted
 from everview.runtimes.embedded import Embedded
 from everview.zset import ZSet
+from recursion.programs import PROGRAMS, Facts, Program
 
 
 def changes(program: Program, rng: random.Random, ticks: int, n: int) -> Iterator[tuple[Facts, dict[str, list]]]:

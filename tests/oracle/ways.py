@@ -1,0 +1,128 @@
+"""The ways to run a query that must all agree with the oracle, and what agreeing means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+from oracle.cases import Case, Tick
+
+from everview.circuit import Circuit, incrementalize, lifted
+from everview.oracle import evaluate
+from everview.runtimes.embedded import Embedded
+from everview.traces import spine
+from everview.zset import ZSet
+
+Applied = dict[str, ZSet]
+
+
+class Run:
+    """A circuit at work, as the tests see it: ticks in, Z-sets out."""
+
+    def __init__(self, embedded: Embedded) -> None:
+        self.embedded = embedded
+
+    def tick(self, changes: Tick) -> Applied:
+        return {name: batch.to_zset() for name, batch in self.embedded.tick(changes).items()}
+
+    def contents(self) -> Applied:
+        return {name: view.contents().to_zset() for name, view in self.embedded.views.items()}
+
+
+class Vacuumed(Run):
+    """After every tick the dictionary forgets what no row refers to."""
+
+    def tick(self, changes: Tick) -> Applied:
+        outputs = super().tick(changes)
+        self.embedded.vacuum()
+        return outputs
+
+
+class Reopened(Run):
+    """Every tick finds the state in a directory, and leaves it there."""
+
+    def __init__(self, open_: Callable[[], Embedded]) -> None:
+        super().__init__(open_())
+        self._open = open_
+
+    def tick(self, changes: Tick) -> Applied:
+        outputs = super().tick(changes)
+        self.embedded.close()
+        self.embedded = self._open()
+        return outputs
+
+
+Way = Callable[[Circuit], AbstractContextManager[Run]]
+
+
+def _plainly(**options: Any) -> Way:
+    @contextmanager
+    def run(query: Circuit) -> Iterator[Run]:
+        yield Run(Embedded(incrementalize(query), **options))
+
+    return run
+
+
+def _merging(ratio: int, fuel: int, small: int) -> Way:
+    """Spines that merge under another policy; it must never show."""
+
+    @contextmanager
+    def run(query: Circuit) -> Iterator[Run]:
+        with patch.multiple(spine, FUEL=fuel, SMALL=small):
+            embedded = Embedded(incrementalize(query))
+            for shards in embedded.state.traces.values():
+                for trace in shards:
+                    trace.past.ratio = ratio
+            yield Run(embedded)
+
+    return run
+
+
+@contextmanager
+def _recomputed(query: Circuit) -> Iterator[Run]:
+    yield Run(Embedded(lifted(query)))
+
+
+@contextmanager
+def _vacuumed(query: Circuit) -> Iterator[Run]:
+    yield Vacuumed(Embedded(incrementalize(query)))
+
+
+@contextmanager
+def _reopened(query: Circuit) -> Iterator[Run]:
+    with TemporaryDirectory() as directory:
+        run = Reopened(lambda: Embedded(incrementalize(query), directory))
+        yield run
+        run.embedded.close()
+
+
+WAYS: dict[str, Way] = {
+    "incremental": _plainly(),
+    "lifted": _recomputed,
+    "2 shards": _plainly(shards=2),
+    "3 shards": _plainly(shards=3),
+    "5 shards": _plainly(shards=5),
+    "functions called twice": _plainly(check_functions=True),
+    "merging by 2, slowly": _merging(ratio=2, fuel=1, small=1),
+    "merging by 8, slowly": _merging(ratio=8, fuel=2, small=1),
+    "merging by 64": _merging(ratio=64, fuel=260, small=1),
+    "vacuumed": _vacuumed,
+    "reopened": _reopened,
+}
+
+
+def check(case: Case, *names: str) -> None:
+    """After every tick the contents of the views, and the sums of their changes, are what the oracle says."""
+    query = case.build()
+    expected = [evaluate(query, held) for held in case.sums()]
+    for name in names or WAYS:
+        with WAYS[name](query) as run:
+            totals: Applied = {}
+            for number, tick in enumerate(case.ticks):
+                for view, change in run.tick(tick).items():
+                    totals[view] = totals.get(view, ZSet()) + change
+                assert run.contents() == expected[number], f"contents after tick {number}, {name}"
+                assert totals == expected[number], f"sum of changes up to tick {number}, {name}"

@@ -1,1 +1,59 @@
-"""Everview: incremental views for Python and Spark."""
+"""Everview: incremental views for Python and Spark.
+
+Names load when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from everview.circuit import Circuit, incrementalize
+    from everview.errors import EverviewError
+    from everview.operators.functions import Function
+    from everview.runtimes.embedded import Embedded
+    from everview.traces.store import Policy, Store
+    from everview.types import Schema
+    from everview.zset import IndexedZSet, ZSet
+    from everview.zset.batch import Batch
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Batch": "everview.zset.batch",
+    "Circuit": "everview.circuit",
+    "Embedded": "everview.runtimes.embedded",
+    "EverviewError": "everview.errors",
+    "Function": "everview.operators.functions",
+    "IndexedZSet": "everview.zset",
+    "Policy": "everview.traces.store",
+    "Schema": "everview.types",
+    "Store": "everview.traces.store",
+    "ZSet": "everview.zset",
+    "incrementalize": "everview.circuit",
+}
+
+__all__ = [
+    "Batch",
+    "Circuit",
+    "Embedded",
+    "EverviewError",
+    "Function",
+    "IndexedZSet",
+    "Policy",
+    "Schema",
+    "Store",
+    "ZSet",
+    "incrementalize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'everview' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -55,6 +55,14 @@ class FunctionError(EverviewError):
     """A user's function raised, returned the wrong shape, or is not pure."""
 
 
+class NegativeWeight(EverviewError):
+    """A view that is to be positive would hold a row less than not at all."""
+
+
+class ListenerError(EverviewError):
+    """A listener raised; the tick it was told of has been applied."""
+
+
 class StoreError(EverviewError):
     """A state directory that cannot be used as asked."""
 

@@ -84,6 +84,8 @@ def _streams(circuit: Circuit, given: Mapping[int, ZSet]) -> dict[int, ZSet]:
     inside: dict[int, Mapping[int, ZSet]] = {}
     for at in circuit.order():
         match circuit[at]:
+            case Apply() as node if _weighs(circuit, at):
+                pass  # a state for sums; an aggregate means what it does to the rows that were weighed
             case Apply() as node:
                 found[at] = _applied(circuit, at, node, found)
             case Child() as node:
@@ -114,13 +116,12 @@ def _fixed_point(parent: Circuit, at: int, child: Child, outer: Mapping[int, ZSe
 
 
 def _applied(circuit: Circuit, at: int, node: Apply, found: Mapping[int, ZSet]) -> ZSet:
-    inputs = [found[_connected(i)] for i in node.inputs]
     operator: Any = node.operator
+    if isinstance(operator, Aggregate):
+        weigh, source = _weighed(circuit, _connected(node.inputs[0]))
+        return _aggregated(operator, weigh.group, found[source])
+    inputs = [found[_connected(i)] for i in node.inputs]
     match operator:
-        case Weigh():
-            return inputs[0]  # entries are a state for sums; what they mean is the rows that were weighed
-        case Aggregate():
-            return _aggregated(operator, _weigh(circuit, node).group, inputs[0])
         case Map() | Filter() | FlatMap():
             return _called(operator, circuit.functions[operator.function], inputs[0])
         case Project(_, fields, _) | Index(_, fields, _, _) | Pad(_, fields, _):
@@ -147,12 +148,23 @@ def _applied(circuit: Circuit, at: int, node: Apply, found: Mapping[int, ZSet]) 
             raise _no_query(circuit, at)
 
 
-def _weigh(circuit: Circuit, aggregate: Apply) -> Weigh:
-    """What made the entries that an aggregate reads first; it knows the group."""
-    entries = circuit[_connected(aggregate.inputs[0])]
-    operator: Any = entries.operator if isinstance(entries, Apply) else None
-    assert isinstance(operator, Weigh), "an aggregate reads weighed entries"
-    return operator
+def _weighs(circuit: Circuit, at: int) -> bool:
+    """Whether a stream carries weighed entries: of rows, or of several kinds of rows added up."""
+    node = circuit[at]
+    operator: Any = node.operator if isinstance(node, Apply) else None
+    if isinstance(operator, Index | Plus):
+        assert isinstance(node, Apply)
+        return all(_weighs(circuit, _connected(i)) for i in node.inputs)
+    return isinstance(operator, Weigh)
+
+
+def _weighed(circuit: Circuit, entries: int) -> tuple[Weigh, int]:
+    """What turned all rows into entries, and the stream of those rows; it comes first where others are added."""
+    node = circuit[entries]
+    assert isinstance(node, Apply), "an aggregate reads weighed entries"
+    operator: Any = node.operator
+    first = _connected(node.inputs[0])
+    return (operator, first) if isinstance(operator, Weigh) else _weighed(circuit, first)
 
 
 def _connected(stream: int | None) -> int:
@@ -208,8 +220,7 @@ def _called(operator: Map | Filter | FlatMap, function: Function, rows: ZSet) ->
         case Map(_, _, out, keep, arguments):
             made = out.fields[len(keep) :]
             return ZSet.of(
-                (_picked(row, keep) + _inside(made, _image(function, schema, row, arguments)), w)
-                for row, w in rows
+                (_picked(row, keep) + _inside(made, _image(function, schema, row, arguments)), w) for row, w in rows
             )
 
 
@@ -270,30 +281,40 @@ def _aggregated(aggregate: Aggregate, group: Sequence[int], rows: ZSet) -> ZSet:
 
 
 def _result(call: Call, schema: Schema, rows: list[Entry]) -> Any:
-    if call.field is None:
+    if not call.fields:
         return sum(w for _, w in rows)
-    of = schema.fields[call.field].type
-    values = ZSet.of((row[call.field], w) for row, w in rows if row[call.field] is not None)
+    of = schema.fields[call.fields[0]].type
+    values = _values(call, rows)
     if call.function in ("min", "max"):
-        present = [value for value, w in values if w > 0]
+        present = [value for (value,), w in values if w > 0]
         choose = min if call.function == "min" else max
         return choose(present, key=lambda value: _place(of, value), default=None)
     count = sum(w for _, w in values)
     if call.function == "count":
         return count
+    if call.function not in ("sum", "avg"):
+        raise CircuitError(f"the oracle knows no {call.function}", hint="it knows count, sum, avg, min and max")
     if count == 0:
         return None
     divisor = 1 if call.function == "sum" else count
+    numbers = [(value, w) for (value,), w in values]
     result = call.result(schema, "result").type
     if isinstance(of, Decimal):
         assert isinstance(result, Decimal), "sums and averages of decimals are decimals"
-        return _in_range(_decimal(_exact(values) / divisor, result), call, result)
+        return _in_range(_decimal(_exact(numbers) / divisor, result), call, result)
     if result == BIGINT:
-        return _in_range(int(_exact(values)), call, result)
-    return _float(values, divisor)
+        return _in_range(int(_exact(numbers)), call, result)
+    return _float(numbers, divisor)
 
 
-def _exact(values: ZSet) -> Fraction:
+def _values(call: Call, rows: list[Entry]) -> ZSet:
+    """What a call is of: the values of its fields, none of them NULL; the different ones once, if it says so."""
+    found = ((_picked(row, call.fields), w) for row, w in rows)
+    values = ZSet.of((value, w) for value, w in found if None not in value)
+    return ZSet.of((value, 1) for value, w in values if w > 0) if call.distinct else values
+
+
+def _exact(values: Sequence[Entry]) -> Fraction:
     return sum((Fraction(value) * w for value, w in values), Fraction(0))
 
 
@@ -304,7 +325,7 @@ def _decimal(x: Fraction, of: Decimal) -> decimal.Decimal:
     return decimal.Decimal(size if scaled >= 0 else -size).scaleb(-of.scale, DIGITS)
 
 
-def _float(values: ZSet, count: int) -> float:
+def _float(values: Sequence[Entry], count: int) -> float:
     """The exact quotient rounded once. Infinities and NaN count when their weights do not cancel."""
     special = [value for value, _ in values if isinstance(value, float) and not math.isfinite(value)]
     if special:

@@ -355,7 +355,7 @@ local |= {"spark.ui.enabled": "false", "spark.sql.warehouse.dir": sys.argv[1] + 
 spark = SparkSession.builder.master("local[2,4]").config(map=local).getOrCreate()
 state = Path(sys.argv[1]) / "state"
 circuit = incrementalize(by_country())
-compare(circuit, Driver(circuit, state, runner), random_changes(3, ticks=2))
+compare(circuit, Driver(circuit, state, runner), random_changes(3, ticks=1))
 assert {"1.1.0", "1.1.1"} <= set(attempts(state)), attempts(state)
 spark.stop()
 print("nothing doubled")

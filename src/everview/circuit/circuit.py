@@ -58,6 +58,7 @@ class Circuit:
         self._known: dict[Node, int] = {}
         self.parent = parent
         self.at = -1  # of a child, its node in the parent
+        self.incremental = False  # whether it is made to be fed with changes
         self.functions: dict[str, Function] = {} if parent is None else parent.functions
 
     # -- building
@@ -312,7 +313,10 @@ class Circuit:
 
     def _own(self, stream: Stream) -> None:
         if stream.circuit is not self:
-            raise CircuitError(f"{stream} belongs to another circuit", hint="import it, or build one circuit")
+            raise CircuitError(
+                f"{stream} belongs to another circuit",
+                hint="build with streams of one circuit; a child takes its parent's by enter",
+            )
 
     def _check_connected(self) -> None:
         for at, node in enumerate(self._nodes):

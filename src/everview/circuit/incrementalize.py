@@ -132,7 +132,9 @@ def incrementalize(circuit: Circuit) -> Circuit:
     4 DistinctIncremental(3, 3 before) → [a → ]
     5 sink starts(4)
     """
-    return rewrite(circuit, Rules(lambda copy, node: RULES[type(node.operator)](copy, node), changes=True))
+    changed = rewrite(circuit, Rules(lambda copy, node: RULES[type(node.operator)](copy, node), changes=True))
+    changed.incremental = True
+    return changed
 
 
 def explain(circuit: Circuit) -> str:
@@ -176,4 +178,6 @@ def lifted(circuit: Circuit) -> Circuit:
     def sink(copy: Copy, node: Sink) -> None:
         copy.new.sink(node.name, copy.at[node.input].differentiate(), keep=node.keep, positive=node.positive)
 
-    return rewrite(circuit, Rules(sink=sink, source=source))
+    changed = rewrite(circuit, Rules(sink=sink, source=source))
+    changed.incremental = True
+    return changed

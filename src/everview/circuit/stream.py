@@ -6,7 +6,7 @@ circuit into one that acts on changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from everview.circuit.circuit import Circuit
 
 Order = str | tuple[str, str]
+Names = str | Sequence[str]
+UserFunction = Callable[..., Any] | Function
 
 
-@dataclass(frozen=True, eq=False, repr=False, slots=True)
+@dataclass(frozen=True, repr=False, slots=True)
 class Stream:
     """The output of a node: a Z-set a tick."""
 
@@ -63,22 +65,31 @@ class Stream:
 
     # -- linear
 
-    def map(self, function: Callable[..., Any] | Function, schema: Schema | str, *, by_row: bool = False) -> Stream:
-        """Replace every row by its image: Arrow arrays in, arrays out; ``by_row`` for a plain function of one row."""
-        name = self.circuit.function(function, "rows" if by_row else "columns")
-        return self._apply(Map(self.layout, name, _schema(schema)))
+    def map(
+        self, function: UserFunction, schema: Schema | str, *, columns: Names | None = None, by_row: bool = False
+    ) -> Stream:
+        """Replace every row by its image.
 
-    def extend(self, function: Callable[..., Any] | Function, schema: Schema | str, *, by_row: bool = False) -> Stream:
-        """Add computed columns after the existing ones."""
+        The function is given the named columns, all by default, each as an Arrow array, and returns one array or a
+        tuple of them; with ``by_row``, a plain function is given the values of one row at a time.
+        """
+        name = self.circuit.function(function, "rows" if by_row else "columns")
+        return self._apply(Map(self.layout, name, _schema(schema), (), self._fields(columns)))
+
+    def extend(
+        self, function: UserFunction, schema: Schema | str, *, columns: Names | None = None, by_row: bool = False
+    ) -> Stream:
+        """Add computed columns after the existing ones; see `map`."""
         name = self.circuit.function(function, "rows" if by_row else "columns")
         keep = tuple(range(len(self.schema)))
-        return self._apply(Map(self.layout, name, self.schema + _schema(schema), keep))
+        return self._apply(Map(self.layout, name, self.schema + _schema(schema), keep, self._fields(columns)))
 
-    def filter(self, predicate: Callable[..., Any] | Function, *, by_row: bool = False) -> Stream:
-        """Keep the rows for which the predicate is true."""
-        return self._apply(Filter(self.layout, self.circuit.function(predicate, "rows" if by_row else "columns")))
+    def filter(self, predicate: UserFunction, *, columns: Names | None = None, by_row: bool = False) -> Stream:
+        """Keep the rows for which the predicate is true; see `map` for how it is called."""
+        name = self.circuit.function(predicate, "rows" if by_row else "columns")
+        return self._apply(Filter(self.layout, name, self._fields(columns)))
 
-    def flat_map(self, function: Callable[..., Any] | Function, schema: Schema | str) -> Stream:
+    def flat_map(self, function: UserFunction, schema: Schema | str) -> Stream:
         """Replace every row by the rows that a function of one row gives."""
         return self._apply(FlatMap(self.layout, self.circuit.function(function, "flat"), _schema(schema)))
 
@@ -92,8 +103,8 @@ class Stream:
         )
         return self._apply(Project(self.layout, fields, schema))
 
-    def rename(self, **names: str) -> Stream:
-        """Columns under new names: ``rename(old="new")``."""
+    def rename(self, names: Mapping[str, str]) -> Stream:
+        """Columns under new names: ``rename({"old": "new"})``."""
         schema = self.schema.rename(names)
         return self._apply(Project(self.layout, tuple(range(len(schema))), schema))
 
@@ -231,7 +242,7 @@ class Stream:
         """
         return aggregated(self, by, {name: self._call(Written.of(call)) for name, call in calls.items()})
 
-    def top(self, limit: int, order: Sequence[Order], *, by: Sequence[str] = (), skip: int = 0) -> Stream:
+    def top(self, limit: int, order: str | Sequence[Order], *, by: Names = (), skip: int = 0) -> Stream:
         """Of each group, the first rows in an order: ``top(3, ["score desc"], by=["team"])``.
 
         An order is a column name, optionally followed by ``asc`` or ``desc`` and ``nulls first`` or ``nulls last``;
@@ -239,16 +250,16 @@ class Stream:
         """
         if limit < 0 or skip < 0 or limit + skip >= 1 << 63:
             raise CircuitError(f"top takes a limit and a skip of 0 to 2^63, not {limit} and {skip}", hint="top(10, …)")
-        group = [self.schema.index(name) for name in by]
+        group = [self.schema.index(name) for name in names_of(by)]
         directions: dict[int, Direction] = {}
-        for item in order:
+        for item in (order,) if isinstance(order, str) else order:
             field, direction = _ordering(self.schema, item)
             directions.setdefault(field, direction)
         for field in range(len(self.schema)):
             directions.setdefault(field, Direction.ASC)
         fields = (*group, *(f for f in directions if f not in group))
         ordered = tuple((at, directions[f]) for at, f in enumerate(fields) if f not in group)
-        indexed = self._apply(Index(Layout(self.schema), fields, len(by), ordered))
+        indexed = self._apply(Index(Layout(self.schema), fields, len(group), ordered))
         found = self.circuit.add(Top(indexed.layout, skip, limit, ordered), [indexed])
         return found.select(*self.schema.names)
 
@@ -257,6 +268,9 @@ class Stream:
         self.circuit.sink(name, self, keep=keep, positive=positive)
 
     # -- inside
+
+    def _fields(self, columns: Names | None) -> tuple[int, ...] | None:
+        return None if columns is None else tuple(self.schema.index(name) for name in names_of(columns))
 
     def _apply(self, operator: Any) -> Stream:
         return self.circuit.add(operator, [self])
@@ -310,7 +324,7 @@ class Stream:
         return call.call(self.schema, order, self.circuit.function(call.function, shape))
 
 
-@dataclass(frozen=True, eq=False, repr=False, slots=True)
+@dataclass(frozen=True, repr=False, slots=True)
 class Trace:
     """The trace of an arranged stream at a moment of the tick."""
 
@@ -335,6 +349,15 @@ class Trace:
 
 On = str | tuple[str, str] | Sequence[str | tuple[str, str]]
 Select = Sequence[Any]
+
+
+def names_of(names: Names) -> tuple[str, ...]:
+    """Column names; one may come as itself.
+
+    >>> names_of("country"), names_of(["country", "city"])
+    (('country',), ('country', 'city'))
+    """
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _schema(schema: Schema | str) -> Schema:

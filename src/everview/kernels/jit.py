@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
+from numba.extending import typeof_impl
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,10 +50,47 @@ def pair(*members: Any) -> Any:
     return types.Tuple(members)
 
 
+class Kernel:
+    """A function compiled for one signature when it is first called: machine code is loaded only if it is used."""
+
+    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+        self.__wrapped__ = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self._signature = signature
+        self._call: Callable[..., Any] = self._first
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._call(*arguments)
+
+    def _first(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+    @property
+    def dispatcher(self) -> Any:
+        """The compiled function."""
+        if self._call == self._first:
+            options = {"nogil": True, "cache": True, "error_model": "numpy"}
+            self._call = numba.njit(self._signature, **options)(self.__wrapped__)
+        return self._call
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+
+@typeof_impl.register(Kernel)
+def _typeof_kernel(found: Kernel, context: Any) -> Any:
+    """A kernel that another kernel calls."""
+    return types.Dispatcher(found.dispatcher)
+
+
 def kernel(result: Any, *parameters: Any) -> Callable[[F], F]:
     """Compile a function to machine code for exactly these types: ``@kernel(i64, rows, i64)``."""
-    compiled: Any = numba.njit(result(*parameters), nogil=True, cache=True, error_model="numpy")
-    return cast(Callable[[F], F], compiled)
+
+    def compiled(function: F) -> F:
+        return cast(F, Kernel(function, result(*parameters)))
+
+    return compiled
 
 
 def inline(function: F) -> F:

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.kernels.weights import check_sums, largest_weight
 from everview.traces.order import ValueOrder
 from everview.traces.spine import Ids, Spine
 from everview.traces.view import Batches
 
 Matrix = NDArray[np.int64]
+SAFE = 1 << 62  # while no sum can be larger, sums need no checking
 
 
 class Trace:
@@ -29,15 +31,17 @@ class Trace:
     1
     """
 
-    __slots__ = ("current", "past")
+    __slots__ = ("_reach", "current", "past")
 
     def __init__(self, columns: int, order: ValueOrder | None = None) -> None:
         self.past = Spine(columns, order)
         self.current = Spine(columns, order)
+        self._reach = 0  # no row's weight is larger
 
     def restore(self, slices: Sequence[tuple[Matrix, Ids]]) -> None:
         """Take up stored batches, largest and oldest first, as the past."""
         self.past = Spine.restored(self.past.columns, self.past.order, slices)
+        self._reach = sum(largest_weight(b) for b in self.past.batches)
 
     @property
     def before(self) -> Batches:
@@ -53,7 +57,11 @@ class Trace:
         return view
 
     def push(self, batch: Matrix) -> None:
-        """Append to the open epoch."""
+        """Append to the open epoch; `OverflowError` if a row's weight would leave 64 bits."""
+        self._reach += largest_weight(batch)
+        if self._reach > SAFE:
+            check_sums(batch, self.after.weights(batch, self.past.columns - 1))
+            self._reach = sum(largest_weight(b) for b in (*self.past.batches, *self.current.batches, batch))
         self.current.append(batch)
 
     def sum(self) -> Matrix | None:

@@ -115,14 +115,15 @@ class Ordered:
 def percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
     """The value at a fraction of each group; between two values, between them in proportion.
 
-    Of n values the place is ``fraction · (n − 1)``, counted from 0. The discrete one is the first value that a
-    fraction of the values is at or before.
+    Of n values the place is ``fraction · (n − 1)``, counted from 0. The discrete one takes the first place, counted
+    from 1, that is at least ``fraction · n``.
     """
     rows, starts = ordered.all_of(call)
     values, weights = rows[:, ordered.words(call.fields[0])], np.ascontiguousarray(rows[:, -1])
     counts = totals(weights, starts)
     if call.function == "percentile discrete":
-        return _picked(of, values, rows_at(weights, starts, _first_places(counts, call.fraction)))
+        place = np.maximum(np.ceil(call.fraction * counts), 1) - 1
+        return _picked(of, values, rows_at(weights, starts, place.astype(np.int64)))
     place = call.fraction * (counts - 1)
     low, high = np.floor(place), np.ceil(place)
     absent = counts == 0
@@ -131,19 +132,6 @@ def percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
         between = (high - place) * a + (place - low) * b
     same = (a == b) | (np.isnan(a) & np.isnan(b)) | (low == high)
     return words_of(np.where(same, a, between), absent)
-
-
-def _first_places(counts: Words, fraction: float) -> Words:
-    """The first place, from 0, at which at least a fraction of the values has been passed: (place + 1) / n ≥ fraction.
-
-    The product may be rounded to the other side of a place, so its neighbours are tried.
-    """
-    n = np.maximum(counts, 1)
-    near = np.ceil(fraction * n).astype(np.int64)
-    found = near + 1
-    for k in (near, near - 1):
-        found = np.where(k / n >= fraction, k, found)
-    return np.clip(found, 1, n) - 1
 
 
 def _picked(of: Field, values: Matrix, rows: Words) -> Matrix:

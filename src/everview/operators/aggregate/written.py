@@ -78,9 +78,8 @@ class Written:
         only_values = self.distinct or function in PERCENTILES
         if only_values and any(at not in fields for at, _ in order):
             what = "the different values" if self.distinct else "a percentile"
-            raise SchemaError(
-                f"{what} of {', '.join(self.columns)} in another column's order", hint="order by the same"
-            )
+            found = f"{what} of {', '.join(self.columns)} in the order of another column"
+            raise SchemaError(found, hint="order by the same column, or leave the order out")
         return Call(
             function,
             fields,

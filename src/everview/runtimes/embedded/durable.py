@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary, Entries, Mark
+from everview.errors import ForeignState
 from everview.runtimes.embedded.state import Pushed, State
 from everview.traces.spine import RATIO
-from everview.traces.store import Fingerprints, Policy, Store
+from everview.traces.store import Fingerprints, Policy, Reader, Store
 from everview.traces.store.slices import Slice
 
 PARTS = ("codes", "kinds", "offsets", "data", "exceptions")  # of dictionary entries, as slices of these names
@@ -36,8 +37,15 @@ class Durable:
     def open(cls, path: str | Path, program: Program, policy: Policy) -> Durable:
         """The state in a directory, which is made if it does not exist; one of another circuit is refused."""
         plan = fingerprints(program)
-        found = Store.exists(path)
-        return cls(Store.open(path, plan, policy) if found else Store.create(path, plan, policy))
+        if not Store.exists(path):
+            return cls(Store.create(path, plan, policy))
+        store = Store.open(path, policy=policy)
+        try:
+            check_plan(store, program)
+        except ForeignState:
+            store.close()
+            raise
+        return cls(store)
 
     @property
     def epoch(self) -> int:
@@ -45,10 +53,7 @@ class Durable:
 
     def restore(self, state: State, dictionary: Dictionary) -> None:
         """Fill the traces and the dictionary with what the store holds."""
-        for trace, name, shard in state:
-            trace.restore([(s.array, (s.id,)) for s in self.store.slices(name, shard)])
-        for chunk in self._chunks():
-            dictionary.load(Entries(*(s.array for s in chunk)))
+        restore(self.store, state, dictionary)
 
     def commit(self, epoch: int, pushed: Sequence[Pushed], dictionary: Dictionary, mark: Mark) -> tuple[int, ...]:
         """Make an epoch durable; the ids of what was pushed."""
@@ -97,7 +102,7 @@ class Durable:
         self.store.close()
 
     def _chunks(self) -> list[tuple[Slice, ...]]:
-        return list(zip(*(self.store.slices(_part(part)) for part in PARTS), strict=True))
+        return _dictionary_chunks(self.store)
 
     def _coalesced(self) -> list[tuple[str, tuple[int, ...], NDArray[Any]]]:
         """(name, old slices, new array): the dictionary's last chunks as one, as many of them as geometry asks for."""
@@ -120,6 +125,27 @@ def fingerprints(program: Program) -> Fingerprints:
     traces = program.fingerprint
     text = "\n".join([str(program.shards), *sorted(f"{name} {schema}" for name, schema in traces.items())])
     return Fingerprints(hashlib.blake2b(text.encode(), digest_size=16).hexdigest(), traces)
+
+
+def check_plan(reader: Reader, program: Program) -> None:
+    """Refuse the state of another circuit."""
+    if reader.manifest.plan.plan != fingerprints(program).plan:
+        raise ForeignState(
+            f"{reader.path} holds the state of another circuit, or of another number of shards",
+            hint="open it with the circuit it was made with, or give another directory",
+        )
+
+
+def restore(reader: Reader, state: State, dictionary: Dictionary) -> None:
+    """Fill traces and a dictionary with what a stored epoch holds."""
+    for trace, name, shard in state:
+        trace.restore([(s.array, (s.id,)) for s in reader.slices(name, shard)])
+    for chunk in _dictionary_chunks(reader):
+        dictionary.load(Entries(*(s.array for s in chunk)))
+
+
+def _dictionary_chunks(reader: Reader) -> list[tuple[Slice, ...]]:
+    return list(zip(*(reader.slices(_part(part)) for part in PARTS), strict=True))
 
 
 def _part(part: str) -> str:

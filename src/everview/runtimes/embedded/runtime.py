@@ -14,18 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.circuit.circuit import Circuit
+from everview.circuit.incrementalize import incrementalize
 from everview.circuit.nodes import Feedback, Sink
 from everview.circuit.program import Program
 from everview.codes import encode_weighted, ingest_weighted
 from everview.codes.dictionary import Dictionary, Mark
-from everview.errors import FunctionError
+from everview.errors import EverviewError, FunctionError, ListenerError, NegativeWeight, StoreError
 from everview.operators.exchange import spread
 from everview.operators.operator import Context
-from everview.runtimes.embedded.durable import Durable
+from everview.runtimes.embedded.durable import Durable, check_plan, restore
 from everview.runtimes.embedded.state import State
 from everview.runtimes.embedded.tick import Cells, Tick
 from everview.runtimes.embedded.view import View
-from everview.traces.store import Policy
+from everview.traces.store import Policy, Store
 from everview.types import unknown_name
 from everview.zset.batch import Batch
 
@@ -38,8 +39,7 @@ class Embedded:
     >>> circuit = Circuit()
     >>> orders = circuit.source("orders", "customer STRING, amount BIGINT NOT NULL")
     >>> orders.aggregate(["customer"], total=("sum", "amount")).sink("totals")
-    >>> from everview.circuit import incrementalize
-    >>> run = Embedded(incrementalize(circuit))
+    >>> run = Embedded(circuit)
     >>> list(run.tick({"orders": [(("Ada", 5), 1), (("Bob", 7), 1)]})["totals"])
     [(('Bob', 7), 1), (('Ada', 5), 1)]
     >>> sorted(run.tick({"orders": [(("Ada", 1), 1)]})["totals"])
@@ -54,19 +54,24 @@ class Embedded:
         shards: int = 1,
         check_functions: bool = False,
         policy: Policy | None = None,
+        as_is: bool = False,
     ) -> None:
         """Run a circuit in memory, or with its state in a directory, which is opened if it exists.
 
+        A query circuit is made incremental first; with ``as_is``, it takes every tick for whole Z-sets instead.
         ``check_functions`` calls every user function twice and compares; ``policy`` says how soon a tick is on disk.
         """
         circuit.check()
-        self.program = Program(circuit, shards)
+        if path is not None:
+            _require_names(circuit)
+        self.program = Program(circuit if circuit.incremental or as_is else incrementalize(circuit), shards)
         self.dictionary = Dictionary()
         self.context = Context(self.dictionary, dict(circuit.functions), check_functions)
         self.state = State(self.program, self.context)
         self.durable = None if path is None else Durable.open(path, self.program, policy or Policy())
         if self.durable:
             self.durable.restore(self.state, self.dictionary)
+        self._refusal: str | None = None
         self.epoch = self.durable.epoch if self.durable else 0
         built = self.program.circuit
         self._sources = {name: (at, built.layout(at).schema) for name, at in built.sources.items()}
@@ -91,6 +96,7 @@ class Embedded:
 
         Rows come as (row, weight) pairs, or as a table or frame that may have a ``_weight`` column.
         """
+        self._require_open()
         mark = self.dictionary.mark()
         try:
             cells = self._encode(changes or {})
@@ -108,20 +114,41 @@ class Embedded:
 
     def vacuum(self, keep_epochs: int = 1) -> None:
         """Let go of dictionary entries that no row refers to, and of stored epochs before the last few."""
+        self._require_open()
+        if keep_epochs < 1:
+            raise EverviewError(
+                f"vacuum cannot keep {keep_epochs} epochs", hint="the last one is always kept: give 1 or more"
+            )
         self.dictionary.sweep(self.state.references())
         if self.durable:
             self.durable.vacuum(self.state, self.dictionary, keep_epochs)
 
     def close(self) -> None:
         """Let the next writer have the state directory."""
-        if self.durable:
+        if self.durable and self._refusal is None:
             self.durable.close()
+            self._refusal = "it is closed"
+
+    @classmethod
+    def attach(cls, circuit: Circuit, path: str | Path, epoch: int | None = None, *, shards: int = 1) -> Self:
+        """The views as they were at an epoch, the last by default; to read only. A writer may be at work."""
+        run = cls(circuit, shards=shards)
+        with Store.attach(path, epoch) as reader:
+            check_plan(reader, run.program)
+            restore(reader, run.state, run.dictionary)
+            run.epoch = reader.epoch
+        run._refusal = "it is attached to read only"
+        return run
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _require_open(self) -> None:
+        if self._refusal is not None:
+            raise StoreError(f"the state cannot change: {self._refusal}", hint="open it with Embedded(circuit, path)")
 
     def _commit(self, mark: Mark) -> None:
         """End the epoch: on disk first, where there is one, then in memory."""
@@ -177,13 +204,33 @@ class Embedded:
         suspects = f"function {' or '.join(functions)} may not be pure, or " if functions else ""
         check = "run with check_functions=True to call every function twice and compare"
         cause = f"{suspects}a row that was not there was deleted"
-        raise FunctionError(
+        raise NegativeWeight(
             f"view {sink.name} would hold {element} with weight {weight}: {cause}",
             hint=check if functions else "check the deletes",
         )
 
     def _notify(self, outputs: Mapping[str, Batch]) -> None:
+        """Tell every listener, whatever the others do."""
+        raised: list[tuple[str, Exception]] = []
         for name, changes in outputs.items():
-            if len(changes):
-                for listener in tuple(self.views[name].listeners):
+            for listener in tuple(self.views[name].listeners) if len(changes) else ():
+                try:
                     listener(changes, self.epoch)
+                except Exception as error:
+                    raised.append((name, error))
+        if raised:
+            name, error = raised[0]
+            raise ListenerError(
+                f"a listener of view {name} raised {type(error).__name__}: {error}",
+                hint=f"epoch {self.epoch} has been applied, and all listeners were told",
+            ) from error
+
+
+def _require_names(circuit: Circuit) -> None:
+    """A stored state knows functions by name, and all lambdas have the same."""
+    nameless = [name for name in circuit.functions if "<lambda>" in name]
+    if nameless:
+        raise FunctionError(
+            f"a state directory cannot tell {', '.join(nameless)} from other functions",
+            hint="define it with def, or wrap it: Function('name', function, 'columns')",
+        )

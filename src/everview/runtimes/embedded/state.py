@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from everview.circuit.program import Program, trace_columns
 from everview.codes import references
+from everview.errors import WeightOverflow
 from everview.operators.nested import Reading
 from everview.operators.operator import Context
 from everview.traces.trace import Trace
@@ -17,6 +18,7 @@ from everview.types import Schema
 
 Matrix = NDArray[np.int64]
 Path = tuple[int, ...]  # the child nodes that lead to a program
+NOT_APPLIED = "the tick was not applied"
 Pushed = tuple[Trace, str, int, Matrix]  # a trace, its name and shard, and what the open epoch adds to it
 
 
@@ -53,7 +55,10 @@ class State:
 
     def push(self, shard: int, path: Path, appends: Mapping[int, Matrix]) -> None:
         for at, batch in appends.items():
-            self.traces[path, at][shard].push(batch)
+            try:
+                self.traces[path, at][shard].push(batch)
+            except OverflowError as error:
+                raise WeightOverflow(f"{error}: of rows ({self.schemas[path, at][1]})", hint=NOT_APPLIED) from None
 
     def pushed(self) -> list[Pushed]:
         """What the open epoch appends, where it appends anything."""

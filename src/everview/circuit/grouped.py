@@ -61,13 +61,13 @@ def _distinct_entries(
     stream: Stream, group: tuple[int, ...], fields: tuple[int, ...], summed: Sequence[Slot]
 ) -> Stream:
     """The entries of the slots that add up the different values of some fields."""
-    circuit, width = stream.circuit, len(group)
-    chosen = (*group, *fields)
+    circuit = stream.circuit
+    chosen = tuple(dict.fromkeys((*group, *fields)))
     values = circuit.add(Index(Layout(stream.schema), chosen, len(chosen)), [_present(stream, fields)])
     different = circuit.add(Distinct(values.layout), [values])
     here = tuple(
-        replace(slot, field=width + fields.index(slot.field) if slot.field >= 0 else -1, distinct=())
+        replace(slot, field=chosen.index(slot.field) if slot.field >= 0 else -1, distinct=())
         for slot in summed
         if slot.distinct == fields
     )
-    return circuit.add(Weigh(Layout(different.schema), tuple(range(width)), here), [different])
+    return circuit.add(Weigh(Layout(different.schema), tuple(range(len(group))), here), [different])

@@ -25,9 +25,10 @@ def next_entry(table, columns, at):
         best = -1
         for b in range(table.shape[0]):
             m = batch(table, b, columns)
-            if at[b] < m.shape[0]:
-                if best < 0 or compare(m, at[b], batch(table, best, columns), at[best], 0, weight) < 0:
-                    best = b
+            if at[b] == m.shape[0]:
+                continue
+            if best < 0 or compare(m, at[b], batch(table, best, columns), at[best], 0, weight) < 0:
+                best = b
         if best < 0:
             return out[:0]
         out[0, :] = batch(table, best, columns)[at[best], :]

@@ -28,7 +28,7 @@ def compare(a, i, b, j, lo, hi):
 @inline
 def within(m, i, width, bound):
     """Whether the time of row i, the words after the first ``width``, is at most the bound in every coordinate."""
-    for c in range(bound.size):
+    for c in range(bound.size):  # noqa: SIM110, generators do not compile
         if m[i, width + c] > bound[c]:
             return False
     return True

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.codes import decode, decode_weighted, encode_weighted, ingest_weighted, to_rows
+from everview.codes import decode_rows, decode_weighted, encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
@@ -48,7 +48,7 @@ class Batch:
         """A batch of (row, weight) pairs, or of a table or frame with a ``_weight`` column."""
         schema = Schema.parse(schema) if isinstance(schema, str) else schema
         dictionary = dictionary or Dictionary()
-        return cls.consolidated(schema, encode_weighted(schema, *ingest_weighted(schema, rows), dictionary), dictionary)
+        return cls.consolidated(schema, encode_pairs(schema, rows, dictionary), dictionary)
 
     @classmethod
     def consolidated(cls, schema: Schema, delta: Matrix, dictionary: Dictionary) -> Batch:
@@ -68,7 +68,7 @@ class Batch:
 
     def elements(self) -> list[tuple[Any, ...]]:
         """The different rows as Python tuples."""
-        return to_rows(self.schema, decode(self.schema, self.rows[:, :-1], self.dictionary))
+        return decode_rows(self.schema, self.rows[:, :-1], self.dictionary)
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table with a ``_weight`` column."""

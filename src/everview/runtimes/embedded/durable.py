@@ -138,10 +138,11 @@ def check_plan(reader: Reader, program: Program) -> None:
 
 def restore(reader: Reader, state: State, dictionary: Dictionary) -> None:
     """Fill traces and a dictionary with what a stored epoch holds."""
-    for trace, name, shard in state:
-        trace.restore([(s.array, (s.id,)) for s in reader.slices(name, shard)])
+    # The dictionary first: traces that follow values are merged by what it says.
     for chunk in _dictionary_chunks(reader):
         dictionary.load(Entries(*(s.array for s in chunk)))
+    for trace, name, shard in state:
+        trace.restore([(s.array, (s.id,)) for s in reader.slices(name, shard)])
 
 
 def _dictionary_chunks(reader: Reader) -> list[tuple[Slice, ...]]:

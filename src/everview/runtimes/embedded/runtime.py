@@ -17,7 +17,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
 from everview.circuit.nodes import Feedback, Sink
 from everview.circuit.program import Program
-from everview.codes import encode_weighted, ingest_weighted
+from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import EverviewError, FunctionError, ListenerError, NegativeWeight, StoreError
 from everview.operators.exchange import spread
@@ -166,7 +166,7 @@ class Embedded:
             if name not in self._sources:
                 raise unknown_name("source", name, self._sources)
             at, schema = self._sources[name]
-            delta = encode_weighted(schema, *ingest_weighted(schema, rows), self.dictionary)
+            delta = encode_pairs(schema, rows, self.dictionary)
             for shard, part in enumerate(spread(delta, self.shards)):
                 cells[shard][at] = part
         return cells
@@ -216,7 +216,7 @@ class Embedded:
             for listener in tuple(self.views[name].listeners) if len(changes) else ():
                 try:
                     listener(changes, self.epoch)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001, whatever it is, the others are told
                     raised.append((name, error))
         if raised:
             name, error = raised[0]

@@ -23,7 +23,7 @@ from everview.traces.view import Batches
 Matrix = NDArray[np.int64]
 Ids = tuple[int, ...]
 
-RATIO = 8  # a batch is merged into its larger neighbour once it is more than an eighth of it
+RATIO = 4  # a batch is merged into its larger neighbour once it is more than a quarter of it
 FUEL = 4 * (RATIO + 1)  # rows a merge reads per row appended: done well before its successor must begin
 SMALL = 512  # two batches that add up to less are merged whatever their sizes
 
@@ -124,8 +124,10 @@ class Spine:
             return
         assert batch.shape[1] == self.columns, "a spine holds batches of one width"
         self._slots.append(Held(batch, ids))
-        self._work(FUEL * batch.shape[0])
-        self._view = None
+        if self._work(FUEL * batch.shape[0]) or self._view is None:
+            self._view = None
+        else:
+            self._view = self._view.plus(batch)
 
     def settle(self) -> None:
         """Finish every merge that has begun."""
@@ -164,24 +166,32 @@ class Spine:
             else:
                 yield slot
 
-    def _work(self, fuel: int) -> None:
-        """Advance every merge under way, then begin those that the sizes call for, smallest first."""
+    def _work(self, fuel: int) -> bool:
+        """Advance every merge under way, then begin those that the sizes call for, smallest first.
+
+        Whether readers now see other batches.
+        """
+        changed = False
         for at in range(len(self._slots) - 1, -1, -1):
-            self._advance(at, fuel)
+            changed |= self._advance(at, fuel)
         at = len(self._slots) - 1
         while at > 0:
             if self._begin(at):
-                self._advance(at - 1, fuel)
+                changed |= self._advance(at - 1, fuel)
                 at = min(at, len(self._slots) - 1)
             else:
                 at -= 1
+        return changed
 
-    def _advance(self, at: int, fuel: int) -> None:
+    def _advance(self, at: int, fuel: int) -> bool:
+        """Go on with the merge in a slot, if there is one; whether that finished it."""
         slot = self._slots[at]
-        if isinstance(slot, Merging):
-            slot.go_on(fuel)
-            if slot.done:
-                self._put(at, slot.result, 1)
+        if not isinstance(slot, Merging):
+            return False
+        slot.go_on(fuel)
+        if slot.done:
+            self._put(at, slot.result, 1)
+        return slot.done
 
     def _begin(self, at: int) -> bool:
         """Begin merging slot ``at`` into its larger neighbour if their sizes call for it."""

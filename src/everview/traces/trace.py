@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from everview.kernels.weights import check_sums, largest_weight
 from everview.traces.order import ValueOrder
 from everview.traces.spine import Ids, Spine
-from everview.traces.view import Batches
+from everview.traces.view import Batches, merged
 
 Matrix = NDArray[np.int64]
 SAFE = 1 << 62  # while no sum can be larger, sums need no checking
@@ -35,7 +35,7 @@ class Trace:
 
     def __init__(self, columns: int, order: ValueOrder | None = None) -> None:
         self.past = Spine(columns, order)
-        self.current = Spine(columns, order)
+        self.current: list[Matrix] = []  # of the open epoch, each batch more than twice as large as the next
         self._reach = 0  # no row's weight is larger
 
     def restore(self, slices: Sequence[tuple[Matrix, Ids]]) -> None:
@@ -52,31 +52,36 @@ class Trace:
     def after(self) -> Batches:
         """The closed epochs and the open one, as far as it has come."""
         view = self.past.view
-        for batch in self.current.batches:
+        for batch in self.current:
             view = view.plus(batch)
         return view
 
     def push(self, batch: Matrix) -> None:
         """Append to the open epoch; `OverflowError` if a row's weight would leave 64 bits."""
+        if not batch.shape[0]:
+            return
         self._reach += largest_weight(batch)
         if self._reach > SAFE:
             check_sums(batch, self.after.weights(batch, self.past.columns - 1))
-            self._reach = sum(largest_weight(b) for b in (*self.past.batches, *self.current.batches, batch))
+            self._reach = sum(largest_weight(b) for b in (*self.past.batches, *self.current, batch))
+        while self.current and self.current[-1].shape[0] <= 2 * batch.shape[0]:
+            batch = merged(self.current.pop(), batch, self.past.order)
         self.current.append(batch)
 
     def sum(self) -> Matrix | None:
         """What the open epoch comes to, as one batch; None if it comes to nothing."""
-        self.current.compact()
-        return self.current.batches[0] if self.current.batches else None
+        while len(self.current) > 1:
+            smaller, larger = self.current.pop(), self.current.pop()
+            self.current.append(merged(larger, smaller, self.past.order))
+        return self.current[0] if self.current and self.current[0].shape[0] else None
 
     def close(self, ids: Ids = ()) -> None:
         """End the epoch: its changes become past, which a store may know by ids."""
         batch = self.sum()
-        self.abandon()
+        self.current.clear()
         if batch is not None:
             self.past.append(batch, ids)
 
     def abandon(self) -> None:
         """Forget the open epoch."""
-        if self.current.batches:
-            self.current = Spine(self.past.columns, self.past.order)
+        self.current.clear()

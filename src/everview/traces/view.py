@@ -148,7 +148,8 @@ class Batches:
         return probe.later_times(groups, self.table, self.columns, key, now)
 
     def _like(self, batches: tuple[Matrix, ...], table: Matrix, bound: Words) -> Batches:
-        other = Batches(self.columns, (), self.order)
+        other = Batches.__new__(Batches)
+        other.columns, other.order = self.columns, self.order
         other.batches, other.table, other.bound = batches, table, bound
         return other
 

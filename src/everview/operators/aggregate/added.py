@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from everview.errors import WeightOverflow
 from everview.kernels import exact_sum, quotients
 from everview.operators.aggregate.call import FLOATS, VARIANCES, Call
 from everview.operators.aggregate.floats import Flags, scaled, words_of
-from everview.operators.aggregate.weigh import SQUARES, Kind, Need, Slot, counted, sum_kind
+from everview.operators.aggregate.weigh import SQUARES, Kind, Need, counted, sum_kind
 from everview.operators.operator import Matrix, Words
 from everview.types import BIGINT, DOUBLE, NULL_WORD, Decimal, Field, Schema
 
@@ -21,12 +21,11 @@ class Sums:
     """What was added up for some groups: a row a group, a column a place."""
 
     dense: Matrix
-    slots: Sequence[Slot]
+    places: Mapping[Need, slice]
     source: Schema  # of the rows before weighing
 
     def of(self, need: Need) -> Matrix:
-        places = next(s.places for s in self.slots if (s.kind, s.field, s.distinct) == need)
-        return np.ascontiguousarray(self.dense[:, places])
+        return np.ascontiguousarray(self.dense[:, self.places[need]])
 
     def counts(self, call: Call) -> Words:
         """How many values the call is of."""

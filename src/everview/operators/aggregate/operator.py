@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from everview.operators.aggregate.added import Sums, added_up
 from everview.operators.aggregate.call import ENDS, PERCENTILES, Call
 from everview.operators.aggregate.collected import collected
 from everview.operators.aggregate.ordered import Ordered, Ordering, orderings, percentile
-from everview.operators.aggregate.weigh import Slot
+from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import change
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, key_partition
 from everview.traces.view import View
@@ -55,9 +56,11 @@ class _Aggregate:
         return tuple(call.user for call in self.calls if call.user)
 
     def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
-        starts = range(0, max(groups.shape[0], 1), BLOCK)
+        if groups.shape[0] <= BLOCK:
+            return self._block(groups, states, context)
+        starts = range(0, groups.shape[0], BLOCK)
         blocks = [self._block(groups[at : at + BLOCK], states, context) for at in starts]
-        return blocks[0] if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+        return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
     def _block(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
         key, n = self.group_words, groups.shape[0]
@@ -66,42 +69,45 @@ class _Aggregate:
             state[0].tally(dense[i * n : (i + 1) * n], groups, key)
         there = dense[:, 0] > 0
         present = [groups[there[i * n : (i + 1) * n]] for i in range(len(states))]
-        sums = Sums(dense if there.all() else dense[there], self.slots, self.source)
+        sums = Sums(dense if there.all() else dense[there], self._places, self.source)
+        orders = [
+            Ordered(ordering, self.ordered[which], present, [state[1 + which] for state in states])
+            for which, ordering in enumerate(self._orderings)
+        ]
         out = np.empty((sums.dense.shape[0], self.schema.width + 1), np.int64)
-        out[:, :key] = np.concatenate([found[:, :key] for found in present])
+        out[:, :key] = np.concatenate(present)[:, :key]
         out[:, -1] = 1
-        orders = self._orders(present, states)
-        for call, field, words in self._results(out):
-            words[:] = self._result(call, field, sums, orders, context)
-        ends = np.cumsum([found.shape[0] for found in present])
-        return np.split(out, ends[:-1])
+        for call, field, words, which in self._results:
+            order = orders[which] if call.ordered else None
+            out[:, words] = self._result(call, field, sums, order, context)
+        ends = list(accumulate(found.shape[0] for found in present))
+        return [out[end - found.shape[0] : end] for end, found in zip(ends, present, strict=True)]
 
-    def _results(self, out: Matrix) -> Iterator[tuple[Call, Field, Matrix]]:
-        """Each call, the field it fills and the words where that lies."""
-        for call, at in zip(self.calls, range(self.entries.key, len(self.schema)), strict=True):
-            yield call, self.schema.fields[at], out[:, self.schema.words(at)]
-
-    def _result(
-        self, call: Call, field: Field, sums: Sums, orders: dict[Ordering, Ordered], context: Context
-    ) -> Matrix:
-        if not call.ordered:
+    def _result(self, call: Call, field: Field, sums: Sums, order: Ordered | None, context: Context) -> Matrix:
+        if order is None:
             return added_up(call, field, sums)
-        ordered = orders[Ordering.of(call, self.source)]
         if call.function in ENDS:
-            return ordered.end(call, field)
+            return order.end(call, field)
         if call.function in PERCENTILES:
-            return percentile(call, self.source.fields[call.fields[0]], ordered)
-        return collected(call, self.source, field, ordered, context)
+            return percentile(call, self.source.fields[call.fields[0]], order)
+        return collected(call, self.source, field, order, context)
 
     @cached_property
     def _orderings(self) -> tuple[Ordering, ...]:
         return orderings(self.source, self.calls)
 
-    def _orders(self, present: Sequence[Matrix], states: Sequence[Sequence[View]]) -> dict[Ordering, Ordered]:
-        return {
-            ordering: Ordered(ordering, layout, present, [state[1 + which] for state in states])
-            for which, (ordering, layout) in enumerate(zip(self._orderings, self.ordered, strict=True))
-        }
+    @cached_property
+    def _places(self) -> dict[Need, slice]:
+        return {(slot.kind, slot.field, slot.distinct): slot.places for slot in self.slots}
+
+    @cached_property
+    def _results(self) -> tuple[tuple[Call, Field, slice, int], ...]:
+        """Each call, the field it fills, the words where that lies, and the number of its order, if it asks for one."""
+        orders = {ordering: which for which, ordering in enumerate(self._orderings)}
+        return tuple(
+            (call, self.schema.fields[at], self.schema.words(at), orders.get(Ordering.of(call, self.source), -1))
+            for at, call in enumerate(self.calls, self.entries.key)
+        )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,154 @@
+"""Types and schemas as Arrow has them, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from everview.errors import SchemaError
+from everview.types.atoms import Atom
+from everview.types.kinds import (
+    ANY,
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    ID,
+    INTEGER,
+    SMALLINT,
+    STRING,
+    SYMBOL,
+    TIMESTAMP,
+    TINYINT,
+    Array,
+    Decimal,
+    Field,
+    Scalar,
+    Struct,
+    Type,
+)
+from everview.types.parse import parse_type
+from everview.types.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ARROW_NAMES: Final[Mapping[str, str]] = {
+    "BOOLEAN": "bool_",
+    "TINYINT": "int8",
+    "SMALLINT": "int16",
+    "INTEGER": "int32",
+    "BIGINT": "int64",
+    "FLOAT": "float32",
+    "DOUBLE": "float64",
+    "DATE": "date32",
+    "STRING": "string",
+    "SYMBOL": "string",
+}
+_NOTE: Final = b"everview"
+
+
+@cache
+def arrow_type(found: Type) -> pa.DataType:
+    import pyarrow as pa
+
+    match found:
+        case Decimal(precision, scale):
+            return pa.decimal128(precision, scale)
+        case Array(element):
+            return pa.list_(_arrow_field(Field("element", element)))
+        case Struct(fields):
+            return pa.struct([_arrow_field(f) for f in fields])
+        case Scalar("TIMESTAMP"):
+            return pa.timestamp("us", "UTC")
+        case Scalar(name) if name in _ARROW_NAMES:
+            return getattr(pa, _ARROW_NAMES[name])()
+        case _:
+            return pa.binary()
+
+
+@cache
+def arrow_schema(schema: Schema) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([_arrow_field(f) for f in schema.fields])
+
+
+def _arrow_field(found: Field) -> pa.Field[Any]:
+    """Symbols, IDs, ANY and atoms look like text or bytes to Arrow: the metadata says what they are."""
+    import pyarrow as pa
+
+    plain = found.type not in (SYMBOL, ID, ANY) and not isinstance(found.type, Atom)
+    note = None if plain else {_NOTE: found.type.sql.encode()}
+    return pa.field(found.name, found.type.arrow, nullable=found.nullable, metadata=note)
+
+
+def field_of_arrow(found: pa.Field[Any]) -> Field:
+    note = (found.metadata or {}).get(_NOTE)
+    noted = parse_type(note.decode()) if note else _type_of_arrow(found.type, found.name)
+    return Field(found.name, noted, found.nullable)
+
+
+def type_of_arrow(found: pa.DataType) -> Type:
+    """The narrowest type that holds every value of an Arrow type."""
+    return _type_of_arrow(found, "?")
+
+
+def _type_of_arrow(found: Any, name: str) -> Type:
+    import pyarrow.types as at
+
+    if at.is_dictionary(found) or at.is_run_end_encoded(found):
+        return _type_of_arrow(found.value_type, name)
+    if at.is_decimal(found):
+        return _decimal_of_arrow(found.precision, found.scale)
+    if at.is_map(found):
+        key = Field("key", field_of_arrow(found.key_field).type, nullable=False)
+        return Array(Struct((key, Field("value", field_of_arrow(found.item_field).type))))
+    if any(getattr(at, test)(found) for test in _ARROW_LISTS):
+        return Array(field_of_arrow(found.value_field).type)
+    if at.is_struct(found):
+        return Struct(field_of_arrow(found.field(i)) for i in range(found.num_fields))
+    for test, answer in _ARROW_TESTS:
+        if getattr(at, test)(found):
+            return answer
+    hint = "cast it first to a number, text, a date or a timestamp"
+    raise SchemaError(f'column "{name}" has Arrow type {found}, which no type here holds', hint=hint)
+
+
+def _decimal_of_arrow(precision: int, scale: int) -> Decimal:
+    """Arrow allows a negative scale, and more digits after the point than in all."""
+    whole, scale = max(precision - scale, 0), max(scale, 0)
+    return Decimal(max(whole + scale, 1), scale)
+
+
+_ARROW_LISTS: Final = (
+    "is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view",
+)  # fmt: skip
+
+_ARROW_TESTS: Final[tuple[tuple[str, Type], ...]] = (
+    ("is_boolean", BOOLEAN),
+    ("is_int8", TINYINT),
+    ("is_int16", SMALLINT),
+    ("is_uint8", SMALLINT),
+    ("is_int32", INTEGER),
+    ("is_uint16", INTEGER),
+    ("is_int64", BIGINT),
+    ("is_uint32", BIGINT),
+    ("is_uint64", Decimal(20, 0)),
+    ("is_float16", FLOAT),
+    ("is_float32", FLOAT),
+    ("is_float64", DOUBLE),
+    ("is_date", DATE),
+    ("is_timestamp", TIMESTAMP),
+    ("is_string", STRING),
+    ("is_large_string", STRING),
+    ("is_string_view", STRING),
+    ("is_binary", BINARY),
+    ("is_large_binary", BINARY),
+    ("is_binary_view", BINARY),
+    ("is_fixed_size_binary", BINARY),
+    ("is_null", ANY),
+)

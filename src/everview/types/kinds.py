@@ -1,0 +1,253 @@
+"""The types: what a column may hold, and how many words a value takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from everview.errors import SchemaError
+from everview.types.names import check_names, quoted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NULL_WORD: Final = -(2**63)
+
+# The kind of a value: its place in the total order of all values, the tag byte of its canonical encoding, the
+# tag word of an ANY column and, from DECIMAL on, the name space of its codes in the dictionary. Stored: never
+# renumber. Gaps leave room. A registered atom's kind is a hash of its name, far above these.
+KINDS: Final[Mapping[str, int]] = {
+    "NULL": 0,
+    "BOOLEAN": 16,
+    "INTEGER": 24,
+    "FLOAT": 32,
+    "DATE": 40,
+    "TIMESTAMP": 48,
+    "DECIMAL": 56,
+    "STRING": 64,
+    "BINARY": 72,
+    "SYMBOL": 80,
+    "ID": 88,
+    "ARRAY": 96,
+    "STRUCT": 104,
+    "MAP": 112,
+    "ATOM": 128,
+}
+FIRST_INTERNED: Final = KINDS["DECIMAL"]
+
+
+class Type:
+    """What a column may hold. Types are frozen values: equal when they mean the same."""
+
+    __slots__ = ()
+
+    @property
+    def sql(self) -> str:
+        """The SQL name, which `parse_type` reads back."""
+        raise NotImplementedError
+
+    @property
+    def kind(self) -> int:
+        """Where its values stand among all values, and the name space of their interned codes."""
+        raise NotImplementedError
+
+    @property
+    def interned(self) -> bool:
+        """Are its words codes that a dictionary maps back?"""
+        return False
+
+    @property
+    def ordered(self) -> bool:
+        """Is the order of its words, compared as signed integers, the order of its values?"""
+        return not self.interned
+
+    def words(self, nullable: bool = True) -> int:
+        """How many words a value takes."""
+        return 1
+
+    def null_words(self) -> tuple[int, ...]:
+        """The words of NULL in a nullable column."""
+        return (NULL_WORD,) * self.words(nullable=True)
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type that a column of this type has outside."""
+        from everview.types.arrow import arrow_type
+
+        return arrow_type(self)
+
+    @property
+    def not_null(self) -> NotNull:
+        """For `Schema.of`: this type, without NULL.
+
+        >>> from everview.types import Schema
+        >>> print(Schema.of(id=BIGINT.not_null))
+        id BIGINT NOT NULL
+        """
+        return NotNull(self)
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+@dataclass(frozen=True, slots=True)
+class NotNull:
+    """A type whose column takes no NULL."""
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scalar(Type):
+    """A type without parameters; use the constants below."""
+
+    name: str
+
+    @property
+    def sql(self) -> str:
+        return self.name
+
+    @property
+    def kind(self) -> int:
+        return KINDS[_SCALAR_KINDS.get(self.name, self.name)]
+
+    @property
+    def interned(self) -> bool:
+        return self.name in ("STRING", "BINARY", "SYMBOL", "ID")
+
+    @property
+    def ordered(self) -> bool:
+        return not self.interned and self.name != "ANY"
+
+    def words(self, nullable: bool = True) -> int:
+        return 2 if self.name == "ANY" or (self.name == "BIGINT" and nullable) else 1
+
+    def null_words(self) -> tuple[int, ...]:
+        return (0, 0) if self.name == "BIGINT" else (NULL_WORD,) * self.words()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+_SCALAR_KINDS = {
+    "TINYINT": "INTEGER",
+    "SMALLINT": "INTEGER",
+    "BIGINT": "INTEGER",
+    "DOUBLE": "FLOAT",
+    "ANY": "NULL",
+}
+
+BOOLEAN: Final = Scalar("BOOLEAN")
+TINYINT: Final = Scalar("TINYINT")
+SMALLINT: Final = Scalar("SMALLINT")
+INTEGER: Final = Scalar("INTEGER")
+BIGINT: Final = Scalar("BIGINT")
+FLOAT: Final = Scalar("FLOAT")
+DOUBLE: Final = Scalar("DOUBLE")
+DATE: Final = Scalar("DATE")
+TIMESTAMP: Final = Scalar("TIMESTAMP")
+STRING: Final = Scalar("STRING")
+BINARY: Final = Scalar("BINARY")
+SYMBOL: Final = Scalar("SYMBOL")
+ID: Final = Scalar("ID")
+ANY: Final = Scalar("ANY")
+
+SCALARS: Final = (
+    BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP,
+    STRING, BINARY, SYMBOL, ID, ANY,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal(Type):
+    """Exact numbers of at most `precision` digits, `scale` after the point; above 18, two words.
+
+    >>> Decimal(12, 2).words(), Decimal(38, 10).words()
+    (1, 2)
+    """
+
+    precision: int
+    scale: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.precision <= 38 or not 0 <= self.scale <= self.precision:
+            hint = "DECIMAL(p, s) has 1 to 38 digits, 0 to p of them after the point"
+            raise SchemaError(f"there is no {self.sql}", hint=hint)
+
+    @property
+    def sql(self) -> str:
+        return f"DECIMAL({self.precision},{self.scale})"
+
+    @property
+    def kind(self) -> int:
+        return KINDS["DECIMAL"]
+
+    def words(self, nullable: bool = True) -> int:
+        return 1 if self.precision <= 18 else 2
+
+
+@dataclass(frozen=True, slots=True)
+class Array(Type):
+    """Sequences of one element type; an element may be NULL."""
+
+    element: Type
+
+    @property
+    def sql(self) -> str:
+        return f"ARRAY<{self.element.sql}>"
+
+    @property
+    def kind(self) -> int:
+        return KINDS["ARRAY"]
+
+    @property
+    def interned(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named column, or a named part of a struct."""
+
+    name: str
+    type: Type
+    nullable: bool = True
+
+    @property
+    def words(self) -> int:
+        """How many words it takes in a row."""
+        return self.type.words(self.nullable)
+
+    def __str__(self) -> str:
+        return f"{quoted(self.name)} {self.type.sql}{_not_null(self)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Struct(Type):
+    """Rows inside a column: at most 255 named parts."""
+
+    fields: tuple[Field, ...]
+
+    def __init__(self, fields: Iterable[Field]) -> None:
+        object.__setattr__(self, "fields", tuple(fields))
+        check_names([f.name for f in self.fields], f"struct {self.sql}")
+        if len(self.fields) > 255:
+            raise SchemaError(f"a struct of {len(self.fields)} fields", hint="at most 255 are possible")
+
+    @property
+    def sql(self) -> str:
+        parts = (f"{quoted(f.name)}: {f.type.sql}{_not_null(f)}" for f in self.fields)
+        return f"STRUCT<{', '.join(parts)}>"
+
+    @property
+    def kind(self) -> int:
+        return KINDS["STRUCT"]
+
+    @property
+    def interned(self) -> bool:
+        return True
+
+
+def _not_null(found: Field) -> str:
+    return "" if found.nullable else " NOT NULL"

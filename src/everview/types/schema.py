@@ -1,0 +1,135 @@
+"""Schemas: the columns of a relation, and which words of a row hold each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from everview.types.kinds import Field, NotNull, Type
+from everview.types.names import check_names, unknown_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Schema:
+    """The columns of a relation, in order, with unique names."""
+
+    fields: tuple[Field, ...]
+    names: tuple[str, ...] = field(compare=False)
+    width: int = field(compare=False)  # words of a row, without the weight
+    slices: tuple[slice, ...] = field(compare=False)  # the words of each column
+    _hash: int = field(compare=False)
+
+    def __init__(self, fields: Iterable[Field] = ()) -> None:
+        fields = tuple(fields)
+        check_names([f.name for f in fields], "a schema")
+        starts = [0]
+        for f in fields:
+            starts.append(starts[-1] + f.words)
+        init = object.__setattr__
+        init(self, "fields", fields)
+        init(self, "names", tuple(f.name for f in fields))
+        init(self, "width", starts[-1])
+        init(self, "slices", tuple(map(slice, starts[:-1], starts[1:])))
+        init(self, "_hash", hash(fields))
+
+    @staticmethod
+    def of(**types: Type | NotNull) -> Schema:
+        """A schema from names and types: ``Schema.of(id=BIGINT.not_null, owner=STRING)``."""
+        return Schema(
+            Field(name, t.type, nullable=False) if isinstance(t, NotNull) else Field(name, t)
+            for name, t in types.items()
+        )
+
+    @staticmethod
+    def parse(text: str) -> Schema:
+        """A schema from SQL: ``Schema.parse("id BIGINT NOT NULL, tags ARRAY<STRING>")``."""
+        from everview.types.parse import Parser
+
+        return Schema(Parser(text).columns())
+
+    @staticmethod
+    def from_arrow(schema: pa.Schema) -> Schema:
+        """The schema that holds what an Arrow table of that schema holds."""
+        from everview.types.arrow import field_of_arrow
+
+        return Schema(field_of_arrow(f) for f in schema)
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema of its tables; types that Arrow lacks are noted in the fields' metadata."""
+        from everview.types.arrow import arrow_schema
+
+        return arrow_schema(self)
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        """The types of the columns."""
+        return tuple(f.type for f in self.fields)
+
+    def words(self, column: int) -> slice:
+        """Which words of a row hold a column."""
+        return self.slices[column]
+
+    def index(self, name: str) -> int:
+        """The position of a column.
+
+        >>> from everview.types import BIGINT, STRING
+        >>> Schema.of(id=BIGINT, owner=STRING).index("onwer")
+        Traceback (most recent call last):
+        everview.errors.UnknownName: column "onwer" does not exist
+          hint: did you mean "owner"? available: id, owner
+        """
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise unknown_name("column", name, self.names) from None
+
+    def select(self, names: Iterable[str]) -> Schema:
+        """Only these columns, in this order."""
+        return Schema(self.fields[self.index(name)] for name in names)
+
+    def rename(self, names: Mapping[str, str]) -> Schema:
+        """Columns under new names: ``schema.rename({"old": "new"})``."""
+        for old in names:
+            self.index(old)
+        return Schema(Field(names.get(f.name, f.name), f.type, f.nullable) for f in self.fields)
+
+    def __add__(self, other: Schema) -> Schema:
+        return Schema(self.fields + other.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __getitem__(self, column: int | str) -> Field:
+        return self.fields[self.index(column) if isinstance(column, str) else column]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Schema], tuple[tuple[Field, ...]]]:
+        return Schema, (self.fields,)  # hashes of text differ between processes
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.fields))
+
+    def __repr__(self) -> str:
+        return f"Schema({str(self)!r})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        cells = "".join(
+            f"<tr><td>{escape(f.name)}</td><td>{escape(f.type.sql)}{'' if f.nullable else ' NOT NULL'}</td></tr>"
+            for f in self.fields
+        )
+        return f"<table><thead><tr><th>column</th><th>type</th></tr></thead><tbody>{cells}</tbody></table>"

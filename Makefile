@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+COMPILED := .venv/.compiled
 PEERS := .venv-bench/.installed
 PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
@@ -13,9 +14,9 @@ PYTEST := $(BIN)/python -m pytest
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(INSTALLED) java  ## make .venv from the lock, and see to Java
+setup: $(COMPILED) java  ## make .venv from the lock, compile the kernels, and see to Java
 
-run: $(INSTALLED)  ## run the first example
+run: $(COMPILED)  ## run the first example
 	$(BIN)/python examples/01_first_view.py
 
 # Spark tests share one session in one process, so they have a run of their own.
@@ -24,7 +25,7 @@ test: setup check  ## every check, test, doctest and example
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -q -m spark
 	@$(MAKE) --no-print-directory docs
 
-fast: $(INSTALLED)  ## the quick tests, in under a minute
+fast: $(COMPILED)  ## the quick tests, in under a minute
 	HYPOTHESIS_PROFILE=fast $(PYTEST) -x -q -n 2 --dist worksteal -m "not slow and not spark"
 
 check: $(INSTALLED)  ## format, lint, types, layers
@@ -36,7 +37,7 @@ check: $(INSTALLED)  ## format, lint, types, layers
 bench: setup $(PEERS)  ## the benchmarks, ours and the peers'
 	$(BIN)/python benchmarks/run.py
 
-docs: $(INSTALLED)  ## run the examples in README.md and docs
+docs: $(COMPILED)  ## run the examples in README.md and docs
 ifeq ($(PAGES),)
 	@echo "No pages yet."
 else
@@ -51,6 +52,12 @@ $(INSTALLED): requirements.lock pyproject.toml scripts/install.sh
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Everview needs Python 3.11 or newer: make PYTHON=...")'
 	test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
 	scripts/install.sh .venv
+	@touch $@
+
+# Once now, or once a process later: Numba keeps the machine code beside the sources.
+$(COMPILED): $(INSTALLED) $(wildcard src/everview/kernels/*.py)
+	@echo "Compiling the kernels: about a minute, once."
+	@$(BIN)/python -m everview.kernels
 	@touch $@
 
 $(PEERS): benchmarks/requirements.lock

@@ -46,7 +46,7 @@ def _lists(call: Call, source: Schema, ordered: Ordered, context: Context) -> li
     lists: list[Column] = []
     for at in call.fields:
         field = source.fields[at]
-        column: Column = decode(Schema([field]), rows[:, ordered.words(at)], context.dictionary).column(0)
+        column: Column = decode(Schema([field]), rows[:, ordered.lay.words[at]], context.dictionary).column(0)
         if column.num_chunks > 1:
             raise _too_long(call, "more than 2 GiB of values")
         values = column.combine_chunks()

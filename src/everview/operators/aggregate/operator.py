@@ -12,7 +12,7 @@ import numpy as np
 from everview.operators.aggregate.added import Sums, added_up
 from everview.operators.aggregate.call import ENDS, PERCENTILES, Call
 from everview.operators.aggregate.collected import collected
-from everview.operators.aggregate.ordered import Ordered, Ordering, orderings, percentile
+from everview.operators.aggregate.ordered import Lay, Ordered, Ordering, orderings, percentile
 from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import change
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, key_partition
@@ -70,10 +70,7 @@ class _Aggregate:
         there = dense[:, 0] > 0
         present = [groups[there[i * n : (i + 1) * n]] for i in range(len(states))]
         sums = Sums(dense if there.all() else dense[there], self._places, self.source)
-        orders = [
-            Ordered(ordering, self.ordered[which], present, [state[1 + which] for state in states])
-            for which, ordering in enumerate(self._orderings)
-        ]
+        orders = [Ordered(lay, present, [state[which] for state in states]) for which, lay in enumerate(self._lays, 1)]
         out = np.empty((sums.dense.shape[0], self.schema.width + 1), np.int64)
         out[:, :key] = np.concatenate(present)[:, :key]
         out[:, -1] = 1
@@ -93,8 +90,8 @@ class _Aggregate:
         return collected(call, self.source, field, order, context)
 
     @cached_property
-    def _orderings(self) -> tuple[Ordering, ...]:
-        return orderings(self.source, self.calls)
+    def _lays(self) -> tuple[Lay, ...]:
+        return tuple(map(Lay, orderings(self.source, self.calls), self.ordered))
 
     @cached_property
     def _places(self) -> dict[Need, slice]:
@@ -103,7 +100,7 @@ class _Aggregate:
     @cached_property
     def _results(self) -> tuple[tuple[Call, Field, slice, int], ...]:
         """Each call, the field it fills, the words where that lies, and the number of its order, if it asks for one."""
-        orders = {ordering: which for which, ordering in enumerate(self._orderings)}
+        orders = {lay.ordering: which for which, lay in enumerate(self._lays)}
         return tuple(
             (call, self.schema.fields[at], self.schema.words(at), orders.get(Ordering.of(call, self.source), -1))
             for at, call in enumerate(self.calls, self.entries.key)

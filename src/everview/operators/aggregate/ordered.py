@@ -45,10 +45,6 @@ class Ordering:
         """The directions of an index of so many key fields."""
         return tuple((key + at, direction) for at, (_, direction) in enumerate(self.fields))
 
-    def place(self, field: int) -> int:
-        """Where a field stands after the key."""
-        return next(at for at, (found, _) in enumerate(self.fields) if found == field)
-
 
 def orderings(schema: Schema, calls: Iterable[Call]) -> tuple[Ordering, ...]:
     """The orders that these calls ask for, each once."""
@@ -56,30 +52,52 @@ def orderings(schema: Schema, calls: Iterable[Call]) -> tuple[Ordering, ...]:
 
 
 @dataclass(frozen=True)
-class Ordered:
-    """Groups in some states, state after state, with their rows in an order."""
+class Lay:
+    """Where the fields of an order lie in the rows of its index."""
 
     ordering: Ordering
     layout: Layout
+
+    @cached_property
+    def key(self) -> int:
+        """How many words tell groups apart."""
+        return self.layout.key_words
+
+    @cached_property
+    def words(self) -> dict[int, slice]:
+        """The words of every field of the source that the order is by."""
+        fields = enumerate((field for field, _ in self.ordering.fields), self.layout.key)
+        return {field: self.layout.schema.words(at) for at, field in fields}
+
+    @cached_property
+    def order(self) -> Order:
+        return self.ordering.order(self.layout.key)
+
+    def restored(self, rows: Matrix) -> Matrix:
+        """The rows of the index with their own words, in place."""
+        restore(rows, self.layout.schema, self.order)
+        return rows
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Groups in some states, state after state, with their rows in an order."""
+
+    lay: Lay
     groups: Sequence[Matrix]  # those that are there, in each state
     views: Sequence[View]
 
     @cached_property
-    def size(self) -> int:
-        """How many groups there are in all states."""
-        return sum(groups.shape[0] for groups in self.groups)
-
-    @cached_property
     def everything(self) -> tuple[Matrix, Words]:
         """Every row of positive weight, and where the rows of each group begin and the last ones end."""
-        key = self.layout.key_words
+        key = self.lay.key
         states = zip(self.groups, self.views, strict=True)
         found = [view.first_rows(groups, key, 0, EVERYTHING) for groups, view in states]
         starts, base = [np.zeros(1, np.int64)], 0
         for groups, rows in zip(self.groups, found, strict=True):
             starts.append(base + spans(groups, rows, key)[1:])
             base += rows.shape[0]
-        return self._restored(np.concatenate(found)), np.concatenate(starts)
+        return self.lay.restored(np.concatenate(found)), np.concatenate(starts)
 
     def all_of(self, call: Call) -> tuple[Matrix, Words]:
         """`everything`, as a call sees it: each different row once, if that is what it asks for."""
@@ -91,25 +109,17 @@ class Ordered:
 
     def end(self, call: Call, result: Field) -> Matrix:
         """The value at the one end of each group or at the other, NULL where there are none."""
-        key, place = self.layout.key_words, self.words(call.fields[0])
+        key, place = self.lay.key, self.lay.words[call.fields[0]]
         first = call.function in ("min", "first")
-        out = np.empty((self.size, result.words), np.int64)
+        out = np.empty((sum(map(len, self.groups)), result.words), np.int64)
         out[:] = result.type.null_words() if result.nullable else 0
         at = 0
         for groups, view in zip(self.groups, self.views, strict=True):
             found = view.first_rows(groups, key, 0, 1) if first else view.last_rows(groups, key)
             here = out[at : at + groups.shape[0]]
-            align(here, groups, self._restored(found), key, place.start, place.stop)
+            align(here, groups, self.lay.restored(found), key, place.start, place.stop)
             at += groups.shape[0]
         return out
-
-    def words(self, field: int) -> slice:
-        """The words of a row that hold a field of the source."""
-        return self.layout.schema.words(self.layout.key + self.ordering.place(field))
-
-    def _restored(self, rows: Matrix) -> Matrix:
-        restore(rows, self.layout.schema, self.ordering.order(self.layout.key))
-        return rows
 
 
 def percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
@@ -119,7 +129,7 @@ def percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
     from 1, that is at least ``fraction · n``.
     """
     rows, starts = ordered.all_of(call)
-    values, weights = rows[:, ordered.words(call.fields[0])], np.ascontiguousarray(rows[:, -1])
+    values, weights = rows[:, ordered.lay.words[call.fields[0]]], np.ascontiguousarray(rows[:, -1])
     counts = totals(weights, starts)
     if call.function == "percentile discrete":
         place = np.maximum(np.ceil(call.fraction * counts), 1) - 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
+from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, inputs_of, reads_of
 from everview.circuit.place import keep_contents, place_exchanges
 from everview.errors import WeightOverflow
 from everview.kernels.linear import negated
@@ -87,6 +87,7 @@ class Program:
 
     def _prepare(self, circuit: Circuit, shards: int, depth: int, outer: Mapping[int, str] | None) -> None:
         self.circuit = circuit
+        self._nodes = tuple(circuit)
         self.shards = shards
         self.depth = depth  # how many words of time the entries of traces have
         self.order = circuit.order()
@@ -134,16 +135,11 @@ class Program:
         """One stage of one shard: ``cells`` holds what has arrived, and gets what is computed."""
         ran = Ran(cells)
         for at in stage.nodes:
-            node = self.circuit[at]
-            match node:
-                case Apply():
-                    self._apply(at, node, ran, before, context)
-                case Feedback():
-                    cells[at] = before(at).consolidated()
-                case Source():
-                    cells.setdefault(at, self._empty[at])
-                case Sink() | Import() | Child() | Export():
-                    pass
+            node = self._nodes[at]
+            if isinstance(node, Apply):
+                self._apply(at, node, ran, before, context)
+            elif isinstance(node, Feedback):
+                cells[at] = before(at).consolidated()
         return ran
 
     def close(self, cells: Mapping[int, Matrix], before: Before, stage: Stage | None = None) -> dict[int, Matrix]:
@@ -163,8 +159,12 @@ class Program:
     def _apply(self, at: int, node: Apply, ran: Ran, before: Before, context: Context) -> None:
         cells = ran.cells
         deltas = [cells.get(i, self._empty[i]) for i in node.inputs if i is not None]
-        if deltas and not any(d.shape[0] for d in deltas):
-            return
+        for delta in deltas:
+            if delta.shape[0]:
+                break
+        else:
+            if deltas:
+                return
         views = [self._view(read, cells, before) for read in node.reads]
         try:
             step = node.operator.step(deltas, views, context)
@@ -188,7 +188,7 @@ class Program:
         """One stage of one shard at one nested time."""
         ran = Ran(cells)
         for at in stage.nodes:
-            node = self.circuit[at]
+            node = self._nodes[at]
             if isinstance(node, Apply):
                 self._apply_at(at, node, now, ran, readings, due, context)
         return ran

@@ -1,9 +1,8 @@
-"""Weights of a batch as a whole: how large they are, and whether sums with others stay in range."""
+"""Weights of a batch as a whole: how large they are."""
 
 from __future__ import annotations
 
-from everview.kernels.jit import i64, kernel, rows, void, words
-from everview.kernels.rows import add
+from everview.kernels.jit import i64, kernel, rows
 
 LARGEST = (1 << 63) - 1
 
@@ -19,10 +18,3 @@ def largest_weight(m):
             return LARGEST
         largest = max(largest, abs(w))
     return largest
-
-
-@kernel(void, rows, words)
-def check_sums(m, others):
-    """Raise `OverflowError` if a row's weight and the one beside it do not add up in 64 bits."""
-    for i in range(m.shape[0]):
-        add(m[i, m.shape[1] - 1], others[i])

@@ -1,7 +1,7 @@
 """A trace's past: a few batches, largest first, merged geometrically with the work spread over ticks.
 
-Meaning: the sum of the batches. Invariant: every batch is sorted and consolidated, and two neighbours that
-are not being merged differ in size by at least `RATIO`, so their number is logarithmic with a large base.
+Meaning: the sum of the batches. Invariant: every batch is sorted and consolidated; two neighbours that are not being
+merged differ in size by at least `RATIO`, but for a few small ones at the end, so there are not many.
 An append pays for merging in proportion to its own size; no append waits for a whole merge.
 
 A batch may be known to a store by the ids of its slices; a merged batch stands for those of all it was made of.
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.kernels.merge import merge_some, merge_some_by_value
+from everview.kernels.sort import arrange, sorted_by_value
 from everview.traces.order import ValueOrder
 from everview.traces.view import Batches
 
@@ -25,7 +26,9 @@ Ids = tuple[int, ...]
 
 RATIO = 4  # a batch is merged into its larger neighbour once it is more than a quarter of it
 FUEL = 4 * (RATIO + 1)  # rows a merge reads per row appended: done well before its successor must begin
-SMALL = 512  # two batches that add up to less are merged whatever their sizes
+SMALL = 512  # rows; smaller batches are not worth a merge each: they wait until there are a few
+FEW = 8
+SIP = 4096  # rows; merges go on when they have been given at least so much fuel
 
 
 @dataclass(slots=True)
@@ -78,7 +81,7 @@ class Spine:
     >>> spine = Spine(columns=2)
     >>> for row in range(1000):
     ...     spine.append(np.array([[row, 1]]))
-    >>> len(spine), len(spine.batches) <= 4
+    >>> len(spine), len(spine.batches) <= 12
     (1000, True)
     """
 
@@ -88,6 +91,7 @@ class Spine:
         self.ratio = ratio
         self._slots: list[Held | Merging] = []
         self._gone: list[int] = []  # stored slices whose rows have cancelled out
+        self._fuel = 0
         self._view: Batches | None = None
 
     @classmethod
@@ -120,19 +124,21 @@ class Spine:
 
     def append(self, batch: Matrix, ids: Ids = ()) -> None:
         """Add a batch, and do a share of merging in proportion to its size."""
-        if batch.shape[0] == 0:
+        rows = batch.shape[0]
+        if rows == 0:
             return
         assert batch.shape[1] == self.columns, "a spine holds batches of one width"
         self._slots.append(Held(batch, ids))
-        if self._work(FUEL * batch.shape[0]) or self._view is None:
-            self._view = None
-        else:
-            self._view = self._view.plus(batch)
+        self._fuel += FUEL * rows
+        gathered = self._gather()
+        if (rows >= SMALL or gathered or self._fuel >= SIP) and self._work(self._fuel):
+            gathered, self._fuel = True, 0
+        self._view = None if gathered or self._view is None else self._view.plus(batch)
 
     def settle(self) -> None:
         """Finish every merge that has begun."""
         self._work(2 * len(self))
-        self._view = None
+        self._fuel, self._view = 0, None
 
     def compact(self) -> None:
         """Merge everything into one batch."""
@@ -166,6 +172,20 @@ class Spine:
             else:
                 yield slot
 
+    def _gather(self) -> bool:
+        """Make one batch of the last few small ones, when there are enough; whether it did."""
+        start = len(self._slots)
+        while start > 0 and isinstance(held := self._slots[start - 1], Held) and len(held) < SMALL:
+            start -= 1
+        if len(self._slots) - start < FEW:
+            return False
+        small = [held for held in self._slots[start:] if isinstance(held, Held)]
+        whole = arrange(np.concatenate([h.batch for h in small]), np.arange(self.columns - 1))
+        if self.order is not None:
+            whole = sorted_by_value(whole, *self.order.arrays)
+        self._put(start, Held(whole, tuple(i for h in small for i in h.ids)), len(small))
+        return True
+
     def _work(self, fuel: int) -> bool:
         """Advance every merge under way, then begin those that the sizes call for, smallest first.
 
@@ -198,7 +218,7 @@ class Spine:
         larger, smaller = self._slots[at - 1], self._slots[at]
         if isinstance(larger, Merging) or isinstance(smaller, Merging):
             return False
-        if len(larger) + len(smaller) >= SMALL and len(larger) >= self.ratio * len(smaller):
+        if len(smaller) < SMALL or len(larger) >= self.ratio * len(smaller):
             return False
         self._slots[at - 1 : at + 1] = [Merging.begin(larger, smaller, self.order)]
         return True

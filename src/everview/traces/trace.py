@@ -7,12 +7,12 @@ carry no epoch, and inside a recursive scope their iterations are ordinary last 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.kernels.weights import check_sums, largest_weight
+from everview.kernels.weights import largest_weight
 from everview.traces.order import ValueOrder
 from everview.traces.spine import Ids, Spine
 from everview.traces.view import Batches, merged
@@ -40,8 +40,10 @@ class Trace:
 
     def restore(self, slices: Sequence[tuple[Matrix, Ids]]) -> None:
         """Take up stored batches, largest and oldest first, as the past."""
+        self._reach = sum(largest_weight(batch) for batch, _ in slices)
+        if self._reach > SAFE:
+            slices = [(self._in_range(batch for batch, _ in slices), tuple(i for _, ids in slices for i in ids))]
         self.past = Spine.restored(self.past.columns, self.past.order, slices)
-        self._reach = sum(largest_weight(b) for b in self.past.batches)
 
     @property
     def before(self) -> Batches:
@@ -62,7 +64,9 @@ class Trace:
             return
         self._reach += largest_weight(batch)
         if self._reach > SAFE:
-            check_sums(batch, self.after.weights(batch, self.past.columns - 1))
+            # Neighbours may add up beyond the range although all batches together do not: so there are none.
+            self.past.compact()
+            self._in_range((*self.past.batches, *self.current, batch))
             self._reach = sum(largest_weight(b) for b in (*self.past.batches, *self.current, batch))
         while self.current and self.current[-1].shape[0] <= 2 * batch.shape[0]:
             batch = merged(self.current.pop(), batch, self.past.order)
@@ -85,3 +89,10 @@ class Trace:
     def abandon(self) -> None:
         """Forget the open epoch."""
         self.current.clear()
+
+    def _in_range(self, batches: Iterable[Matrix]) -> Matrix:
+        """The sum of batches, oldest first: as far as they were appended before, each sum was in range once."""
+        whole = np.empty((0, self.past.columns), np.int64)
+        for batch in batches:
+            whole = merged(whole, batch, self.past.order)
+        return whole

@@ -35,6 +35,7 @@ KINDS: Final[Mapping[str, int]] = {
     "ATOM": 128,
 }
 FIRST_INTERNED: Final = KINDS["DECIMAL"]
+_ARROW: dict[Type, pa.DataType] = {}  # what `Type.arrow` has given before
 
 
 class Type:
@@ -73,9 +74,12 @@ class Type:
     @property
     def arrow(self) -> pa.DataType:
         """The Arrow type that a column of this type has outside."""
-        from everview.types.arrow import arrow_type
+        found = _ARROW.get(self)
+        if found is None:
+            from everview.types.arrow import arrow_type
 
-        return arrow_type(self)
+            found = _ARROW[self] = arrow_type(self)
+        return found
 
     @property
     def not_null(self) -> NotNull:

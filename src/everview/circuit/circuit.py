@@ -351,7 +351,14 @@ class Circuit:
             )
 
     def fingerprints(self, outer: Mapping[int, str] | None = None) -> dict[int, str]:
-        """The fingerprint of every node; a child's depend on those of its parent's nodes that enter it."""
+        """The fingerprint of every node; a child's depend on those of its parent's nodes that enter it.
+
+        Made twice, because what comes back by a feedback is known only after the rest: two loops are the same only
+        if they do the same.
+        """
+        return self._fingerprints(outer, self._fingerprints(outer, {}))
+
+    def _fingerprints(self, outer: Mapping[int, str] | None, first: Mapping[int, str]) -> dict[int, str]:
         found: dict[int, str] = {}
         for at in self.order():
             node = self._nodes[at]
@@ -366,21 +373,18 @@ class Circuit:
                 case Export():
                     parts += [found[node.child], str(node.node)]
                 case Feedback():
-                    parts.append(str(at))
+                    assert node.input is not None, "an ordered circuit is connected"
+                    parts += [str(at), first.get(node.input, "")]
                 case _:
                     parts += [found[i] for i in inputs_of(node) if i is not None]
-                    parts += [f"{_trace_print(found, self, r.node)} {r.moment.value}" for r in reads_of(node)]
+                    # A trace that is read before the tick may stand later in the order.
+                    parts += [f"{found.get(r.node, first.get(r.node, ''))} {r.moment.value}" for r in reads_of(node)]
             found[at] = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         return found
 
 
 def _output_text(node: Node) -> str:
     return "" if isinstance(node, Sink | Child) else f"{node.output!r}"
-
-
-def _trace_print(found: dict[int, str], circuit: Circuit, at: int) -> str:
-    """A trace read before the tick may stand later in the order: then its place names it."""
-    return found.get(at, f"trace {at} {_output_text(circuit[at])}")
 
 
 def _check_arity(label: str, what: str, found: int, wanted: int) -> None:

@@ -6,6 +6,9 @@ for a row. A user's function gets one such array an argument and gives one value
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +22,8 @@ from everview.operators.aggregate.ordered import Ordered
 from everview.operators.operator import Context, Matrix
 from everview.types import Array, Field, Schema
 
+TOO_LARGE = "more than 2 GiB of values"
+
 
 def collected(call: Call, source: Schema, result: Field, ordered: Ordered, context: Context) -> Matrix:
     """The words of a call's results, one row a group."""
@@ -28,7 +33,7 @@ def collected(call: Call, source: Schema, result: Field, ordered: Ordered, conte
         case "array":
             (found,) = lists
         case "string":
-            found = _joined(lists[0], call.separator)
+            found = _joined(call, lists[0])
         case _:
             table = pa.Table.from_arrays(lists, names=[source.names[field] for field in call.fields])
             (found,) = context.functions[call.user].columns(table, schema, context.check)
@@ -48,19 +53,27 @@ def _lists(call: Call, source: Schema, ordered: Ordered, context: Context) -> li
         field = source.fields[at]
         column: Column = decode(Schema([field]), rows[:, ordered.lay.words[at]], context.dictionary).column(0)
         if column.num_chunks > 1:
-            raise _too_long(call, "more than 2 GiB of values")
+            raise _too_long(call, TOO_LARGE)
         values = column.combine_chunks()
         if places.size > weights.size:
-            values = values.take(pa.array(places))
+            values = _within_limits(call, pc.take, values, pa.array(places))
         lists.append(list_array(Array(field.type), offsets, values, NO_OCTETS))
     return lists
 
 
-def _joined(texts: Column, separator: str) -> Column:
+def _joined(call: Call, texts: Column) -> Column:
     """The texts of each group as one; of none, NULL."""
-    found: Column = pc.binary_join(texts, separator)
-    empty: Column = pc.list_value_length(texts)
-    return pc.if_else(pc.greater(empty, pa.scalar(0)), found, pa.scalar(None, pa.string()))
+    found = _within_limits(call, pc.binary_join, texts, call.separator)
+    lengths: Column = pc.list_value_length(texts)
+    return pc.if_else(pc.greater(lengths, pa.scalar(0)), found, pa.scalar(None, pa.string()))
+
+
+def _within_limits(call: Call, compute: Callable[..., Any], *arguments: Any) -> Column:
+    """What Arrow computes, unless its columns cannot hold it."""
+    try:
+        return compute(*arguments)
+    except pa.ArrowException as error:
+        raise _too_long(call, TOO_LARGE) from error
 
 
 def _too_long(call: Call, found: str) -> WeightOverflow:

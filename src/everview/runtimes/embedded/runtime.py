@@ -24,7 +24,7 @@ from everview.operators.exchange import spread
 from everview.operators.operator import Context
 from everview.runtimes.embedded.durable import Durable, check_plan, restore
 from everview.runtimes.embedded.state import State
-from everview.runtimes.embedded.tick import Cells, Tick
+from everview.runtimes.embedded.tick import Cells, Here, Tick
 from everview.runtimes.embedded.view import View
 from everview.traces.store import Policy, Store
 from everview.types import unknown_name
@@ -100,7 +100,7 @@ class Embedded:
         mark = self.dictionary.mark()
         try:
             cells = self._encode(changes or {})
-            Tick(self.program, self.state, self.context).run(cells)
+            Tick(self.program, Here(self.program, self.state, self.context)).run(cells)
             self._remember(cells)
             outputs = {node.name: self._output(node, cells) for node, _ in self._sinks}
             self._commit(mark)

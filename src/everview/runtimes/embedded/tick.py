@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,8 @@ from everview.circuit.program import Due, Loop, Program, Ran, Stage
 from everview.errors import EndlessLoop
 from everview.kernels.sort import arrange, is_batch
 from everview.operators.exchange import Exchange
-from everview.operators.nested import Reading
 from everview.operators.operator import Context
-from everview.runtimes.embedded.pending import Pending
+from everview.runtimes.embedded.pending import At, Pending
 from everview.runtimes.embedded.state import Path, State
 
 Matrix = NDArray[np.int64]
@@ -23,32 +23,71 @@ Cells = list[dict[int, Matrix]]  # one a shard
 SHOWN = 8  # iterations whose sizes an error shows
 
 
+class Placed(Protocol):
+    """Where the stages of a program run, and where their traces are: in this process, or in tasks elsewhere."""
+
+    def run(self, stage: int, cells: Cells) -> None:
+        """A stage of the root on all shards; it fills the cells and appends to the open epoch."""
+        ...
+
+    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
+        """A stage of a child at a nested time on all shards; it fills the cells."""
+        ...
+
+    def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
+        """Append, shard by shard, what the stages of one time gave: later times see it, that time did not."""
+        ...
+
+
+class Here:
+    """Stages in this process, one shard after the other, over traces in memory."""
+
+    def __init__(self, program: Program, state: State, context: Context) -> None:
+        self.program, self.state, self.context = program, state, context
+
+    def run(self, stage: int, cells: Cells) -> None:
+        found = self.program.stages[stage]
+        for shard, here in enumerate(cells):
+            ran = self.program.run(found, here, lambda at, s=shard: self.state.before(s, at), self.context)
+            self.state.push(shard, (), ran.appends)
+
+    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
+        found, now = program.stages[stage], np.array(at, np.int64)
+        return [
+            program.run_at(
+                found, now, here, lambda n, s=shard: self.state.reading(s, path, n), due[shard], self.context
+            )
+            for shard, here in enumerate(cells)
+        ]
+
+    def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
+        for shard, found in appends:
+            self.state.push(shard, path, found)
+
+
 class Tick:
     """The open epoch: what has been computed so far, and what nested times still have to do."""
 
-    def __init__(self, program: Program, state: State, context: Context) -> None:
+    def __init__(self, program: Program, placed: Placed) -> None:
         self.program = program
-        self.state = state
-        self.context = context
+        self.placed = placed
         self.pending = Pending(program.shards)
 
     def run(self, cells: Cells) -> None:
         """The whole epoch, from the cells of the sources to all others; appends go to the open epoch."""
         for number, stage in enumerate(self.program.stages):
-            for shard, here in enumerate(cells):
-                _gather(self.program, stage, cells, shard)
-                ran = self.program.run(stage, here, lambda at, s=shard: self.state.before(s, at), self.context)
-                self.state.push(shard, (), ran.appends)
+            _exchange(self.program, stage, cells)
+            self.placed.run(number, cells)
             for loop in self.program.loops[number]:
                 self._loop(loop, cells, (), ())
 
-    def _loop(self, loop: Loop, cells: Cells, at: tuple[int, ...], path: Path) -> None:
+    def _loop(self, loop: Loop, cells: Cells, at: At, path: Path) -> None:
         """Run a child to its fixed point and hand its exports to the parent's cells."""
         run = self._changes if loop.changes else self._whole
         for shard, found in enumerate(run(loop, cells, at, (*path, loop.at))):
             cells[shard] |= found
 
-    def _changes(self, loop: Loop, cells: Cells, at: tuple[int, ...], path: Path) -> Cells:
+    def _changes(self, loop: Loop, cells: Cells, at: At, path: Path) -> Cells:
         """A child on changes: imports arrive at iteration 0, and what leaves is the sum over all iterations."""
         left: list[dict[int, list[Matrix]]] = [{} for _ in cells]
         inside = _imported(loop, cells)
@@ -66,29 +105,21 @@ class Tick:
             iteration = iteration + 1 if growth[-1] else self.pending.next(path, at, iteration)
         return [{export: np.concatenate(parts) for export, parts in shard.items()} for shard in left]
 
-    def _iterate(self, loop: Loop, cells: Cells, at: tuple[int, ...], path: Path) -> None:
+    def _iterate(self, loop: Loop, cells: Cells, at: At, path: Path) -> None:
         """All stages of a child at one time; what they append is seen from the next iteration on."""
-        program, now = loop.program, np.array(at, np.int64)
-        appends: list[tuple[int, dict[int, Matrix]]] = []
+        program = loop.program
+        appends: list[tuple[int, dict[int, Any]]] = []
         for number, stage in enumerate(program.stages):
-            for shard, here in enumerate(cells):
-                _gather(program, stage, cells, shard)
-                due = self.pending.due(path, at, shard, stage.nodes)
-                ran = program.run_at(stage, now, here, self._readings(path, shard), due, self.context)
+            _exchange(program, stage, cells)
+            due = [self.pending.due(path, at, shard, stage.nodes) for shard in range(len(cells))]
+            for shard, ran in enumerate(self.placed.run_at(program, path, number, at, cells, due)):
                 self.pending.note(path, shard, ran, len(at))
                 appends.append((shard, ran.appends))
             for inner in program.loops[number]:
                 self._loop(inner, cells, at, path)
-        for shard, found in appends:
-            self.state.push(shard, path, found)
+        self.placed.push(path, appends)
 
-    def _readings(self, path: Path, shard: int):
-        def reading(at: int) -> Reading:
-            return self.state.reading(shard, path, at)
-
-        return reading
-
-    def _whole(self, loop: Loop, cells: Cells, at: tuple[int, ...], path: Path) -> Cells:
+    def _whole(self, loop: Loop, cells: Cells, at: At, path: Path) -> Cells:
         """A child on whole Z-sets: computed anew until nothing changes; what leaves is what it holds then."""
         entered = _imported(loop, cells)
         back: Cells = [{} for _ in cells]
@@ -105,10 +136,8 @@ class Tick:
             back, iteration = again, iteration + 1
 
 
-def _gather(program: Program, stage: Stage, cells: Cells, shard: int) -> None:
-    """Hand a shard the rows that move to it; done for all shards when the first of them asks."""
-    if shard:
-        return
+def _exchange(program: Program, stage: Stage, cells: Cells) -> None:
+    """Hand every shard the rows that move to it when a stage begins."""
     for at in stage.moves:
         node = program.circuit[at]
         assert isinstance(node, Apply) and isinstance(node.operator, Exchange)
@@ -160,6 +189,3 @@ def _check_limit(loop: Loop, iteration: int, growth: Iterable[int]) -> None:
         f"loop {loop.name} has not ended after {iteration:,} iterations; its last iterations changed {sizes} rows",
         hint="does it make new values for ever? Bound it by a filter, or raise the child's limit",
     )
-
-
-__all__ = ["Cells", "Due", "Ran", "Tick"]

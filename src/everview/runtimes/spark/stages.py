@@ -117,7 +117,7 @@ def gather(rows: Iterable[Row]) -> Outcome:
                 found.entries.append(unpack_entries(row.payload))
             case Kind.ERROR:
                 failures.append(row)
-            case Kind.CELL | Kind.WAKE | Kind.ENTRIES:
+            case Kind.CELL | Kind.WAKE | Kind.ENTRIES | Kind.HELD | Kind.WOKEN:
                 raise AssertionError(f"{row.kind.name} after the last stage")
     if failures:
         raise error_of(min(failures, key=lambda row: (row.node, row.shard)))

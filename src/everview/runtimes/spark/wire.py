@@ -43,6 +43,8 @@ class Kind(IntEnum):
     EDIT = 5  # a slice written to a segment, and the slices it replaces
     NEW = 6  # dictionary entries that a stage has added
     ERROR = 7  # a user's mistake, found by a task; its node is the number of the stage
+    HELD = 8  # output rows of a node that belong to a later time of a recursion
+    WOKEN = 9  # groups that a node must look at again at a later time
 
 
 class Row(NamedTuple):

@@ -69,6 +69,10 @@ class Replica:
         self._interned = chunks
         return self._dictionary
 
+    def uncommitted(self, ref: SliceRef) -> Matrix:
+        """A slice that an earlier task of the open epoch has written."""
+        return self._array(Entry(-1, ref))
+
     def _array(self, entry: Entry) -> Matrix:
         if entry.ref not in self._mapped:
             self._mapped[entry.ref] = self._segments.peek(entry)

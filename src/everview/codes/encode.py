@@ -69,8 +69,12 @@ def decode_weighted(schema: Schema, matrix: Words, dictionary: Dictionary) -> pa
     """The table of a delta or batch matrix, with its weights as the column ``_weight``."""
     assert matrix.shape[1] == schema.width + 1, "a row of words for this schema, and a weight"
     weights = pa.array(np.ascontiguousarray(matrix[:, -1]))
-    arrow = schema.arrow.append(pa.field(WEIGHT, pa.int64(), nullable=False))
-    return pa.Table.from_arrays([*_columns(schema, matrix, dictionary), weights], schema=arrow)
+    return pa.Table.from_arrays([*_columns(schema, matrix, dictionary), weights], schema=_weighted(schema))
+
+
+@cache
+def _weighted(schema: Schema) -> pa.Schema:
+    return schema.arrow.append(pa.field(WEIGHT, pa.int64(), nullable=False))
 
 
 def references(schema: Schema, words: Words) -> Mapping[int, Words]:

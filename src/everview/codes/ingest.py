@@ -81,12 +81,22 @@ def _as_rows(data: Any) -> Sequence[Any]:
     return list(data)
 
 
+def split_weights(schema: Schema, data: Any) -> tuple[pa.Table | pa.RecordBatch, Words] | None:
+    """The columns of a table or frame as they are, and its weights; None if the data is neither."""
+    table = _as_arrow(data)
+    return None if table is None else _split_weights(schema, table)
+
+
+def _split_weights(schema: Schema, table: pa.Table | pa.RecordBatch) -> tuple[pa.Table | pa.RecordBatch, Words]:
+    names = table.schema.names
+    if WEIGHT not in names or WEIGHT in schema.names:
+        return table, np.ones(table.num_rows, np.int64)
+    at = names.index(WEIGHT)
+    return table.remove_column(at), _conformed(_WEIGHT, table.column(at)).to_numpy()
+
+
 def _from_table(schema: Schema, table: pa.Table | pa.RecordBatch) -> tuple[pa.Table, Words]:
-    weights = np.ones(table.num_rows, np.int64)
-    if WEIGHT in table.schema.names and WEIGHT not in schema.names:
-        at = table.schema.names.index(WEIGHT)
-        weights = _conformed(_WEIGHT, table.column(at)).to_numpy()
-        table = table.remove_column(at)
+    table, weights = _split_weights(schema, table)
     pairs = zip(schema.fields, columns_by_name(schema, table), strict=True)
     columns = [_conformed(f, column) for f, column in pairs]
     return table_of(schema, columns, table.num_rows), weights

@@ -28,7 +28,7 @@ from everview.codes.buffers import Words
 from everview.codes.coerce import WIDE, Unfit, coerce
 from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
-from everview.codes.ingest import ingest, ingest_weighted
+from everview.codes.ingest import ingest, ingest_weighted, split_weights
 from everview.codes.rows import to_rows
 from everview.errors import EverviewError
 from everview.types import (
@@ -73,7 +73,9 @@ def encode_pairs(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
             found = _encode_few(parts, rows, [w for _, w in pairs], dictionary)
             if found is not None:
                 return found
-    return encode_weighted(schema, *ingest_weighted(schema, data), dictionary)
+    # Encoding conforms the columns itself, so a table need not be conformed first.
+    parted = split_weights(schema, data) or ingest_weighted(schema, data)
+    return encode_weighted(schema, *parted, dictionary)
 
 
 def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tuple[Any, ...]]:

@@ -18,10 +18,9 @@ from rich.columns import Columns
 from rich.console import Console
 from rich.table import Column, Table
 
-from everview.circuit import Circuit, incrementalize
+import everview as ev
 from everview.errors import WrongType
-from everview.runtimes.embedded import Embedded, View
-from everview.zset.batch import Batch
+from everview.runtimes.embedded import View
 
 Row = tuple[Any, ...]
 VIEWS = ("exposure", "largest", "corridors")
@@ -29,9 +28,9 @@ VIEWS = ("exposure", "largest", "corridors")
 console = Console()
 
 
-def payments() -> Circuit:
+def payments() -> ev.Circuit:
     """The three views as one circuit over the whole tables, as if nothing ever changed."""
-    circuit = Circuit()
+    circuit = ev.Circuit()
     account = circuit.source("account", "id BIGINT NOT NULL, owner STRING NOT NULL, country STRING NOT NULL")
     transfer = circuit.source(
         "transfer",
@@ -41,7 +40,7 @@ def payments() -> Circuit:
     sent = transfer.join(account, on=("src", "id"), select=["left.id", "dst", "amount", "country as origin"])
     sent.aggregate(["origin"], total=("sum", "amount"), transfers="count").sink("exposure", positive=True)
 
-    transfer.select("id", "amount").top(3, ["amount desc"]).sink("largest")
+    transfer.select("id", "amount").top(3, "amount desc").sink("largest")
 
     both = sent.join(account, on=("dst", "id"), select=["origin", "country as target"])
     both.distinct().sink("corridors")
@@ -49,16 +48,16 @@ def payments() -> Circuit:
 
 
 def main() -> None:
-    circuit = incrementalize(payments())  # from whole tables to changes
+    circuit = payments()
     with tempfile.TemporaryDirectory() as directory:
         state = Path(directory) / "bank"
-        with Embedded(circuit, state) as bank:
+        with ev.Embedded(circuit, state) as bank:  # from whole tables to changes
             live(bank)
             kept = contents(bank)
         reopen(circuit, state, kept)
 
 
-def live(bank: Embedded) -> None:
+def live(bank: ev.Embedded) -> None:
     tick(
         bank,
         "Insert: four accounts, five transfers",
@@ -99,7 +98,7 @@ def live(bank: Embedded) -> None:
     refused(bank, {"account": [((5, "Eve", "US"), +1)], "transfer": [((16, 5, 1, "ten"), +1)]})
 
 
-def refused(bank: Embedded, changes: Mapping[str, Any]) -> None:
+def refused(bank: ev.Embedded, changes: Mapping[str, Any]) -> None:
     """A tick is applied as a whole or not at all: the account was fine, the transfer was not."""
     before, epoch = contents(bank), bank.epoch
     console.rule("[bold]Error: an amount that is no number", align="left")
@@ -114,9 +113,9 @@ def refused(bank: Embedded, changes: Mapping[str, Any]) -> None:
     console.print(f"Still epoch {bank.epoch}, and every view is as it was.\n", highlight=False)
 
 
-def reopen(circuit: Circuit, state: Path, kept: dict[str, list[Row]]) -> None:
+def reopen(circuit: ev.Circuit, state: Path, kept: dict[str, list[Row]]) -> None:
     """The state is in a directory: another process goes on where this one stopped."""
-    with Embedded(circuit, state) as bank:
+    with ev.Embedded(circuit, state) as bank:
         assert contents(bank) == kept
         console.rule(f"[bold]Reopened at epoch {bank.epoch}: the views are there", align="left")
         console.print(Columns([drawn(bank.view(name)) for name in VIEWS], padding=(0, 3)), "")
@@ -124,7 +123,7 @@ def reopen(circuit: Circuit, state: Path, kept: dict[str, list[Row]]) -> None:
         assert column(bank, "exposure")["FR"] == "500.00"
 
 
-def tick(bank: Embedded, title: str, changes: Mapping[str, Any]) -> dict[str, Batch]:
+def tick(bank: ev.Embedded, title: str, changes: Mapping[str, Any]) -> dict[str, ev.Batch]:
     """Apply changes and show what they did to every view."""
     out = bank.tick(changes)
     console.rule(f"[bold]{title}", align="left")
@@ -132,7 +131,7 @@ def tick(bank: Embedded, title: str, changes: Mapping[str, Any]) -> dict[str, Ba
     return out
 
 
-def drawn(view: View, changes: Batch | None = None) -> Table:
+def drawn(view: View, changes: ev.Batch | None = None) -> Table:
     """The rows of a view now, with the last change marked; rows that went come last."""
     weights = dict(changes or [])
     mark = Column(width=1)
@@ -150,11 +149,11 @@ def ranked(view: str, rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: -row[1] if view == "largest" else row)
 
 
-def contents(bank: Embedded) -> dict[str, list[Row]]:
+def contents(bank: ev.Embedded) -> dict[str, list[Row]]:
     return {name: sorted(bank.view(name).rows()) for name in VIEWS}
 
 
-def column(bank: Embedded, view: str) -> dict[str, str]:
+def column(bank: ev.Embedded, view: str) -> dict[str, str]:
     """The second column of a view by its first."""
     return {row[0]: str(row[1]) for row in bank.view(view).rows()}
 

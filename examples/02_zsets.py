@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+from everview import Batch, IndexedZSet, ZSet
 from everview.errors import WeightOverflow
-from everview.zset import IndexedZSet, ZSet
-from everview.zset.batch import Batch
 
 
 def show(what: str, value: object) -> None:

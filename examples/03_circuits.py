@@ -4,6 +4,8 @@ A query circuit maps whole Z-sets to whole Z-sets. Two circuits put out its chan
 
 - ``lifted(query)`` integrates the inputs, computes everything anew, and differentiates: right by definition;
 - ``incrementalize(query)`` replaces every operator by its derivative: the same, at the cost of the change.
+
+``Embedded(query)`` applies `incrementalize` by itself; here it is done by hand, to look at the result.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from everview.circuit import Circuit, incrementalize, lifted
+from everview import Circuit, Embedded, ZSet
+from everview.circuit import explain, incrementalize, lifted
 from everview.errors import CircuitError
-from everview.runtimes.embedded import Embedded
 
 Changes = dict[str, list[tuple[tuple[Any, ...], int]]]
 
@@ -35,7 +37,19 @@ def build() -> Circuit:
     print(query)
     print("\nIncremental, on changes (`before` and `after` say how a trace is read):\n")
     print(incrementalize(query))
+    print("\nWhat became of each node, and by which rule:\n")
+    print(explain(query))
+    assert str(incrementalize(incrementalize(query))) == str(incrementalize(query)), "what is incremental stays"
     return query
+
+
+def as_it_stands(query: Circuit) -> None:
+    """Not made incremental, a circuit takes what a tick brings for whole tables."""
+    whole, changes = Embedded(query, as_is=True), Embedded(query)
+    for edges in ([((1, 2), +1), ((2, 3), +1)], [((2, 4), +1)]):
+        by_table, by_change = (run.tick({"edge": edges})["hops"].to_zset() for run in (whole, changes))
+    assert by_table == ZSet(), "the edge from 2 to 4 alone makes no two hops"
+    assert by_change == ZSet({(1, 4): 1}), "together with what was there it does"
 
 
 def share() -> None:
@@ -80,7 +94,7 @@ def loop() -> None:
     after = before + paid
     connect(after)
     after.sink("so_far", keep=False)
-    run = Embedded(circuit)
+    run = Embedded(circuit, as_is=True)
     for amount in (5, 7):
         out = run.tick({"paid": [((amount,), 1)]})
     assert list(out["so_far"]) == [((5,), 1), ((7,), 1)], "everything that was ever paid, every tick"
@@ -109,6 +123,7 @@ def picture(query: Circuit) -> None:
 
 if __name__ == "__main__":
     query = build()
+    as_it_stands(query)
     share()
     compare(query)
     loop()

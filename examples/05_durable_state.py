@@ -8,19 +8,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from dataclasses import fields
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
 
-import numpy as np
-
-from everview.circuit import Circuit, incrementalize
-from everview.codes import Dictionary, Entries
+from everview import Circuit, Embedded, Store
 from everview.errors import ForeignState, LockedState, StoreError
-from everview.runtimes.embedded import Embedded
-from everview.traces.store import Store
-from everview.zset.batch import Batch
 
 ACKNOWLEDGED = 20
 
@@ -29,7 +22,7 @@ def payments() -> Circuit:
     circuit = Circuit()
     paid = circuit.source("paid", "id BIGINT NOT NULL, payer STRING NOT NULL, amount DECIMAL(12,2) NOT NULL")
     paid.aggregate(["payer"], total=("sum", "amount"), payments="count").sink("totals")
-    return incrementalize(circuit)
+    return circuit
 
 
 def work_until_killed(state: Path) -> None:
@@ -64,20 +57,21 @@ def recover(state: Path) -> None:
 
 def one_writer(state: Path) -> None:
     """One process writes; others may read. A state is the state of one circuit."""
-    with Embedded(payments(), state):
+    with Embedded(payments(), state) as bank:
         try:
             Embedded(payments(), state)
         except LockedState as error:
             print(f"A second writer: {error.message.replace(str(state), 'the state')}")
         else:
             raise AssertionError("two writers at once")
-        with Store.attach(state) as reader:
-            print(f"A reader beside the writer sees epoch {reader.epoch}.")
+        reader = Embedded.attach(payments(), state)
+        print(f"A reader beside the writer sees epoch {reader.epoch}.")
+        assert sorted(reader.view("totals").rows()) == sorted(bank.view("totals").rows())
 
     other = Circuit()
     other.source("paid", "id BIGINT NOT NULL").distinct().sink("ids")
     try:
-        Embedded(incrementalize(other), state)
+        Embedded(other, state)
     except ForeignState:
         print("Another circuit: refused.")
     else:
@@ -89,23 +83,16 @@ def travel(state: Path) -> None:
     epochs = Store.history(state)
     print(f"Epochs {epochs[0]} to {epochs[-1]} can be read.")
     for epoch in (1, 7, ACKNOWLEDGED):
-        rows = list(totals_at(state, epoch))
+        then = Embedded.attach(payments(), state, epoch)
+        rows = then.view("totals").rows()
         print(f"  at epoch {epoch:>2}: {rows}")
-        assert rows == [(("Ada", Decimal(10 * epoch), epoch), 1)]
-
-
-def totals_at(state: Path, epoch: int) -> Batch:
-    """What a view held: the slices of its trace at that epoch, and the dictionary that decodes them."""
-    bank = Embedded(payments())  # in memory, only to say where the view's trace is and what its words mean
-    node = bank.program.contents("totals")
-    assert node is not None
-    with Store.attach(state, epoch) as then:
-        dictionary = Dictionary()
-        parts = [then.slices(f"dictionary {part.name}") for part in fields(Entries)]
-        for chunk in zip(*parts, strict=True):
-            dictionary.load(Entries(*(part.array for part in chunk)))
-        batches = [part.array for part in then.slices(bank.program.names[node])]
-        return Batch.consolidated(bank.view("totals").schema, np.concatenate(batches), dictionary)
+        assert rows == [("Ada", Decimal(10 * epoch), epoch)]
+    try:
+        then.tick({"paid": [((0, "Bob", "5.00"), +1)]})
+    except StoreError as error:
+        print(f"  and it cannot be changed: {error.message}")
+    else:
+        raise AssertionError("the past was changed")
 
 
 def vacuum(state: Path) -> None:
@@ -116,7 +103,7 @@ def vacuum(state: Path) -> None:
         print(f"Vacuumed: {before:,} bytes became {size(state):,}; epochs left: {Store.history(state)}")
         assert sorted(bank.view("totals").rows()) == rows
     try:
-        Store.attach(state, epoch=7)
+        Embedded.attach(payments(), state, epoch=7)
     except StoreError as error:
         print(f"  {error.message.replace(str(state), 'the state')}")
     else:

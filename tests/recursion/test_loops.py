@@ -29,7 +29,9 @@ def counting(limit: int) -> Circuit:
 @pytest.mark.parametrize("how", [incrementalize, lifted])
 def test_a_loop_that_never_ends_is_named(how) -> None:
     run = Embedded(how(counting(limit=30)))
-    with pytest.raises(EndlessLoop, match=r"loop count up has not ended after 30 iterations.*changed .* rows") as raised:
+    with pytest.raises(
+        EndlessLoop, match=r"loop count up has not ended after 30 iterations.*changed .* rows"
+    ) as raised:
         run.tick({"start": [((0,), 1)]})
     assert "limit" in str(raised.value)
     assert run.epoch == 0

@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.circuit import Circuit, incrementalize
-from everview.circuit.nodes import Apply
+from everview.circuit.nodes import Apply, Read
 from everview.circuit.program import Due, Ran
 from everview.codes.dictionary import Dictionary
+from everview.kernels.timed import stamped
 from everview.operators.arrange import Arrange
 from everview.operators.nested import Reading, step_at
-from everview.operators.operator import Context
+from everview.operators.operator import Context, Moment
 from everview.runtimes.embedded.pending import Pending
 from everview.traces.trace import Trace
 from everview.zset import ZSet
@@ -64,7 +65,7 @@ class Nested:
             found = self.circuit[node]
             if isinstance(found, Apply):
                 deltas = [cells[i] for i in found.inputs if i is not None]
-                reads = [Reading(self.traces[r.node].before, self.traces[r.node].after) for r in found.reads]
+                reads = [self._reading(r, cells, now) for r in found.reads]
                 step = step_at(found.operator, now, deltas, due.woken.get(node), reads, self.context)
                 held = due.held.get(node)
                 cells[node] = step.out if held is None else np.concatenate([step.out, held])
@@ -78,6 +79,11 @@ class Nested:
             self.traces[node].push(batch)
         pending.note((), 0, ran, self.depth)
         return ZSet.of([(tuple(row[:-1]), row[-1]) for row in cells[self.last].tolist()])
+
+    def _reading(self, read: Read, cells: dict[int, np.ndarray], now: np.ndarray) -> Reading:
+        trace = self.traces[read.node]
+        seen = trace.after if read.moment is Moment.BEFORE else trace.after.plus(stamped(cells[read.node], now))
+        return Reading(trace.before, seen)
 
     def _close(self, pending: Pending) -> None:
         for trace in self.traces.values():
@@ -108,6 +114,16 @@ def _join() -> Circuit:
     circuit = Circuit()
     circuit.source("x", PAIR).join(circuit.source("y", PAIR), "k")
     return incrementalize(circuit)
+
+
+def _three_terms() -> Circuit:
+    """The join from its parts, with traces read by hand."""
+    circuit = Circuit()
+    x, y = circuit.source("x", PAIR).index("k"), circuit.source("y", PAIR).index("k")
+    forwards = x.join_trace(y.trace().delay(), "k")
+    backwards = y.join_trace(x.trace(), "k", select=["left.k", "right.v as u", "left.v as v"])
+    forwards.plus(backwards.select("k", v="u", v_right="v"))
+    return circuit
 
 
 def _self_join() -> Circuit:
@@ -156,6 +172,7 @@ def _self_join_of(x: ZSet) -> ZSet:
 CASES = {
     "distinct": (_distinct, lambda x: x.distinct(), ("x",)),
     "join": (_join, _join_of, ("x", "y")),
+    "join by hand": (_three_terms, _join_of, ("x", "y")),
     "self join": (_self_join, _self_join_of, ("x",)),
     "min and max": (_least, _least_of, ("x",)),
     "sum and count": (_sum, _sum_of, ("x",)),

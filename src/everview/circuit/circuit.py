@@ -31,7 +31,7 @@ from everview.circuit.nodes import (
 )
 from everview.circuit.stream import Stream, Trace
 from everview.errors import CircuitError
-from everview.operators.arrange import Arrange
+from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.functions import Function, Shape
 from everview.operators.operator import Layout, Moment, Operator
 from everview.types import Schema
@@ -134,6 +134,8 @@ class Circuit:
         for stream in (*inputs, *(t.stream for t in reads)):
             if stream is not None:
                 self._own(stream)
+        if self.parent is not None and isinstance(operator, Consolidate):
+            raise CircuitError("a trace is not read whole inside a child", hint="integrate at the root, then enter")
         ids = tuple(None if s is None else s.id for s in inputs)
         node = Apply(operator, ids, tuple(Read(t.stream.id, t.moment) for t in reads))
         self._check_edges(node, title(node))
@@ -243,9 +245,8 @@ class Circuit:
                 continue
             seen.add(here)
             node = self._nodes[here]
-            name = getattr(node.operator, "function", None) if isinstance(node, Apply) else None
-            if name is not None:
-                found[name] = None
+            if isinstance(node, Apply):
+                found |= dict.fromkeys(_functions(node.operator))
             waiting += [i for i in inputs_of(node) if i is not None]
             waiting += [r.node for r in reads_of(node)]
             if isinstance(node, Export):
@@ -289,7 +290,7 @@ class Circuit:
         line = f"{at} {title(node)}{arguments}{result}"
         if not isinstance(node, Child):
             return line
-        return "\n".join([line, *(f"  {at}.{inner}" for inner in str(node.circuit).splitlines())])
+        return "\n".join([line, *(_inner_line(at, inner) for inner in str(node.circuit).splitlines())])
 
     def _needs(self, at: int) -> set[int]:
         """What must be computed before a node: a feedback gives what it was given in the tick before."""
@@ -383,8 +384,20 @@ class Circuit:
         return found
 
 
+def _functions(operator: Operator) -> tuple[str, ...]:
+    """The user functions that an operator calls."""
+    one = getattr(operator, "function", None)
+    return getattr(operator, "functions", ()) if one is None else (one,)
+
+
 def _output_text(node: Node) -> str:
     return "" if isinstance(node, Sink | Child) else f"{node.output!r}"
+
+
+def _inner_line(at: int, line: str) -> str:
+    """A line of a child's circuit, as its parent shows it: deeper, and with its own number before."""
+    text = line.lstrip()
+    return f"  {line[: len(line) - len(text)]}{at}.{text}"
 
 
 def _check_arity(label: str, what: str, found: int, wanted: int) -> None:

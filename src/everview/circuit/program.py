@@ -18,6 +18,7 @@ from everview.circuit.place import keep_contents, place_exchanges
 from everview.errors import WeightOverflow
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange
+from everview.kernels.timed import stamped
 from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
 from everview.operators.nested import Reading, TimedStep, step_at
@@ -204,7 +205,8 @@ class Program:
                 cells[at] = held
             return
         try:
-            step = step_at(node.operator, now, deltas, woken, [readings(r.node) for r in node.reads], context)
+            reads = [_moment(readings(read.node), read, cells, now) for read in node.reads]
+            step = step_at(node.operator, now, deltas, woken, reads, context)
         except OverflowError as error:
             raise self._overflow(at, error) from None
         cells[at] = step.out if held is None else np.concatenate([step.out, held])
@@ -257,6 +259,13 @@ class Program:
             return []
         after = [r.node for r in reads_of(node) if r.moment is Moment.AFTER]
         return [i for i in inputs_of(node) if i is not None] + after
+
+
+def _moment(reading: Reading, read: Read, cells: Mapping[int, Matrix], now: Words) -> Reading:
+    """A trace as it is read: with or without what this very time appends to it."""
+    if read.moment is Moment.BEFORE or read.node not in cells:
+        return reading
+    return Reading(reading.past, reading.seen.plus(stamped(cells[read.node], now)))
 
 
 def _note(ran: Ran, at: int, step: TimedStep) -> None:

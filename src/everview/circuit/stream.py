@@ -224,7 +224,7 @@ class Stream:
         """A join, and the rows of both sides without a partner padded with NULL."""
         return self._outer(other, on, select, keep=(LEFT, RIGHT))
 
-    def aggregate(self, by: Sequence[str] = (), **calls: Any) -> Stream:
+    def aggregate(self, by: Names = (), **calls: Any) -> Stream:
         """One row a group: ``aggregate(["country"], total=("sum", "amount"), n="count")``.
 
         A call is a name, then a column, then what it takes besides; see `everview.operators.aggregate.written`:
@@ -240,7 +240,7 @@ class Stream:
 
         ``distinct`` after a name, as in ``("count distinct", "x")``, takes every different value once.
         """
-        return aggregated(self, by, {name: self._call(Written.of(call)) for name, call in calls.items()})
+        return aggregated(self, names_of(by), {name: self._call(Written.of(call)) for name, call in calls.items()})
 
     def top(self, limit: int, order: str | Sequence[Order], *, by: Names = (), skip: int = 0) -> Stream:
         """Of each group, the first rows in an order: ``top(3, ["score desc"], by=["team"])``.

@@ -48,7 +48,7 @@ class Reading:
     """A trace as a step at a nested time sees it."""
 
     past: View  # closed epochs
-    before: View  # and what the open epoch has appended at earlier iterations
+    seen: View  # and what the open epoch has appended before this time, or with it, as the edge says
 
 
 def step_at(
@@ -66,7 +66,7 @@ def step_at(
         case JoinIncremental():
             return _join(operator, now, deltas, reads)
         case JoinTrace():
-            return _split(operator.probe_at(deltas[0], reads[0].before, LEFT, now), now)
+            return _split(operator.probe_at(deltas[0], reads[0].seen, LEFT, now), now)
         case DistinctIncremental() | AggregateIncremental() | TopIncremental():
             return _by_state(operator, now, deltas, woken, reads, context)
         case _:
@@ -76,10 +76,9 @@ def step_at(
 
 def _join(join: JoinIncremental, now: Words, deltas: Sequence[Matrix], reads: Sequence[Reading]) -> TimedStep:
     delta_left, delta_right = deltas
-    left, right = reads
-    left_after = left.before.plus(stamped(delta_left, now))
+    left_after, right_before = (read.seen for read in reads)
     parts = [
-        join.probe_at(delta_left, right.before, LEFT, now),
+        join.probe_at(delta_left, right_before, LEFT, now),
         join.probe_at(delta_right, left_after, RIGHT, now),
     ]
     return _split(np.concatenate(parts), now)
@@ -101,7 +100,7 @@ def _by_state(
     key = operator.group_words
     groups = touched(deltas if woken is None else (*deltas, woken), key)
     pasts = [read.past for read in reads]
-    afters = [read.before.plus(stamped(d, now)) for read, d in zip(reads, deltas, strict=True)]
+    afters = [read.seen.plus(stamped(d, now)) for read, d in zip(reads, deltas, strict=True)]
     bounds = list(_corners(now))
     states = [[v.upto(bound) for v in views] for _, bound in bounds for views in (afters, pasts)]
     found = operator.evaluate(groups, states, context)

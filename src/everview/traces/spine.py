@@ -99,7 +99,7 @@ class Spine:
         """The spine of stored batches, largest and oldest first."""
         spine = cls(columns, order)
         spine._slots += [Held(batch, ids) for batch, ids in slices]
-        spine._work(2 * len(spine))
+        spine.settle()
         return spine
 
     @property
@@ -136,7 +136,8 @@ class Spine:
         self._view = None if gathered or self._view is None else self._view.plus(batch)
 
     def settle(self) -> None:
-        """Finish every merge that has begun."""
+        """Leave nothing to be merged: gather the small batches, and finish every merge."""
+        self._gather(2)
         self._work(2 * len(self))
         self._fuel, self._view = 0, None
 
@@ -172,12 +173,12 @@ class Spine:
             else:
                 yield slot
 
-    def _gather(self) -> bool:
-        """Make one batch of the last few small ones, when there are enough; whether it did."""
+    def _gather(self, few: int = FEW) -> bool:
+        """Make one batch of the last small ones, when there are a few; whether it did."""
         start = len(self._slots)
         while start > 0 and isinstance(held := self._slots[start - 1], Held) and len(held) < SMALL:
             start -= 1
-        if len(self._slots) - start < FEW:
+        if len(self._slots) - start < few:
             return False
         small = [held for held in self._slots[start:] if isinstance(held, Held)]
         whole = arrange(np.concatenate([h.batch for h in small]), np.arange(self.columns - 1))

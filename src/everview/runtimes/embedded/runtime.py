@@ -130,9 +130,11 @@ class Embedded:
             self._refusal = "it is closed"
 
     @classmethod
-    def attach(cls, circuit: Circuit, path: str | Path, epoch: int | None = None, *, shards: int = 1) -> Self:
+    def attach(
+        cls, circuit: Circuit, path: str | Path, epoch: int | None = None, *, shards: int = 1, as_is: bool = False
+    ) -> Self:
         """The views as they were at an epoch, the last by default; to read only. A writer may be at work."""
-        run = cls(circuit, shards=shards)
+        run = cls(circuit, shards=shards, as_is=as_is)
         with Store.attach(path, epoch) as reader:
             check_plan(reader, run.program)
             restore(reader, run.state, run.dictionary)

@@ -38,7 +38,7 @@ from everview.runtimes.spark.wire import (
     to_batches,
     unpack_entries,
 )
-from everview.runtimes.spark.worker import Replica, replica
+from everview.runtimes.spark.worker import Replica, replica, settle
 from everview.traces.order import ValueOrder
 from everview.traces.spine import RATIO, SMALL
 from everview.traces.store import Replace, SegmentWriter, Slice
@@ -133,7 +133,8 @@ def task(job: Job, number: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator
     """A stage as a function for `mapInArrow`."""
 
     def run_stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return to_batches(run(job, number, from_batches(batches), _attempt(number)))
+        yield from to_batches(run(job, number, from_batches(batches), _attempt(number)))
+        settle()
 
     return run_stage
 
@@ -224,9 +225,7 @@ class _Work:
         block = pack_entries(entries).data
         yield Row(Kind.NEW, -1, 0, 0, block)
         if later:
-            yield from (
-                Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(self.job.partitions)
-            )
+            yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(self.job.partitions))
 
     def _before(self, shard: int) -> Before:
         @cache

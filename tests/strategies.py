@@ -14,14 +14,32 @@ from decimal import Decimal as Number
 from typing import Any
 
 from hypothesis import strategies as st
-from oracle.cases import EXPANSIONS, MAPPINGS, PREDICATES, Case, Step, Tick, apply
 
 from everview.circuit import Circuit, Stream
-from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Decimal, Field, Schema, Type
+from everview.types import (
+    ANY,
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    STRING,
+    SYMBOL,
+    TIMESTAMP,
+    Array,
+    Decimal,
+    Field,
+    Schema,
+    Symbol,
+    Type,
+)
+from oracle.cases import EXPANSIONS, MAPPINGS, PREDICATES, Case, Step, Tick, apply
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-NARROW, WIDE = Decimal(9, 2), Decimal(24, 3)
+NARROW, WIDE, TEXTS = Decimal(9, 2), Decimal(24, 3), Array(STRING)
 
 DOMAINS: dict[Type, list[Any]] = {
     BIGINT: [0, 1, 2, -3, 10**15],
@@ -33,10 +51,15 @@ DOMAINS: dict[Type, list[Any]] = {
     DATE: [dt.date(1970, 1, 1), dt.date(1969, 12, 31), dt.date(2026, 1, 31)],
     TIMESTAMP: [dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.datetime(2026, 1, 31, 12, 30, 0, 1, dt.UTC)],
     BOOLEAN: [False, True],
+    FLOAT: [0.5, -0.0, math.nan],
+    BINARY: [b"", b"\x00", b"\xff", b"a"],
+    SYMBOL: [Symbol("a"), Symbol("b"), Symbol("")],
+    TEXTS: [[], ["a"], ["a", None], [None], ["b"]],
+    ANY: [True, 1, 1.0, "a", "b", 2, -2.5],
 }
 
 # Types that meet often enough to join on, then the others.
-field_types: st.SearchStrategy[Type] = st.sampled_from([BIGINT, STRING, BIGINT, STRING, *DOMAINS])
+field_types: st.SearchStrategy[Type] = st.sampled_from([*[BIGINT, STRING] * 4, *DOMAINS])
 WEIGHTS = [1, 1, 1, 2, 3, -1, -1, -2]
 seeds = st.integers(0, 2**32 - 1)
 LARGEST = 400  # rows that a stream may hold, roughly; joins multiply
@@ -72,9 +95,7 @@ def schemas(draw: Draw, min_size: int = 1, max_size: int = 3) -> Schema:
     return Schema(Field(f"c{i}", of, nullable) for i, (of, nullable) in enumerate(drawn))
 
 
-def tick_lists(
-    sources: dict[str, Schema], max_ticks: int = 6, max_size: int = 80
-) -> st.SearchStrategy[list[Tick]]:
+def tick_lists(sources: dict[str, Schema], max_ticks: int = 6, max_size: int = 80) -> st.SearchStrategy[list[Tick]]:
     """Ticks of changes, some of them empty, that come back to a few rows of every source."""
     return st.builds(
         lambda ticks, size, seed: ticks_of(random.Random(seed), sources, ticks, size),
@@ -138,13 +159,15 @@ def _of_types(schema: Schema, *types: Type) -> list[int]:
 
 
 def _comparable(schema: Schema) -> list[tuple[int, int]]:
-    fields = list(enumerate(schema.fields))
+    fields = [(i, f) for i, f in enumerate(schema.fields) if f.type != TEXTS]
     return [(i, j) for i, f in fields for j, g in fields if i != j and f.type == g.type]
 
 
 def _predicate(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Made:
     at = _pick(draw, streams)
     schema = streams[at].schema
+    if ANY in schema.types:
+        return NOTHING  # a function would get its bytes
     places = {
         "odd": [(i,) for i in _of_types(schema, BIGINT, INTEGER)],
         "less": _comparable(schema),
@@ -160,6 +183,8 @@ def _predicate(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> M
 def _mapping(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Made:
     at = _pick(draw, streams)
     schema = streams[at].schema
+    if ANY in schema.types:
+        return NOTHING
     places: dict[str, list[tuple[int, ...]]] = {
         "halved": [(i,) for i in _of_types(schema, BIGINT, INTEGER)],
         "scaled": [(i,) for i in _of_types(schema, DOUBLE)],
@@ -179,7 +204,7 @@ def _expansion(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> M
     places = {"letters": _of_types(schema, STRING), "below": _of_types(schema, BIGINT, INTEGER)}
     assert places.keys() == EXPANSIONS.keys()
     fitting = [(name, i) for name, found in places.items() for i in found]
-    if not fitting:
+    if not fitting or ANY in schema.types:
         return NOTHING
     name, column = draw(st.sampled_from(fitting))
     return ["flat_map", at, name, [column]], sizes[at]
@@ -257,7 +282,7 @@ def _joining(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Mad
     return [how, left, right, on, picks], sizes[left] * sizes[right] // 3 + 1
 
 
-NUMBERS = (BIGINT, INTEGER, NARROW, WIDE, DOUBLE)
+NUMBERS = (BIGINT, INTEGER, NARROW, WIDE, DOUBLE, FLOAT)
 
 
 def _aggregation(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Made:

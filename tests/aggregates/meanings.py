@@ -48,7 +48,7 @@ def rank(value: Any) -> Any:
 
 
 def in_order(rows: Group, order: Sequence[str], *names: str, distinct: bool = False, keep: bool = False) -> list[Row]:
-    """The values of some columns, sorted by ``column`` or ``column desc`` and then by themselves, as often as they weigh."""
+    """The values of some columns, by ``column`` or ``column desc`` and then by themselves, as often as they weigh."""
     orders = [*(item.split() for item in order), *([name] for name in names)]
     columns = [*(item[0] for item in orders), *names]
     entries = [(row, 1 if distinct else w) for row, w in weighed(rows, *columns).items() if w > 0]
@@ -197,7 +197,7 @@ def dot(xs: list[int | None], ats: list[int]) -> int:
     return sum((x or 0) % 1000 * at for x, at in zip(xs, ats, strict=True))
 
 
-def at_of_first(rows: Group) -> int:
+def dot_of(rows: Group) -> int:
     xs = in_order(rows, ["at desc"], "x", "at", keep=True)
     return dot([x for x, _ in xs], [at for _, at in xs])
 
@@ -244,12 +244,18 @@ CALLS: dict[str, tuple[Any, Meaning]] = {
     "pdx": (("percentile discrete", "x", 0.07), discrete(ordered(of="x"), 0.07)),
     "pdz": (("percentile discrete", "z", 0.5, {"order": ["z desc"]}), discrete(ordered("z desc", of="z"), 0.5)),
     "fx": (("first", "x", {"order": ["at"]}), end(ordered("at", of="x", keep=True), 0)),
-    "lz": (("last", "z", {"order": ["i nulls last", "at desc"]}), end(ordered("i nulls last", "at desc", of="z", keep=True), -1)),
+    "lz": (
+        ("last", "z", {"order": ["i nulls last", "at desc"]}),
+        end(ordered("i nulls last", "at desc", of="z", keep=True), -1),
+    ),
     "lx": (("last", "x", {"order": ["z"], "nulls": "skip"}), end(ordered("z", of="x"), -1)),
     "fm": (("first", "m", {"order": ["m desc"]}), end(ordered("m desc", of="m"), 0)),
-    "longest": ((longest_text, "z", {"type": "BIGINT", "nulls": "skip"}), lambda rows: max(map(len, ordered(of="z")(rows)), default=None)),
-    "dot": ((dot, ["x", "at"], {"type": "BIGINT NOT NULL", "order": "at desc", "by_group": True}), at_of_first),
-}  # fmt: skip
+    "longest": (
+        (longest_text, "z", {"type": "BIGINT", "nulls": "skip"}),
+        lambda rows: max(map(len, ordered(of="z")(rows)), default=None),
+    ),
+    "dot": ((dot, ["x", "at"], {"type": "BIGINT NOT NULL", "order": "at desc", "by_group": True}), dot_of),
+}
 
 
 def expected(rows: Group, by: Sequence[str], names: Sequence[str]) -> dict[Row, Row]:
@@ -259,9 +265,7 @@ def expected(rows: Group, by: Sequence[str], names: Sequence[str]) -> dict[Row, 
         if w:
             groups.setdefault(tuple(row[NAMES.index(name)] for name in by), Counter())[row] = w
     return {
-        key: tuple(CALLS[name][1](group) for name in names)
-        for key, group in groups.items()
-        if sum(group.values()) > 0
+        key: tuple(CALLS[name][1](group) for name in names) for key, group in groups.items() if sum(group.values()) > 0
     }
 
 

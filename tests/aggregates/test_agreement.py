@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aggregates.meanings import CALLS, SCHEMA, Group, Row, close, expected
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aggregates.meanings import CALLS, SCHEMA, Group, Row, close, expected
 from everview.circuit import Circuit, incrementalize, lifted
 from everview.runtimes.embedded import Embedded
 

@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from operators.words import Words, indexed, key_of
-from strategies import changes, schemas
 
 from everview.kernels.sort import arrange
 from everview.operators.aggregate import Aggregate, AggregateIncremental, Call, Weigh, slots
@@ -39,6 +37,8 @@ from everview.operators.semijoin import Semijoin, SemijoinIncremental
 from everview.operators.top import Top, TopIncremental
 from everview.types import BIGINT, Field, Schema
 from everview.zset import ZSet
+from operators.words import Words, indexed, key_of
+from strategies import changes, schemas
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Entries = list[tuple[tuple[Any, ...], int]]
@@ -123,7 +123,7 @@ def test_inspect_shows_what_passes() -> None:
     delta = w.delta(schema, [((1, "x"), 1), ((1, "x"), 1), ((2, None), -1)])
     SEEN.clear()
     Inspect(Layout(schema), "see").step([delta], [], w.context)
-    assert SEEN == [ZSet({(1, "x"): 2, (2, None): -1})]
+    assert [ZSet({(1, "x"): 2, (2, None): -1})] == SEEN
 
 
 @given(data=st.data())
@@ -261,8 +261,8 @@ def test_aggregates_change_by_what_they_were_and_are(data: st.DataObject) -> Non
     schema, w = data.draw(schemas()), words()
     group = tuple(data.draw(st.sets(st.integers(0, len(schema) - 1), max_size=1)))
     numbers = [f for f, of in enumerate(schema.types) if of.sql in ("BIGINT", "INTEGER", "DOUBLE") or "DEC" in of.sql]
-    calls = [Call("count"), *(Call("count", f) for f in range(len(schema)))]
-    calls += [Call(function, f) for f in numbers for function in ("sum", "avg")]
+    calls = [Call("count"), *(Call("count", (f,)) for f in range(len(schema)))]
+    calls += [Call(function, (f,)) for f in numbers for function in ("sum", "avg")]
     calls = tuple(data.draw(st.lists(st.sampled_from(calls), min_size=1, max_size=4)))
     weigh = Weigh(Layout(schema), group, slots(schema, calls))
     out = Schema([*(schema.fields[g] for g in group), *(c.result(schema, f"a{i}") for i, c in enumerate(calls))])

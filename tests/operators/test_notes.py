@@ -217,7 +217,7 @@ def at_root(example: Example, shards: int) -> TimedZSet:
     circuit = Circuit()
     streams = [circuit.source(f"s{i}", schema) for i, schema in enumerate(example.schemas)]
     example.circuit(*streams).sink("out", keep=False)
-    run = Embedded(circuit, shards=shards)
+    run = Embedded(circuit, shards=shards, as_is=True)
     last = max(time for triples in example.inputs for _, time, _ in triples)
     found: Triples = []
     for now in range(last + 1):
@@ -258,7 +258,7 @@ def test_untimed_trace_append_forgets_when() -> None:
     circuit = Circuit()
     trace = circuit.source("s", INTS).trace()
     trace.consolidate().sink("out", keep=False)
-    run = Embedded(circuit)
+    run = Embedded(circuit, as_is=True)
     run.tick({"s": [((0,), 1), ((1,), 1)]})
     assert run.tick({"s": [((1,), -1)]})["out"].to_zset() == ZSet({(0,): 1})
     (spines,) = (shards for shards in run.state.traces.values())

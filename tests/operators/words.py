@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from everview.codes import encode_weighted, ingest_weighted
+from everview.codes import decode, encode_weighted, ingest_weighted, to_rows
 from everview.codes.dictionary import Dictionary
 from everview.kernels.sort import sorted_by_value
 from everview.operators.functions import Function
@@ -50,6 +50,11 @@ class Words:
         assert matrix.shape[1] == schema.width + 1
         assert matrix.flags.c_contiguous
         return Batch.consolidated(schema, matrix, self.dictionary).to_zset()
+
+    def entries(self, schema: Schema, matrix: Matrix) -> Entries:
+        """The rows of a matrix as they lie."""
+        rows = to_rows(schema, decode(schema, matrix[:, :-1], self.dictionary))
+        return list(zip(rows, matrix[:, -1].tolist(), strict=True))
 
 
 def indexed(schema: Schema, key: int) -> Layout:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from everview.circuit import Circuit, Stream
 from everview.operators.functions import Function
-from everview.types import Decimal, Schema
+from everview.types import Decimal, Schema, Symbol
 from everview.zset import ZSet
 
 Row = tuple[Any, ...]
@@ -60,12 +60,13 @@ class Case:
     # -- as text
 
     def to_json(self) -> str:
+        """Dates and decimals as text, bytes in hexadecimal, symbols by their names."""
         ticks = [{name: _written(rows) for name, rows in tick.items()} for tick in self.ticks]
         return json.dumps({"sources": self.sources, "steps": self.steps, "ticks": ticks}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Case:
-        """The case that was written, or that a person wrote: dates and decimals as text."""
+        """The case that was written, by `to_json` or by a person."""
         read = json.loads(text)
         schemas = {name: Schema.parse(schema) for name, schema in read["sources"].items()}
         ticks = [
@@ -76,7 +77,19 @@ class Case:
 
 
 def _written(rows: list[tuple[Row, int]]) -> list[Any]:
-    return [[[v if isinstance(v, bool | int | float | str | None) else str(v) for v in row], w] for row, w in rows]
+    return [[[_text(value) for value in row], w] for row, w in rows]
+
+
+def _text(value: Any) -> Any:
+    match value:
+        case bool() | int() | float() | str() | list() | None:
+            return value
+        case bytes():
+            return value.hex()
+        case Symbol():
+            return value.name
+        case _:
+            return str(value)
 
 
 def _row(schema: Schema, row: Sequence[Any]) -> Row:
@@ -88,8 +101,17 @@ def _value(of: Any, text: Any) -> Any:
         return None
     if isinstance(of, Decimal):
         return decimal.Decimal(text)
-    readers = {"DATE": dt.date.fromisoformat, "TIMESTAMP": dt.datetime.fromisoformat, "DOUBLE": float}
-    return readers.get(of.sql, lambda v: v)(text)
+    return READERS.get(of.sql, lambda value: value)(text)
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "DATE": dt.date.fromisoformat,
+    "TIMESTAMP": dt.datetime.fromisoformat,
+    "DOUBLE": float,
+    "FLOAT": float,
+    "BINARY": bytes.fromhex,
+    "SYMBOL": Symbol,
+}
 
 
 # -- user functions: made from the positions of the columns that they look at
@@ -265,5 +287,3 @@ def apply(streams: Sequence[Stream], step: Step) -> Stream:
     count, make = STEPS[step[0]]
     end = len(step) if count is None else 1 + count
     return make(*(streams[at] for at in step[1:end]), *step[end:])
-
-

@@ -6,11 +6,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from oracle.cases import Case, Step, apply
-from strategies import ticks_of
-
 from everview.circuit import Circuit, Stream
 from everview.types import Decimal, Schema
+from oracle.cases import Case, Step, apply
+from strategies import ticks_of
 
 SOURCES = {
     "t0": "c0 BIGINT, c1 STRING, c2 DOUBLE",
@@ -36,7 +35,8 @@ def _aggregate(by: int) -> Example:
     def example(at: int, streams: list[Stream]) -> Step:
         names = _names(at, streams)
         summed = [f.name for f in streams[at].schema.fields if f.type.sql in ("BIGINT", "DOUBLE") or _decimal(f.type)]
-        calls = [["count"], ["min", names[-1]], ["max", names[0]], *(["avg", name] for name in summed[:1])]
+        calls = [["count"], *(["min", n] for n in names[-1:]), *(["max", n] for n in names[:1])]
+        calls += [["avg", name] for name in summed[:1]]
         return ["aggregate", at, list(names[:by]), calls]
 
     return example

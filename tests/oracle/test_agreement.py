@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle.cases import Case
-from oracle.chains import EXAMPLES, chain
-from oracle.ways import check
-from strategies import cases
 
 from everview.circuit import incrementalize, lifted
 from everview.oracle import evaluate
 from everview.runtimes.embedded import Embedded
 from everview.zset import ZSet
+from oracle.cases import Case
+from oracle.chains import EXAMPLES, chain
+from oracle.ways import check
+from strategies import cases
 
 
 @given(case=cases())

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle.cases import Case, Tick
-from strategies import cases
 
 from everview.circuit import Circuit, incrementalize
 from everview.errors import (
     EverviewError,
     FunctionError,
+    NegativeWeight,
     NullNotAllowed,
     UnknownName,
     WeightOverflow,
@@ -23,8 +22,10 @@ from everview.errors import (
 )
 from everview.oracle import evaluate
 from everview.runtimes.embedded import Embedded
-from everview.types import Schema
+from everview.types import ANY, Schema
 from everview.zset import ZSet
+from oracle.cases import Case, Tick
+from strategies import cases
 
 NEW = "a text that no other tick brings"
 
@@ -90,7 +91,8 @@ def test_a_function_that_raises_changes_nothing(case: Case, shards: int) -> None
     query, trap = case.build(), Trap()
     for name, at in query.sinks.items():
         stream = query.stream(query[at].input)  # type: ignore[union-attr]
-        stream.map(trap, stream.schema, by_row=True).sink(f"{name} again")
+        if ANY not in stream.schema.types:
+            stream.map(trap, stream.schema, by_row=True).sink(f"{name} again")
     run = Embedded(incrementalize(query), shards=shards)
     for tick, held in zip(case.ticks, case.sums(), strict=True):
         before = facts(run)
@@ -199,25 +201,11 @@ def test_a_weight_that_overflows_in_one_tick_changes_nothing(query: Query, chang
     assert facts(run)["contents"] == evaluate(circuit, {"t": ZSet({(8, NEW): 1})})
 
 
-when_merged = pytest.mark.xfail(raises=OverflowError, reason="the sum is first made when the spine merges")
-
-OVER_TICKS: list[Any] = [
-    pytest.param(
-        *(through_the_sink, {"t": [((1, "x"), HALF)]}, {"t": [((1, "x"), HALF), ((9, NEW), 1)]}),
-        marks=when_merged,
-    ),
-    pytest.param(
-        *(through_the_sink, {"t": [((1, "x"), -HALF)]}, {"t": [((1, "x"), -HALF - 1), ((9, NEW), 1)]}),
-        marks=when_merged,
-    ),
-    pytest.param(
-        *(through_a_projection, {"t": [((1, "x"), HALF)]}, {"t": [((1, NEW), HALF)]}),
-        marks=when_merged,
-    ),
-    pytest.param(
-        *(through_a_feedback, {"t": [((1, "x"), HALF)]}, {"t": [((1, "x"), HALF), ((9, NEW), 1)]}),
-        marks=when_merged,
-    ),
+OVER_TICKS: list[tuple[Query, Any, Any]] = [
+    (through_the_sink, {"t": [((1, "x"), HALF)]}, {"t": [((1, "x"), HALF), ((9, NEW), 1)]}),
+    (through_the_sink, {"t": [((1, "x"), -HALF)]}, {"t": [((1, "x"), -HALF - 1), ((9, NEW), 1)]}),
+    (through_a_projection, {"t": [((1, "x"), HALF)]}, {"t": [((1, NEW), HALF)]}),
+    (through_a_feedback, {"t": [((1, "x"), HALF)]}, {"t": [((1, "x"), HALF), ((9, NEW), 1)]}),
     (through_distinct, {"t": [((1, "x"), HALF)]}, {"t": [((1, "x"), HALF), ((9, NEW), 1)]}),
     (through_a_join, {"u": [((1,), 2**32)]}, {"t": [((1, NEW), 2**32)]}),
     (through_a_count, {"t": [((1, "x"), HALF)]}, {"t": [((1, NEW), HALF)]}),
@@ -231,7 +219,7 @@ def test_a_weight_that_overflows_over_ticks_changes_nothing(query: Query, first:
     """Some weights are summed for the first time when batches merge, which must not be after the tick counted."""
     circuit = Circuit()
     query(circuit)
-    run = Embedded(circuit if query is through_a_feedback else incrementalize(circuit))
+    run = Embedded(circuit, as_is=True) if query is through_a_feedback else Embedded(circuit)
     run.tick(first)
     before = traces(run)
     with pytest.raises(WeightOverflow):
@@ -252,7 +240,7 @@ def test_a_positive_view_refuses_to_owe_rows() -> None:
     circuit.source("t", "a BIGINT NOT NULL, s STRING").select("a").sink("v", positive=True)
     run = Embedded(incrementalize(circuit), shards=2)
     run.tick({"t": [((1, "x"), 1)]})
-    refuse(run, {"t": [((1, NEW), -2)]}, FunctionError)
+    refuse(run, {"t": [((1, NEW), -2)]}, NegativeWeight)
     run.tick({"t": [((1, NEW), -1)]})
     assert facts(run)["contents"] == {"v": ZSet()}
 

@@ -89,12 +89,8 @@ def random_changes(seed: int, ticks: int) -> Iterator[Changes]:
     countries = [None, "Chile", "Peru", "Österreich", ""]
     for tick in range(ticks):
         size = draw.choice([2, 40]) if tick != 2 else 0
-        orders = [
-            ((draw.choice(names), draw.randint(-3, 9)), draw.choice([1, 1, 2, -1])) for _ in range(size)
-        ]
-        people = [
-            ((draw.choice(names), draw.choice(countries)), draw.choice([1, 1, -1])) for _ in range(size // 3)
-        ]
+        orders = [((draw.choice(names), draw.randint(-3, 9)), draw.choice([1, 1, 2, -1])) for _ in range(size)]
+        people = [((draw.choice(names), draw.choice(countries)), draw.choice([1, 1, -1])) for _ in range(size // 3)]
         yield {"orders": orders, "customers": people} if tick % 4 < 3 else {"orders": orders}
 
 
@@ -193,9 +189,7 @@ def in_process(attempt: Attempt = once) -> Runner:
     def runner(job: Job, rows: list[Row]) -> list[Row]:
         for number in range(len(job.program.stages)):
             parts = [[row for row in rows if row.shard % PARTITIONS == p] for p in range(PARTITIONS)]
-            rows = [
-                row for p, part in enumerate(parts) for row in attempt(job, number, part, f"{number}.{p}.0")
-            ]
+            rows = [row for p, part in enumerate(parts) for row in attempt(job, number, part, f"{number}.{p}.0")]
         return rows
 
     return runner
@@ -281,25 +275,20 @@ def test_a_mistake_comes_back_as_itself(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_a_worker_finds_its_kernels_compiled(spark: SparkSession) -> None:
-    def compiled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import everview.runtimes.spark  # noqa: F401
+    """What this process has compiled, a worker takes from the cache on disk."""
 
-        kernels = [
-            module for name, module in list(sys.modules.items()) if name.startswith("everview.kernels.")
-        ]
-        found = {
-            v for module in kernels for v in vars(module).values() if hasattr(v, "stats") and v.signatures
-        }
-        misses = sum(sum(kernel.stats.cache_misses.values()) for kernel in found)
-        yield from (
-            pa.RecordBatch.from_pydict({"kernels": [len(found)], "misses": [misses]}) for _ in batches
-        )
+    def misses() -> int:
+        from everview.kernels import merge, probe, shard, sort, tally
 
-    for row in (
-        spark.range(2, numPartitions=2).mapInArrow(compiled, "kernels BIGINT, misses BIGINT").collect()
-    ):
-        assert row.kernels > 20
-        assert row.misses == 0
+        used: list[Any] = [merge.merge, probe.join, shard.split, sort.arrange, tally.tally]
+        return sum(sum(kernel.dispatcher.stats.cache_misses.values()) for kernel in used)
+
+    def in_a_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from (pa.RecordBatch.from_pydict({"misses": [misses()]}) for _ in batches)
+
+    misses()
+    found = spark.range(2, numPartitions=2).mapInArrow(in_a_worker, "misses BIGINT").collect()
+    assert [row.misses for row in found] == [0, 0]
 
 
 # -- attempts

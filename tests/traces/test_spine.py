@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.codes.dictionary import Dictionary
+from everview.kernels.merge import merge_some
 from everview.kernels.sort import is_batch
 from everview.traces import spine as policy
 from everview.traces.order import DESCENDING, NULL_MOVED, value_order
@@ -21,16 +23,22 @@ from everview.traces.trace import Trace
 from everview.types import NULL_WORD, Schema
 from traces.matrices import Matrix, batch_of, spines, weights_of
 
+# The constants of the module, and the ratio of a spine.
 policies = st.fixed_dictionaries(
-    {"ratio": st.sampled_from([2, 8, 64]), "fuel": st.sampled_from([1, 2, 36]), "small": st.sampled_from([1, 8, 512])}
+    {
+        "FUEL": st.sampled_from([1, 2, 36]),
+        "SMALL": st.sampled_from([1, 8, 512]),
+        "SIP": st.sampled_from([1, 64, 4096]),
+    }
 )
+ratios = st.sampled_from([2, 8, 64])
 
 
-@given(batches=spines(2, max_batches=30, max_size=20), how=policies)
-def test_a_spine_is_the_sum_of_its_batches(batches: list[Matrix], how: dict[str, int]) -> None:
-    spine = Spine(3, ratio=how["ratio"])
+@given(batches=spines(2, max_batches=30, max_size=20), ratio=ratios, how=policies)
+def test_a_spine_is_the_sum_of_its_batches(batches: list[Matrix], ratio: int, how: dict[str, int]) -> None:
+    spine = Spine(3, ratio=ratio)
     seen = []
-    with patch.multiple(policy, FUEL=how["fuel"], SMALL=how["small"]):
+    with patch.multiple(policy, **how):
         for count, batch in enumerate(batches, 1):
             spine.append(batch)
             seen.append((spine.view, weights_of(batches[:count])))
@@ -71,6 +79,22 @@ def test_batches_stay_few_and_merging_keeps_pace(ratio: int, sizes: str) -> None
     assert np.array_equal(spine.view.consolidated()[:, 0], np.arange(held))
 
 
+def test_no_append_waits_for_a_whole_merge() -> None:
+    """Whatever lies waiting, an append merges in proportion to its size, or one sip."""
+    spine, fuels = Spine(2), list[int]()
+
+    def watched(*arguments: Any) -> Any:
+        fuels.append(arguments[-1])
+        return merge_some(*arguments)
+
+    with patch.object(policy, "merge_some", watched):
+        for at in range(3_000):
+            rows = np.arange(at * 20, at * 20 + (5_000 if at % 1_000 == 500 else 20))
+            fuels.clear()
+            spine.append(np.stack([rows, np.ones(len(rows), np.int64)], axis=1))
+            assert all(fuel <= policy.FUEL * len(rows) + policy.SIP for fuel in fuels)
+
+
 def test_what_cancels_is_merged_away() -> None:
     rows = np.stack([np.arange(100), np.ones(100, np.int64)], axis=1)
     spine = Spine(2)
@@ -108,11 +132,11 @@ def test_a_sum_of_weights_beyond_64_bits_raises() -> None:
     assert trace.before.consolidated().tolist() == [[8, 2**62]]
 
 
-@given(batches=spines(2, max_batches=8), how=policies)
-def test_a_merged_batch_stands_for_all_it_was_made_of(batches: list[Matrix], how: dict[str, int]) -> None:
-    spine = Spine(3, ratio=how["ratio"])
+@given(batches=spines(2, max_batches=8), ratio=ratios, how=policies)
+def test_a_merged_batch_stands_for_all_it_was_made_of(batches: list[Matrix], ratio: int, how: dict[str, int]) -> None:
+    spine = Spine(3, ratio=ratio)
     present = {i for i, batch in enumerate(batches) if len(batch)}
-    with patch.multiple(policy, FUEL=how["fuel"], SMALL=how["small"]):
+    with patch.multiple(policy, **how):
         for i, batch in enumerate(batches):
             spine.append(batch, (i,))
         spine.compact()
@@ -153,7 +177,7 @@ def test_a_spine_by_value_is_in_the_order_of_the_values(mode: int) -> None:
     chance = random.Random(mode)
     spine = Spine(3, value_order(schema, ((1, mode),), dictionary), ratio=2)
     batches = []
-    with patch.multiple(policy, FUEL=1, SMALL=1):
+    with patch.multiple(policy, FUEL=1, SMALL=1, SIP=1):
         for _ in range(40):
             rows = Counter((chance.randrange(3), chance.choice(list(text_of))) for _ in range(4))
             signed = {row: w * chance.choice([1, -1]) for row, w in rows.items()}

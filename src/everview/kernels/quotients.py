@@ -25,9 +25,11 @@ FLOAT_SQUARES = 2 * FLOAT_BUCKETS
 FLOAT_UNIT = -2 * 1074  # of the squares of floats, as a power of two
 FLOAT_DIGITS = 6  # of one square
 
-TEN = 10**18  # the greatest power of ten below 2^63, and its exponent
-TENS = 18
-GUARD = 3  # digits that a divisor below 2^63 may take away, and that hold more than 54 bits
+TENS = 18  # 10^18 is the greatest power of ten below 2^63
+# Zero digits put below a number N before it is divided by d, so that a remainder never decides how the quotient is
+# rounded: cut off, N · 2^G / d ends in half a unit only if it does so exactly, once G ≥ 2 · log2(d) + 54.
+DIVISOR_GUARD = 6  # for every divisor below 2^63
+GUARD = 3
 
 
 # ---------------------------------------------------------------- squares
@@ -136,22 +138,15 @@ def _add(a, b):
 
 
 @inline
-def _over(digits, divisor, inexact):
-    """Divide in place; whether anything was lost, now or before."""
-    return divide(digits, np.uint64(divisor)) != 0 or inexact
-
-
-@inline
-def _over_tens(digits, power, inexact):
+def _over_tens(digits, power):
     """Divide in place by 10^power."""
     while power > 0:
         step = min(power, TENS)
         divisor = np.int64(1)
         for _ in range(step):
             divisor *= 10
-        inexact = _over(digits, divisor, inexact)
+        divide(digits, np.uint64(divisor))
         power -= step
-    return inexact
 
 
 @inline
@@ -161,7 +156,7 @@ def _tens(power):
 
 
 @inline
-def _rounded(digits, unit, inexact):
+def _rounded(digits, unit):
     """The fraction and the even exponent nearest to ``digits · 2^unit``, ties to even; of at least 54 bits."""
     top = _length(digits) - 1
     length = top * BITS
@@ -176,7 +171,7 @@ def _rounded(digits, unit, inexact):
         m |= digits[k + 1] << (BITS - r)
     if k + 2 < digits.size:
         m |= digits[k + 2] << (2 * BITS - r)
-    if half(digits, cut - 1) and (m & 1 == 1 or inexact or sticky(digits, cut - 1)):
+    if half(digits, cut - 1) and (m & 1 == 1 or sticky(digits, cut - 1)):
         m += 1
     exponent = unit + length - 1
     odd = exponent & 1
@@ -196,7 +191,7 @@ def variances(sums, squares, counts, lost, scale):
     count = np.empty(3, np.int64)
     room = max(2 * total.size, square.size + count.size) + 1
     left, right = np.empty(room, np.int64), np.empty(room, np.int64)
-    guard = GUARD * (3 + _tens(powers))
+    guard = GUARD + DIVISOR_GUARD * (2 + _tens(powers))
     number = np.empty(guard + room, np.int64)
     for g in range(n):
         if counts[g] <= lost:
@@ -217,10 +212,10 @@ def variances(sums, squares, counts, lost, scale):
         quotient = number[: guard + high - low]
         quotient[:guard] = 0
         quotient[guard:] = left[low:high]
-        inexact = _over(quotient, counts[g], False)
-        inexact = _over(quotient, counts[g] - lost, inexact)
-        inexact = _over_tens(quotient, powers, inexact)
-        fraction, exponents[g] = _rounded(quotient, BITS * (low - guard), inexact)
+        divide(quotient, np.uint64(counts[g]))
+        divide(quotient, np.uint64(counts[g] - lost))
+        _over_tens(quotient, powers)
+        fraction, exponents[g] = _rounded(quotient, BITS * (low - guard))
         fractions[g] = -fraction if negative else fraction
     return fractions, exponents
 
@@ -230,13 +225,13 @@ def decimals(dense, scale):
     """Each row's ``sum / 10^scale``."""
     n, width = dense.shape
     fractions, exponents = np.zeros(n, np.float64), np.zeros(n, np.int64)
-    guard = GUARD * (1 + _tens(scale))
+    guard = GUARD + DIVISOR_GUARD * _tens(scale)
     number = np.empty(guard + width + 2, np.int64)
     for g in range(n):
         negative = carry_into(dense, g, width, number, guard)
         if _length(number) == 0:
             continue
-        inexact = _over_tens(number, scale, False)
-        fraction, exponents[g] = _rounded(number, -BITS * guard, inexact)
+        _over_tens(number, scale)
+        fraction, exponents[g] = _rounded(number, -BITS * guard)
         fractions[g] = -fraction if negative else fraction
     return fractions, exponents

@@ -130,10 +130,11 @@ class Spine:
         assert batch.shape[1] == self.columns, "a spine holds batches of one width"
         self._slots.append(Held(batch, ids))
         self._fuel += FUEL * rows
-        gathered = self._gather()
-        if (rows >= SMALL or gathered or self._fuel >= SIP) and self._work(self._fuel):
-            gathered, self._fuel = True, 0
-        self._view = None if gathered or self._view is None else self._view.plus(batch)
+        changed = self._gather()
+        if rows >= SMALL or changed or self._fuel >= SIP:
+            changed |= self._work(self._fuel)
+            self._fuel = 0
+        self._view = None if changed or self._view is None else self._view.plus(batch)
 
     def settle(self) -> None:
         """Leave nothing to be merged: gather the small batches, and finish every merge."""

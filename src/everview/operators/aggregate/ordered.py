@@ -140,7 +140,7 @@ def percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
     a, b = (_doubles(of, values, rows_at(weights, starts, p.astype(np.int64))) for p in (low, high))
     with np.errstate(invalid="ignore", over="ignore"):
         between = (high - place) * a + (place - low) * b
-    same = (a == b) | (np.isnan(a) & np.isnan(b)) | (low == high)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
     return words_of(np.where(same, a, between), absent)
 
 

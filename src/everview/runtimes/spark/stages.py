@@ -42,7 +42,7 @@ from everview.runtimes.spark.worker import Replica, replica, settle
 from everview.traces.order import ValueOrder
 from everview.traces.spine import RATIO, SMALL
 from everview.traces.store import Replace, SegmentWriter, Slice
-from everview.traces.view import Batches, merged
+from everview.traces.view import Batches, View, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -289,7 +289,7 @@ class _Work:
             yield Row(Kind.WAKE, -1, shard)
 
 
-def _negative(delta: Matrix, before: Batches) -> Matrix:
+def _negative(delta: Matrix, before: View) -> Matrix:
     """The rows of a change whose weights it makes negative, with those weights."""
     rows = delta.copy()
     rows[:, -1] = before.plus(delta).weights(delta, delta.shape[1] - 1)

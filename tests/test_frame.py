@@ -74,6 +74,4 @@ def _run_pytest(directory: Path, **variables: str) -> subprocess.CompletedProces
     """With a worker process, since reports reach the main one by another way."""
     command = [sys.executable, "-m", "pytest", "-n", "1", "--continue-on-collection-errors"]
     environment = {name: value for name, value in os.environ.items() if name != "CI"} | variables
-    return subprocess.run(
-        command, cwd=directory, env=environment, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)

@@ -26,9 +26,7 @@ def integral(weight: Any) -> int:
     try:
         return int(operator.index(weight))
     except TypeError:
-        raise WrongType(
-            f"the weight {weight!r} is not an integer", hint="weights count; give 1 or -1"
-        ) from None
+        raise WrongType(f"the weight {weight!r} is not an integer", hint="weights count; give 1 or -1") from None
 
 
 def checked(weight: Any) -> int:
@@ -152,9 +150,7 @@ class Time:
     def __init__(self, epoch: int, *iterations: int) -> None:
         coordinates = (epoch, *iterations)
         if min(coordinates) < 0:
-            raise SchemaError(
-                f"a time counts from 0, not {coordinates}", hint="epochs and iterations are unsigned"
-            )
+            raise SchemaError(f"a time counts from 0, not {coordinates}", hint="epochs and iterations are unsigned")
         object.__setattr__(self, "coordinates", coordinates)
 
     @classmethod

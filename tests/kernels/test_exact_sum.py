@@ -147,9 +147,7 @@ def test_entries_of_an_integer_add_up_to_it(values: list[int]) -> None:
 @given(st.lists(decimal38, max_size=20))
 def test_entries_of_a_wide_decimal_add_up_to_it(values: list[int]) -> None:
     words = [split(v) for v in values]
-    entries = spread_wide(
-        column([h for h, _ in words]), column([lo for _, lo in words]), column([1] * len(values))
-    )
+    entries = spread_wide(column([h for h, _ in words]), column([lo for _, lo in words]), column([1] * len(values)))
     totals = [0] * len(values)
     for origin, bucket, digit in zip(*(e.tolist() for e in entries), strict=True):
         assert digit != 0
@@ -279,9 +277,7 @@ def test_carrying_full_buckets_does_not_overflow(buckets: list[int]) -> None:
 
 
 @given(
-    st.lists(
-        st.tuples(st.integers(0, 80), st.integers(-3, 3) | st.integers(INT64_MIN, INT64_MAX)), max_size=6
-    ),
+    st.lists(st.tuples(st.integers(0, 80), st.integers(-3, 3) | st.integers(INT64_MIN, INT64_MAX)), max_size=6),
     st.integers(INT64_MIN, INT64_MAX) | st.integers(-9, 9),
 )
 def test_averages_of_sparse_buckets_are_rounded_once(buckets: list[tuple[int, int]], count: int) -> None:
@@ -329,9 +325,7 @@ def test_an_integer_sum_is_exact_or_flagged(weighted: list[tuple[int, int]]) -> 
     assert overflow[0] or values[0] == total
 
 
-@pytest.mark.parametrize(
-    "total", [INT64_MAX, INT64_MAX + 1, INT64_MIN, INT64_MIN - 1, 0, 1 << 78, -(1 << 90)]
-)
+@pytest.mark.parametrize("total", [INT64_MAX, INT64_MAX + 1, INT64_MIN, INT64_MIN - 1, 0, 1 << 78, -(1 << 90)])
 def test_integer_sums_at_the_edge(total: int) -> None:
     buckets = [total & ((1 << BITS) - 1), (total >> BITS) & ((1 << BITS) - 1), total >> (2 * BITS)]
     values, overflow = finish_integers(column(buckets)[None, :], INT64_MIN, INT64_MAX)

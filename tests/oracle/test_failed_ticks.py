@@ -253,6 +253,17 @@ def test_a_function_that_is_not_pure_is_told_apart() -> None:
     refuse(run, {"t": [((1,), 1)]}, FunctionError)
 
 
+def test_an_inspector_that_raises_changes_nothing() -> None:
+    def disturbed(changes: ZSet) -> None:
+        assert (13,) not in changes, "not today"
+
+    circuit = Circuit()
+    circuit.source("t", "a BIGINT").inspect(disturbed).sink("v")
+    run = Embedded(circuit)
+    run.tick({"t": [((1,), 1)]})
+    refuse(run, {"t": [((2,), 1), ((13,), 1)]}, FunctionError)
+
+
 def test_the_listener_of_a_view_hears_only_of_ticks_that_happened() -> None:
     circuit = Circuit()
     circuit.source("t", "a BIGINT NOT NULL").sink("v")

@@ -90,9 +90,7 @@ def main(directory: str | None) -> None:
         print(f"commits of one row, never synced   {commits(root / 'never', NEVER):8,.0f}/s")
         print(f"opening 10,000 slices              {opening(root / 'many', 10_000) * 1e3:8,.0f} ms")
         written, read = large_commit(root / "large", 8_000_000)
-        print(
-            f"a durable commit of 256 MB         {written / 1e6:8,.0f} MB/s, first use {read / 1e6:,.0f} MB/s"
-        )
+        print(f"a durable commit of 256 MB         {written / 1e6:8,.0f} MB/s, first use {read / 1e6:,.0f} MB/s")
 
 
 if __name__ == "__main__":

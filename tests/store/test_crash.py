@@ -57,9 +57,7 @@ def recovered(path: Path) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(
-    "ignore:.*multi-threaded.*:DeprecationWarning"
-)  # the child never waits for a thread
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")  # the child never waits for a thread
 def test_killed_before_any_operation(tmp_path: Path) -> None:
     total = count_operations(tmp_path / "whole")
     assert total > 150

@@ -73,9 +73,7 @@ def torn(chance: random.Random) -> Callable[[bytes, bytes], bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_anything_unsynced_may_survive_or_not(
-    tmp_path: Path, journal: tuple[Path, list[Event]], seed: int
-) -> None:
+def test_anything_unsynced_may_survive_or_not(tmp_path: Path, journal: tuple[Path, list[Event]], seed: int) -> None:
     chance = random.Random(seed)
 
     def pick(versions: list[Any]) -> Any:

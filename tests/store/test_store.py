@@ -335,9 +335,7 @@ def test_another_plan_is_refused_or_adopted(tmp_path: Path) -> None:
         max_size=25,
     )
 )
-def test_like_lists_of_lists(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
-) -> None:
+def test_like_lists_of_lists(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]) -> None:
     """Against a model: per shard, a list of slices, each a list of numbers."""
     path = tmp_path_factory.mktemp("model") / "s"
     policy = Policy(sync=NEVER, inline_bytes=200, checkpoint_bytes=800)

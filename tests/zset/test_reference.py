@@ -152,9 +152,7 @@ def test_elements_must_be_hashable_values() -> None:
 @given(st.lists(elements, max_size=8))
 def test_the_order_of_elements_is_total(values) -> None:
     backwards = values[::-1]
-    assert list(map(identity, sorted(values, key=position))) == list(
-        map(identity, sorted(backwards, key=position))
-    )
+    assert list(map(identity, sorted(values, key=position))) == list(map(identity, sorted(backwards, key=position)))
 
 
 def test_the_order_of_elements() -> None:

@@ -109,9 +109,7 @@ def test_the_trace_of_the_notes() -> None:
     assert trace.times(5) == [(Time(0, 1), 1), (Time(1, 0), 1)]
     assert trace.values(5) == [NO_VALUE]
     assert trace.times(4) == []
-    assert trace.up_to((0, 1)) == IndexedZSet(
-        {k: {NO_VALUE: w} for k, w in [(0, 1), (2, 1), (3, -1), (5, 1)]}
-    )
+    assert trace.up_to((0, 1)) == IndexedZSet({k: {NO_VALUE: w} for k, w in [(0, 1), (2, 1), (3, -1), (5, 1)]})
 
 
 def test_appending_at_a_moment() -> None:

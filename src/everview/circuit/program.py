@@ -7,6 +7,7 @@ own that a runtime repeats until nothing is left to do. `run` and `run_at` are p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -79,6 +80,7 @@ class Program:
     def __init__(self, circuit: Circuit, shards: int = 1) -> None:
         circuit = keep_contents(circuit)
         self._prepare(place_exchanges(circuit) if shards > 1 else circuit, shards, 0, None)
+        self._tell_apart()
 
     @classmethod
     def _of_child(cls, circuit: Circuit, shards: int, depth: int, outer: Mapping[int, str]) -> Program:
@@ -104,6 +106,15 @@ class Program:
             tuple(self._loop(at, prints) for at in self.order if level[at] == n and isinstance(circuit[at], Child))
             for n in range(len(self.stages))
         )
+
+    def _tell_apart(self) -> None:
+        """Two children that are alike have traces of their own: the second's get a number."""
+        seen: Counter[str] = Counter()
+        for _, program in self.nested():
+            for at, name in program.names.items():
+                seen[name] += 1
+                if seen[name] > 1:
+                    program.names[at] = f"{name}-{seen[name]}"
 
     @property
     def fingerprint(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
 from everview.circuit.stream import Stream, Trace
+from everview.errors import CircuitError
 
 
 @dataclass
@@ -98,11 +99,18 @@ def _fill(copy: Copy, rules: Rules, outer: Copy | None) -> None:
 def _traces_first(circuit: Circuit) -> list[int]:
     """An order in which also a trace that is read before the tick comes before its reader, as building needs it."""
     done: dict[int, None] = {}
+    under_way: set[int] = set()
 
     def visit(at: int) -> None:
         if at in done:
             return
         node = circuit[at]
+        if at in under_way:
+            raise CircuitError(
+                f"{circuit.label(at)} depends on a trace of what it puts out",
+                hint="close the cycle with circuit.feedback",
+            )
+        under_way.add(at)
         needed = () if isinstance(node, Feedback) else inputs_of(node)
         for other in (*needed, *(r.node for r in reads_of(node))):
             assert other is not None

@@ -70,8 +70,8 @@ class Kernel:
     def dispatcher(self) -> Any:
         """The compiled function."""
         if self._call == self._first:
-            options = {"nogil": True, "cache": True, "error_model": "numpy"}
-            self._call = numba.njit(self._signature, **options)(self.__wrapped__)
+            compiled: Any = numba.njit(self._signature, nogil=True, cache=True, error_model="numpy")
+            self._call = compiled(self.__wrapped__)
         return self._call
 
     def __reduce__(self) -> str:

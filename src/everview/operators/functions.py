@@ -13,11 +13,16 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from everview.errors import FunctionError
+from everview.codes.columns import from_python
+from everview.errors import FunctionError, WrongType
 from everview.types import Schema
 
 Column = Any  # an Arrow array; its stubs are generic where the class is not
 Shape = Literal["columns", "rows", "flat"]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,10 @@ class Function:
             if repr(again) != repr(rows):
                 raise self._impure()
         return _columns_of(rows, out, self.name), parents
+
+    def look(self, changes: Any) -> None:
+        """Hand changes to a function that gives nothing back."""
+        self._guarded(changes)
 
     def _columns(self, table: pa.Table, out: Schema) -> list[Column]:
         if self.shape == "rows":
@@ -87,15 +96,15 @@ class Function:
         rows: list[tuple[Any, ...]] = []
         parents: list[int] = []
         for i, row in enumerate(_rows_of(table)):
-            images: Iterable[Any] = self._guarded(*row)
-            for image in images:
+            for image in self._guarded(*row, into=list):
                 rows.append(image if isinstance(image, tuple) else (image,))
                 parents.append(i)
         return rows, np.array(parents, np.int64)
 
-    def _guarded(self, *arguments: Any) -> Any:
+    def _guarded(self, *arguments: Any, into: Callable[[Any], Any] = _as_it_is) -> Any:
+        """What the function gives; a generator runs only when it is read, so that is done here, too."""
         try:
-            return self.call(*arguments)
+            return into(self.call(*arguments))
         except Exception as error:
             raise FunctionError(
                 f"function {self.name} raised {type(error).__name__}: {error}",
@@ -121,10 +130,10 @@ def _columns_of(rows: Sequence[tuple[Any, ...]], out: Schema, name: str) -> list
         raise FunctionError(f"function {name} returned {wrong!r}, not {len(out)} values", hint=f"declared: {out}")
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(out)
     try:
-        return [pa.array(c, f.type.arrow) for c, f in zip(columns, out.fields, strict=True)]
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        return [from_python(f, c) for c, f in zip(columns, out.fields, strict=True)]
+    except WrongType as error:
         raise FunctionError(
-            f"function {name} returned a value of the wrong type: {error}", hint=f"declared: {out}"
+            f"function {name} returned a value of the wrong type: {error.message}", hint=f"declared: {out}"
         ) from error
 
 

@@ -258,7 +258,7 @@ class Inspect(Unary):
         (delta,) = deltas
         table = decode(self.source.schema, delta[:, :-1], context.dictionary)
         rows = to_rows(self.source.schema, table)
-        context.functions[self.function].call(ZSet.of(list(zip(rows, delta[:, -1].tolist(), strict=True))))
+        context.functions[self.function].look(ZSet.of(list(zip(rows, delta[:, -1].tolist(), strict=True))))
         return Step(delta)
 
     def meaning(self, rows: ZSet) -> ZSet:

@@ -166,9 +166,7 @@ class IndexedZSet:
                      'USA': {'LA': {'L': 2}, 'NYC': {'N': -2}}})
         """
         return IndexedZSet.of(
-            ((*path, extension), extended)
-            for path, weight in self
-            for extension, extended in function(path, weight)
+            ((*path, extension), extended) for path, weight in self for extension, extended in function(path, weight)
         )
 
     def get_by_prefix(self, prefix: Sequence[Any]) -> ZSet | IndexedZSet:

@@ -129,9 +129,7 @@ class TimedZSet:
         TimedZSet([(0, 0, 1), (1, 0, 1)])
         """
         return TimedZSet(
-            (element, time, weight)
-            for time, zset in self._moments.items()
-            for element, weight in operator(zset)
+            (element, time, weight) for time, zset in self._moments.items() for element, weight in operator(zset)
         )
 
     def map(self, function: Callable[[Any], Any]) -> TimedZSet:

@@ -19,7 +19,8 @@ from everview.codes.dictionary import Dictionary, Entries, Mark
 from everview.errors import ForeignState
 from everview.runtimes.embedded.state import Pushed, State
 from everview.traces.spine import RATIO
-from everview.traces.store import Fingerprints, Policy, Reader, Store
+from everview.traces.store import Fingerprints, Policy, Store
+from everview.traces.store.reader import State as Stored
 from everview.traces.store.slices import Slice
 
 PARTS = ("codes", "kinds", "offsets", "data", "exceptions")  # of dictionary entries, as slices of these names
@@ -127,7 +128,7 @@ def fingerprints(program: Program) -> Fingerprints:
     return Fingerprints(hashlib.blake2b(text.encode(), digest_size=16).hexdigest(), traces)
 
 
-def check_plan(reader: Reader, program: Program) -> None:
+def check_plan(reader: Stored, program: Program) -> None:
     """Refuse the state of another circuit."""
     if reader.manifest.plan.plan != fingerprints(program).plan:
         raise ForeignState(
@@ -136,7 +137,7 @@ def check_plan(reader: Reader, program: Program) -> None:
         )
 
 
-def restore(reader: Reader, state: State, dictionary: Dictionary) -> None:
+def restore(reader: Stored, state: State, dictionary: Dictionary) -> None:
     """Fill traces and a dictionary with what a stored epoch holds."""
     # The dictionary first: traces that follow values are merged by what it says.
     for chunk in _dictionary_chunks(reader):
@@ -145,7 +146,7 @@ def restore(reader: Reader, state: State, dictionary: Dictionary) -> None:
         trace.restore([(s.array, (s.id,)) for s in reader.slices(name, shard)])
 
 
-def _dictionary_chunks(reader: Reader) -> list[tuple[Slice, ...]]:
+def _dictionary_chunks(reader: Stored) -> list[tuple[Slice, ...]]:
     return list(zip(*(reader.slices(_part(part)) for part in PARTS), strict=True))
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.circuit.program import Due, Ran
+from everview.kernels.linear import project
+from everview.kernels.sort import sort_order
 from everview.runtimes.embedded.state import Path
 
 Matrix = NDArray[np.int64]
@@ -61,7 +63,11 @@ NOTHING = Due()
 def _by_time(timed: Matrix, depth: int) -> Iterator[tuple[At, Matrix]]:
     """Rows that end in a time, split by it and without it."""
     width = timed.shape[1] - 1 - depth
-    columns = [*range(width), timed.shape[1] - 1]
-    times, which = np.unique(timed[:, width:-1], axis=0, return_inverse=True)
-    for i, time in enumerate(times):
-        yield tuple(time.tolist()), np.ascontiguousarray(timed[which.reshape(-1) == i][:, columns])
+    rows = timed[sort_order(timed, np.arange(width, width + depth))]
+    times = rows[:, width:-1]
+    ends = [*np.flatnonzero((times[1:] != times[:-1]).any(axis=1)) + 1, rows.shape[0]]
+    plain = project(rows, np.arange(width))
+    start = 0
+    for end in ends:
+        yield tuple(times[start].tolist()), plain[start:end]
+        start = end

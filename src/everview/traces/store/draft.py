@@ -57,9 +57,7 @@ class Draft:
         for draft in self.replaces:
             entry = None
             if draft.new is not None:
-                ref = (
-                    draft.new if isinstance(draft.new, SliceRef) else add(draft.name, draft.shard, draft.new)
-                )
+                ref = draft.new if isinstance(draft.new, SliceRef) else add(draft.name, draft.shard, draft.new)
                 entry = Entry(next_id, ref)
                 next_id += 1
             edits.append(Edit(draft.name, draft.shard, draft.old, entry))

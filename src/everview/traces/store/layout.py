@@ -67,9 +67,7 @@ def require_state(layout: Layout) -> None:
     if not root.is_dir():
         raise StoreError(f"{root} is a file, not a state directory", hint="give the path of a directory")
     if not layout.format.exists():
-        raise StoreError(
-            f"{root} is not a state directory", hint="it has no FORMAT file; create a state first"
-        )
+        raise StoreError(f"{root} is not a state directory", hint="it has no FORMAT file; create a state first")
     version = _version(layout)
     if version > FORMAT_VERSION:
         raise ForeignState(
@@ -92,9 +90,7 @@ def require_vacant(layout: Layout) -> None:
     if not root.exists():
         return
     if not root.is_dir():
-        raise StoreError(
-            f"{root} is a file", hint="give the path of a directory that is empty or does not exist"
-        )
+        raise StoreError(f"{root} is a file", hint="give the path of a directory that is empty or does not exist")
     if layout.format.exists():
         raise StoreError(f"{root} already holds a state", hint="open it, or create another elsewhere")
     foreign = sorted(set(os.listdir(root)) - OURS)

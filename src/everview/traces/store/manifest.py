@@ -55,9 +55,7 @@ class Edit:
         at = len(entries)
         if self.takes:
             places = [place for place, entry in enumerate(entries) if entry.id in self.takes]
-            assert len(places) == len(self.takes), (
-                f'"{self.name}", shard {self.shard}: not all of {self.takes}'
-            )
+            assert len(places) == len(self.takes), f'"{self.name}", shard {self.shard}: not all of {self.takes}'
             at = places[0]
             entries[:] = [entry for entry in entries if entry.id not in self.takes]
         if self.entry is not None:

@@ -102,6 +102,4 @@ def checked(path: object, ref: SliceRef, array: Array) -> Array:
     """The array, or the error that names the slice in the file."""
     if checksum(array) == ref.checksum:
         return array
-    raise damaged(
-        path, f'slice of "{ref.name}", shard {ref.shard}, at byte {ref.offset} has a wrong checksum'
-    )
+    raise damaged(path, f'slice of "{ref.name}", shard {ref.shard}, at byte {ref.offset} has a wrong checksum')

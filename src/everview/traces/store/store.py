@@ -63,9 +63,7 @@ class Policy:
 class Store(State):
     """The writer of a state directory. Use one at a time, from one thread."""
 
-    def __init__(
-        self, layout: Layout, lock: int, log: Log, manifest: Manifest, files: Files, policy: Policy
-    ) -> None:
+    def __init__(self, layout: Layout, lock: int, log: Log, manifest: Manifest, files: Files, policy: Policy) -> None:
         super().__init__(layout, manifest, log.file.path, log.file.descriptor)
         self._lock = lock
         self._log = log
@@ -303,13 +301,9 @@ class Store(State):
         self._arrays.turn_to(log.file.path, log.file.descriptor)
         old.close()
 
-    def _checkpoint(
-        self, queued: Sequence[Replace] = (), stale: frozenset[str] = frozenset()
-    ) -> tuple[int, ...]:
+    def _checkpoint(self, queued: Sequence[Replace] = (), stale: frozenset[str] = frozenset()) -> tuple[int, ...]:
         if self._adopting:
-            raise StoreError(
-                "the adopted plan has no commit yet", hint="commit once, then checkpoint or vacuum"
-            )
+            raise StoreError("the adopted plan has no commit yet", hint="commit once, then checkpoint or vacuum")
         if not (self._log.tail or queued or stale):
             return ()
         with self._attempting("checkpoint"):
@@ -344,9 +338,7 @@ class Store(State):
             yield
         except Uncertain as error:
             self._refusal = f"an earlier {what} failed: {error} ({error.__cause__})"
-            raise StoreError(
-                f"{what} failed: {error} ({error.__cause__})", hint="open the state again"
-            ) from error
+            raise StoreError(f"{what} failed: {error} ({error.__cause__})", hint="open the state again") from error
         except OSError as error:
             self._refusal = None
             hint = f"the state is as it was, at epoch {self.epoch}; remove the cause and try again"

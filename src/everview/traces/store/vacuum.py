@@ -40,9 +40,7 @@ def sparse_segments(layout: Layout, manifest: Manifest) -> frozenset[str]:
     for entry in manifest.entries():
         if not entry.ref.inline:
             living[entry.ref.file] += entry.ref.nbytes + FOOTPRINT
-    return frozenset(
-        name for name, size in living.items() if size * SPARSE < (layout.segments / name).stat().st_size
-    )
+    return frozenset(name for name, size in living.items() if size * SPARSE < (layout.segments / name).stat().st_size)
 
 
 def sweep(layout: Layout, files: Files, keep_epochs: int, held: frozenset[str]) -> Vacuumed:
@@ -67,9 +65,7 @@ def _obsolete(layout: Layout, keep_epochs: int) -> list[Path]:
 def _rubbish(layout: Layout, held: frozenset[str]) -> list[Path]:
     """The segments that no log refers to, and no commit to come can."""
     logs = layout.generations()
-    referred = {
-        ref.file for path in logs for record in records(path, path.read_bytes()) for ref in refs_of(record)
-    }
+    referred = {ref.file for path in logs for record in records(path, path.read_bytes()) for ref in refs_of(record)}
     committed = epochs(layout)[-1]
     return [
         path

@@ -1,0 +1,51 @@
+"""How much of everything is measured: in full, or quickly to see that it all works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Sizes in rows, ticks as (changes a tick, ticks)."""
+
+    orders: int
+    many_orders: int
+    few_orders: int
+    streams: tuple[tuple[int, int], ...]
+    recompute_ticks: int
+    scaling_ticks: int
+    tail_ticks: int
+    trace_rows: int
+    durable_ticks: int
+    starts: int
+    rounds: int
+
+
+FULL = Scale(
+    orders=1_000_000,
+    many_orders=10_000_000,
+    few_orders=100_000,
+    streams=((10, 2_000), (1_000, 500), (100_000, 10)),
+    recompute_ticks=20,
+    scaling_ticks=500,
+    tail_ticks=10_000,
+    trace_rows=10_000_000,
+    durable_ticks=2_000,
+    starts=7,
+    rounds=2,
+)
+
+QUICK = Scale(
+    orders=100_000,
+    many_orders=1_000_000,
+    few_orders=10_000,
+    streams=((10, 200), (1_000, 50), (10_000, 5)),
+    recompute_ticks=5,
+    scaling_ticks=100,
+    tail_ticks=500,
+    trace_rows=1_000_000,
+    durable_ticks=200,
+    starts=3,
+    rounds=1,
+)

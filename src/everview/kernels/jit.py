@@ -70,8 +70,10 @@ class Kernel:
     def dispatcher(self) -> Any:
         """The compiled function."""
         if self._call == self._first:
-            compiled: Any = numba.njit(self._signature, nogil=True, cache=True, error_model="numpy")
-            self._call = compiled(self.__wrapped__)
+            compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(self.__wrapped__)
+            self._call = compiled  # before compiling: a kernel may call itself
+            compiled.compile(self._signature)
+            compiled.disable_compile()
         return self._call
 
     def __reduce__(self) -> str:

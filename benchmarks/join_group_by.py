@@ -26,7 +26,7 @@ def measure(count: int, per_tick: int, ticks: int) -> dict[str, Any]:
     return {
         "seconds": float(found.seconds.sum()),
         "median": float(np.median(found.seconds)),
-        "cpu": found.cpu,
+        "cpu": float(found.cpu.sum()),
         "updates": found.updates,
         "digest": contents(run),
     }

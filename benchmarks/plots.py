@@ -68,7 +68,7 @@ def _scaling(axes: Any, raw: dict[str, Any]) -> None:
     sizes = [int(size) for size in raw["median"]]
     axes.plot(sizes, [each * 1e3 for each in raw["median"].values()], "o-", color=OURS)
     axes.set_xscale("log")
-    axes.set_ylim(0)
+    axes.set_ylim(0, 1.2e3 * max(raw["median"].values()))
     axes.set_xlabel("orders")
     axes.set_ylabel("milliseconds")
     axes.set_title("A tick of 1,000 changes, by the size of the state")

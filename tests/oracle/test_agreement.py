@@ -26,7 +26,7 @@ def test_every_tick_leaves_what_the_oracle_says(case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1500)
+@settings(max_examples=300)
 @given(case=cases(max_steps=12, max_ticks=10))
 def test_every_tick_of_a_longer_life_leaves_what_the_oracle_says(case: Case) -> None:
     check(case)
@@ -42,7 +42,7 @@ def test_every_operator_after_every_other(first: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", EXAMPLES)
 def test_every_operator_after_every_two_others(first: str) -> None:
-    for second, third in product(EXAMPLES, EXAMPLES):
+    for second, third in product(EXAMPLES, ("distinct", "aggregate by one", "join", "antijoin", "top by one")):
         check(chain(first, second, third), "3 shards")
 
 

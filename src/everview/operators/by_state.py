@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from everview.kernels.linear import negated
+from everview.kernels.probe import keys
 from everview.kernels.sort import arrange
 from everview.operators.operator import Context, Layout, Matrix, Port
 from everview.traces.view import View
@@ -46,16 +47,10 @@ def change(operator: ByState, deltas: Sequence[Matrix], befores: Sequence[View],
 
 
 def touched(deltas: Sequence[Matrix], key: int) -> Matrix:
-    """The groups that any of the deltas touches, sorted, once each."""
-    parts = [_keys(d, key) for d in deltas if d.shape[0]]
-    if not parts:
-        return np.empty((0, key + 1), np.int64)
+    """The groups that any of the sorted deltas touches, sorted, once each."""
+    parts = [keys(delta, key) for delta in deltas if delta.shape[0]]
+    if len(parts) < 2:
+        return parts[0] if parts else np.empty((0, key + 1), np.int64)
     groups = arrange(np.concatenate(parts), np.arange(key))
     groups[:, -1] = 1
     return groups
-
-
-def _keys(delta: Matrix, key: int) -> Matrix:
-    out = np.ones((delta.shape[0], key + 1), np.int64)
-    out[:, :key] = delta[:, :key]
-    return out

@@ -98,7 +98,8 @@ def _by_state(
     context: Context,
 ) -> TimedStep:
     key = operator.group_words
-    groups = touched(deltas if woken is None else (*deltas, woken), key)
+    # Several earlier times may have woken groups, each in order.
+    groups = touched(deltas if woken is None else (*deltas, arrange(woken, np.arange(key))), key)
     pasts = [read.past for read in reads]
     afters = [read.seen.plus(stamped(d, now)) for read, d in zip(reads, deltas, strict=True)]
     bounds = list(_corners(now))

@@ -92,6 +92,7 @@ class Spine:
         self._slots: list[Held | Merging] = []
         self._gone: list[int] = []  # stored slices whose rows have cancelled out
         self._fuel = 0
+        self._waiting = 0  # small batches appended since they were last gathered
         self._view: Batches | None = None
 
     @classmethod
@@ -176,6 +177,7 @@ class Spine:
 
     def _gather(self, few: int = FEW) -> bool:
         """Make one batch of the last small ones, when there are a few; whether it did."""
+        self._waiting = 0
         start = len(self._slots)
         while start > 0 and isinstance(held := self._slots[start - 1], Held) and len(held) < SMALL:
             start -= 1

@@ -68,8 +68,12 @@ class _Aggregate:
         for i, state in enumerate(states):
             state[0].tally(dense[i * n : (i + 1) * n], groups, key)
         there = dense[:, 0] > 0
-        present = [groups[there[i * n : (i + 1) * n]] for i in range(len(states))]
-        sums = Sums(dense if there.all() else dense[there], self._places, self.source)
+        if there.all():
+            present = [groups] * len(states)
+        else:
+            present = [groups[there[i * n : (i + 1) * n]] for i in range(len(states))]
+            dense = dense[there]
+        sums = Sums(dense, self._places, self.source)
         orders = [Ordered(lay, present, [state[which] for state in states]) for which, lay in enumerate(self._lays, 1)]
         out = np.empty((sums.dense.shape[0], self.schema.width + 1), np.int64)
         out[:, :key] = np.concatenate(present)[:, :key]

@@ -17,7 +17,6 @@ from scale import Scale
 from stream import expected
 
 SMALL_TICK = 10
-THREADS = (1, 2)  # which of these is better for Pathway differs from machine to machine
 
 
 def measure(count: int, per_tick: int, ticks: int) -> dict[str, Any]:
@@ -46,7 +45,7 @@ def _beside_pathway(found: Findings, scale: Scale, per_tick: int, ticks: int) ->
     ours, theirs = [], []
     for _ in range(scale.rounds):
         ours.append(measured("join_group_by.py", **stream))
-        theirs += [measured("peers/pathway_join.py", PEERS, threads=n, **stream) for n in THREADS]
+        theirs += [measured("peers/pathway_join.py", PEERS, threads=n, **stream) for n in scale.threads]
     _agree(ours + theirs, stream)
     our, their = (min(runs, key=lambda run: run["seconds"]) for runs in (ours, theirs))
     total = per_tick * ticks

@@ -20,6 +20,7 @@ class Scale:
     durable_ticks: int
     starts: int
     rounds: int
+    threads: tuple[int, ...]  # that Pathway gets; which is better differs
 
 
 FULL = Scale(
@@ -34,6 +35,7 @@ FULL = Scale(
     durable_ticks=2_000,
     starts=7,
     rounds=2,
+    threads=(1, 2),
 )
 
 QUICK = Scale(
@@ -48,4 +50,5 @@ QUICK = Scale(
     durable_ticks=200,
     starts=3,
     rounds=1,
+    threads=(2,),
 )

@@ -34,7 +34,7 @@ from everview.runtimes.spark.wire import (
     matrix_rows,
     to_batches,
 )
-from everview.runtimes.spark.worker import Replica, replica
+from everview.runtimes.spark.worker import Replica, replica, settle
 from everview.traces.store import Replace, SegmentWriter, SliceRef
 from everview.traces.view import Batches
 
@@ -173,6 +173,7 @@ def _task(told: Round) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Recor
 
         context = TaskContext.get()
         assert context is not None, "this runs in a task"
+        settle()
         times = "-".join(map(str, (*told.at, told.stage)))
         attempt = f"{times}.{context.partitionId()}.{context.attemptNumber()}"
         return to_batches(told.run(from_batches(batches), attempt))

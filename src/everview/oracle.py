@@ -334,7 +334,7 @@ def _float(values: Sequence[Entry], count: int) -> float:
     try:
         return x.numerator / x.denominator  # Python divides integers with one rounding, to nearest even
     except OverflowError:
-        return math.copysign(math.inf, x)
+        return math.inf if x > 0 else -math.inf
 
 
 def _in_range(value: Any, call: Call, of: Type) -> Any:

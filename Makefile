@@ -16,8 +16,8 @@ help:  ## list these commands
 
 setup: $(COMPILED) java  ## make .venv from the lock, compile the kernels, and see to Java
 
-run: $(COMPILED)  ## run the first example
-	$(BIN)/python examples/01_first_view.py
+run: $(COMPILED) java  ## the demo: a payments company on local Spark, in about a minute
+	$(BIN)/python -m everview demo
 
 # Spark tests share one session in one process, so they have a run of their own.
 test: setup check  ## every check, test, doctest and example

@@ -81,3 +81,31 @@ class ForeignState(StoreError):
 
 class CodeCollision(EverviewError):
     """Two values met under one code in different dictionaries; the tick must be encoded again."""
+
+
+class SinkError(EverviewError):
+    """A sink that cannot be, or that did not take an epoch; the epoch itself has been committed."""
+
+
+class MissingRuntime(EverviewError):
+    """Java or PySpark is not there, or is too old."""
+
+
+class SourceError(EverviewError):
+    """A source whose frame does not give what is said of it."""
+
+
+class SchemaDrift(SourceError):
+    """A later batch of a source whose columns no longer fit."""
+
+
+class VerificationFailed(EverviewError):
+    """Views that do not hold what their definition says of the rows in their sources."""
+
+
+class PipelineError(EverviewError):
+    """A pipeline is defined or used in a way that cannot work."""
+
+
+class BadRows(SourceError):
+    """Rows arrived that cannot be taken, and the pipeline does not set such rows aside."""

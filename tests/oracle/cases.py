@@ -235,9 +235,35 @@ def _join(how: str) -> Callable[..., Stream]:
     return join
 
 
-def _aggregate(stream: Stream, by: Sequence[str], calls: Sequence[Sequence[str]]) -> Stream:
-    named = {f"a{i}": call[0] if len(call) == 1 else tuple(call) for i, call in enumerate(calls)}
+def _told(*lists: list[Any]) -> str:
+    return "; ".join("|".join(map(str, values)) for values in lists)
+
+
+def _lengths(*lists: Any) -> Any:
+    return pc.list_value_length(lists[0])
+
+
+def _nulls(*lists: Any) -> Any:
+    """How many NULLs are in each list of the last column."""
+    return pa.array([sum(value is None for value in values) for values in lists[-1].to_pylist()], pa.int64())
+
+
+# what a call may have for a name: the function of a group's lists that it stands for
+OF_GROUPS: dict[str, Function] = {
+    "told": Function("told", _told, "rows"),
+    "lengths": Function("lengths", _lengths),
+    "nulls": Function("nulls", _nulls),
+}
+
+
+def _aggregate(stream: Stream, by: Sequence[str], calls: Sequence[Sequence[Any]]) -> Stream:
+    """A call of one name alone counts rows; others are as a user writes them."""
+    named = {f"a{i}": _call(*call) for i, call in enumerate(calls)}
     return numbered(stream.aggregate(by, **named))  # type: ignore[arg-type]
+
+
+def _call(name: str, *rest: Any) -> Any:
+    return (OF_GROUPS.get(name, name), *rest) if rest else name
 
 
 def _top(stream: Stream, limit: int, skip: int, order: Sequence[Sequence[str]], by: Sequence[str]) -> Stream:

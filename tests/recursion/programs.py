@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everview.circuit import Circuit, Stream
+from everview.operators.functions import Function
 
 Row = tuple[Any, ...]
 Facts = dict[str, set[Row]]
@@ -283,7 +284,8 @@ def core(k: int = 2) -> Circuit:
     # The state is the nodes peeled so far: it only grows.
     peeled, again = loop.feedback("node BIGINT NOT NULL")
     left = every.antijoin(peeled, ("a", "node")).antijoin(peeled, ("b", "node"))
-    strong = left.aggregate(["a"], n="count").filter(lambda a, n: _at_least(n, k))
+    at_least = Function(f"at least {k}", lambda a, n: _at_least(n, k), "columns")
+    strong = left.aggregate(["a"], n="count").filter(at_least)
     gone = every.select(node="a").distinct() - strong.select(node="a")
     again(gone)
     loop.leave(every.antijoin(gone, ("a", "node")).antijoin(gone, ("b", "node"))).sink("core")

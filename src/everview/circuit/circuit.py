@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -84,6 +85,16 @@ class Circuit:
         self._own(stream)
         indexed = stream.index(*stream.schema.names)
         self._put(Sink(name, indexed.id, keep or positive, positive))
+
+    def table(self, source: str, key: Sequence[str] = ()) -> None:
+        """Keep what a source holds, indexed by its key; without one, by all columns."""
+        stream = self._stream(self.sources[source])
+        self._put(Sink(source, stream.index(*(key or stream.schema.names)).id, table=True))
+
+    def sink_again(self, sink: Sink, stream: Stream) -> None:
+        """The sink of another circuit, on a stream of this one that is indexed as that one's was."""
+        self._own(stream)
+        self._put(replace(sink, input=stream.id))
 
     def feedback(self, schema: Schema | str) -> tuple[Stream, Callable[[Stream], None]]:
         """A z⁻¹ whose input is connected later: the stream of its output, and the function that connects it."""
@@ -182,7 +193,12 @@ class Circuit:
 
     @property
     def sinks(self) -> dict[str, int]:
-        return {n.name: at for at, n in enumerate(self._nodes) if isinstance(n, Sink)}
+        return {n.name: at for at, n in enumerate(self._nodes) if isinstance(n, Sink) and not n.table}
+
+    @property
+    def tables(self) -> dict[str, int]:
+        """The sinks that keep what sources hold, by the names of the sources."""
+        return {n.name: at for at, n in enumerate(self._nodes) if isinstance(n, Sink) and n.table}
 
     def stream(self, at: int) -> Stream:
         """The output of a node."""

@@ -62,12 +62,14 @@ class Sink:
     """Hands a stream's changes to the outside under a name.
 
     ``keep`` asks the runtime for a trace of their sum, the contents; ``positive`` refuses negative weights in it.
+    The sink of a ``table`` is no view: it keeps what the source of that name holds, indexed by its key.
     """
 
     name: str
     input: int
     keep: bool = True
     positive: bool = False
+    table: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ def title(node: Node) -> str:
         case Source():
             return f"source {node.name}"
         case Sink():
-            return f"sink {node.name}"
+            return f"{'table' if node.table else 'sink'} {node.name}"
         case Feedback():
             return "z⁻¹"
         case Import():

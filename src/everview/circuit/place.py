@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Child, Export, Import, Sink
+from everview.circuit.nodes import Apply, Child, Export, Import, Node, Sink, Source, inputs_of, reads_of
 from everview.circuit.rewrite import Copy, Rules, rewrite
 from everview.circuit.stream import Stream
 from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
@@ -13,9 +15,17 @@ from everview.operators.exchange import Exchange
 from everview.operators.index import Index
 from everview.operators.join import JoinIncremental, JoinStream, JoinTrace
 from everview.operators.linear import Filter, Inspect, Map, Minus, Negate, NotNull, Plus, Project
-from everview.operators.operator import Anywhere, ByKey, Layout, Partition, Port
+from everview.operators.operator import Anywhere, ByKey, Layout, Partition, Port, Single
 from everview.operators.semijoin import Semijoin, SemijoinIncremental
 from everview.operators.top import Top, TopIncremental
+
+
+def keep_tables(circuit: Circuit, keys: Mapping[str, Sequence[str]]) -> Circuit:
+    """A trace of what each of these sources holds, by its key (without one, by all columns)."""
+    new = rewrite(circuit, Rules())
+    for source, key in keys.items():
+        new.table(source, key)
+    return new
 
 
 def keep_contents(circuit: Circuit) -> Circuit:
@@ -25,7 +35,7 @@ def keep_contents(circuit: Circuit) -> Circuit:
         stream = copy.at[node.input]
         if node.keep:
             stream = copy.new.add(Arrange(stream.layout), [stream])
-        copy.new.sink(node.name, stream, keep=node.keep, positive=node.positive)
+        copy.new.sink_again(node, stream)
 
     return rewrite(circuit, Rules(sink=sink))
 
@@ -34,18 +44,38 @@ Where = dict[tuple[Circuit, int], Partition]  # of the new circuit's streams
 
 
 def place_exchanges(circuit: Circuit) -> Circuit:
-    """An `Exchange` before every port whose rows are not where the operator needs them."""
+    """An `Exchange` before every port whose rows are not where the operator needs them.
+
+    The rows of a source with a table arrive on the shards of their keys, the others anywhere.
+    """
     where: Where = {}
 
+    def source(copy: Copy, node: Source) -> Stream:
+        stream = copy.new.source(node.name, node.schema)
+        if node.name in circuit.tables:
+            where[copy.new, stream.id] = ByKey(table_key(circuit, node.name))
+        return stream
+
     def apply(copy: Copy, node: Apply) -> Stream:
+        alone = _alone(copy.old, copy.here)
         inputs = [
-            _moved(stream, port, where) for stream, port in zip(copy.inputs(node), node.operator.inputs, strict=True)
+            _moved(stream, port, where, alone=alone)
+            for stream, port in zip(copy.inputs(node), node.operator.inputs, strict=True)
         ]
         stream = copy.new.add(node.operator, inputs, copy.traces(node))
         where[copy.new, stream.id] = _partition(stream, where)
         return stream
 
-    return rewrite(circuit, Rules(apply))
+    return rewrite(circuit, Rules(apply, source=source))
+
+
+def table_key(circuit: Circuit, source: str) -> tuple[int, ...]:
+    """The fields of a source that its table is indexed by."""
+    sink = circuit[circuit.tables[source]]
+    assert isinstance(sink, Sink)
+    layout = circuit.layout(sink.input)
+    wanted = circuit.layout(circuit.sources[source]).schema
+    return tuple(wanted.index(name) for name in layout.schema.names[: layout.key])
 
 
 def _found(stream: Stream, where: Where) -> Partition:
@@ -64,10 +94,41 @@ def _found(stream: Stream, where: Where) -> Partition:
             return where.get((circuit, stream.id), Anywhere())
 
 
-def _moved(stream: Stream, port: Port, where: Where) -> Stream:
-    wanted = port.partition
-    if isinstance(wanted, Anywhere) or wanted == _found(stream, where):
+def _alone(circuit: Circuit, at: int) -> bool:
+    """Whether a stream is never matched with another: then any place that keeps its groups together does."""
+    readers = [
+        (other, node)
+        for other, node in enumerate(circuit)
+        if at in inputs_of(node) or any(read.node == at for read in reads_of(node))
+    ]
+    return all(_reads_alone(circuit, other, node) for other, node in readers)
+
+
+def _reads_alone(circuit: Circuit, at: int, node: Node) -> bool:
+    match node:
+        case Sink():
+            return True
+        case Apply(Arrange()):
+            return _alone(circuit, at)
+        case Apply(operator):
+            return isinstance(operator, Distinct | DistinctIncremental | Top | TopIncremental | Consolidate)
+        case _:
+            return False
+
+
+def _together(found: Partition, wanted: Partition) -> bool:
+    """Whether rows that are wanted on one shard are on one: those that agree on all fields agree on some."""
+    if isinstance(found, Single):
+        return True
+    return isinstance(found, ByKey) and isinstance(wanted, ByKey) and set(found.fields) <= set(wanted.fields)
+
+
+def _moved(stream: Stream, port: Port, where: Where, *, alone: bool) -> Stream:
+    wanted, found = port.partition, _found(stream, where)
+    if isinstance(wanted, Anywhere) or wanted == found:
         return stream
+    if (alone or port.layout.sorted) and _together(found, wanted):
+        return stream  # an index has moved its rows if they had to move
     assert not port.layout.sorted, f"{stream} is sorted, and moving would undo that"
     moved = stream.circuit.add(Exchange(Layout(stream.schema), wanted), [stream])
     where[stream.circuit, moved.id] = wanted

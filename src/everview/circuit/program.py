@@ -8,14 +8,15 @@ own that a runtime repeats until nothing is left to do. `run` and `run_at` are p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, inputs_of, reads_of
-from everview.circuit.place import keep_contents, place_exchanges
+from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
+from everview.circuit.place import keep_contents, keep_tables, place_exchanges, table_key
 from everview.errors import WeightOverflow
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange
@@ -23,7 +24,17 @@ from everview.kernels.timed import stamped
 from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
 from everview.operators.nested import Reading, TimedStep, step_at
-from everview.operators.operator import Context, Layout, Matrix, Moment, Words, nothing
+from everview.operators.operator import (
+    Anywhere,
+    ByKey,
+    Context,
+    Layout,
+    Matrix,
+    Moment,
+    Partition,
+    Words,
+    nothing,
+)
 from everview.traces.view import View
 
 Before = Callable[[int], View]  # the trace of a node as it was before the tick
@@ -77,8 +88,9 @@ class Due:
 class Program:
     """The stages and loops of a circuit for a number of shards."""
 
-    def __init__(self, circuit: Circuit, shards: int = 1) -> None:
-        circuit = keep_contents(circuit)
+    def __init__(self, circuit: Circuit, shards: int = 1, tables: Mapping[str, Sequence[str]] | None = None) -> None:
+        """``tables`` names the sources whose contents are kept, each with its key."""
+        circuit = keep_contents(keep_tables(circuit, tables) if tables else circuit)
         self._prepare(place_exchanges(circuit) if shards > 1 else circuit, shards, 0, None)
         self._tell_apart()
 
@@ -94,13 +106,16 @@ class Program:
         self.shards = shards
         self.depth = depth  # how many words of time the entries of traces have
         self.order = circuit.order()
+        # The streams that leave it: to views, or from a child to its parent and to its own next iteration.
+        self.outputs = tuple(n.input for n in circuit if isinstance(n, Sink) and not n.table)
+        self._feedbacks = [(at, n.input) for at, n in enumerate(circuit) if isinstance(n, Feedback)]
         prints = circuit.fingerprints(outer)
         self.traces = {at: circuit.layout(at) for at in self.order if self._owns_trace(at)}
         self.names = {at: prints[at] for at in self.traces}
         self._empty = {
             at: nothing(circuit.layout(at).width) for at in self.order if not isinstance(circuit[at], Sink | Child)
         }
-        level = self._levels()
+        self._level = level = self._levels()
         self.stages = tuple(self._stage(n, level) for n in range(max(level.values(), default=0) + 1))
         self.loops = tuple(
             tuple(self._loop(at, prints) for at in self.order if level[at] == n and isinstance(circuit[at], Child))
@@ -138,6 +153,40 @@ class Program:
         assert isinstance(node, Sink)
         return node.input if node.keep else None
 
+    def table(self, source: str) -> int | None:
+        """The node whose trace holds what a source holds, if that is kept."""
+        node = self.circuit[self.circuit.tables[source]] if source in self.circuit.tables else None
+        return node.input if isinstance(node, Sink) else None
+
+    def arrival(self, source: str) -> Partition:
+        """On which shards the rows of a source have to arrive."""
+        return ByKey(table_key(self.circuit, source)) if source in self.circuit.tables else Anywhere()
+
+    @cached_property
+    def pieces(self) -> tuple[tuple[int, int], ...]:
+        """The stages in runs, first to last, between which there is nothing but exchanges; then may come loops."""
+        ends = [n for n, loops in enumerate(self.loops) if loops or n == len(self.stages) - 1]
+        return tuple(zip([0, *(end + 1 for end in ends)], ends, strict=False))
+
+    def needed(self, first: int, last: int) -> frozenset[int]:
+        """The streams that a piece is given: those that begin it, and earlier ones that it still needs."""
+        stages = self.stages[first : last + 1]
+        given = (Export, Source) if self.depth == 0 else (Export, Import, Feedback)
+        begin = {at for at in stages[0].nodes if isinstance(self._nodes[at], given)}
+        earlier = {at for stage in stages for at in stage.stays if self._level[at] < first}
+        return frozenset({*begin, *stages[0].moves, *earlier})
+
+    def wanted(self, first: int, last: int, end: int | None = None) -> frozenset[int]:
+        """The streams of some stages that are needed when ``end`` is over: by views, loops and later stages."""
+        end = last if end is None else end
+        later = [at for stage in self.stages[end + 1 :] for at in (*stage.stays, *self._moved(stage))]
+        imports = [outer for loops in self.loops[first:] for loop in loops for _, outer in loop.imports]
+        return frozenset(at for at in (*later, *imports, *self.outputs) if first <= self._level[at] <= last)
+
+    def _moved(self, stage: Stage) -> Iterator[int]:
+        for at in stage.moves:
+            yield from (i for i in inputs_of(self._nodes[at]) if i is not None)
+
     def empty(self, at: int) -> Matrix:
         return self._empty[at]
 
@@ -154,17 +203,13 @@ class Program:
                 cells[at] = before(at).consolidated()
         return ran
 
-    def close(self, cells: Mapping[int, Matrix], before: Before, stage: Stage | None = None) -> dict[int, Matrix]:
-        """What the feedbacks of a shard remember for the next tick: this input in place of the last one.
-
-        Of all feedbacks, when all stages have run; or of those whose input a stage has, when that one has.
-        """
+    def close(self, cells: Mapping[int, Matrix], before: Before, stage: Stage) -> dict[int, Matrix]:
+        """What feedbacks remember for the next tick, those whose input a stage has: this one in place of the last."""
         appends: dict[int, Matrix] = {}
-        for at, node in enumerate(self.circuit):
-            if isinstance(node, Feedback) and (stage is None or node.input in (*stage.nodes, *stage.moves)):
-                assert node.input is not None
+        for at, input_ in self._feedbacks:
+            if input_ in stage.nodes or input_ in stage.moves:
                 forgotten = negated(before(at).consolidated())
-                change = np.concatenate([forgotten, cells.get(node.input, self._empty[at])])
+                change = np.concatenate([forgotten, cells.get(input_, self._empty[at])])
                 appends[at] = arrange(change, np.arange(change.shape[1] - 1))
         return appends
 
@@ -257,6 +302,7 @@ class Program:
         feedbacks = tuple((i, n.input) for i, n in enumerate(inner) if isinstance(n, Feedback) and n.input is not None)
         exports = tuple((i, n.node) for i, n in enumerate(self.circuit) if isinstance(n, Export) and n.child == at)
         program = Program._of_child(inner, self.shards, self.depth + 1, prints)
+        program.outputs = tuple(node for _, node in (*feedbacks, *exports))
         return Loop(at, node.name, node.limit, node.changes, program, imports, feedbacks, exports)
 
     def _is_exchange(self, at: int) -> bool:

@@ -39,7 +39,7 @@ SourceRule = Callable[[Copy, Source], Stream]
 
 
 def _same_sink(copy: Copy, node: Sink) -> None:
-    copy.new.sink(node.name, copy.at[node.input], keep=node.keep, positive=node.positive)
+    copy.new.sink_again(node, copy.at[node.input])
 
 
 def _same_source(copy: Copy, node: Source) -> Stream:

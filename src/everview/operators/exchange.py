@@ -13,6 +13,7 @@ import numpy as np
 
 from everview.kernels.shard import split
 from everview.operators.operator import (
+    Anywhere,
     ByKey,
     Context,
     Layout,
@@ -53,6 +54,13 @@ class Exchange(Unary):
             return [delta, *([nothing] * (shards - 1))]
         rows, bounds = split(delta, self._columns, shards)
         return [rows[bounds[s] : bounds[s + 1]] for s in range(shards)]
+
+    def spread(self, delta: Matrix, shards: int) -> list[Matrix]:
+        """The rows of a source for each shard: where they belong, or where nothing asks for a place, evenly.
+
+        Words that follow those of the schema do not matter.
+        """
+        return spread(delta, shards) if isinstance(self.partition, Anywhere) else self.split(delta, shards)
 
 
 def spread(delta: Matrix, shards: int) -> list[Matrix]:

@@ -30,9 +30,9 @@ class Ordering:
     @staticmethod
     def of(call: Call, schema: Schema) -> Ordering:
         """The order that a call asks for, then that of its arguments."""
-        directions = dict(call.order)
-        for field in call.fields:
-            directions.setdefault(field, Direction.ASC)
+        directions: dict[int, Direction] = {}
+        for field, direction in (*call.order, *((field, Direction.ASC) for field in call.fields)):
+            directions.setdefault(field, direction)
         present = () if call.nulls else tuple(sorted(f for f in set(call.fields) if schema.fields[f].nullable))
         return Ordering(tuple(directions.items()), present)
 

@@ -7,7 +7,8 @@ store learns of them only now and then, when they have saved it enough slices.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,36 @@ from everview.codes.dictionary import Dictionary, Entries, Mark
 from everview.errors import ForeignState
 from everview.runtimes.embedded.state import Pushed, State
 from everview.traces.spine import RATIO
-from everview.traces.store import Fingerprints, Policy, Store
+from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.reader import State as Stored
 from everview.traces.store.slices import Slice
 
 PARTS = ("codes", "kinds", "offsets", "data", "exceptions")  # of dictionary entries, as slices of these names
+NAMES = tuple(f"dictionary {part}" for part in PARTS)
 TIDY_BYTES = 4 << 20  # after this much has been appended, the store is told of merges
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a commit says besides what the open epoch has appended in this process.
+
+    Slices that others have written, and how far the sources have been read.
+    """
+
+    replaces: Sequence[Replace] = ()
+    segments: Sequence[SliceRef] = ()
+    offsets: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+NOTHING = Note()
 
 
 class Durable:
     """The store behind a runtime."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, program: Program) -> None:
         self.store = store
+        self._says = contents(program)
         self._untidy = 0
 
     @classmethod
@@ -39,14 +57,14 @@ class Durable:
         """The state in a directory, which is made if it does not exist; one of another circuit is refused."""
         plan = fingerprints(program)
         if not Store.exists(path):
-            return cls(Store.create(path, plan, policy))
+            return cls(Store.create(path, plan, policy), program)
         store = Store.open(path, policy=policy)
         try:
             check_plan(store, program)
         except ForeignState:
             store.close()
             raise
-        return cls(store)
+        return cls(store, program)
 
     @property
     def epoch(self) -> int:
@@ -56,15 +74,22 @@ class Durable:
         """Fill the traces and the dictionary with what the store holds."""
         restore(self.store, state, dictionary)
 
-    def commit(self, epoch: int, pushed: Sequence[Pushed], dictionary: Dictionary, mark: Mark) -> tuple[int, ...]:
+    def commit(
+        self, epoch: int, pushed: Sequence[Pushed], dictionary: Dictionary, mark: Mark, note: Note = NOTHING
+    ) -> tuple[int, ...]:
         """Make an epoch durable; the ids of what was pushed."""
         appends: list[tuple[str, int, NDArray[Any]]] = [(name, shard, batch) for _, name, shard, batch in pushed]
         entries = dictionary.export(mark)
         if len(entries):
             appends += [(_part(part), 0, getattr(entries, part)) for part in PARTS]
-        ids = self.store.commit(epoch, appends)
+        known = self.store.manifest.meta
+        meta = {key: value for key, value in self._says.items() if known.get(key) != value}
+        ids = self.store.commit(
+            epoch, appends, segments=note.segments, replaces=note.replaces, offsets=note.offsets, meta=meta
+        )
         self._untidy += sum(array.nbytes for _, _, array in appends)
-        return ids[: len(pushed)]
+        first = sum(replace.new is not None for replace in note.replaces)
+        return ids[first : first + len(pushed)]
 
     @property
     def untidy(self) -> bool:
@@ -119,6 +144,18 @@ class Durable:
         return [
             (_part(part), tuple(chunk[i].id for chunk in last), getattr(whole, part)) for i, part in enumerate(PARTS)
         ]
+
+
+def contents(program: Program) -> dict[str, Any]:
+    """What a state says of itself, so that it can be read without its circuit."""
+    circuit = program.circuit
+
+    def described(node: int | None) -> dict[str, str] | None:
+        return None if node is None else {"trace": program.names[node], "schema": str(circuit.layout(node).schema)}
+
+    views = {name: described(program.contents(name)) for name in circuit.sinks}
+    tables = {name: described(program.table(name)) for name in circuit.tables}
+    return {"views": views, "tables": tables, "shards": program.shards}
 
 
 def fingerprints(program: Program) -> Fingerprints:

@@ -6,7 +6,8 @@ epoch. Whatever fails before that, in the rows, in a user's function or in a wei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,17 +16,18 @@ from numpy.typing import NDArray
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
-from everview.circuit.nodes import Feedback, Sink
+from everview.circuit.nodes import Sink
 from everview.circuit.program import Program
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import EverviewError, FunctionError, ListenerError, NegativeWeight, StoreError
-from everview.operators.exchange import spread
-from everview.operators.operator import Context
+from everview.operators.exchange import Exchange
+from everview.operators.operator import Context, Layout
 from everview.runtimes.embedded.durable import Durable, check_plan, restore
 from everview.runtimes.embedded.state import State
 from everview.runtimes.embedded.tick import Cells, Here, Tick
 from everview.runtimes.embedded.view import View
+from everview.runtimes.tables import Commands, Table, resolvers
 from everview.traces.store import Policy, Store
 from everview.types import unknown_name
 from everview.zset.batch import Batch
@@ -55,16 +57,22 @@ class Embedded:
         check_functions: bool = False,
         policy: Policy | None = None,
         as_is: bool = False,
+        tables: Mapping[str, Table] | None = None,
     ) -> None:
         """Run a circuit in memory, or with its state in a directory, which is opened if it exists.
 
         A query circuit is made incremental first; with ``as_is``, it takes every tick for whole Z-sets instead.
         ``check_functions`` calls every user function twice and compares; ``policy`` says how soon a tick is on disk.
+        Of the sources named in ``tables`` the contents are kept, and their rows may come as `Commands`.
         """
         circuit.check()
         if path is not None:
             _require_names(circuit)
-        self.program = Program(circuit if circuit.incremental or as_is else incrementalize(circuit), shards)
+        self.tables = dict(tables or {})
+        self._require_sources(circuit, self.tables)
+        incremental = circuit if circuit.incremental or as_is else incrementalize(circuit)
+        self.program = Program(incremental, shards, {name: table.key for name, table in self.tables.items()})
+        self.resolvers = resolvers(self.program, self.tables)
         self.dictionary = Dictionary()
         self.context = Context(self.dictionary, dict(circuit.functions), check_functions)
         self.state = State(self.program, self.context)
@@ -75,11 +83,13 @@ class Embedded:
         self.epoch = self.durable.epoch if self.durable else 0
         built = self.program.circuit
         self._sources = {name: (at, built.layout(at).schema) for name, at in built.sources.items()}
-        self._sinks = [(node, at) for at, node in enumerate(built) if isinstance(node, Sink)]
-        self._loops = any(isinstance(node, Feedback) for node in built)
+        self._arrivals = {
+            name: Exchange(Layout(schema), self.program.arrival(name)) for name, (_, schema) in self._sources.items()
+        }
+        self._sinks = [node for node in built if isinstance(node, Sink) and not node.table]
         self.views = {
             node.name: View(self, node.name, built.layout(node.input).schema, node.input if node.keep else None)
-            for node, _ in self._sinks
+            for node in self._sinks
         }
 
     @property
@@ -91,26 +101,40 @@ class Embedded:
             raise unknown_name("view", name, self.views)
         return self.views[name]
 
+    def table(self, name: str) -> View:
+        """What a source holds, if that is kept."""
+        if name not in self.tables:
+            raise unknown_name("table", name, self.tables)
+        trace = self.program.table(name)
+        assert trace is not None, "a table is kept"
+        return View(self, name, self.program.circuit.layout(trace).schema, trace)
+
     def tick(self, changes: Mapping[str, Any] | None = None) -> dict[str, Batch]:
         """Apply weighted rows to the sources, all at once; returns the change of every view.
 
-        Rows come as (row, weight) pairs, or as a table or frame that may have a ``_weight`` column.
+        Rows come as (row, weight) pairs, as a table or frame that may have a ``_weight`` column, or for a table as
+        `Commands`.
         """
         self._require_open()
+        with self.attempt() as mark:
+            cells = self.encode(changes or {})
+            Tick(self.program, Here(self.program, self.state, self.context)).run(cells)
+            outputs = self.outputs(cells)
+            self._commit(mark)
+        self.epoch += 1
+        self._notify(outputs)
+        return outputs
+
+    @contextmanager
+    def attempt(self) -> Generator[Mark]:
+        """Within this, whatever raises leaves the traces and the dictionary as they were."""
         mark = self.dictionary.mark()
         try:
-            cells = self._encode(changes or {})
-            Tick(self.program, Here(self.program, self.state, self.context)).run(cells)
-            self._remember(cells)
-            outputs = {node.name: self._output(node, cells) for node, _ in self._sinks}
-            self._commit(mark)
+            yield mark
         except BaseException:
             self.state.abandon()
             self.dictionary.rollback(mark)
             raise
-        self.epoch += 1
-        self._notify(outputs)
-        return outputs
 
     def vacuum(self, keep_epochs: int = 1) -> None:
         """Let go of dictionary entries that no row refers to, and of stored epochs before the last few."""
@@ -131,10 +155,17 @@ class Embedded:
 
     @classmethod
     def attach(
-        cls, circuit: Circuit, path: str | Path, epoch: int | None = None, *, shards: int = 1, as_is: bool = False
+        cls,
+        circuit: Circuit,
+        path: str | Path,
+        epoch: int | None = None,
+        *,
+        shards: int = 1,
+        as_is: bool = False,
+        tables: Mapping[str, Table] | None = None,
     ) -> Self:
         """The views as they were at an epoch, the last by default; to read only. A writer may be at work."""
-        run = cls(circuit, shards=shards, as_is=as_is)
+        run = cls(circuit, shards=shards, as_is=as_is, tables=tables)
         with Store.attach(path, epoch) as reader:
             check_plan(reader, run.program)
             restore(reader, run.state, run.dictionary)
@@ -162,23 +193,33 @@ class Embedded:
         if self.durable.untidy:
             self.durable.tidy(self.state)
 
-    def _encode(self, changes: Mapping[str, Any]) -> Cells:
+    def encode(self, changes: Mapping[str, Any]) -> Cells:
+        """The rows of a tick as words, on the shards where they belong."""
         cells: Cells = [{} for _ in range(self.shards)]
         for name, rows in changes.items():
             if name not in self._sources:
                 raise unknown_name("source", name, self._sources)
             at, schema = self._sources[name]
+            if isinstance(rows, Commands):
+                self._resolve(name, rows, cells)
+                continue
             delta = encode_pairs(schema, rows, self.dictionary)
-            for shard, part in enumerate(spread(delta, self.shards)):
+            for shard, part in enumerate(self._arrivals[name].spread(delta, self.shards)):
                 cells[shard][at] = part
         return cells
 
-    def _remember(self, cells: Cells) -> None:
-        if not self._loops:
-            return
-        for shard in range(self.shards):
-            before = lambda at, s=shard: self.state.before(s, at)  # noqa: E731
-            self.state.push(shard, (), self.program.close(cells[shard], before))
+    def _resolve(self, name: str, commands: Commands, cells: Cells) -> None:
+        if name not in self.tables:
+            raise unknown_name("table", name, self.tables)
+        at, schema = self._sources[name]
+        resolver, rows = self.resolvers[at], commands.encode(schema, self.dictionary)
+        for shard, part in enumerate(self._arrivals[name].spread(rows, self.shards)):
+            contents = self.state.before(shard, resolver.trace)
+            cells[shard][at] = resolver.change(part, contents, whole=commands.whole)
+
+    def outputs(self, cells: Cells) -> dict[str, Batch]:
+        """The change of every view."""
+        return {node.name: self._output(node, cells) for node in self._sinks}
 
     def _output(self, sink: Sink, cells: Cells) -> Batch:
         parts = [shard[sink.input] for shard in cells if sink.input in shard]
@@ -195,7 +236,7 @@ class Embedded:
             delta = found.get(sink.input)
             if delta is None:
                 continue
-            after = self.state.of(sink.input)[shard].after.weights(delta, delta.shape[1] - 1)
+            after = self.state.before(shard, sink.input).plus(delta).weights(delta, delta.shape[1] - 1)
             if (after < 0).any():
                 self._negative(sink, delta[np.flatnonzero(after < 0)[:1]], int(after.min()))
 
@@ -226,6 +267,12 @@ class Embedded:
                 f"a listener of view {name} raised {type(error).__name__}: {error}",
                 hint=f"epoch {self.epoch} has been applied, and all listeners were told",
             ) from error
+
+    @staticmethod
+    def _require_sources(circuit: Circuit, tables: Mapping[str, Table]) -> None:
+        for name in tables:
+            if name not in circuit.sources:
+                raise unknown_name("source", name, circuit.sources)
 
 
 def _require_names(circuit: Circuit) -> None:

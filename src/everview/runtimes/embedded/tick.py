@@ -26,8 +26,11 @@ SHOWN = 8  # iterations whose sizes an error shows
 class Placed(Protocol):
     """Where the stages of a program run, and where their traces are: in this process, or in tasks elsewhere."""
 
-    def run(self, stage: int, cells: Cells) -> None:
-        """A stage of the root on all shards; it fills the cells and appends to the open epoch."""
+    def run(self, first: int, last: int, cells: Cells) -> None:
+        """Some stages of the root on all shards, with the exchanges between them.
+
+        It fills those cells that are wanted later, and appends to the open epoch.
+        """
         ...
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
@@ -45,11 +48,15 @@ class Here:
     def __init__(self, program: Program, state: State, context: Context) -> None:
         self.program, self.state, self.context = program, state, context
 
-    def run(self, stage: int, cells: Cells) -> None:
-        found = self.program.stages[stage]
-        for shard, here in enumerate(cells):
-            ran = self.program.run(found, here, lambda at, s=shard: self.state.before(s, at), self.context)
-            self.state.push(shard, (), ran.appends)
+    def run(self, first: int, last: int, cells: Cells) -> None:
+        for number in range(first, last + 1):
+            stage = self.program.stages[number]
+            if number > first:
+                exchange(self.program, stage, cells)
+            for shard, here in enumerate(cells):
+                before = lambda at, s=shard: self.state.before(s, at)  # noqa: E731
+                ran = self.program.run(stage, here, before, self.context)
+                self.state.push(shard, (), ran.appends | self.program.close(here, before, stage))
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
         found, now = program.stages[stage], np.array(at, np.int64)
@@ -75,10 +82,10 @@ class Tick:
 
     def run(self, cells: Cells) -> None:
         """The whole epoch, from the cells of the sources to all others; appends go to the open epoch."""
-        for number, stage in enumerate(self.program.stages):
-            _exchange(self.program, stage, cells)
-            self.placed.run(number, cells)
-            for loop in self.program.loops[number]:
+        for first, last in self.program.pieces:
+            exchange(self.program, self.program.stages[first], cells)
+            self.placed.run(first, last, cells)
+            for loop in self.program.loops[last]:
                 self._loop(loop, cells, (), ())
 
     def _loop(self, loop: Loop, cells: Cells, at: At, path: Path) -> None:
@@ -110,7 +117,7 @@ class Tick:
         program = loop.program
         appends: list[tuple[int, dict[int, Any]]] = []
         for number, stage in enumerate(program.stages):
-            _exchange(program, stage, cells)
+            exchange(program, stage, cells)
             due = [self.pending.due(path, at, shard, stage.nodes) for shard in range(len(cells))]
             for shard, ran in enumerate(self.placed.run_at(program, path, number, at, cells, due)):
                 self.pending.note(path, shard, ran, len(at))
@@ -136,7 +143,7 @@ class Tick:
             back, iteration = again, iteration + 1
 
 
-def _exchange(program: Program, stage: Stage, cells: Cells) -> None:
+def exchange(program: Program, stage: Stage, cells: Cells) -> None:
     """Hand every shard the rows that move to it when a stage begins."""
     for at in stage.moves:
         node = program.circuit[at]

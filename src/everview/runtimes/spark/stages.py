@@ -2,14 +2,14 @@
 
 A task runs the same pure steps as one process does. It reads its shards' traces from the store's files as
 they were at the last epoch, writes what they gain as one segment of its own, and returns everything else as
-rows: what moves on to the next stage, and for the driver the changes of the sinks and the slices written. So
+rows: what moves on to the next stage, and for the driver the streams it wants and the slices written. So
 an attempt that fails or runs twice leaves nothing but a file that nobody refers to; only what the driver
 commits has happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
@@ -17,32 +17,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from everview.circuit.nodes import Apply, Feedback, Sink, read_layouts
+from everview.circuit.nodes import Apply, Feedback
 from everview.circuit.program import Before, Program, Stage
-from everview.codes.dictionary import Dictionary, Entries
 from everview.errors import EverviewError, WeightOverflow
-from everview.operators.exchange import Exchange, spread
+from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Matrix
-from everview.runtimes.spark.wire import (
-    SCHEMA,
-    Kind,
-    Row,
-    edit_of,
-    edit_row,
-    error_of,
-    error_row,
-    from_batches,
-    matrix_of,
-    matrix_rows,
-    pack_entries,
-    to_batches,
-    unpack_entries,
-)
+from everview.runtimes.spark.passing import Passer, Received
+from everview.runtimes.spark.values import Values, reads_values
+from everview.runtimes.spark.wire import SCHEMA, Kind, Row, edit_row, error_row, from_batches, matrix_rows, to_batches
 from everview.runtimes.spark.worker import Replica, replica, settle
+from everview.runtimes.tables import Resolver
 from everview.traces.order import ValueOrder
 from everview.traces.spine import RATIO, SMALL
 from everview.traces.store import Replace, SegmentWriter, Slice
-from everview.traces.view import Batches, View, merged
+from everview.traces.view import Batches, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,78 +40,38 @@ Cells = dict[int, Matrix]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every task of a tick is told; it travels pickled, and is never stored.
+    """What every task of some stages, ``first`` to ``last``, is told; it travels pickled, and is never stored.
 
     ``epoch`` is the one that is read, and the next is the one that is written. A stage runs as ``partitions``
-    tasks, each of which has the shards that equal its number modulo that.
+    tasks, each of which has the shards that equal its number modulo that. For the sources in ``resolvers`` commands
+    arrive, and for those in ``whole`` snapshots.
     """
 
     program: Program
     path: str
     epoch: int
     partitions: int
+    first: int
+    last: int
     check: bool = False
-
-    def __post_init__(self) -> None:
-        assert not any(self.program.loops), "a loop runs in rounds, which a chain of stages does not have"
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What the tasks of a tick came to: changes and refused rows by sink node, edits to commit, values."""
-
-    changes: dict[int, list[Matrix]] = field(default_factory=dict[int, list[Matrix]])
-    negative: dict[int, list[Matrix]] = field(default_factory=dict[int, list[Matrix]])
-    edits: list[Replace] = field(default_factory=list[Replace])
-    entries: list[Entries] = field(default_factory=list[Entries])
+    resolvers: Mapping[int, Resolver] = field(default_factory=dict[int, Resolver])
+    whole: frozenset[int] = frozenset()
 
 
 # -- on the driver
 
 
-def arriving(job: Job, deltas: Mapping[int, Matrix], entries: Entries | None = None) -> Iterator[Row]:
-    """The rows of a tick for its first stage: changes of sources, and interned values not yet committed."""
-    program = job.program
-    for at, delta in deltas.items():
-        for shard, part in enumerate(spread(delta, program.shards)):
-            yield from matrix_rows(Kind.CELL, at, shard, part)
-    if wakes(program):
-        yield from (Row(Kind.WAKE, -1, shard) for shard in range(program.shards))
-    if entries is not None and len(entries) and _read_later(program, -1):
-        block = pack_entries(entries).data
-        yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(job.partitions))
-
-
-def chain(frame: DataFrame, job: Job, first: int = 0) -> DataFrame:
-    """The stages from ``first`` on, over a frame of the wire schema: one action runs them all."""
-    for number in range(first, len(job.program.stages)):
+def chain(frame: DataFrame, job: Job) -> DataFrame:
+    """The stages of a job over a frame of the wire schema: one action runs them all."""
+    for number in range(job.first, job.last + 1):
         frame = frame.repartitionById(job.partitions, "shard").mapInArrow(task(job, number), SCHEMA)
     return frame
 
 
-def gather(rows: Iterable[Row]) -> Outcome:
-    """What the rows of the last stage say; of users' mistakes, the one of the earliest stage is raised."""
-    found = Outcome()
-    failures: list[Row] = []
-    for row in rows:
-        match row.kind:
-            case Kind.SINK:
-                found.changes.setdefault(row.node, []).append(matrix_of(row))
-            case Kind.NEGATIVE:
-                found.negative.setdefault(row.node, []).append(matrix_of(row))
-            case Kind.EDIT:
-                found.edits.append(edit_of(row))
-            case Kind.NEW:
-                found.entries.append(unpack_entries(row.payload))
-            case Kind.ERROR:
-                failures.append(row)
-            case Kind.CELL | Kind.WAKE | Kind.ENTRIES | Kind.HELD | Kind.WOKEN:
-                raise AssertionError(f"{row.kind.name} after the last stage")
-    if failures:
-        raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
-    written = [(edit.name, edit.shard) for edit in found.edits]
-    assert len(set(written)) == len(written), "a trace has one writer a shard"
-    return found
+def wakes(job: Job) -> bool:
+    """Whether a shard must run even if nothing arrives: some node has something to do all the same."""
+    idle = (isinstance(n, Feedback) or (isinstance(n, Apply) and not n.inputs) for n in job.program.circuit)
+    return bool(job.whole) or any(idle)
 
 
 # -- in a task
@@ -133,99 +81,109 @@ def task(job: Job, number: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator
     """A stage as a function for `mapInArrow`."""
 
     def run_stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from to_batches(run(job, number, from_batches(batches), _attempt(number)))
+        yield from to_batches(run(job, number, from_batches(batches), attempt(str(number))))
         settle()
 
     return run_stage
 
 
-def _attempt(number: int) -> str:
+def attempt(stage: str) -> str:
+    """A name for this attempt of a task at a stage."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    assert context is not None, "outside of a task, `run` is told its attempt"
-    return f"{number}.{context.partitionId()}.{context.attemptNumber()}"
+    assert context is not None, "outside of a task, one is told its attempt"
+    return f"{stage}.{context.partitionId()}.{context.attemptNumber()}"
 
 
 def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Row]:
     """One stage on the shards that have arrived; in a task, or wherever the state directory can be seen."""
+    received = Received(job.path)
     arrived: dict[int, dict[int, list[Matrix]]] = {}
     blocks: list[Row] = []
     for row in rows:
         match row.kind:
             case Kind.CELL:
-                arrived.setdefault(row.shard, {}).setdefault(row.node, []).append(matrix_of(row))
+                arrived.setdefault(row.shard, {}).setdefault(row.node, []).append(received.matrix(row))
             case Kind.WAKE:
                 arrived.setdefault(row.shard, {})
             case Kind.ENTRIES:
                 blocks.append(row)
             case _:
                 yield row
-    shard = -1
+    yield from reporting(number, lambda: _run(job, number, arrived, blocks, attempt))
+
+
+def reporting(stage: int, rows: Callable[[], Iterator[Row]]) -> Iterator[Row]:
+    """Rows; a user's mistake becomes one, so that Spark does not try again what cannot succeed."""
     try:
-        with SegmentWriter(job.path, job.epoch + 1, attempt) as writer:
-            work = _Work(job, number, writer, blocks)
-            try:
-                for shard in sorted(arrived):
-                    yield from work.shard(shard, arrived.pop(shard))
-                writer.finish()
-                yield from work.values()
-            finally:
-                work.close()
+        yield from rows()
     except EverviewError as error:
-        yield error_row(number, shard, error)
+        yield error_row(stage, -1, error)
     except OverflowError as error:
-        overflow = WeightOverflow(f"{error}, in a trace of shard {shard}", hint="the tick was not applied")
-        yield error_row(number, shard, overflow)
+        yield error_row(stage, -1, WeightOverflow(f"{error}, in a trace", hint="the tick was not applied"))
+
+
+def _run(
+    job: Job, number: int, arrived: dict[int, dict[int, list[Matrix]]], blocks: list[Row], attempt: str
+) -> Iterator[Row]:
+    with (
+        SegmentWriter(job.path, job.epoch + 1, attempt) as writer,
+        Passer(job.path, job.epoch + 1, f"{attempt}.p") as passer,
+    ):
+        work = _Work(job, number, writer, passer, blocks)
+        try:
+            for shard in sorted(arrived):
+                yield from work.shard(shard, arrived.pop(shard))
+            writer.finish()
+            yield from passer.finish()
+            yield from work.values.rows(job.partitions, later=reads_values(job.program, number + 1, job.last))
+        finally:
+            work.values.close()
 
 
 class _Work:
     """A task under way: its shards one after the other, all into one segment."""
 
-    def __init__(self, job: Job, number: int, writer: SegmentWriter, blocks: list[Row]) -> None:
+    def __init__(self, job: Job, number: int, writer: SegmentWriter, passer: Passer, blocks: list[Row]) -> None:
         self.job = job
         self.number = number
         self.program = job.program
         self.stage: Stage = job.program.stages[number]
         self.writer = writer
+        self.passer = passer
         self.state: Replica = replica(job.path, job.epoch)
-        self.blocks = blocks
-        reads = _reads_values(job.program, number)
-        self.dictionary = self.state.dictionary() if reads else Dictionary()
-        self.context = Context(self.dictionary, job.program.circuit.functions, job.check)
-        self._committed = self.dictionary.mark()
-        for row in blocks if reads else ():
-            self.dictionary.load(unpack_entries(row.payload))
-        self._arrived = self.dictionary.mark()
-
-    def close(self) -> None:
-        """Leave the process's dictionary as the epoch has it."""
-        self.dictionary.rollback(self._committed)
+        self.values = Values(self.state, blocks, needed=reads_values(job.program, number, number))
+        self.context = Context(self.values.dictionary, job.program.circuit.functions, job.check)
+        self.wanted = sorted(job.program.wanted(number, number, job.last))
 
     def shard(self, shard: int, arrived: Mapping[int, list[Matrix]]) -> Iterator[Row]:
-        """Run the stage on one shard: its edits, its part of the sinks, and what goes on."""
+        """Run the stage on one shard: its edits, what the driver wants of it, and what goes on."""
         before = self._before(shard)
-        cells = {at: self._joined(at, parts) for at, parts in arrived.items()}
+        cells = {at: joined(self.program, at, parts, self.context) for at, parts in arrived.items()}
+        given = set(cells) if self.number == self.job.first > 0 else set[int]()
+        if self.number == 0:
+            yield from self._resolve(shard, cells, before)
         ran = self.program.run(self.stage, cells, before, self.context)
         appends = ran.appends | self.program.close(cells, before, self.stage)
         for at, batch in appends.items():
             if batch.shape[0]:
                 yield edit_row(shard, self._write(at, shard, batch))
-        yield from self._sinks(shard, cells, before)
+        for at in self.wanted:
+            if at in cells and at not in given and cells[at].shape[0]:
+                yield from self.passer.rows(Kind.LEFT, at, shard, cells[at])
         yield from self._outgoing(shard, cells)
 
-    def values(self) -> Iterator[Row]:
-        """Values that the stage has added: once for the driver, and for every task that may need them."""
-        entries = self.dictionary.export(self._arrived)
-        later = _read_later(self.program, self.number)
-        if later:
-            yield from self.blocks  # every task has them all, so each keeps its own
-        if not len(entries):
-            return
-        block = pack_entries(entries).data
-        yield Row(Kind.NEW, -1, 0, 0, block)
-        if later:
-            yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(self.job.partitions))
+    def _resolve(self, shard: int, cells: Cells, before: Before) -> Iterator[Row]:
+        """Let the commands of tables become changes."""
+        for at in self.stage.nodes:
+            if at in cells:
+                yield Row(Kind.COUNT, at, shard, cells[at].shape[0])
+        for at, resolver in self.job.resolvers.items():
+            whole = at in self.job.whole
+            if at in cells or whole:
+                commands = cells.get(at, np.empty((0, self.program.circuit.layout(at).width + 3), np.int64))
+                cells[at] = resolver.change(commands, before(resolver.trace), whole=whole)
 
     def _before(self, shard: int) -> Before:
         @cache
@@ -241,17 +199,6 @@ class _Work:
     def _order(self, at: int) -> ValueOrder | None:
         return self.context.order(self.program.circuit.layout(at))
 
-    def _joined(self, at: int, parts: list[Matrix]) -> Matrix:
-        """What has arrived for a stream, in its layout; a batch that was cut for the wire is sorted again."""
-        if len(parts) == 1:
-            return parts[0]
-        if not self.program.circuit.layout(at).sorted:
-            return np.concatenate(parts)
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = merged(whole, part, self._order(at))
-        return whole
-
     def _write(self, at: int, shard: int, batch: Matrix) -> Replace:
         """The batch as a slice, together with the last slices of its trace that are not much larger."""
         order, taken = self._order(at), list[int]()
@@ -265,17 +212,8 @@ class _Work:
         ref = self.writer.add(name, shard, np.ascontiguousarray(batch)) if batch.shape[0] else None
         return Replace(name, shard, tuple(reversed(taken)), ref)
 
-    def _sinks(self, shard: int, cells: Cells, before: Before) -> Iterator[Row]:
-        for at in self.stage.nodes:
-            sink = self.program.circuit[at]
-            if isinstance(sink, Sink) and sink.input in cells:
-                delta = cells[sink.input]
-                yield from matrix_rows(Kind.SINK, at, shard, delta)
-                if sink.positive:
-                    yield from matrix_rows(Kind.NEGATIVE, at, shard, _negative(delta, before(sink.input)))
-
     def _outgoing(self, shard: int, cells: Cells) -> Iterator[Row]:
-        later = self.program.stages[self.number + 1 :]
+        later = self.program.stages[self.number + 1 : self.job.last + 1]
         if not later:
             return
         for at in later[0].moves:
@@ -285,23 +223,23 @@ class _Work:
                     yield from matrix_rows(Kind.CELL, at, target, part)
         for at in sorted({at for stage in later for at in stage.stays} & cells.keys()):
             yield from matrix_rows(Kind.CELL, at, shard, cells[at])
-        if wakes(self.program):
+        if wakes(self.job):
             yield Row(Kind.WAKE, -1, shard)
 
 
-def _negative(delta: Matrix, before: View) -> Matrix:
-    """The rows of a change whose weights it makes negative, with those weights."""
-    rows = delta.copy()
-    rows[:, -1] = before.plus(delta).weights(delta, delta.shape[1] - 1)
-    return rows[rows[:, -1] < 0]
+def joined(program: Program, node: int, parts: Sequence[Matrix], context: Context) -> Matrix:
+    """The parts of a stream that was cut for the wire; a sorted one is sorted again."""
+    layout = program.circuit.layout(node)
+    if len(parts) == 1 or not layout.sorted:
+        return one(parts)
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = merged(whole, part, context.order(layout))
+    return whole
 
 
-# -- what a program asks of its tasks
-
-
-def wakes(program: Program) -> bool:
-    """Whether a shard must run even if nothing arrives: some node puts out without being given anything."""
-    return any(isinstance(n, Feedback) or (isinstance(n, Apply) and not n.inputs) for n in program.circuit)
+def one(parts: Sequence[Matrix]) -> Matrix:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _moved(program: Program, at: int) -> tuple[int, Exchange]:
@@ -311,22 +249,3 @@ def _moved(program: Program, at: int) -> tuple[int, Exchange]:
     (source,) = node.inputs
     assert source is not None
     return source, node.operator
-
-
-def _read_later(program: Program, number: int) -> bool:
-    """Whether a stage after this one looks behind the codes."""
-    return any(_reads_values(program, later) for later in range(number + 1, len(program.stages)))
-
-
-def _reads_values(program: Program, number: int) -> bool:
-    """Whether a stage calls functions or compares by value, and so needs the dictionary."""
-    return any(_node_reads_values(program, at) for at in program.stages[number].nodes)
-
-
-def _node_reads_values(program: Program, at: int) -> bool:
-    node = program.circuit[at]
-    if not isinstance(node, Apply):
-        return False
-    operator = node.operator
-    layouts = (operator.output, *read_layouts(operator), *(port.layout for port in operator.inputs))
-    return hasattr(operator, "function") or any(layout.by_value for layout in layouts)

@@ -35,16 +35,17 @@ BATCH_BYTES = 64 << 20  # of payload in one record batch, about
 class Kind(IntEnum):
     """What a row carries. Cells, wakes and entries are for the next stage; the others are for the driver."""
 
-    CELL = 0  # rows of a stream: of an exchange, or of one that stays on its shard
+    CELL = 0  # rows of a stream: of a source, of an exchange, or of one that stays on its shard
     WAKE = 1  # nothing: the shard runs even if nothing arrives
     ENTRIES = 2  # dictionary entries that the next stage may need
-    SINK = 3  # the change of a sink on one shard
-    NEGATIVE = 4  # rows that a sink refuses, with the weights they would have
-    EDIT = 5  # a slice written to a segment, and the slices it replaces
-    NEW = 6  # dictionary entries that a stage has added
-    ERROR = 7  # a user's mistake, found by a task; its node is the number of the stage
-    HELD = 8  # output rows of a node that belong to a later time of a recursion
-    WOKEN = 9  # groups that a node must look at again at a later time
+    LEFT = 3  # rows of a stream that the driver wants: of a view, or for a loop
+    EDIT = 4  # a slice written to a segment, and the slices it replaces
+    NEW = 5  # dictionary entries that a stage has added
+    ERROR = 6  # a user's mistake, found by a task; its node is the number of the stage
+    HELD = 7  # output rows of a node that belong to a later time of a recursion
+    WOKEN = 8  # groups that a node must look at again at a later time
+    COUNT = 9  # how many rows (in place of columns) have arrived for a source
+    BAD = 10  # rows of a source that cannot be taken, as an Arrow stream of their reasons and texts
 
 
 class Row(NamedTuple):

@@ -8,20 +8,32 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everview.codes.dictionary import Dictionary, Entries
-from everview.runtimes.embedded.durable import PARTS
-from everview.traces.store import Entry, Reader, Slice, SliceRef, Store
+from everview.runtimes.embedded.durable import NAMES, PARTS
+from everview.traces.store import Entry, Manifest, Reader, Slice, SliceRef, Store
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.layout import Layout
+from everview.traces.store.slices import Key
 
 Matrix = NDArray[np.int64]
+Chunk = tuple[Entry, ...]  # one slice of each part of the dictionary
+Sums = tuple[int, ...]  # their checksums: unlike their places, these stay
 
-NAMES = tuple(f"dictionary {part}" for part in PARTS)  # under which a state has the dictionary's chunks
+
+@dataclass(slots=True)
+class Held:
+    """What is loaded of one trace on one shard."""
+
+    entries: tuple[Entry, ...]  # as the manifest lists them
+    arrays: dict[SliceRef, NDArray[Any]]  # of these, and of what the open epoch has written
+    slices: list[Slice] | None = None  # of these, once they were asked for
 
 
 class Replica:
@@ -31,53 +43,86 @@ class Replica:
         self.path = path
         self._reader: Reader | None = None
         self._segments = Arrays(Layout(Path(path)), Path(path), -1)
-        self._mapped: dict[SliceRef, NDArray[np.int64]] = {}
+        self._held: dict[Key, Held] = {}
         self._dictionary = Dictionary()
-        self._interned: list[tuple[int, ...]] = []  # the checksums of the chunks in the dictionary
+        self._interned: dict[int, list[Sums]] = {}  # the chunks in the dictionary, by shard
 
     def at(self, epoch: int) -> Replica:
-        """Move to an epoch; what was mapped stays mapped as long as the manifest lists it."""
-        if self._reader is not None and self._reader.epoch == epoch:
-            return self
-        reader = Store.attach(self.path, epoch)
-        if self._reader is not None:
-            self._reader.close()
-        self._reader = reader
-        live = {entry.ref for entry in reader.manifest.entries()}
-        self._mapped = {ref: array for ref, array in self._mapped.items() if ref in live}
+        """Move to an epoch; of its log, only what was not read yet is read."""
+        before = self._reader
+        if before is None:
+            self._reader = Store.attach(self.path, epoch)
+        elif before.epoch != epoch:
+            self._reader = before.at(epoch)
+            before.close()
+            if before.log != self._reader.log:
+                self._held = {key: self._listed(key) for key in self._held if key in self._reader.manifest.slices}
         return self
 
     def slices(self, name: str, shard: int) -> Sequence[Slice]:
         """The slices of a trace on a shard, largest and oldest first."""
-        assert self._reader is not None
-        entries = self._reader.manifest.slices.get((name, shard), ())
-        if any(entry.ref.inline for entry in entries):
-            return self._reader.slices(name, shard)
-        return [Slice(entry.id, self._array(entry)) for entry in entries]
+        held = self._listed((name, shard))
+        if held.slices is None:
+            held.slices = [Slice(entry.id, self._array(entry, held)) for entry in held.entries]
+        return held.slices
 
     def dictionary(self) -> Dictionary:
         """The interned values of the epoch; whoever adds to it rolls back when done."""
-        assert self._reader is not None
-        found = [self._reader.manifest.slices.get((name, 0), ()) for name in NAMES]
-        chunks = [tuple(entry.ref.checksum for entry in chunk) for chunk in zip(*found, strict=True)]
-        known = len(self._interned)
-        if self._interned != chunks[:known]:
-            self._dictionary, known = Dictionary(), 0
-        if known < len(chunks):
-            slices = zip(*(self._reader.slices(name)[known:] for name in NAMES), strict=True)
-            for chunk in slices:
-                self._dictionary.load(Entries(*(part.array for part in chunk)))
-        self._interned = chunks
+        chunks = dictionary_chunks(self._at().manifest)
+        marks = {shard: [tuple(part.ref.checksum for part in chunk) for chunk in of] for shard, of in chunks.items()}
+        if any(marks.get(shard, [])[: len(known)] != known for shard, known in self._interned.items()):
+            self._dictionary, self._interned = Dictionary(), {}
+        new = [chunk for shard, of in chunks.items() for chunk in of[len(self._interned.get(shard, ())) :]]
+        if new:
+            # All at once: what stands in an exception's way may be a chunk of another shard.
+            self._dictionary.load(joined([Entries(*map(self._load, chunk)) for chunk in new]))
+        self._interned = marks
         return self._dictionary
 
     def uncommitted(self, ref: SliceRef) -> Matrix:
         """A slice that an earlier task of the open epoch has written."""
-        return self._array(Entry(-1, ref))
+        return self._array(Entry(-1, ref), self._listed(ref.key))
 
-    def _array(self, entry: Entry) -> Matrix:
-        if entry.ref not in self._mapped:
-            self._mapped[entry.ref] = self._segments.peek(entry)
-        return self._mapped[entry.ref]
+    def _at(self) -> Reader:
+        assert self._reader is not None, "a replica is at an epoch"
+        return self._reader
+
+    def _listed(self, key: Key) -> Held:
+        """What is loaded of a trace; arrays go when the manifest that comes to list others does not list them."""
+        entries = self._at().manifest.slices.get(key, ())
+        held = self._held.get(key)
+        if held is None or held.entries is not entries:
+            loaded = held.arrays if held else {}
+            kept = {entry.ref: loaded[entry.ref] for entry in entries if entry.ref in loaded}
+            held = self._held[key] = Held(entries, kept)
+        return held
+
+    def _array(self, entry: Entry, held: Held) -> NDArray[Any]:
+        array = held.arrays.get(entry.ref)
+        if array is None:
+            array = held.arrays[entry.ref] = self._load(entry)
+        return array
+
+    def _load(self, entry: Entry) -> NDArray[Any]:
+        return self._at().array(entry) if entry.ref.inline else self._segments.peek(entry)
+
+
+def dictionary_chunks(manifest: Manifest) -> dict[int, list[Chunk]]:
+    """By shard, the dictionary's chunks as a state lists them: the slices of `PARTS`, which belong together."""
+    shards = sorted(shard for name, shard in manifest.slices if name == NAMES[0])
+    return {
+        shard: list(zip(*(manifest.slices.get((name, shard), ()) for name in NAMES), strict=True)) for shard in shards
+    }
+
+
+def joined(chunks: Sequence[Entries]) -> Entries:
+    """Chunks of dictionary entries as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    starts = np.cumsum([0, *(len(chunk.data) for chunk in chunks)])
+    offsets = [chunk.offsets[:-1] + start for chunk, start in zip(chunks, starts[:-1], strict=True)]
+    parts = {part: np.concatenate([getattr(chunk, part) for chunk in chunks]) for part in PARTS if part != "offsets"}
+    return Entries(**parts, offsets=np.concatenate([*offsets, starts[-1:]]))
 
 
 MANY = 10_000  # objects: the garbage collector goes through fewer in a few milliseconds

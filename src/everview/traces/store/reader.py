@@ -8,13 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from everview.errors import StoreError
+from everview.errors import CorruptState, StoreError
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.layout import Layout, require_state
 from everview.traces.store.lock import pin
-from everview.traces.store.manifest import Manifest
-from everview.traces.store.replay import log_of, read_open, replay
-from everview.traces.store.slices import Slice
+from everview.traces.store.manifest import Entry, Manifest
+from everview.traces.store.replay import Replayed, log_of, read_open, replay, resume
+from everview.traces.store.slices import Array, Slice
 from everview.traces.store.verify import Verified, verify
 
 RACES = 100  # a vacuum that outruns an attach this often is no race
@@ -46,6 +46,10 @@ class State(ABC):
         entries = self._manifest.slices.get((name, shard), ())
         return tuple(Slice(entry.id, self._arrays.of(entry)) for entry in entries)
 
+    def array(self, entry: Entry) -> Array:
+        """The array of one slice, checked, and not kept for the next time."""
+        return self._arrays.peek(entry)
+
     def verify(self) -> Verified:
         """Check every byte of the state, old epochs included; raises `CorruptState` at the first damage."""
         return verify(self._layout)
@@ -68,9 +72,30 @@ class Reader(State):
     While it is open, `vacuum` keeps what it refers to; arrays already taken from it stay valid even after.
     """
 
-    def __init__(self, layout: Layout, manifest: Manifest, log: Path, pinned: int) -> None:
-        super().__init__(layout, manifest, log, pinned)
+    def __init__(self, layout: Layout, read: Replayed, log: Path, pinned: int) -> None:
+        super().__init__(layout, read.manifest, log, pinned)
+        self.log = log
+        self._read = read
         self._pinned: int | None = pinned
+
+    def at(self, epoch: int | None = None) -> Reader:
+        """Another reader, at this epoch, the last by default; of the log, only what was not read yet is read."""
+        later = self._later(epoch) if epoch is None or epoch > self.epoch else None
+        return attach(self.path, epoch) if later is None else later
+
+    def _later(self, epoch: int | None) -> Reader | None:
+        """The reader of a later epoch of the same log; None if another log has it, or if this one is damaged."""
+        pinned = self._pinned
+        assert pinned is not None, "a closed reader does not go on"
+        try:
+            log = log_of(self._layout, epoch)
+            if not os.path.samestat(log.stat(), os.fstat(pinned)):
+                return None
+            read = resume(log, pinned, self._read, epoch)
+        except (FileNotFoundError, CorruptState):
+            return None
+        # A duplicate shares the lock, which lasts until both are closed.
+        return None if read is None else Reader(self._layout, read, log, os.dup(pinned))
 
     def close(self) -> None:
         pinned, self._pinned = self._pinned, None
@@ -100,4 +125,4 @@ def _reader(layout: Layout, log: Path, descriptor: int, epoch: int | None) -> Re
     except BaseException:
         os.close(descriptor)
         raise
-    return Reader(layout, replayed.manifest, log, descriptor)
+    return Reader(layout, replayed, log, descriptor)

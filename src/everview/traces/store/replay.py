@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from everview.errors import CorruptState, StoreError
@@ -16,6 +16,8 @@ from everview.traces.store.layout import Layout
 from everview.traces.store.manifest import Change, Manifest
 from everview.traces.store.record import Kind, Record, first_epoch, scan
 from everview.traces.store.slices import damaged
+
+READ_ON = 1 << 16  # bytes of a log that are read at first when it is read on
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,38 @@ def replay(path: Path, data: bytes, epoch: int | None = None) -> Replayed:
     if epoch is not None and manifest.epoch != epoch:
         raise no_such_epoch(path, epoch)
     return Replayed(manifest, end, first.end)
+
+
+def resume(path: Path, descriptor: int, read: Replayed, epoch: int | None) -> Replayed | None:
+    """The manifest at a later epoch of a log that was read before, by reading on from there.
+
+    None if that does not lead to the epoch; replaying the whole log then says why.
+    """
+    changes, end = list[Change](), read.end
+    for record in _tail(path, descriptor, end):
+        if record.kind is not Kind.COMMIT or record.epoch <= (changes[-1].epoch if changes else read.manifest.epoch):
+            return None
+        changes.append(Change.from_record(record))
+        end = record.end
+        if record.epoch == epoch:
+            break
+    if epoch is not None and (not changes or changes[-1].epoch != epoch):
+        return None
+    return Replayed(read.manifest.after(changes), end, read.snapshot) if changes else read
+
+
+def _tail(path: Path, descriptor: int, start: int) -> Iterator[Record]:
+    """The complete records of a log from a byte on, read some at a time; the next epoch is usually all it takes."""
+    size = READ_ON
+    while True:
+        data = os.pread(descriptor, size, start)
+        end = 0
+        for record in scan(data, path):
+            end = record.end
+            yield replace(record, data_at=record.data_at + start, end=end + start)
+        if len(data) < size:
+            return
+        start, size = start + end, size * 2
 
 
 def no_such_epoch(path: Path, epoch: int) -> StoreError:

@@ -179,6 +179,11 @@ class Store(State):
         self._files.sync_dir(self._layout.log)
         self._files.sync_dir(self._layout.root)
 
+    @property
+    def uncertain(self) -> bool:
+        """Whether nothing more can be committed, because a failure left open what is on disk."""
+        return self._refusal is not None
+
     # -- committing --------------------------------------------------------------------------------
 
     def commit(

@@ -1,0 +1,202 @@
+"""What happens at a payments company, step by step, as change files: the same for the same seed.
+
+Every source has a directory of parquet files, each written under a name that readers ignore and then renamed, so
+that a stream of files sees a file whole or not at all. Every row carries ``seq``, the step it belongs to, and a step
+touches a key at most once: the row with the largest ``seq`` is what is true of a key.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+COUNTRIES: Final = ("DE", "FR", "GB", "US", "NL", "CH", "SE", "PL", "ES", "IT", "AE", "SG")
+RATES: Final = {
+    "EUR": 1_000_000, "USD": 920_000, "GBP": 1_170_000, "CHF": 1_050_000, "SEK": 88_000, "PLN": 232_000,
+}  # fmt: skip
+# Euros for one unit of a currency, in millionths; amounts are in hundredths.
+LARGE: Final = 10_000  # from here on a transfer passes suspicion on
+
+# What the files hold, and what of it is a row of the source.
+FILES: Final = {
+    "account": "id BIGINT, country STRING, op STRING, seq BIGINT",
+    "transfer": "id BIGINT, src BIGINT, dst BIGINT, amount DECIMAL(14,2), currency STRING, seq BIGINT",
+    "rate": "currency STRING, to_eur DECIMAL(12,6), seq BIGINT",
+    "sanction": "account BIGINT, op STRING, seq BIGINT",
+}
+ROWS: Final = {
+    "account": "id BIGINT NOT NULL, country STRING NOT NULL",
+    "transfer": "id BIGINT NOT NULL, src BIGINT NOT NULL, dst BIGINT NOT NULL, amount DECIMAL(14,2) NOT NULL, "
+    "currency STRING NOT NULL",
+    "rate": "currency STRING NOT NULL, to_eur DECIMAL(12,6) NOT NULL",
+    "sanction": "account BIGINT NOT NULL",
+}
+KEYS: Final = {"account": "id", "transfer": "id", "rate": "currency", "sanction": "account"}
+
+_PER_ACCOUNT = 10  # transfers
+_SHARE_LARGE = 0.07  # so that an account passes on to fewer than one other, and suspicion dies out
+_SANCTIONED = 500  # one account in so many
+_AMOUNT = pa.decimal128(14, 2)
+_RATE = pa.decimal128(12, 6)
+
+
+class Company:
+    """The company as it is now; `load` writes what there is at first, `step` what happens next."""
+
+    def __init__(self, directory: Path, transfers: int, seed: int = 1) -> None:
+        self.directory = directory
+        self.seq = 0
+        self._rng = np.random.default_rng(seed)
+        self._home = self._countries(max(transfers // _PER_ACCOUNT, 20))
+        self._open = np.ones(len(self._home), np.bool_)
+        self._rates = dict(RATES)
+        self._hidden: list[Path] = []
+        self._sanctioned: list[int] = []
+        self._src, self._dst, self._currency = self._parties(transfers)
+        for source in FILES:
+            (directory / source).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def accounts(self) -> int:
+        return len(self._home)
+
+    @property
+    def transfers(self) -> int:
+        return len(self._src)
+
+    @property
+    def sanctioned(self) -> int:
+        return len(self._sanctioned)
+
+    def load(self) -> None:
+        """What there is before anything changes."""
+        everyone = np.arange(self.accounts)
+        self._write("account", self._account_rows(everyone, "c"))
+        self._write("rate", self._rate_rows(list(self._rates)))
+        first = self._rng.choice(self.accounts, max(self.accounts // _SANCTIONED, 3), replace=False)
+        self._sanctioned = [int(account) for account in first]
+        self._write("sanction", self._sanction_rows(self._sanctioned, "c"))
+        self._write("transfer", self._transfer_rows(np.arange(self.transfers)))
+        self._publish()
+
+    def step(self, changes: int) -> dict[str, int]:
+        """One step of about so many changes; how many of each source."""
+        self.seq += 1
+        written = {"transfer": self._transfer(changes), "account": self._move(max(changes // 50, 2))}
+        if self.seq % 5 == 0:
+            written["rate"] = self._revalue()
+        if self.seq % 2 == 0:
+            written["sanction"] = self._sanction()
+        self._publish()
+        return written
+
+    # -- what can happen
+
+    def _transfer(self, n: int) -> int:
+        """New transfers, and one in twenty that corrects an earlier amount."""
+        corrected = self._rng.choice(self.transfers, n // 20, replace=False)
+        first = self.transfers
+        src, dst, currency = self._parties(n - len(corrected))
+        self._src, self._dst = np.concatenate([self._src, src]), np.concatenate([self._dst, dst])
+        self._currency = np.concatenate([self._currency, currency])
+        self._write("transfer", self._transfer_rows(np.concatenate([corrected, np.arange(first, self.transfers)])))
+        return n
+
+    def _move(self, n: int) -> int:
+        """Accounts that move to another country, one in ten of which is closed instead."""
+        chosen = self._rng.choice(np.flatnonzero(self._open), n, replace=False)
+        closed, moved = chosen[: n // 10], chosen[n // 10 :]
+        self._home[moved] = self._countries(len(moved))
+        self._open[closed] = False
+        rows = [self._account_rows(moved, "u"), self._account_rows(closed, "d")]
+        self._write("account", {name: pa.concat_arrays([r[name] for r in rows]) for name in rows[0]})
+        return n
+
+    def _revalue(self) -> int:
+        """One currency moves by up to one percent against the euro."""
+        currency = list(self._rates)[1 + int(self._rng.integers(len(self._rates) - 1))]
+        self._rates[currency] += int(self._rates[currency] * self._rng.uniform(-0.01, 0.01))
+        self._write("rate", self._rate_rows([currency]))
+        return 1
+
+    def _sanction(self) -> int:
+        """An account joins the list; every third time, the one longest on it is taken off."""
+        if self.seq % 3 == 0:
+            self._write("sanction", self._sanction_rows([self._sanctioned.pop(0)], "d"))
+            return 1
+        new = int(self._rng.integers(self.accounts))
+        if new in self._sanctioned:
+            return 0
+        self._sanctioned.append(new)
+        self._write("sanction", self._sanction_rows([new], "c"))
+        return 1
+
+    # -- rows
+
+    def _countries(self, n: int) -> Integers:
+        return (len(COUNTRIES) * self._rng.random(n) ** 1.5).astype(np.int64)
+
+    def _parties(self, n: int) -> tuple[Integers, Integers, Integers]:
+        """Who pays whom in which currency; some pay far more often than others."""
+        src = (self.accounts * self._rng.random(n) ** 3).astype(np.int64)
+        currency = (len(RATES) * self._rng.random(n) ** 2).astype(np.int64)
+        return src, self._rng.integers(self.accounts, size=n), currency
+
+    def _amounts(self, n: int) -> Integers:
+        """In hundredths: most are small, a few large."""
+        small = 1 + self._rng.exponential(25_000, n).astype(np.int64) % (100 * LARGE - 1)
+        large = self._rng.integers(100 * LARGE, 1000 * LARGE, n)
+        return np.where(self._rng.random(n) < _SHARE_LARGE, large, small)
+
+    def _transfer_rows(self, ids: Integers) -> dict[str, Any]:
+        return {
+            "id": pa.array(ids),
+            "src": pa.array(self._src[ids]),
+            "dst": pa.array(self._dst[ids]),
+            "amount": decimals(self._amounts(len(ids)), _AMOUNT),
+            "currency": pa.array(list(RATES)).take(self._currency[ids]),
+        }
+
+    def _account_rows(self, ids: Integers, op: str) -> dict[str, Any]:
+        country = pa.array(COUNTRIES).take(self._home[ids])
+        return {"id": pa.array(ids), "country": country, "op": pa.array([op] * len(ids), pa.string())}
+
+    def _rate_rows(self, currencies: list[str]) -> dict[str, Any]:
+        millionths = np.array([self._rates[c] for c in currencies], np.int64)
+        return {"currency": pa.array(currencies), "to_eur": decimals(millionths, _RATE)}
+
+    def _sanction_rows(self, accounts: list[int], op: str) -> dict[str, Any]:
+        return {"account": pa.array(accounts, pa.int64()), "op": pa.array([op] * len(accounts))}
+
+    def _write(self, source: str, columns: Mapping[str, Any]) -> None:
+        """A file of changes, hidden until the whole step is published."""
+        rows = len(next(iter(columns.values())))
+        table = pa.table({**columns, "seq": pa.array(np.full(rows, self.seq, np.int64))})
+        hidden = self.directory / source / f"_{self.seq:06d}.parquet"
+        pq.write_table(table, hidden)
+        self._hidden.append(hidden)
+
+    def _publish(self) -> None:
+        """Let the files of a step appear, one right after the other, so that most often one epoch takes them all."""
+        for hidden in self._hidden:
+            os.replace(hidden, hidden.with_name(hidden.name.removeprefix("_")))
+        self._hidden.clear()
+
+
+def decimals(units: Integers, of: pa.Decimal128Type[Any, Any]) -> pa.Array[Any]:
+    """Whole numbers of the last digit as decimals.
+
+    >>> decimals(np.array([150, -1]), pa.decimal128(14, 2)).to_pylist()
+    [Decimal('1.50'), Decimal('-0.01')]
+    """
+    words = np.stack([units, units >> 63], axis=1).tobytes()
+    return pa.Array.from_buffers(of, len(units), [None, pa.py_buffer(words)])

@@ -1,0 +1,278 @@
+"""What aggregates mean: plain functions of a group's rows, each with its weight.
+
+Numbers are whole multiples of a unit (1, a power of ten, 2^-1074), so that sums and squares are Python's integers:
+exact, in one pass, and rounded once at the end. What reads an order takes the values of positive weight, a value of
+weight w w times.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from everview.errors import WeightOverflow
+from everview.operators.aggregate import Aggregate, Call
+from everview.operators.functions import Function
+from everview.operators.index import Direction
+from everview.oracle.calls import answers
+from everview.oracle.rows import Entry, Row, Rows, picking
+from everview.oracle.values import Keyed, in_order, rank
+from everview.types import BIGINT, DOUBLE, FLOAT, Array, Decimal, Schema, Type
+
+DIGITS = decimal.Context(prec=100, traps=[decimal.Inexact])
+FINEST = 1074  # every float is a multiple of 2^-1074
+LONGEST = 2**31 - 1  # values that a list may have
+
+Values = list[tuple[Any, int]]
+
+
+def aggregated(aggregate: Aggregate, group: Sequence[int], rows: Rows, functions: Mapping[str, Function]) -> Rows:
+    """A row for every group whose weights sum to more than zero."""
+    there = {key: entries for key, entries in rows.by(group).items() if sum(w for _, w in entries) > 0}
+    results = [_results(call, aggregate.source, list(there.values()), functions) for call in aggregate.calls]
+    return Rows({key + tuple(found): 1 for key, *found in zip(there, *results, strict=True)})
+
+
+def _results(call: Call, schema: Schema, groups: list[list[Entry]], functions: Mapping[str, Function]) -> list[Any]:
+    """What a call gives for every group."""
+    if not call.fields:
+        return [sum(w for _, w in entries) for entries in groups]
+    if call.function == "user":
+        assert call.returns is not None, "a user's function has a type"
+        types = [Array(schema.fields[f].type) for f in call.fields]
+        given = [_lists(call, ordered(call, schema, entries)) for entries in groups]
+        return answers(functions[call.user], types, given, call.returns.type)
+    one = _meaning(call, schema)
+    return [one(entries) for entries in groups]
+
+
+def _meaning(call: Call, schema: Schema) -> Callable[[list[Entry]], Any]:
+    """What a call is of one group."""
+    of, result = schema.fields[call.fields[0]].type, call.result(schema, "result").type
+    match call.function:
+        case "count":
+            return lambda entries: sum(w for _, w in _present(call, entries))
+        case "sum" | "avg":
+            return lambda entries: _sum(call, of, result, _values(call, entries))
+        case "variance" | "variance pop":
+            return lambda entries: _rounded(_variance(call, of, _values(call, entries)))
+        case "stddev" | "stddev pop":
+            return lambda entries: _root(_variance(call, of, _values(call, entries)))
+        case "bool_and" | "bool_or":
+            return lambda entries: _truth(call, _values(call, entries))
+        case "min" | "max":
+            return _extreme(call, of)
+        case "first":
+            return lambda entries: next((value for (value,), _ in ordered(call, schema, entries)), None)
+        case "last":
+            return lambda entries: next((value for (value,), _ in reversed(ordered(call, schema, entries))), None)
+        case "percentile" | "percentile discrete":
+            return lambda entries: _percentile(call, of, ordered(call, schema, entries))
+        case "array":
+            return lambda entries: _lists(call, ordered(call, schema, entries))[0]
+        case "string":
+            return lambda entries: _text(call, ordered(call, schema, entries))
+        case _:
+            raise AssertionError(f"the oracle knows no {call.function}")
+
+
+def _present(call: Call, entries: Sequence[Entry]) -> Iterator[Entry]:
+    """What a call is of: the values of its fields, none of them NULL; the different ones once, if it says so."""
+    pick = picking(call.fields)
+    found = ((pick(row), w) for row, w in entries)
+    values = ((value, w) for value, w in found if None not in value)
+    return ((value, 1) for value, w in Rows.of(values) if w > 0) if call.distinct else values
+
+
+def _values(call: Call, entries: Sequence[Entry]) -> Values:
+    """What a call of one field is of."""
+    if call.distinct:
+        return [(value, w) for (value,), w in _present(call, entries)]
+    (at,) = call.fields
+    return [(row[at], w) for row, w in entries if row[at] is not None]
+
+
+# -- added up
+
+
+def _multiples(of: Type) -> tuple[Callable[[Any], int], int]:
+    """How a finite number is a multiple of a unit, and how many units make one."""
+    if isinstance(of, Decimal):
+        return (lambda value: int(value.scaleb(of.scale, DIGITS))), 10**of.scale
+    if of in (FLOAT, DOUBLE):
+        return _float_multiple, 1 << FINEST
+    return int, 1
+
+
+def _float_multiple(value: float) -> int:
+    numerator, denominator = value.as_integer_ratio()
+    return numerator << (FINEST + 1 - denominator.bit_length())
+
+
+def _endless(of: Type, values: Values) -> list[float]:
+    """The infinities and NaN whose weights do not cancel, once each."""
+    if of not in (FLOAT, DOUBLE):
+        return []
+    sums: dict[float, int] = {}
+    for value, w in values:
+        if not math.isfinite(value):
+            sums[value] = sums.get(value, 0) + w
+    return [value for value, w in sums.items() if w]
+
+
+def _finite(of: Type, values: Values) -> Values:
+    return [(value, w) for value, w in values if math.isfinite(value)] if of in (FLOAT, DOUBLE) else values
+
+
+def _sum(call: Call, of: Type, result: Type, values: Values) -> Any:
+    """The exact sum or quotient, rounded once; with an infinity or NaN, that, or NaN if there are several."""
+    count = sum(w for _, w in values)
+    if count == 0:
+        return None
+    divisor = 1 if call.function == "sum" else count
+    endless = _endless(of, values)
+    if endless:
+        return math.copysign(1, divisor) * endless[0] if len(endless) == 1 else math.nan
+    multiple, unit = _multiples(of)
+    total = sum(multiple(value) * w for value, w in _finite(of, values))
+    if result == BIGINT:
+        return _in_range(total, call, result)
+    exact = Fraction(total, unit * divisor)
+    return _in_range(_decimal(exact, result), call, result) if isinstance(result, Decimal) else _float(exact)
+
+
+def _decimal(x: Fraction, of: Decimal) -> decimal.Decimal:
+    """Rounded once, half away from zero."""
+    scaled = x * 10**of.scale
+    size = math.floor(abs(scaled) + Fraction(1, 2))
+    return decimal.Decimal(size if scaled >= 0 else -size).scaleb(-of.scale, DIGITS)
+
+
+def _float(x: Fraction) -> float:
+    try:
+        return x.numerator / x.denominator  # Python divides integers with one rounding, to nearest even
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+
+
+def _in_range(value: Any, call: Call, of: Type) -> Any:
+    limit = 10 ** (of.precision - of.scale) if isinstance(of, Decimal) else 2**63
+    if -limit <= value < limit and (of == BIGINT or value != -limit):
+        return value
+    raise WeightOverflow(f"{call.function} of a group left the range of {of}", hint="cast it to a wider type")
+
+
+def _variance(call: Call, of: Type, values: Values) -> Fraction | float | None:
+    """Exact; of too few values NULL, of one that is not finite NaN."""
+    count, lost = sum(w for _, w in values), 0 if call.function.endswith("pop") else 1
+    if count <= lost:
+        return None
+    if _endless(of, values):
+        return math.nan
+    multiple, unit = _multiples(of)
+    numbers = [(multiple(value), w) for value, w in _finite(of, values)]
+    sums, squares = sum(x * w for x, w in numbers), sum(x * x * w for x, w in numbers)
+    return Fraction(count * squares - sums * sums, count * (count - lost) * unit * unit)
+
+
+def _rounded(x: Fraction | float | None) -> float | None:
+    return _float(x) if isinstance(x, Fraction) else x
+
+
+def _root(x: Fraction | float | None) -> float | None:
+    """The root of what was rounded; scaled by a power of four, so that a square may be beyond the floats."""
+    if not isinstance(x, Fraction):
+        return x
+    if x <= 0:
+        return 0.0 if x == 0 else math.nan
+    power = x.numerator.bit_length() - x.denominator.bit_length()
+    power -= power % 2
+    return math.ldexp(math.sqrt(_float(x / Fraction(2) ** power)), power // 2)
+
+
+def _truth(call: Call, values: Values) -> bool | None:
+    """All are true if none is false, any is true if one is; of no values, NULL."""
+    trues = sum(w for value, w in values if value)
+    falses = sum(w for value, w in values if not value)
+    if trues <= 0 and falses <= 0:
+        return None
+    return trues > 0 if call.function == "bool_or" else falses <= 0
+
+
+# -- in order
+
+
+def _extreme(call: Call, of: Type) -> Callable[[list[Entry]], Any]:
+    """The least or greatest value of positive weight, NULL if there is none."""
+    choose, key = (min if call.function == "min" else max), rank(of)
+
+    def extreme(entries: list[Entry]) -> Any:
+        values = _values(call, entries)
+        if any(w < 0 for _, w in values):
+            values = [(value, w) for value, w in _sums(values).items() if w > 0]
+        return choose((value for value, _ in values), key=key, default=None)
+
+    return extreme
+
+
+def _sums(values: Values) -> dict[Any, int]:
+    found: dict[Any, int] = {}
+    for value, w in values:
+        found[value] = found.get(value, 0) + w
+    return found
+
+
+def ordered(call: Call, schema: Schema, entries: list[Entry]) -> list[Entry]:
+    """The arguments of a call, in the order that it asks for and then in their own; with weights, all positive."""
+    items = [*call.order, *((field, Direction.ASC) for field in call.fields)]
+    order: list[Keyed] = [(at, schema.fields[f].type, how) for at, (f, how) in enumerate(items)]
+    arguments = picking(range(len(call.order), len(items)))
+    pick = picking([field for field, _ in items])
+    found = [(row, w) for row, w in Rows.of((pick(row), w) for row, w in entries) if w > 0]
+    if not call.nulls:
+        found = [(row, w) for row, w in found if None not in arguments(row)]
+    return [(arguments(row), 1 if call.distinct else w) for row, w in in_order(found, order)]
+
+
+def _percentile(call: Call, of: Type, values: Sequence[Entry]) -> Any:
+    """The value at a fraction of the group, as the reference of aggregates says; numbers as floats."""
+    count = sum(w for _, w in values)
+    if count == 0:
+        return None
+    number = isinstance(of, Decimal) or of.sql in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE")
+    if call.function == "percentile discrete":
+        found = _at(values, max(1, math.ceil(call.fraction * count)) - 1)
+        return float(found) if number else found
+    place = call.fraction * (count - 1)
+    low, high = math.floor(place), math.ceil(place)
+    a, b = float(_at(values, low)), float(_at(values, high))
+    if a == b or (a != a and b != b):
+        return a
+    between = (high - place) * a + (place - low) * b
+    return math.nan if between != between else between + 0.0
+
+
+def _at(values: Sequence[Entry], place: int) -> Any:
+    """The value at a place, counted from 0; a value of weight w takes w."""
+    for (value,), w in values:
+        if place < w:
+            return value
+        place -= w
+    raise AssertionError("a place inside the group")
+
+
+def _lists(call: Call, values: Sequence[Entry]) -> Row:
+    """A list for every argument, each value as often as it weighs."""
+    count = sum(w for _, w in values)
+    if count > LONGEST:
+        name = call.user or call.function
+        raise WeightOverflow(f"{name} of a group would take {count:,} values", hint="group by more columns")
+    return tuple(tuple(row[at] for row, w in values for _ in range(w)) for at in range(len(call.fields)))
+
+
+def _text(call: Call, values: Sequence[Entry]) -> str | None:
+    (texts,) = _lists(call, values)
+    return call.separator.join(texts) if texts else None

@@ -1,0 +1,197 @@
+"""What the streams of a circuit hold, node by node; a child again and again, until nothing changes.
+
+A stream whose inputs are the same as before holds the same as before. So what does not depend on a loop is computed
+once for all its iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Sink, Source, inputs_of
+from everview.errors import CircuitError, EndlessLoop
+from everview.operators.aggregate import Aggregate, Weigh
+from everview.operators.distinct import Distinct
+from everview.operators.exchange import Exchange
+from everview.operators.index import Index
+from everview.operators.join import JoinStream
+from everview.operators.linear import (
+    Filter,
+    FlatMap,
+    Inspect,
+    Map,
+    Minus,
+    Negate,
+    NotNull,
+    Plus,
+    Project,
+    Recode,
+)
+from everview.operators.pad import Pad
+from everview.operators.semijoin import Semijoin
+from everview.operators.top import Top
+from everview.oracle.aggregates import aggregated
+from everview.oracle.calls import called
+from everview.oracle.relations import first, joined, projected, semijoined
+from everview.oracle.rows import Rows
+
+SHOWN = 8  # iterations whose sizes an error shows
+Inputs = tuple[Rows, ...]
+
+
+class Streams:
+    """The streams of a circuit that some wanted ones depend on, as often as they are asked for."""
+
+    def __init__(self, circuit: Circuit, wanted: Iterable[int]) -> None:
+        self.circuit = circuit
+        needed = reached(circuit, wanted)
+        self._order = [at for at in circuit.order() if at in needed]
+        self._known: dict[int, tuple[Inputs, Rows]] = {}
+        self._loops = {at: Loop(circuit, at) for at in self._order if isinstance(circuit[at], Child)}
+
+    def given(self, outside: Mapping[int, Rows]) -> dict[int, Rows]:
+        """What every stream holds, given those that come from outside or from an iteration before."""
+        found = dict(outside)
+        for at in self._order:
+            match self.circuit[at]:
+                case Apply() as node:
+                    found[at] = self._applied(at, node, tuple(found[i] for i in _needs(self.circuit, at)))
+                case Child():
+                    self._loops[at].run(found)
+                case Export(_, child, stream):
+                    found[at] = self._loops[child].found[stream]
+                case Source() | Import() | Feedback() | Sink():
+                    if at not in found:
+                        raise _no_query(self.circuit, at)
+        return found
+
+    def _applied(self, at: int, node: Apply, inputs: Inputs) -> Rows:
+        known = self._known.get(at)
+        if known is None or any(a is not b for a, b in zip(known[0], inputs, strict=True)):
+            known = self._known[at] = inputs, self._apply(at, node, inputs)
+        return known[1]
+
+    def _apply(self, at: int, node: Apply, inputs: Inputs) -> Rows:
+        operator: Any = node.operator
+        match operator:
+            case Aggregate():
+                return aggregated(operator, _weighed(self.circuit, at)[0].group, inputs[0], self.circuit.functions)
+            case Map() | Filter() | FlatMap():
+                return called(operator, self.circuit.functions[operator.function], inputs[0])
+            case Project(source, fields, _) | Index(source, fields, _, _) | Pad(source, fields, _):
+                return projected(inputs[0], fields, len(source.schema))
+            case Recode() | Inspect() | Exchange():
+                return inputs[0]
+            case NotNull(_, field):
+                return Rows({row: w for row, w in inputs[0] if row[field] is not None})
+            case Negate():
+                return Rows.of((row, -w) for row, w in inputs[0])
+            case Plus():
+                return Rows.of(entry for rows in inputs for entry in rows)
+            case Minus():
+                return Rows.of(entry for rows in (inputs[0], ((row, -w) for row, w in inputs[1])) for entry in rows)
+            case Distinct():
+                return Rows({row: 1 for row, w in inputs[0] if w > 0})
+            case JoinStream():
+                return joined(operator, *inputs)
+            case Semijoin():
+                return semijoined(operator, *inputs)
+            case Top():
+                return first(operator, inputs[0])
+            case _:
+                raise _no_query(self.circuit, at)
+
+
+class Loop:
+    """A child: its streams when another iteration would change none of its feedbacks, which begin empty."""
+
+    def __init__(self, parent: Circuit, at: int) -> None:
+        child = parent[at]
+        assert isinstance(child, Child)
+        if child.changes:
+            raise _no_query(parent, at)
+        self.child = child
+        nodes = list(enumerate(child.circuit))
+        self.imports = {i: node.parent for i, node in nodes if isinstance(node, Import)}
+        self.feedbacks = {i: _connected(node.input) for i, node in nodes if isinstance(node, Feedback)}
+        exported = [node.node for node in parent if isinstance(node, Export) and node.child == at]
+        self.streams = Streams(child.circuit, [*self.feedbacks.values(), *exported])
+        self.entered: dict[int, Rows] | None = None
+        self.found: dict[int, Rows] = {}
+
+    def run(self, outer: Mapping[int, Rows]) -> None:
+        """Find the fixed point, unless what enters is what entered before."""
+        entered = {i: outer[stream] for i, stream in self.imports.items()}
+        if self.entered is None or any(self.entered[i] is not rows for i, rows in entered.items()):
+            self.found = self._fixed_point(entered)
+            self.entered = entered
+
+    def _fixed_point(self, entered: dict[int, Rows]) -> dict[int, Rows]:
+        fed, sizes = dict.fromkeys(self.feedbacks, Rows({})), list[int]()
+        for _ in range(self.child.limit):
+            found = self.streams.given(entered | fed)
+            again = {i: _unless_same(found[stream], fed[i]) for i, stream in self.feedbacks.items()}
+            if all(again[i] is fed[i] for i in fed):
+                return found
+            fed = again
+            sizes = [*sizes[1 - SHOWN :], sum(map(len, fed.values()))]
+        last = ", ".join(f"{n:,}" for n in sizes)
+        raise EndlessLoop(
+            f"loop {self.child.name} has not ended after {self.child.limit:,} iterations; "
+            f"in its last iterations it fed back {last} rows",
+            hint="does it make new values for ever? Bound it by a filter, or raise the child's limit",
+        )
+
+
+def _unless_same(rows: Rows, before: Rows) -> Rows:
+    return before if rows.weights == before.weights else rows
+
+
+def reached(circuit: Circuit, wanted: Iterable[int]) -> set[int]:
+    """The nodes that these depend on."""
+    found, waiting = set[int](), list(wanted)
+    while waiting:
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            waiting += _needs(circuit, at)
+    return found
+
+
+def _needs(circuit: Circuit, at: int) -> tuple[int, ...]:
+    """What a node means something of; an aggregate of the rows that were weighed, however it adds them up."""
+    node = circuit[at]
+    match node:
+        case Apply() if isinstance(node.operator, Aggregate):
+            return (_weighed(circuit, at)[1],)
+        case Source() | Import() | Feedback():
+            return ()
+        case _:
+            return tuple(_connected(i) for i in inputs_of(node))
+
+
+def _weighed(circuit: Circuit, at: int) -> tuple[Weigh, int]:
+    """What turns an aggregate's rows into entries, and the stream of all those rows; it comes first among its kind."""
+    node = circuit[at]
+    assert isinstance(node, Apply), "an aggregate reads weighed entries"
+    operator, source = node.operator, _connected(node.inputs[0])
+    return (operator, source) if isinstance(operator, Weigh) else _weighed(circuit, source)
+
+
+def _connected(stream: int | None) -> int:
+    assert stream is not None, "an ordered circuit is connected"
+    return stream
+
+
+def _no_query(circuit: Circuit, at: int) -> CircuitError:
+    if isinstance(circuit[at], Feedback):
+        return CircuitError(
+            f"{circuit.label(at)} is of the tick before, and a query over whole Z-sets has only one",
+            hint="delays mean something to a circuit at work, or inside a child; leave out the views that have them",
+        )
+    return CircuitError(
+        f"{circuit.label(at)} is no part of a query over whole Z-sets",
+        hint="evaluate the circuit as it was before `incrementalize`, without traces",
+    )

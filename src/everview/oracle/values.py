@@ -1,0 +1,288 @@
+"""Values as the oracle holds them: two are the same exactly when Python says that they are equal.
+
+Within a column of one type that is nearly so from the beginning. Of floats there is one NaN and one zero; arrays
+and structs are tuples; a timestamp is its microseconds, an atom its bytes; a value of ANY is a tuple that begins
+with its kind, because ``True == 1 == 1.0``. `inward` and `outward` go between those and the values that people see,
+`arrow` and `landed` between those and Arrow's, which functions see.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from everview.codes.atoms import pack, unpack
+from everview.operators.index import Direction
+from everview.types import ANY, DOUBLE, FLOAT, ID, KINDS, SYMBOL, TIMESTAMP, Array, Atom, Id, Struct, Symbol, Type
+from everview.types.atoms import atom_of_class, atom_of_kind
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Change = Callable[[Any], Any] | None  # None is the identity
+
+
+@cache
+def inward(of: Type) -> Change:
+    """From a value as people see it; NULL stays itself."""
+    match of:
+        case Array(element):
+            change = _each(inward(element))
+            return lambda values: tuple(map(change, values))
+        case Struct(fields):
+            changes = [(f.name, _each(inward(f.type))) for f in fields]
+            return lambda value: tuple(change(value[name]) for name, change in changes)
+        case Atom():
+            return of.host.to_bytes
+        case _ if of == ANY:
+            return _tagged
+        case _ if of in (FLOAT, DOUBLE):
+            return _float
+        case _ if of == TIMESTAMP:
+            return _moment
+        case _:
+            return None
+
+
+@cache
+def outward(of: Type) -> Change:
+    """The inverse of `inward`."""
+    match of:
+        case Array(element):
+            change = _each(outward(element))
+            return lambda values: list(map(change, values))
+        case Struct(fields):
+            changes = [(f.name, _each(outward(f.type))) for f in fields]
+            return lambda values: {name: change(v) for (name, change), v in zip(changes, values, strict=True)}
+        case Atom():
+            return of.host.from_bytes
+        case _ if of == ANY:
+            return _untagged
+        case _ if of == TIMESTAMP:
+            return lambda moment: EPOCH + timedelta(microseconds=moment)
+        case _:
+            return None
+
+
+def _each(change: Change) -> Callable[[Any], Any]:
+    """A change of what may be NULL."""
+    if change is None:
+        return _same
+    return lambda value: None if value is None else change(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _float(value: float) -> float:
+    return math.nan if value != value else value + 0.0  # -0.0 + 0.0 is 0.0
+
+
+def _moment(value: datetime) -> int:
+    """Microseconds since 1970 in UTC, which is also what a time without zone is taken to be."""
+    return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
+
+
+def changed(types: Sequence[Type], change: Callable[[Type], Change]) -> Callable[[list[Any]], list[Any]]:
+    """A change of rows, column by column; of nothing where all columns stay."""
+    changes = [change(of) for of in types]
+    if all(found is None for found in changes):
+        return _same
+
+    def rows_of(rows: list[Any]) -> list[Any]:
+        columns = zip(changes, zip(*rows, strict=True), strict=True)
+        return list(zip(*(map(_each(found), column) if found else column for found, column in columns), strict=True))
+
+    return rows_of
+
+
+# -- values of ANY
+
+
+def _tagged(value: Any) -> tuple[Any, ...]:
+    """The kind, then what orders the values of a kind; NULL only inside others."""
+    match value:
+        case None:
+            return (KINDS["NULL"],)
+        case bool():
+            return KINDS["BOOLEAN"], value
+        case int():
+            return KINDS["INTEGER"], value
+        case float():
+            return (KINDS["FLOAT"], *_last_nan(_float(value)))
+        case datetime():
+            return KINDS["TIMESTAMP"], _moment(value)
+        case date():
+            return KINDS["DATE"], value
+        case decimal.Decimal():
+            return KINDS["DECIMAL"], value
+        case str():
+            return KINDS["STRING"], value
+        case bytes():
+            return KINDS["BINARY"], value
+        case Symbol():
+            return KINDS["SYMBOL"], value.name
+        case Id():
+            return KINDS["ID"], value.raw
+        case list() | tuple():
+            return KINDS["ARRAY"], tuple(map(_tagged, value))
+        case Mapping():
+            return KINDS["MAP"], tuple(sorted((_tagged(k), _tagged(v)) for k, v in value.items()))
+        case _:
+            atom = atom_of_class(type(value))
+            assert atom is not None, f"{value!r} is no value of ANY"
+            return KINDS["ATOM"], atom.type.kind, atom.to_bytes(value)
+
+
+def _untagged(tagged: tuple[Any, ...]) -> Any:
+    kind, *content = tagged
+    if kind == KINDS["NULL"]:
+        return None
+    if kind == KINDS["FLOAT"]:
+        return math.nan if content[0] else content[1]
+    if kind == KINDS["ARRAY"]:
+        return tuple(map(_untagged, content[0]))
+    if kind == KINDS["MAP"]:
+        return {_untagged(k): _untagged(v) for k, v in content[0]}
+    if kind == KINDS["ATOM"]:
+        return atom_of_kind(content[0]).from_bytes(content[1])
+    if kind == KINDS["TIMESTAMP"]:
+        return EPOCH + timedelta(microseconds=content[0])
+    if kind == KINDS["SYMBOL"]:
+        return Symbol(content[0])
+    return Id(content[0]) if kind == KINDS["ID"] else content[0]
+
+
+# -- order
+
+
+def _last_nan(value: float) -> tuple[bool, float]:
+    return (True, 0.0) if value != value else (False, value)
+
+
+@cache
+def rank(of: Type) -> Change:
+    """A key that sorts the values of a type; inside a value NULL is first. Text is in the order of its bytes."""
+    match of:
+        case Array(element):
+            key = _nulls_first(rank(element))
+            return lambda values: tuple(map(key, values))
+        case Struct(fields):
+            keys = [_nulls_first(rank(f.type)) for f in fields]
+            return lambda values: tuple(key(v) for key, v in zip(keys, values, strict=True))
+        case _ if of in (FLOAT, DOUBLE):
+            return _last_nan
+        case _ if of == SYMBOL:
+            return lambda symbol: symbol.name
+        case _ if of == ID:
+            return lambda found: found.raw
+        case _:
+            return None
+
+
+def _nulls_first(key: Change) -> Callable[[Any], tuple[Any, ...]]:
+    plain = key or _same
+    return lambda value: (0,) if value is None else (1, plain(value))
+
+
+Keyed = tuple[int, Type, Direction]  # a place in the row, what stands there, and how it is ordered
+
+
+def in_order(entries: list[tuple[Any, int]], order: Sequence[Keyed]) -> list[tuple[Any, int]]:
+    """Weighted rows by one place after the other; sorting is stable, so the last one goes first."""
+    for at, of, direction in reversed(order):
+        descends = direction in (Direction.DESC, Direction.DESC_NULLS_FIRST)
+        nulls_first = direction in (Direction.ASC, Direction.DESC_NULLS_FIRST)
+        absent = [e for e in entries if e[0][at] is None]
+        present = [e for e in entries if e[0][at] is not None] if absent else entries
+        key = rank(of) or _same
+        present = sorted(present, key=lambda e, at=at, key=key: key(e[0][at]), reverse=descends)
+        entries = absent + present if nulls_first else present + absent
+    return entries
+
+
+# -- Arrow
+
+
+@cache
+def arrow(of: Type) -> Change:
+    """From a value as the oracle holds it to what Arrow takes: names for symbols, bytes for IDs, atoms and ANY."""
+    match of:
+        case Array(element):
+            change = _each(arrow(element))
+            return lambda values: list(map(change, values))
+        case Struct(fields):
+            changes = [(f.name, _each(arrow(f.type))) for f in fields]
+            return lambda values: {name: change(v) for (name, change), v in zip(changes, values, strict=True)}
+        case _ if of == ANY:
+            return lambda value: pack(_untagged(value))
+        case _ if of == SYMBOL:
+            return lambda symbol: symbol.name
+        case _ if of == ID:
+            return lambda found: found.raw
+        case _:
+            return None  # an atom is its bytes already
+
+
+@cache
+def landed(of: Type) -> Change:
+    """From what Arrow gives to a value as the oracle holds it: the inverse of `arrow`."""
+    match of:
+        case Array(element):
+            change = _each(landed(element))
+            return lambda values: tuple(map(change, values))
+        case Struct(fields):
+            changes = [(f.name, _each(landed(f.type))) for f in fields]
+            return lambda value: tuple(change(value[name]) for name, change in changes)
+        case Atom():
+            return None
+        case _ if of == ANY:
+            return lambda value: _tagged(unpack(value))
+        case _ if of == SYMBOL:
+            return Symbol
+        case _ if of == ID:
+            return Id
+        case _:
+            return inward(of)
+
+
+def to_arrow(of: Type, values: Sequence[Any]) -> Any:
+    """A column of values as the oracle holds them."""
+    change = arrow(of)
+    return pa.array(values if change is None else list(map(_each(change), values)), of.arrow)
+
+
+def from_arrow(of: Type, column: Any) -> list[Any]:
+    """A column that a function gave, as values of the type that was declared."""
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        column = pa.array(column, of.arrow)
+    elif column.type != of.arrow:
+        column = pa.array(column.to_pylist(), of.arrow)
+    if of == TIMESTAMP:
+        return column.cast(pa.int64()).to_pylist()
+    change = landed(of)
+    return column.to_pylist() if change is None else list(map(_each(change), column.to_pylist()))
+
+
+def from_python(of: Type, values: Sequence[Any]) -> list[Any]:
+    """A column of values that a function of one row gave."""
+    if _is_hosts(of):
+        return list(map(_each(inward(of)), values))
+    return from_arrow(of, [v.name if isinstance(v, Symbol) else v.raw if isinstance(v, Id) else v for v in values])
+
+
+def _is_hosts(of: Type) -> bool:
+    """Whether its values are Python's own, of which Arrow knows only bytes."""
+    match of:
+        case Array(element):
+            return _is_hosts(element)
+        case Struct(fields):
+            return any(_is_hosts(f.type) for f in fields)
+        case _:
+            return of == ANY or isinstance(of, Atom)

@@ -1,0 +1,106 @@
+"""One epoch in two places: pieces and iterations run where they are cheaper, over the same state.
+
+The driver and the tasks see what the other has appended in the open epoch: before tasks run, what the driver has
+appended inside a child is written to a segment; before the driver runs, what tasks have written is mapped. At the root
+nothing appended in a tick is read in the same tick except as a cell, so there is nothing to share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from everview.circuit.program import Due, Program, Ran
+from everview.runtimes.embedded.durable import Note
+from everview.runtimes.embedded.pending import At
+from everview.runtimes.embedded.state import Path
+from everview.runtimes.embedded.tick import Cells, Here
+from everview.runtimes.spark.cluster import Cluster
+from everview.runtimes.spark.passing import Received
+from everview.runtimes.spark.placement import Decision, Placement
+from everview.traces.store import SegmentWriter, SliceRef
+
+Owned = tuple[Path, int, int]  # a trace of a child: its path, its node, and a shard
+
+
+class Adaptive:
+    """A `Placed` that chooses for every piece and every iteration."""
+
+    def __init__(self, here: Here, there: Cluster, placement: Placement, first: Decision) -> None:
+        self.here, self.there, self.placement = here, there, placement
+        self.decisions = [first]
+        self._names = {
+            (path, at): name for path, program in here.program.nested() for at, name in program.names.items()
+        }
+        self._mine: list[tuple[Owned, Any]] = []  # appended by the driver, not yet seen by tasks
+        self._theirs: list[tuple[Owned, SliceRef]] = []  # appended by tasks, not yet seen by the driver
+        self._received = Received(there.path)
+
+    def run(self, first: int, last: int, cells: Cells) -> None:
+        decision = self.decisions[0] if first == 0 else self.placement.tick(_rows(cells))
+        if first > 0:
+            self.decisions.append(decision)
+        (self.there if decision.where == "cluster" else self.here).run(first, last, cells)
+
+    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
+        rows = _rows(cells) + sum(m.shape[0] for d in due for m in (*d.held.values(), *d.woken.values()))
+        decision = self.placement.iteration(rows)
+        if decision.where != self.decisions[-1].where:
+            self.decisions.append(decision)
+        start = perf_counter()
+        if decision.where == "cluster":
+            self._share()
+            ran = self.there.run_at(program, path, stage, at, cells, due)
+            self.placement.round.learn(rows, perf_counter() - start)
+        else:
+            self._take()
+            ran = self.here.run_at(program, path, stage, at, cells, due)
+            self.placement.here.learn(rows, perf_counter() - start)
+        return ran
+
+    def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
+        for shard, found in appends:
+            for node, appended in found.items():
+                owned = path, node, shard
+                if isinstance(appended, SliceRef):
+                    self.there.push(path, [(shard, {node: appended})])
+                    self._theirs.append((owned, appended))
+                else:
+                    self.here.push(path, [(shard, {node: appended})])
+                    self._mine.append((owned, appended))
+
+    def note(self, offsets: dict[str, Any]) -> Note | None:
+        """What to commit if tasks have taken part; None if the driver was alone."""
+        if not self.there.jobs:
+            return None
+        self._share()
+        refs = tuple(ref for found in self.there.written.values() for ref in found)
+        return Note(tuple(self.there.edits), refs, offsets)
+
+    def _share(self) -> None:
+        """Let tasks see what the driver has appended."""
+        waiting = [(owned, batch) for owned, batch in self._mine if batch.shape[0]]
+        self._mine.clear()
+        if not waiting:
+            return
+        with SegmentWriter(self.there.path, self.there.epoch + 1, "driver") as writer:
+            refs = [
+                writer.add(self._names[path, node], shard, np.ascontiguousarray(batch))
+                for (path, node, shard), batch in waiting
+            ]
+            writer.finish()
+        for ref in refs:
+            self.there.written.setdefault(ref.key, []).append(ref)
+
+    def _take(self) -> None:
+        """Let the driver see what tasks have appended."""
+        for (path, node, shard), ref in self._theirs:
+            self.here.state.push(shard, path, {node: self._received.slice(ref)})
+        self._theirs.clear()
+
+
+def _rows(cells: Cells) -> int:
+    return sum(m.shape[0] for shard in cells for m in shard.values())

@@ -1,0 +1,186 @@
+"""Stages and rounds as Spark jobs, as the driver sees them: rows out, rows back, and what to commit.
+
+A `Placed` for `Tick`. Streams that are wanted later come back as matrices, large ones mapped from the files that the
+tasks wrote; what was appended comes back as references, for the commit and for the tasks of later rounds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from everview.circuit.program import Due, Program, Ran
+from everview.codes.dictionary import Dictionary, Mark
+from everview.operators.operator import Context, Matrix
+from everview.runtimes.embedded.pending import At
+from everview.runtimes.embedded.state import Path
+from everview.runtimes.embedded.tick import Cells
+from everview.runtimes.spark import rounds
+from everview.runtimes.spark.passing import Passer, Received
+from everview.runtimes.spark.stages import Job, chain, joined, one, wakes
+from everview.runtimes.spark.values import entries_for, reads_values
+from everview.runtimes.spark.wire import (
+    ARROW,
+    SCHEMA,
+    Kind,
+    Row,
+    edit_of,
+    error_of,
+    from_batches,
+    to_batches,
+    unpack_entries,
+)
+from everview.runtimes.tables import Resolver
+from everview.traces.store import Replace, SliceRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Written = dict[tuple[str, int], list[SliceRef]]
+Describe = Callable[[str], None]  # tells Spark what the next job is
+
+
+@dataclass
+class Cluster:
+    """The open epoch in tasks: what to send them, and what they have written so far.
+
+    ``frame`` holds the wire rows of the sources, if tasks encode those; else the cells of the first piece do.
+    """
+
+    spark: SparkSession
+    program: Program
+    path: str
+    epoch: int  # the one that is read
+    partitions: int
+    context: Context
+    mark: Mark
+    frame: DataFrame | None = None
+    resolvers: Mapping[int, Resolver] = field(default_factory=dict[int, Resolver])
+    whole: frozenset[int] = frozenset()
+    describe: Describe = lambda _: None
+    edits: list[Replace] = field(default_factory=list[Replace])
+    written: Written = field(default_factory=dict[tuple[str, int], list[SliceRef]])
+    counts: Counter[int] = field(default_factory=Counter[int])  # rows that have arrived, by source
+    bad: list[Any] = field(default_factory=list[Any])  # Arrow tables of rows that cannot be taken
+    jobs: int = 0
+
+    def __post_init__(self) -> None:
+        self._received = Received(self.path)
+
+    @property
+    def _dictionary(self) -> Dictionary:
+        return self.context.dictionary
+
+    # -- placed
+
+    def run(self, first: int, last: int, cells: Cells) -> None:
+        """Some stages of the root as one job."""
+        frame = self.frame if first == 0 else None
+        resolvers, whole = (self.resolvers, self.whole) if frame is not None else ({}, frozenset[int]())
+        job = Job(
+            *(self.program, self.path, self.epoch, self.partitions, first, last, self.context.check),
+            *(resolvers, whole),
+        )
+        self.describe(f"stages {first + 1}–{last + 1} of {len(self.program.stages)}")
+        with self._passer(f"{first}") as passer:
+            needed = self.program.needed(first, last)
+            mine = list(_cells(cells, needed, passer)) if frame is None else []
+            extra = [*mine, *passer.finish(), *self._entries(self.program, first, last)]
+            if wakes(job):
+                extra += [Row(Kind.WAKE, -1, shard) for shard in range(self.program.shards)]
+            if frame is None and not extra:
+                return
+            sent = self._frame(extra) if frame is None else frame.union(self._frame(extra)) if extra else frame
+            found = self._note(chain(sent, job))
+        for (shard, node), parts in found[Kind.LEFT].items():
+            cells[shard][node] = joined(self.program, node, parts, self.context)
+
+    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
+        """A stage of a child at a nested time as one job; what it appends comes back as references."""
+        ran = [Ran(here) for here in cells]
+        self.describe(f"iteration {', '.join(map(str, at))}, stage {stage + 1} of {len(program.stages)}")
+        where = self.path, self.epoch, self.partitions, self.written
+        told = rounds.Round(program, stage, at, *where, self.context.check)
+        with self._passer("-".join(map(str, (*at, stage)))) as passer:
+            rows = [*_cells(cells, program.needed(stage, stage), passer), *_due(due, passer)]
+            rows += passer.finish()
+            if not rows:
+                return ran
+            rows += self._entries(program, stage, stage)
+            frame = self._frame(rows).repartitionById(self.partitions, "shard")
+            found = self._note(frame.mapInArrow(rounds.task(told), SCHEMA), ran)
+        for (shard, node), parts in found[Kind.LEFT].items():
+            cells[shard][node] = joined(program, node, parts, self.context)
+        for kind in (Kind.HELD, Kind.WOKEN):
+            for (shard, node), parts in found[kind].items():
+                {Kind.HELD: ran[shard].held, Kind.WOKEN: ran[shard].wakes}[kind][node] = one(parts)
+        return ran
+
+    def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
+        for _, found in appends:
+            for ref in found.values():
+                self.written.setdefault(ref.key, []).append(ref)
+
+    # -- inside
+
+    def _passer(self, name: str) -> Passer:
+        return Passer(self.path, self.epoch + 1, f"driver.{name}")
+
+    def _entries(self, program: Program, first: int, last: int) -> Iterator[Row]:
+        """The values of the open epoch, for stages that look behind the codes."""
+        if reads_values(program, first, last):
+            yield from entries_for(self._dictionary.export(self.mark), self.partitions)
+
+    def _frame(self, rows: Iterable[Row]) -> DataFrame:
+        return self.spark.createDataFrame(pa.Table.from_batches(list(to_batches(rows)), ARROW))
+
+    def _note(self, frame: DataFrame, ran: list[Ran] | None = None) -> dict[Kind, dict[tuple[int, int], list[Matrix]]]:
+        """Run a job and take in what its tasks say; of users' mistakes, the one of the earliest stage is raised."""
+        self.jobs += 1
+        found: dict[Kind, dict[tuple[int, int], list[Matrix]]] = {Kind.LEFT: {}, Kind.HELD: {}, Kind.WOKEN: {}}
+        failures: list[Row] = []
+        for row in from_batches(frame.toArrow().to_batches()):
+            match row.kind:
+                case Kind.LEFT | Kind.HELD | Kind.WOKEN:
+                    found[row.kind].setdefault((row.shard, row.node), []).append(self._received.matrix(row))
+                case Kind.EDIT:
+                    self._append(row, ran)
+                case Kind.NEW:
+                    self._dictionary.load(unpack_entries(row.payload))
+                case Kind.COUNT:
+                    self.counts[row.node] += row.columns
+                case Kind.BAD:
+                    self.bad.append(pa.ipc.open_stream(row.payload).read_all())
+                case Kind.ERROR:
+                    failures.append(row)
+                case Kind.CELL | Kind.WAKE | Kind.ENTRIES:
+                    raise AssertionError(f"{row.kind.name} after the last stage")
+        if failures:
+            raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
+        return found
+
+    def _append(self, row: Row, ran: list[Ran] | None) -> None:
+        """A slice that a task has written: at the root an edit for the commit, in a round something to append."""
+        edit = edit_of(row)
+        if ran is None:
+            self.edits.append(edit)
+        else:
+            appends: dict[int, Any] = ran[row.shard].appends
+            appends[row.node] = edit.new
+
+
+def _cells(cells: Cells, nodes: frozenset[int], passer: Passer) -> Iterator[Row]:
+    for shard, here in enumerate(cells):
+        for node in sorted(nodes & here.keys()):
+            yield from passer.rows(Kind.CELL, node, shard, here[node])
+
+
+def _due(due: Sequence[Due], passer: Passer) -> Iterator[Row]:
+    for shard, here in enumerate(due):
+        for kind, sent in ((Kind.HELD, here.held), (Kind.WOKEN, here.woken)):
+            for node, matrix in sent.items():
+                yield from passer.rows(kind, node, shard, matrix)

@@ -1,0 +1,245 @@
+"""The first stage on a cluster: changes of a source, as Spark has them, to rows of the wire.
+
+Text and bytes never leave the JVM on their way: there Spark's ``xxhash64`` gives them the codes that the dictionary
+gives them. What else a row has goes to Python as Arrow, and is encoded there in the layout of the schema, split by
+shard, in few large matrices. The values behind the codes come by a second branch of the same frame, each distinct
+one once, as dictionary entries for the driver and, where a later stage reads them, for every task.
+
+The codes are those of `everview.codes.encode`. Two values that share a hash are not told apart here: loading both
+entries raises `CodeCollision`, and the changes are coded again with the exceptions that it led to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from everview.codes import Dictionary, Entries, encode
+from everview.codes.buffers import bytes_of, valid_of
+from everview.codes.dictionary import FIRST_SEED
+from everview.errors import EverviewError
+from everview.kernels.xxh64 import hash_bytes
+from everview.operators.exchange import Exchange, spread
+from everview.operators.operator import ByKey, Layout, Matrix
+from everview.runtimes.spark.wire import SCHEMA, Kind, Row, error_row, matrix_rows, pack_entries, to_batches
+from everview.runtimes.spark.worker import settle
+from everview.types import BIGINT, TIMESTAMP, Array, Field, Schema, Struct, Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ROWS: Final = 500_000  # of a batch to be split by shard: large enough for few rows on the wire
+LARGE: Final = 64 << 20  # bytes of distinct values, after which a task sends them off and begins anew
+
+Batches = Iterable[pa.RecordBatch]
+Coder = Callable[[Batches], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How the changes of one source become rows of the wire.
+
+    A row goes to the shard that `Exchange` by the fields ``partition`` gives it; without fields, to any. The rows of
+    a keyed source carry their order and arrival before the weight. With ``broadcast``, the values behind the codes
+    go to each of the ``partitions`` of the next stage, too.
+    """
+
+    node: int
+    schema: Schema
+    partition: tuple[int, ...]
+    shards: int
+    partitions: int
+    keyed: bool = False
+    broadcast: bool = False
+
+    @cached_property
+    def layout(self) -> Schema:
+        """The columns that go to Python, in order: a hash travels as a one-word type that keeps NULL."""
+        fields = [replace(f, type=TIMESTAMP) if is_hashed(f.type) else f for f in self.schema.fields]
+        return Schema([*fields, *(Field(name, BIGINT, nullable=False) for name in self.meta)])
+
+    @property
+    def meta(self) -> tuple[str, ...]:
+        return ("_order", "_arrival", "_weight") if self.keyed else ("_weight",)
+
+    def split(self, matrix: Matrix) -> list[Matrix]:
+        """The rows for each shard."""
+        if not self.partition:
+            return spread(matrix, self.shards)
+        return Exchange(Layout(self.schema), ByKey(self.partition)).split(matrix, self.shards)
+
+
+def is_hashed(of: Type) -> bool:
+    """Is the code of a value the hash of its own bytes? That of a composite one is of its canonical bytes."""
+    return of.interned and not isinstance(of, (Array, Struct))
+
+
+def coded(frame: DataFrame, coding: Coding, exceptions: Entries | None = None) -> DataFrame:
+    """The good rows of normalized changes as a frame of the wire schema: cells, and the values of their codes."""
+    if "_reason" in frame.columns:
+        frame = frame.filter("_reason IS NULL")
+    known = _Exceptions(exceptions)
+    rows = frame.select(*_columns(coding, known)).mapInArrow(_rows_coder(coding, exceptions), SCHEMA)
+    hashed = [f for f in coding.schema.fields if is_hashed(f.type)]
+    if not hashed:
+        return rows
+    return rows.unionAll(_values(frame, hashed).mapInArrow(_values_coder(coding, exceptions), SCHEMA))
+
+
+# -- in the JVM
+
+
+class _Exceptions:
+    """The values whose code is not their hash, by kind."""
+
+    def __init__(self, entries: Entries | None) -> None:
+        self.values: dict[int, list[tuple[bytes, int]]] = {}
+        if entries is None:
+            return
+        for at in np.flatnonzero(entries.exceptions).tolist():
+            value = entries.data[entries.offsets[at] : entries.offsets[at + 1]].tobytes()
+            self.values.setdefault(int(entries.kinds[at]), []).append((value, int(entries.codes[at])))
+
+    def code(self, of: Type, column: Column) -> Column:
+        """The code of a value; NULL has none."""
+        from pyspark.sql import functions as F
+
+        code = F.when(column.isNotNull(), F.xxhash64(column))
+        for value, other in self.values.get(of.kind, ()):
+            code = F.when(column.cast("binary") == F.lit(value), other).otherwise(code)
+        return code
+
+
+def _columns(coding: Coding, known: _Exceptions) -> Iterator[Column]:
+    for f in coding.schema.fields:
+        column = _column(f.name)
+        yield known.code(f.type, column).alias(f.name) if is_hashed(f.type) else column
+    yield from map(_column, coding.meta)
+
+
+def _column(name: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _values(frame: DataFrame, hashed: Sequence[Field]) -> DataFrame:
+    """The columns whose values are to be kept, as bytes."""
+    return frame.select(*(_column(f.name).cast("binary").alias(f"v{at}") for at, f in enumerate(hashed)))
+
+
+# -- in a task
+
+
+def _rows_coder(coding: Coding, exceptions: Entries | None) -> Coder:
+    def rows(batches: Batches) -> Iterator[Row]:
+        values = _Values(coding, exceptions)
+        for table in gathered(_viewed(coding, batch) for batch in batches):
+            matrix = encode(coding.layout, table, values.dictionary)
+            for shard, part in enumerate(coding.split(matrix)):
+                yield from matrix_rows(Kind.CELL, coding.node, shard, part)
+        yield from values.rows(values.dictionary.export())
+
+    return _coder(rows)
+
+
+def _values_coder(coding: Coding, exceptions: Entries | None) -> Coder:
+    kinds = [f.type.kind for f in coding.schema.fields if is_hashed(f.type)]
+
+    def rows(batches: Batches) -> Iterator[Row]:
+        values = _Values(coding, exceptions)
+        for batch in batches:
+            for kind, column in zip(kinds, batch.columns, strict=True):
+                values.take(kind, column)
+            if values.dictionary.nbytes > LARGE:
+                yield from values.rows(values.hashed())
+                values = _Values(coding, exceptions)
+        yield from values.rows(values.hashed())
+
+    return _coder(rows)
+
+
+def _coder(rows: Callable[[Batches], Iterator[Row]]) -> Coder:
+    """A function for `mapInArrow`; a user's mistake is a row, since trying again would not help."""
+
+    def code(batches: Batches) -> Iterator[pa.RecordBatch]:
+        yield from to_batches(_caught(rows(batches)))
+        settle()
+
+    return code
+
+
+def _caught(rows: Iterator[Row]) -> Iterator[Row]:
+    try:
+        yield from rows
+    except EverviewError as error:
+        yield error_row(-1, 0, error)
+
+
+def gathered(batches: Iterable[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.Table]:
+    """Record batches in tables of at least so many rows, but for the last.
+
+    >>> batch = pa.record_batch({"a": [1, 2, 3]})
+    >>> [table.num_rows for table in gathered([batch] * 5, rows=5)]
+    [6, 6, 3]
+    """
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.num_rows
+        if size >= rows:
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+    if size:
+        yield pa.Table.from_batches(waiting)
+
+
+def _viewed(coding: Coding, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch in the layout's types, as far as its bytes can stay."""
+    pairs = zip(coding.schema.fields, batch.columns, strict=False)
+    columns: list[Any] = [c.view(TIMESTAMP.arrow) if is_hashed(f.type) else c for f, c in pairs]
+    columns += batch.columns[len(columns) :]
+    return pa.RecordBatch.from_arrays(columns, names=list(coding.layout.names))
+
+
+class _Values:
+    """The distinct values that a task meets, after the exceptions that are known."""
+
+    def __init__(self, coding: Coding, exceptions: Entries | None) -> None:
+        self.coding = coding
+        self.dictionary = Dictionary()
+        if exceptions is not None and len(exceptions):
+            self.dictionary.load(exceptions)
+        self._known = len(self.dictionary)
+
+    def take(self, kind: int, column: Any) -> None:
+        if not pa.types.is_binary(column.type):
+            column = column.cast(pa.binary())
+        self.dictionary.intern_bytes(kind, bytes_of(column), valid_of(column))
+
+    def hashed(self) -> Entries:
+        """The entries with the codes that the JVM gives: of values that share a hash, each has it.
+
+        Whoever loads them is told of the collision, as two tasks would tell that met one value each.
+        """
+        entries = self.dictionary.export()
+        new = np.flatnonzero(entries.exceptions[self._known :]) + self._known
+        if len(new):
+            entries.codes[new] = hash_bytes(entries.offsets, entries.data, FIRST_SEED)[new]
+            entries.exceptions[new] = 0
+        return entries
+
+    def rows(self, entries: Entries) -> Iterator[Row]:
+        """Entries for the driver, and for every task of the next stage that may need them."""
+        if not len(entries):
+            return
+        block = pack_entries(entries).data
+        yield Row(Kind.NEW, -1, 0, 0, block)
+        if self.coding.broadcast:
+            yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(self.coding.partitions))

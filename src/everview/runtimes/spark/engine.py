@@ -1,0 +1,256 @@
+"""Epochs over one store, on the driver or on the cluster: the runtime behind a pipeline.
+
+The driver holds the circuit's state as one process does (`Embedded`), mapped from the store. A tick that tasks took
+part in is committed by reference to what they wrote; the driver then maps that in place of what it had. With the
+commit go the offsets of the sources and the changes of views that sinks have yet to be given, so that after a crash
+everything goes on from the same moment.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from everview.circuit.circuit import Circuit
+from everview.codes.dictionary import Mark
+from everview.kernels.linear import project
+from everview.operators.operator import word_columns
+from everview.runtimes.embedded.durable import Durable, Note
+from everview.runtimes.embedded.runtime import Embedded
+from everview.runtimes.embedded.tick import Cells, Here, Tick
+from everview.runtimes.spark.adaptive import Adaptive
+from everview.runtimes.spark.cluster import Cluster, Describe
+from everview.runtimes.spark.placement import Decision, Placement
+from everview.runtimes.tables import Table
+from everview.traces.store import Policy, Replace, Store
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Matrix = NDArray[np.int64]
+Inspect = Callable[[Sequence[pa.Table]], None]
+log = logging.getLogger("everview.spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """What an epoch gave, and how."""
+
+    epoch: int
+    changes: Mapping[str, Batch]
+    arrived: Mapping[str, int]
+    decisions: tuple[Decision, ...]
+    tick: float  # seconds
+    commit: float
+
+
+class Engine:
+    """A circuit on Spark with its state in a directory."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        circuit: Circuit,
+        path: str,
+        *,
+        shards: int,
+        tables: Mapping[str, Table],
+        placement: Placement,
+        partitions: int,
+        delivered: Iterable[str] = (),
+        check_functions: bool = False,
+    ) -> None:
+        """``delivered`` names the views whose last change is kept, for sinks."""
+        self.spark = spark
+        self.placement = placement
+        self.partitions = partitions
+        self.delivered = tuple(delivered)
+        self.run = Embedded(
+            circuit, path, shards=shards, tables=tables, check_functions=check_functions, policy=Policy()
+        )
+        self.program = self.run.program
+        assert self.run.durable is not None, "a pipeline has a state directory"
+        self.durable: Durable = self.run.durable
+        self.path = str(self.store.path)
+
+    @staticmethod
+    def shards_of(path: str) -> int | None:
+        """The number of shards of a state, which is fixed when it is made; None if there is none yet."""
+        if not Store.exists(path):
+            return None
+        with Store.attach(path) as state:
+            return state.manifest.meta.get("shards")
+
+    @property
+    def store(self) -> Store:
+        return self.durable.store
+
+    @property
+    def epoch(self) -> int:
+        return self.run.epoch
+
+    @property
+    def offsets(self) -> Mapping[str, Any]:
+        return self.store.manifest.offsets
+
+    @property
+    def state_bytes(self) -> int:
+        return sum(entry.ref.nbytes for entry in self.store.manifest.entries())
+
+    @property
+    def trace_rows(self) -> int:
+        return sum(len(trace.before) for trace, _, _ in self.run.state)
+
+    def contents(self, source: str) -> Batch:
+        """What a source holds, its columns in their own order."""
+        found = self.run.table(source).contents()
+        schema = self.program.circuit.layout(self.program.circuit.sources[source]).schema
+        places = tuple(found.schema.index(name) for name in schema.names)
+        return Batch.consolidated(schema, project(found.rows, word_columns(found.schema, places)), found.dictionary)
+
+    # -- ticking
+
+    def tick(
+        self, changes: Mapping[str, Any], offsets: Mapping[str, Any], decision: Decision, describe: Describe
+    ) -> Ticked:
+        """Rows that the driver has, as for `Embedded.tick`; large iterations of a recursion may go to the cluster."""
+        return self._epoch(lambda _: self.run.encode(changes), None, frozenset(), offsets, decision, describe)
+
+    def tick_on_cluster(
+        self,
+        frame: Callable[[Mark], DataFrame],
+        whole: frozenset[int],
+        offsets: Mapping[str, Any],
+        decision: Decision,
+        describe: Describe,
+        inspect: Inspect,
+    ) -> Ticked:
+        """Rows that tasks encode: a frame of the wire schema; sources in ``whole`` are snapshots.
+
+        ``inspect`` is shown the rows that cannot be taken, before anything is committed; it may refuse.
+        """
+        self.durable.tidy(self.run.state)
+
+        def nothing(_: Mark) -> Cells:
+            return [{} for _ in range(self.run.shards)]
+
+        return self._epoch(nothing, frame, whole, offsets, decision, describe, inspect)
+
+    def _epoch(
+        self,
+        begin: Callable[[Mark], Cells],
+        frame: Callable[[Mark], DataFrame] | None,
+        whole: frozenset[int],
+        offsets: Mapping[str, Any],
+        decision: Decision,
+        describe: Describe,
+        inspect: Inspect | None = None,
+    ) -> Ticked:
+        start = perf_counter()
+        run, program = self.run, self.program
+        with run.attempt() as mark:
+            cells = begin(mark)
+            cluster = Cluster(
+                *(self.spark, program, self.path, run.epoch, self.partitions, run.context, mark),
+                frame=None if frame is None else frame(mark),
+                resolvers={at: r for at, r in run.resolvers.items() if r.keyed or at in whole},
+                whole=whole,
+                describe=describe,
+            )
+            here = Here(program, run.state, run.context)
+            placed = Adaptive(here, cluster, self.placement, decision)
+            Tick(program, placed).run(cells)
+            outputs = run.outputs(cells)
+            ticked = perf_counter()
+            if inspect is not None:
+                inspect(cluster.bad)
+            describe("commit")
+            self._commit(mark, placed, outputs, dict(offsets))
+        run.epoch += 1
+        done = perf_counter()
+        names = {at: name for name, at in program.circuit.sources.items()}
+        arrived = {names[at]: rows for at, rows in cluster.counts.items()}
+        for made in placed.decisions:
+            log.info("epoch %d on the %s: %s", run.epoch, made.where, made.reason)
+        return Ticked(
+            *(run.epoch, outputs, arrived, tuple(placed.decisions)),
+            *(ticked - start, done - ticked),
+        )
+
+    def _commit(self, mark: Mark, placed: Adaptive, outputs: Mapping[str, Batch], offsets: dict[str, Any]) -> None:
+        run, state, epoch = self.run, self.run.state, self.run.epoch + 1
+        changes = tuple(self._last_changes(outputs))
+        note = placed.note(offsets)
+        if note is None:
+            pushed = state.pushed()
+            ids = self.durable.commit(epoch, pushed, run.dictionary, mark, Note(changes, (), offsets))
+            state.close(ids, pushed)
+            if self.durable.untidy:
+                self.durable.tidy(state)
+            return
+        root = set(self.program.names.values())
+        pushed = [found for found in state.pushed() if found[1] in root]
+        note = Note((*note.replaces, *changes), note.segments, offsets)
+        self.durable.commit(epoch, pushed, run.dictionary, mark, note)
+        state.abandon()
+        edited = {(edit.name, edit.shard) for edit in note.replaces}
+        written = {ref.key for ref in note.segments} | {(name, shard) for _, name, shard, _ in pushed}
+        self._reload(edited | written)
+
+    def _reload(self, touched: set[tuple[str, int]]) -> None:
+        """Let the driver's traces be what the store says."""
+        for trace, name, shard in self.run.state:
+            if (name, shard) in touched:
+                trace.restore([(found.array, (found.id,)) for found in self.store.slices(name, shard)])
+
+    # -- the changes that sinks are given
+
+    def _last_changes(self, outputs: Mapping[str, Batch]) -> Iterable[Replace]:
+        """The changes of this epoch in place of those of the last."""
+        for view in self.delivered:
+            name, rows = _changes_of(view), outputs[view].rows
+            old = tuple(found.id for found in self.store.slices(name))
+            if old or len(rows):
+                yield Replace(name, 0, old, np.ascontiguousarray(rows) if len(rows) else None)
+
+    def last_changes(self) -> dict[str, Batch]:
+        """What the last epoch changed of every delivered view."""
+        found: dict[str, Batch] = {}
+        for view in self.delivered:
+            schema = self.run.view(view).schema
+            slices = [part.array for part in self.store.slices(_changes_of(view))]
+            rows = slices[0] if slices else np.empty((0, schema.width + 1), np.int64)
+            found[view] = Batch(schema, np.asarray(rows), self.run.dictionary)
+        return found
+
+    # -- ending
+
+    def vacuum(self, keep_epochs: int) -> None:
+        """Let go of what only older epochs need, and of values that no row refers to."""
+        self.run.vacuum(keep_epochs)
+
+    def sweep(self, keep_epochs: int) -> None:
+        """Let go of files that only older epochs need: cheap enough to be done now and then."""
+        self.durable.tidy(self.run.state)
+        self.store.vacuum(keep_epochs)
+
+    def close(self) -> None:
+        self.run.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _changes_of(view: str) -> str:
+    return f"change of {view}"

@@ -1,0 +1,79 @@
+"""Cells on their way between the driver and tasks: small ones as bytes in a row, large ones as files.
+
+Every process of a cluster sees the state directory, so a large matrix is written there once, to a segment that
+nothing will ever refer to, and a reference travels in its place. The next `vacuum` removes the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.runtimes.spark.wire import Kind, Row, matrix_of, matrix_rows
+from everview.traces.store import Entry, SegmentWriter, SliceRef
+from everview.traces.store.arrays import Arrays
+from everview.traces.store.files import File, Files
+from everview.traces.store.layout import Layout
+
+Matrix = NDArray[np.int64]
+INLINE_BYTES = 256 << 10  # a larger matrix goes through a file
+
+
+class _Passing(Files):
+    """Files that need not outlive a power failure: an epoch that is not committed by then is computed again."""
+
+    def sync(self, file: File) -> None:
+        pass
+
+    def sync_dir(self, path: Path) -> None:
+        pass
+
+
+class Passer:
+    """Writes what one task, or the driver for one job, passes on."""
+
+    def __init__(self, path: str, epoch: int, attempt: str) -> None:
+        self._writer = SegmentWriter(path, epoch, attempt, _Passing())
+        self._waiting: list[Row] = []
+
+    def rows(self, kind: Kind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
+        """A matrix as rows; those of a large one come from `finish`, when its file is complete."""
+        if matrix.nbytes <= INLINE_BYTES:
+            yield from matrix_rows(kind, node, shard, matrix)
+            return
+        ref = self._writer.add("passing", shard, np.ascontiguousarray(matrix))
+        self._waiting.append(Row(kind, node, shard, 0, json.dumps(ref).encode()))
+
+    def finish(self) -> Iterator[Row]:
+        self._writer.finish()
+        yield from self._waiting
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.__exit__(kind, error, trace)
+
+
+class Received:
+    """Reads what was passed; mapped files stay mapped as long as their matrices are used."""
+
+    def __init__(self, path: str) -> None:
+        self._files = Arrays(Layout(Path(path)), Path(path), -1)
+
+    def matrix(self, row: Row) -> Matrix:
+        """The matrix of a row, wherever its bytes are."""
+        return matrix_of(row) if row.columns else self.slice(SliceRef(*json.loads(bytes(row.payload))))
+
+    def slice(self, ref: SliceRef) -> Matrix:
+        """What another process has written in the open epoch."""
+        return self._files.peek(Entry(-1, ref))

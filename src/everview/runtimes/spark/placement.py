@@ -1,0 +1,107 @@
+"""Where a tick runs: small changes in the driver's process, large ones as tasks on the cluster.
+
+Both work on the same store and give the same answer, so only time decides. A place costs something per use and
+something per row; both are measured as ticks go by, starting from what was measured on two cores. A decision says
+its reason, and can be forced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Where = Literal["driver", "cluster"]
+Place = Literal["auto", "driver", "cluster"]
+PLACES: tuple[Place, ...] = ("auto", "driver", "cluster")
+MEMORY = 0.3  # the share of the newest measurement in what is believed
+MANY = 20_000  # rows: from here on, a measurement says something about the cost of a row
+MOST = 4_000_000  # rows that the driver takes at once, whatever they cost
+
+
+@dataclass
+class Cost:
+    """Seconds for a number of rows, as a straight line."""
+
+    fixed: float
+    row: float
+    warm: bool = False  # the first measurement is about loading code
+
+    def of(self, rows: int) -> float:
+        return self.fixed + rows * self.row
+
+    def learn(self, rows: int, seconds: float) -> None:
+        """Believe a measurement: of many rows it is about the slope, of few about the start."""
+        if not self.warm:
+            self.warm = True
+        elif rows >= MANY:
+            self.row += MEMORY * (max(seconds - self.fixed, 0.0) / rows - self.row)
+        else:
+            self.fixed += MEMORY * (max(seconds - rows * self.row, 0.0) - self.fixed)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where, and why."""
+
+    where: Where
+    reason: str
+
+
+@dataclass
+class Placement:
+    """Decides, and learns from what the decisions cost."""
+
+    place: Place = "auto"
+    driver: Cost = field(default_factory=lambda: Cost(0.01, 2.0e-6))
+    cluster: Cost = field(default_factory=lambda: Cost(0.6, 1.2e-6))
+    round: Cost = field(default_factory=lambda: Cost(0.25, 0.4e-6))  # one stage of one iteration on the cluster
+    here: Cost = field(default_factory=lambda: Cost(0.0005, 0.4e-6))  # and on the driver
+
+    def tick(self, rows: int) -> Decision:
+        """Of a tick whose size is known."""
+        return self._decide(rows, self.driver, self.cluster)
+
+    def fetched(self, rows: int) -> Decision:
+        """Of a tick whose rows are on the driver already: they stay there."""
+        here, there = self.driver.of(rows), self.cluster.of(rows)
+        costs = f"about {_time(here)} on the driver, {_time(there)} on the cluster"
+        return Decision("driver", f"{rows:,} rows: {costs}")
+
+    def unfetched(self) -> Decision:
+        """Of a tick that has more rows than the driver would take."""
+        if self.place != "auto":
+            return Decision("cluster", f"{self.place} was asked for")
+        return Decision("cluster", f"more than {self.limit:,} rows, from where the cluster is faster")
+
+    def iteration(self, rows: int) -> Decision:
+        """Of one stage of a recursion at one time."""
+        return self._decide(rows, self.here, self.round)
+
+    @property
+    def limit(self) -> int:
+        """The most rows that the driver would take: reading more than these settles the question."""
+        if self.place != "auto":
+            return MOST if self.place == "driver" else 0
+        gain = self.driver.row - self.cluster.row
+        if gain <= 0:
+            return MOST
+        return min(MOST, max(0, int((self.cluster.fixed - self.driver.fixed) / gain)))
+
+    def _decide(self, rows: int, driver: Cost, cluster: Cost) -> Decision:
+        if self.place != "auto":
+            return Decision(self.place, f"{self.place} was asked for")
+        here, there = driver.of(rows), cluster.of(rows)
+        if rows > MOST:
+            return Decision("cluster", f"{rows:,} rows are more than the driver takes at once")
+        where: Where = "driver" if here <= there else "cluster"
+        return Decision(where, f"{rows:,} rows: about {_time(here)} on the driver, {_time(there)} on the cluster")
+
+    def table(self) -> str:
+        """What is believed of each place, for `explain`."""
+        lines = [("tick on the driver", self.driver), ("tick on the cluster", self.cluster)]
+        lines += [("iteration on the driver", self.here), ("iteration on the cluster", self.round)]
+        return "\n".join(f"  {name}: {_time(cost.fixed)} + {cost.row * 1e6:.2f} µs a row" for name, cost in lines)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"

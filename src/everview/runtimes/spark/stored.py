@@ -1,0 +1,339 @@
+"""Reading a stored state without its circuit: what its views hold at an epoch, and how they changed between two.
+
+The manifest says which trace holds a view, and with which columns. A trace is a sum of slices, shard by shard, and
+every row is on one shard, so shards are read apart. A slice that two epochs have in common contributes nothing to
+their difference: it is not read.
+
+Dictionaries are large and views often small, so only the values that occur are taken from the dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.codes import references
+from everview.codes.dictionary import Dictionary, Entries
+from everview.errors import SchemaError, StoreError, WeightOverflow
+from everview.kernels.dictionary import gather
+from everview.kernels.linear import negated
+from everview.kernels.merge import merge
+from everview.kernels.sort import arrange, is_batch
+from everview.runtimes.spark.worker import Chunk, dictionary_chunks, joined
+from everview.traces.store import Entry, Reader, State, Store
+from everview.types import NULL_WORD, Schema, unknown_name
+
+Matrix = NDArray[np.int64]
+Words = NDArray[np.int64]
+
+SMALL = 4096  # rows; smaller slices are sorted together, larger ones are merged
+AT_ONCE = 64  # epochs; each has a file open
+SPARSE = 16  # places for every wanted code, so that few others meet one of them
+PLACES = 1 << 22
+
+
+class Relation(NamedTuple):
+    """What is kept under a name: the trace that holds it, and its columns."""
+
+    trace: str
+    schema: Schema
+
+
+# -- which state
+
+
+def directory(path: str) -> Path:
+    """The directory that a path or a ``file:`` URL names.
+
+    >>> str(directory("file:///state/a%20bank")), str(directory("/state/bank"))
+    ('/state/a bank', '/state/bank')
+    >>> directory("s3://state/bank")
+    Traceback (most recent call last):
+    everview.errors.StoreError: s3://state/bank is not a directory
+      hint: give a path or a file: URL; a state is on a POSIX-like filesystem that every machine shares
+    """
+    url = urlsplit(path)
+    if url.scheme == "file" and url.netloc in ("", "localhost"):
+        return Path(unquote(url.path))
+    if "://" in path:
+        hint = "give a path or a file: URL; a state is on a POSIX-like filesystem that every machine shares"
+        raise StoreError(f"{path} is not a directory", hint=hint)
+    return Path(path)
+
+
+def opened(path: Path, epoch: int | None = None) -> Reader:
+    """A state to read, at its last epoch or an older one."""
+    try:
+        return Store.attach(path, epoch)
+    except StoreError:
+        kept = Store.history(path)  # raises what is wrong with the state, if that is it
+        if epoch is None or epoch in kept:
+            raise
+        hint = f"it has epochs {kept[0]} to {kept[-1]}; vacuum removes older ones"
+        raise StoreError(f"epoch {epoch} is not in {path}", hint=hint) from None
+
+
+@contextmanager
+def between(path: Path, since: int, until: int) -> Generator[tuple[Reader | None, Reader]]:
+    """A state at two epochs, to read; at epoch 0 there was nothing, so none is needed for that."""
+    with ExitStack() as open_:
+        before = open_.enter_context(opened(path, since)) if since else None
+        yield before, open_.enter_context(opened(path, until) if before is None else before.at(until))
+
+
+def epochs_between(path: Path, since: int, until: int) -> tuple[int, ...]:
+    """The epochs after one and up to another that can be opened."""
+    return tuple(epoch for epoch in Store.history(path) if since < epoch <= until)
+
+
+# -- what it holds
+
+
+def views(state: State) -> dict[str, Relation]:
+    """The views of a state whose contents it keeps, by name."""
+    if state.epoch and "views" not in state.manifest.meta:
+        raise StoreError(
+            f"{state.path} does not say which views it has",
+            hint="it was written without their names: open it with its circuit",
+        )
+    return _relations(state, "views")
+
+
+def tables(state: State) -> dict[str, Relation]:
+    """The sources whose contents a state keeps, by name."""
+    return _relations(state, "tables")
+
+
+def view(state: State, name: str) -> Relation:
+    """A view by its name."""
+    found = views(state)
+    if name in found:
+        return found[name]
+    if name in state.manifest.meta.get("views", {}):
+        raise StoreError(f"view {name} keeps no contents", hint="build its sink with keep=True")
+    raise unknown_name("view", name, found)
+
+
+def _relations(state: State, what: str) -> dict[str, Relation]:
+    found: Mapping[str, Mapping[str, str] | None] = state.manifest.meta.get(what, {})
+    return {name: Relation(kept["trace"], Schema.parse(kept["schema"])) for name, kept in found.items() if kept}
+
+
+def shards(state: State) -> int:
+    """Over how many shards a state is spread."""
+    said = state.manifest.meta.get("shards")
+    return int(said) if said else 1 + max((shard for _, shard in state.manifest.slices), default=0)
+
+
+# -- sums of slices
+
+
+def contents(state: State, relation: Relation, shard: int) -> Matrix:
+    """What a relation holds on a shard, as a batch."""
+    return total(relation.schema, [state.array(entry) for entry in _entries(state, relation, shard)])
+
+
+class Difference(NamedTuple):
+    """The slices of one shard that two epochs do not share."""
+
+    before: State | None
+    after: State
+    name: str
+    schema: Schema
+    gone: tuple[Entry, ...]
+    new: tuple[Entry, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """How much there is to read."""
+        return sum(entry.ref.nbytes for entry in (*self.gone, *self.new))
+
+    def rows(self) -> Matrix:
+        """The change, as a batch."""
+        plus = total(self.schema, [self.after.array(entry) for entry in self.new])
+        if self.before is None or not self.gone:
+            return plus
+        minus = total(self.schema, [self.before.array(entry) for entry in self.gone])
+        try:
+            return merge(plus, negated(minus))
+        except OverflowError as error:
+            raise WeightOverflow(f"{error}: in the change of view {self.name}") from None
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The states whose dictionaries know the rows."""
+        return (self.after,) if self.before is None else (self.before, self.after)
+
+
+def difference(before: State | None, after: State, name: str, shard: int) -> Difference:
+    """What happened to a view on a shard from one epoch to another; without a first, since the beginning."""
+    now = view(after, name)
+    then = views(before).get(name) if before is not None else None
+    if before is not None and then is not None:
+        _require_same_words(name, now.schema, then.schema, before.epoch)
+    old = _entries(before, then, shard) if before is not None and then is not None else ()
+    new = _entries(after, now, shard)
+    both = {*map(_identity, old)} & {*map(_identity, new)}
+    gone, come = (tuple(entry for entry in side if _identity(entry) not in both) for side in (old, new))
+    return Difference(before, after, name, now.schema, gone, come)
+
+
+def changes(before: State | None, after: State, name: str, shard: int) -> Matrix:
+    """The change of a view on a shard from one epoch to another, as a batch: ``after - before``."""
+    return difference(before, after, name, shard).rows()
+
+
+def sizes(before: State | None, after: State, name: str) -> list[int]:
+    """How many bytes of slices it takes to read a change, shard by shard."""
+    return [difference(before, after, name, shard).nbytes for shard in range(shards(after))]
+
+
+def total(schema: Schema, slices: Sequence[Matrix]) -> Matrix:
+    """The sum of slices, largest and oldest first, as one batch."""
+    try:
+        return _total(schema, slices)
+    except OverflowError:
+        pass
+    # A sum in another order can leave the range although no state ever did: from the oldest on, each was one.
+    whole = _nothing(schema)
+    try:
+        for rows in slices:
+            whole = merge(whole, _in_order(rows, schema))
+    except OverflowError as error:
+        raise WeightOverflow(f"{error}: of rows ({schema})") from None
+    return whole
+
+
+def _total(schema: Schema, slices: Sequence[Matrix]) -> Matrix:
+    small = [rows for rows in slices if rows.shape[0] < SMALL]
+    whole = _in_order(small[0] if len(small) == 1 else np.concatenate([_nothing(schema), *small]), schema)
+    for rows in sorted((rows for rows in slices if rows.shape[0] >= SMALL), key=len):
+        whole = merge(_in_order(rows, schema), whole) if whole.shape[0] else _in_order(rows, schema)
+    return whole
+
+
+def _in_order(rows: Matrix, schema: Schema) -> Matrix:
+    """Slices may follow values instead of words."""
+    return rows if is_batch(rows) else arrange(rows, np.arange(schema.width))
+
+
+def _nothing(schema: Schema) -> Matrix:
+    return np.empty((0, schema.width + 1), np.int64)
+
+
+def _entries(state: State, relation: Relation, shard: int) -> tuple[Entry, ...]:
+    return state.manifest.slices.get((relation.trace, shard), ())
+
+
+def _identity(entry: Entry) -> tuple[Any, ...]:
+    """Equal if and only if the contents are: an id stays when bytes move, but a rewind gives ids out again."""
+    return entry.id, entry.ref.rows, entry.ref.columns, entry.ref.checksum
+
+
+def _require_same_words(name: str, schema: Schema, other: Schema, epoch: int) -> None:
+    """Refuse to add up rows whose words mean different things; columns may have been renamed."""
+    if [(f.type, f.nullable) for f in schema] != [(f.type, f.nullable) for f in other]:
+        hint = f"its columns are now ({schema}); read its contents at each epoch instead"
+        raise SchemaError(f"view {name} had other columns at epoch {epoch}: ({other})", hint=hint)
+
+
+class Run(NamedTuple):
+    """The changes of a few epochs that follow each other, and the states whose dictionaries know their rows."""
+
+    changes: list[tuple[int, Matrix]]
+    states: list[Reader]
+
+
+def by_epoch(
+    path: Path, name: str, schema: Schema, shards: Sequence[int], since: int, epochs: Sequence[int]
+) -> Iterator[Run]:
+    """The change of a view of these columns in each of these epochs, on these shards.
+
+    What happened in an epoch that was vacuumed meanwhile comes with the next; the last must be there. The states of a
+    run are open until the next one is asked for.
+    """
+    for start in range(0, len(epochs), AT_ONCE):
+        with ExitStack() as open_:
+            before = open_.enter_context(opened(path, since)) if since else None
+            run = Run([], [] if before is None else [before])
+            for epoch in epochs[start : start + AT_ONCE]:
+                after = _reached(path, before, epoch)
+                if after is None and epoch != epochs[-1]:
+                    continue
+                after = open_.enter_context(opened(path, epoch) if after is None else after)
+                _require_same_words(name, schema, view(after, name).schema, epoch)
+                run.changes.extend((epoch, changes(before, after, name, shard)) for shard in shards)
+                run.states.append(after)
+                before, since = after, epoch
+            yield run
+
+
+def _reached(path: Path, before: Reader | None, epoch: int) -> Reader | None:
+    """The state at an epoch; None if a vacuum has taken it away."""
+    try:
+        return Store.attach(path, epoch) if before is None else before.at(epoch)
+    except StoreError:
+        if epoch in Store.history(path):
+            raise
+        return None
+
+
+# -- values
+
+
+def dictionary_for(schema: Schema, rows: Matrix, states: Iterable[State]) -> Dictionary:
+    """A dictionary that knows the values in these rows of these states, to look them up; it cannot intern."""
+    wanted = {kind: codes[codes != NULL_WORD] for kind, codes in references(schema, rows).items()}
+    dictionary = Dictionary()
+    if not any(map(len, wanted.values())):
+        return dictionary
+    sieve = Sieve(wanted)
+    found: list[Entries] = []
+    seen: set[tuple[Any, ...]] = set()
+    for state in states:
+        for chunk in (chunk for of_shard in dictionary_chunks(state.manifest).values() for chunk in of_shard):
+            identity = tuple(map(_identity, chunk))
+            if identity not in seen:
+                seen.add(identity)
+                found += _picked(state, chunk, sieve)
+    if found:
+        dictionary.load(joined(found))
+    return dictionary
+
+
+def _picked(state: State, chunk: Chunk, sieve: Sieve) -> list[Entries]:
+    """The wanted entries of a chunk. What stood in an exception's way matters only to those who intern."""
+    codes, kinds = state.array(chunk[0]), state.array(chunk[1])
+    rows = sieve.rows(codes, kinds)
+    if not len(rows):
+        return []
+    offsets, data = gather(rows, state.array(chunk[2]), state.array(chunk[3]))
+    return [Entries(codes[rows], kinds[rows], offsets, data, np.zeros(len(rows), np.uint8))]
+
+
+class Sieve:
+    """Finds the wanted among many codes. Codes are hashes, so their last bits tell most others from them."""
+
+    def __init__(self, wanted: Mapping[int, Words]) -> None:
+        self._wanted = {kind: np.unique(codes) for kind, codes in wanted.items()}
+        places = 1 << min(SPARSE * sum(map(len, self._wanted.values())), PLACES).bit_length()
+        self._last = places - 1
+        self._marked = np.zeros(places, np.bool_)
+        for codes in self._wanted.values():
+            self._marked[codes & self._last] = True
+
+    def rows(self, codes: Words, kinds: Words) -> Words:
+        """Where the wanted ones are."""
+        likely = np.flatnonzero(self._marked[codes & self._last])
+        keep = np.zeros(len(likely), np.bool_)
+        for kind, wanted in self._wanted.items():
+            if len(wanted):
+                near = np.minimum(np.searchsorted(wanted, codes[likely]), len(wanted) - 1)
+                keep |= (kinds[likely] == kind) & (wanted[near] == codes[likely])
+        return likely[keep]

@@ -1,0 +1,67 @@
+"""Interned values in a task: the epoch's, those of the open epoch that arrived with the task, and its own.
+
+A task that never looks behind the codes needs none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from everview.circuit.nodes import Apply, read_layouts
+from everview.circuit.program import Program
+from everview.codes.dictionary import Dictionary, Entries
+from everview.operators.aggregate import Call
+from everview.runtimes.spark.wire import Kind, Row, pack_entries, unpack_entries
+from everview.runtimes.spark.worker import Replica
+
+COLLECTED = ("array", "string")  # aggregates that make values of values
+
+
+class Values:
+    """The dictionary of one task; it goes back to what the epoch says when the task is done."""
+
+    def __init__(self, state: Replica, blocks: Sequence[Row], *, needed: bool) -> None:
+        self._blocks = blocks
+        self.dictionary = state.dictionary() if needed else Dictionary()
+        self._committed = self.dictionary.mark()
+        for row in blocks if needed else ():
+            self.dictionary.load(unpack_entries(row.payload))
+        self._arrived = self.dictionary.mark()
+
+    def close(self) -> None:
+        self.dictionary.rollback(self._committed)
+
+    def rows(self, partitions: int, *, later: bool) -> Iterator[Row]:
+        """What the task has added: once for the driver, and for every task that may need it ``later``."""
+        if later:
+            yield from self._blocks  # every task has them all, so each keeps its own
+        entries = self.dictionary.export(self._arrived)
+        if not len(entries):
+            return
+        block = pack_entries(entries).data
+        yield Row(Kind.NEW, -1, 0, 0, block)
+        if later:
+            yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(partitions))
+
+
+def entries_for(entries: Entries, partitions: int) -> Iterator[Row]:
+    """Values of the open epoch for every task."""
+    if len(entries):
+        block = pack_entries(entries).data
+        yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(partitions))
+
+
+def reads_values(program: Program, first: int, last: int) -> bool:
+    """Whether one of these stages calls functions or compares by value, and so needs the dictionary."""
+    return any(_node_reads_values(program, at) for stage in program.stages[first : last + 1] for at in stage.nodes)
+
+
+def _node_reads_values(program: Program, at: int) -> bool:
+    node = program.circuit[at]
+    if not isinstance(node, Apply):
+        return False
+    operator = node.operator
+    layouts = (operator.output, *read_layouts(operator), *(port.layout for port in operator.inputs))
+    calls: tuple[Call, ...] = getattr(operator, "calls", ())
+    collects = any(call.user or call.function in COLLECTED for call in calls)
+    return collects or hasattr(operator, "function") or any(layout.by_value for layout in layouts)

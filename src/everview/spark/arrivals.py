@@ -1,0 +1,109 @@
+"""What one epoch is given: changes of some sources, fetched to the driver if they are few, else left to the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.codes.dictionary import Mark
+from everview.operators.operator import ByKey
+from everview.runtimes.spark.coding import Coding, coded
+from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.values import reads_values
+from everview.runtimes.tables import Commands
+from everview.spark.changes import SourceSpec, combined, split
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BAD = pa.schema([("source", pa.string()), ("reason", pa.string()), ("raw", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """The normalized frames of an epoch, by source; ``together`` holds the rows of all of them."""
+
+    specs: Sequence[SourceSpec]
+    frames: Sequence[DataFrame]
+    together: DataFrame
+
+    @classmethod
+    def of(cls, specs: Sequence[SourceSpec], frames: Sequence[DataFrame]) -> Arrival:
+        return cls(specs, frames, combined(frames))
+
+    def fetch(self, limit: int | None) -> Fetched | None:
+        """All rows, on the driver; None if there are more than the limit."""
+        frame = self.together if limit is None else self.together.limit(limit + 1)
+        table = frame.toArrow()
+        if limit is not None and table.num_rows > limit:
+            return None
+        parts = split(table, len(self.specs))
+        return Fetched({spec.name: (spec, part) for spec, part in zip(self.specs, parts, strict=True)})
+
+    def coded(self, engine: Engine) -> Callable[[Mark], DataFrame]:
+        """The wire rows of all sources, encoded by tasks."""
+        program = engine.program
+        broadcast = reads_values(program, 0, program.pieces[0][1])
+        exceptions = engine.run.dictionary.exceptions()
+
+        def frame(_: Mark) -> DataFrame:
+            parts: list[DataFrame] = []
+            for spec, found in zip(self.specs, self.frames, strict=True):
+                arrival = program.arrival(spec.name)
+                coding = Coding(
+                    node=program.circuit.sources[spec.name],
+                    schema=spec.schema,
+                    partition=arrival.fields if isinstance(arrival, ByKey) else tuple(range(len(spec.schema))),
+                    shards=program.shards,
+                    partitions=engine.partitions,
+                    keyed=spec.keyed,
+                    broadcast=broadcast,
+                )
+                parts.append(coded(found, coding, exceptions))
+            return reduce(lambda a, b: a.unionAll(b), parts)
+
+        return frame
+
+    def whole(self, engine: Engine) -> frozenset[int]:
+        """The sources that are given as snapshots."""
+        sources = engine.program.circuit.sources
+        return frozenset(sources[spec.name] for spec in self.specs if spec.changes == "snapshot")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Rows on the driver, by source."""
+
+    parts: Mapping[str, tuple[SourceSpec, pa.Table]]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        return {name: table.num_rows for name, (_, table) in self.parts.items()}
+
+    def bad(self) -> pa.Table:
+        """The rows that cannot be taken, with the reasons."""
+        found: list[pa.Table] = []
+        for name, (_, table) in self.parts.items():
+            rows = table.filter(pc.is_valid(table.column("_reason")))
+            columns: list[Any] = [pa.repeat(name, rows.num_rows), rows.column("_reason"), rows.column("_raw")]
+            found.append(pa.Table.from_arrays(columns, schema=BAD))
+        return pa.concat_tables(found) if found else BAD.empty_table()
+
+    def changes(self) -> dict[str, Any]:
+        """The good rows, as the engine takes them."""
+        found: dict[str, Any] = {}
+        for name, (spec, table) in self.parts.items():
+            rows = (
+                table.filter(pc.is_null(table.column("_reason")))
+                if table.column("_reason").null_count < len(table)
+                else table
+            )
+            whole = spec.changes == "snapshot"
+            if rows.num_rows or whole:
+                found[name] = Commands(rows, whole) if spec.keyed else rows.select([*spec.schema.names, "_weight"])
+        return found

@@ -1,0 +1,68 @@
+"""A pipeline in words: what it reads, keeps and delivers, and where its last epochs ran, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.nodes import title
+from everview.circuit.program import Program
+from everview.runtimes.spark.engine import Engine
+from everview.spark.changes import SourceSpec
+from everview.spark.progress import Progress
+from everview.spark.sinks import SinkSpec
+
+SHOWN = 5  # epochs
+
+
+def explain(
+    engine: Engine, query: Circuit, sources: Sequence[SourceSpec], sinks: Sequence[SinkSpec], done: Sequence[Progress]
+) -> str:
+    """The text of `Pipeline.explain`."""
+    lines = [
+        f"epoch {engine.epoch}, {engine.program.shards} shards, {engine.trace_rows:,} rows in traces, "
+        f"{engine.state_bytes:,} bytes stored"
+    ]
+    lines += ["sources", *(f"  {_source(spec)}" for spec in sources)]
+    lines += ["sinks", *(f"  {sink}" for sink in sinks)] if sinks else []
+    lines += ["query", *(f"  {line}" for line in str(query).splitlines())]
+    lines += ["stages", *_stages(engine)]
+    lines += [f"placement: {engine.placement.place}", engine.placement.table()]
+    lines += ["last epochs", *(f"  {_epoch(found)}" for found in done[-SHOWN:])] if done else []
+    return "\n".join(lines)
+
+
+def _source(spec: SourceSpec) -> str:
+    key = f", key {', '.join(spec.key)}" if spec.key else ""
+    order = f", ordered by {spec.order}" if spec.order else ""
+    return f"{spec.name} ({spec.schema}): {spec.changes}{key}{order}"
+
+
+def _stages(engine: Engine) -> Iterator[str]:
+    """Stage by stage what a shard does, with the rows of the traces on all shards."""
+    rows = Counter[str]()
+    for trace, name, _ in engine.run.state:
+        rows[name] += len(trace.before)
+    yield from _stages_of(engine.program, rows, "  ")
+
+
+def _stages_of(program: Program, rows: Counter[str], margin: str) -> Iterator[str]:
+    for number, stage in enumerate(program.stages):
+        arrive = (
+            f": {', '.join(f'{at} {program.circuit.layout(at)}' for at in stage.moves)} arrive" if stage.moves else ""
+        )
+        yield f"{margin}stage {number + 1}{arrive}"
+        for at in stage.nodes:
+            held = f", {rows[program.names[at]]:,} rows" if at in program.names else ""
+            yield f"{margin}  {at} {title(program.circuit[at])}{held}"
+        for loop in program.loops[number]:
+            yield f"{margin}  loop {loop.name}, repeated until nothing changes"
+            yield from _stages_of(loop.program, rows, f"{margin}    ")
+
+
+def _epoch(done: Progress) -> str:
+    return (
+        f"epoch {done.epoch} on the {done.placement} in {done.milliseconds('total'):.0f} ms "
+        f"(tick {done.milliseconds('tick'):.1f} ms): {done.reason}"
+    )

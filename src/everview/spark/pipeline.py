@@ -1,0 +1,595 @@
+"""A pipeline: DataFrames in, incremental views in between, sinks out, every epoch exactly once.
+
+An epoch takes in what is new of all sources at once, so all views are of one moment. It is committed to the state
+directory together with the position in the sources, before any sink is given anything; a sink gets each epoch under
+its number, and again under the same number if a crash left it unclear whether it had it. So whatever fails between
+two steps, going on from the state loses nothing and doubles nothing:
+
+1. read what is new, 2. tick, 3. commit state, position and the changes for the sinks, 4. deliver to the sinks,
+5. note that they have it. Before 3 nothing has happened; after it the batch is recognised and only 4 and 5 are left.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Self, get_args
+
+import pyarrow as pa
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.stream import Stream
+from everview.errors import BadRows, CodeCollision, EverviewError, PipelineError, SourceError
+from everview.runtimes.spark.engine import Engine, Ticked
+from everview.runtimes.spark.placement import Decision, Place, Placement
+from everview.runtimes.tables import Table
+from everview.spark.arrivals import Arrival
+from everview.spark.changes import SourceSpec, arrived, check_drift, combined, normalized, only, spec_of
+from everview.spark.explain import explain
+from everview.spark.position import Position, query_of
+from everview.spark.progress import Progress, ProgressLog
+from everview.spark.sinks import SinkSpec, deliver, local_path, quarantine, read_quarantine, sink_of
+from everview.types import unknown_name
+from everview.verify import Verdict, verify
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger("everview.spark")
+
+STATIC = "static"  # under which the offsets have what was read of batch frames
+TOKEN = "token"  # and what the last refresh called itself
+FEW = 100_000  # rows of a view that the driver hands to Spark itself
+VACUUM_EVERY = 100  # epochs
+BAD_ROWS = ("fail", "quarantine")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A source and the frame it comes from."""
+
+    spec: SourceSpec
+    frame: DataFrame
+    keep: bool
+
+    @property
+    def streaming(self) -> bool:
+        return self.frame.isStreaming
+
+    @property
+    def again(self) -> bool:
+        """Whether a batch frame may be read at every refresh: what it says of a key, it may say twice."""
+        return self.spec.changes in ("upsert", "snapshot")
+
+
+class Pipeline:
+    """Views over DataFrames that stay right as the data changes.
+
+    ```python
+    p = Pipeline(spark, checkpoint="/state/bank")
+    transfer = p.source("transfer", transfers, key="id", changes="upsert")
+    account = p.source("account", accounts, key="id", changes="cdc")
+    joined = transfer.join(account, ("src", "id"))
+    joined.aggregate(["country"], total=("sum", "amount")).sink("exposure")
+    p.sink("exposure", path="/out/exposure")
+    p.start(trigger={"availableNow": True}).awaitTermination()
+    p.view("exposure").show()
+    ```
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        checkpoint: str | os.PathLike[str],
+        *,
+        circuit: Circuit | None = None,
+        shards: int | None = None,
+        partitions: int | None = None,
+        place: Place = "auto",
+        bad_rows: str = "fail",
+        keep_epochs: int = 1000,
+        check_functions: bool = False,
+    ) -> None:
+        """A pipeline whose state is in a directory that every machine of the cluster sees.
+
+        ``circuit`` is one whose sources `source` then binds to frames; without it they are made as they are bound.
+        ``place`` forces where ticks run; ``bad_rows`` says whether a row that cannot be taken fails its batch or is
+        set aside. Of older epochs, ``keep_epochs`` stay readable. ``shards`` is fixed when the state is made.
+        """
+        root = local_path(os.fspath(checkpoint))
+        if root is None:
+            raise PipelineError(
+                f"a state directory cannot be at {os.fspath(checkpoint)}",
+                hint="give a path, or a file: URL, on a filesystem that every machine of the cluster shares",
+            )
+        _one_of("place", place, get_args(Place))
+        _one_of("bad_rows", bad_rows, BAD_ROWS)
+        self.spark = spark
+        self.path = root
+        self.circuit = Circuit() if circuit is None else circuit
+        self.placement = Placement(place)
+        self.bad_rows = bad_rows
+        self.keep_epochs = keep_epochs
+        self.progress = ProgressLog()
+        self._given = circuit is not None
+        self._shards, self._partitions = shards, partitions
+        self._check_functions = check_functions
+        self._sources: dict[str, Bound] = {}
+        self._sinks: list[SinkSpec] = []
+        self._opened: Engine | None = None
+        self._query: StreamingQuery | None = None
+        self._lock = threading.RLock()  # one epoch at a time
+        self._stopping = False
+
+    # -- defining
+
+    def source(
+        self,
+        name: str,
+        frame: DataFrame,
+        *,
+        key: str | Sequence[str] | None = None,
+        changes: str = "append",
+        op: str | None = None,
+        weight: str = "_weight",
+        order: str | None = None,
+        keep: bool = True,
+    ) -> Stream:
+        """Take a source from a batch or streaming frame, whose rows are changes of one of these styles.
+
+        - ``append``: every row is new; ``weights``: a row counts as often as its weight says, which may be negative;
+        - ``upsert``: a row takes the place of the one with its key; ``snapshot``: the rows are all there are;
+        - ``cdc``: the column ``op`` says what was done; Debezium's envelope and Delta's change feed are recognised.
+
+        ``order`` is the column that says which of several changes of a key is the last; without it, the last to
+        arrive. ``keep=False`` saves the space of the source's contents, which `verify` needs.
+        """
+        self._require_unopened(f"source {name} cannot be added")
+        if name in self._sources:
+            raise PipelineError(f"there is a source {name} already", hint="sources have different names")
+        if self._given and name not in self.circuit.sources:
+            raise unknown_name("source", name, self.circuit.sources)
+        at = self.circuit.sources.get(name)
+        schema = None if at is None else self.circuit.layout(at).schema
+        spec = spec_of(name, frame, key=key, changes=changes, op=op, weight=weight, order=order, schema=schema)
+        if not keep and spec.keyed:
+            raise SourceError(f"source {name} cannot do without its contents", hint="only append and weights can")
+        self._sources[name] = Bound(spec, frame, keep)
+        return self.circuit.source(name, spec.schema) if at is None else self.circuit.stream(at)
+
+    def sink(
+        self,
+        view: str,
+        *,
+        format: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        table: str | None = None,
+        callback: Callable[[Batch, int], None] | None = None,
+        mode: str = "changes",
+        **options: Any,
+    ) -> None:
+        """Deliver a view after every epoch: its changes, or a snapshot of it, to a path, a table or a function."""
+        self._require_unopened(f"a sink of {view} cannot be added")
+        self._sinks.append(
+            sink_of(view, format=format, path=path, table=table, callback=callback, mode=mode, options=options)
+        )
+
+    # -- running
+
+    def start(self, trigger: Mapping[str, Any] | None = None, *, name: str | None = None) -> StreamingQuery:
+        """Follow the streaming sources: every micro-batch is one epoch. What batch frames hold is loaded first."""
+        with self._lock:
+            engine = self._engine()
+            streams = [bound for bound in self._sources.values() if bound.streaming]
+            if not streams:
+                raise PipelineError("no source is a stream", hint="call refresh(), or read a source with readStream")
+            if self._query is not None and self._query.isActive:
+                raise PipelineError("the pipeline is running already", hint="stop() it first")
+            self._require_own_checkpoint(engine)
+            self._load(engine, {}, None)
+            self._stopping = False
+            specs = [bound.spec for bound in streams]
+            together = combined([normalized(bound.frame, bound.spec) for bound in streams])
+            begun = threading.Event()
+
+            def batch(frame: DataFrame, number: int) -> None:
+                begun.wait()
+                self._batch(specs, frame, number)
+
+            writer = together.writeStream.foreachBatch(batch).option("checkpointLocation", str(self._spark_checkpoint))
+            writer = writer.trigger(**dict(trigger)) if trigger else writer
+            try:
+                self._query = (writer.queryName(name) if name else writer).start()
+            finally:
+                begun.set()
+            return self._query
+
+    def refresh(self, *, token: str | None = None, **frames: DataFrame) -> Progress | None:
+        """Take in what is new, and return when the views have it.
+
+        Streams are read as far as they go. A batch frame is read once; one that is an upsert or a snapshot, every
+        time. ``refresh(transfer=frame)`` gives more changes of a source. A refresh under the ``token`` of the last one
+        is a repetition, and changes nothing.
+        """
+        with self._lock:
+            engine = self._engine()
+            if token is not None and engine.offsets.get(TOKEN) == token:
+                return self.progress[-1] if self.progress else None
+            given = self._given_frames(frames)
+            self._load(engine, given, token)
+            streaming = any(bound.streaming for bound in self._sources.values())
+        if streaming and not (self._query is not None and self._query.isActive):
+            self.start(trigger={"availableNow": True}).awaitTermination()
+        return self.progress[-1] if self.progress else None
+
+    def stop(self, *, drain: bool = False) -> None:
+        """End the streaming query after the epoch under way; with ``drain``, after all that has arrived."""
+        query = self._query
+        if query is None:
+            return
+        if drain and query.isActive:
+            query.processAllAvailable()
+        with self._lock:
+            self._stopping = True
+            query.stop()
+            self._query = None
+
+    def close(self) -> None:
+        """Stop, and let another process have the state."""
+        self.stop()
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # -- reading
+
+    @property
+    def epoch(self) -> int:
+        """The last committed epoch; 0 before the first."""
+        return self._engine().epoch
+
+    def view(self, name: str) -> DataFrame:
+        """The rows of a view now, each as often as its weight."""
+        with self._lock:
+            view = self._engine().run.view(name)
+            if len(view.contents()) <= FEW:
+                return self.spark.createDataFrame(view.to_arrow())
+            return self._stored(name, epoch=self.epoch)
+
+    def table(self, name: str) -> DataFrame:
+        """What a source holds now, if that is kept."""
+        with self._lock:
+            if name not in self._sources:
+                raise unknown_name("source", name, self._sources)
+            return self.spark.createDataFrame(self._contents(name).to_arrow().drop_columns("_weight"))
+
+    def changes(self, name: str, since: int | None = None, until: int | None = None) -> DataFrame:
+        """What changed of a view between two epochs, by default in the last one; ``_weight`` says how often."""
+        with self._lock:
+            now = self.epoch
+            if name not in self._engine().run.views:
+                raise unknown_name("view", name, self._engine().run.views)
+            until = now if until is None else until
+            return self._stored(name, since=max(until - 1, 0) if since is None else since, until=until)
+
+    def quarantined(self) -> DataFrame:
+        """The rows that were set aside: ``source``, ``reason``, ``raw`` and ``epoch``."""
+        return read_quarantine(self.spark, str(self._quarantine))
+
+    def explain(self) -> str:
+        """Sources, views, sinks and circuit, the rows that traces hold, and where the last epochs ran and why."""
+        with self._lock:
+            engine = self._engine()
+            specs = [bound.spec for bound in self._sources.values()]
+            return explain(engine, self.circuit, specs, self._sinks, self.progress)
+
+    def verify(self, *views: str) -> Verdict:
+        """Compute the views from scratch with the oracle, of what the sources hold, and compare."""
+        with self._lock:
+            engine = self._engine()
+            for name in views:
+                engine.run.view(name)
+            unkept = [name for name in self._sources if name not in engine.run.tables]
+            if unkept:
+                raise PipelineError(
+                    f"there is nothing to verify against: the contents of {', '.join(unkept)} are not kept",
+                    hint="make these sources with keep=True",
+                )
+            sources = {name: self._contents(name) for name in self._sources}
+            return verify(self.circuit, sources, {n: engine.run.view(n).contents() for n in views or engine.run.views})
+
+    def vacuum(self, keep_epochs: int | None = None) -> None:
+        """Remove what only older epochs need, and values that no row refers to any more."""
+        with self._lock:
+            self._engine().vacuum(self.keep_epochs if keep_epochs is None else keep_epochs)
+
+    # -- opening
+
+    @property
+    def _spark_checkpoint(self) -> Path:
+        return self.path / "spark"
+
+    @property
+    def _quarantine(self) -> Path:
+        return self.path / "quarantine"
+
+    @property
+    def _delivered(self) -> Path:
+        return self.path / "delivered"
+
+    def _require_unopened(self, what: str) -> None:
+        if self._opened is not None:
+            raise PipelineError(f"{what} to a pipeline at work", hint="define everything first; then start or refresh")
+
+    def _engine(self) -> Engine:
+        if self._opened is None:
+            self._opened = self._open()
+            self._redeliver(self._opened)
+        return self._opened
+
+    def _open(self) -> Engine:
+        self._check_definition()
+        tables = {
+            name: Table(bound.spec.key, bound.spec.order if bound.spec.order in bound.spec.schema.names else None)
+            for name, bound in self._sources.items()
+            if bound.keep
+        }
+        parallel = int(getattr(getattr(self.spark, "sparkContext", None), "defaultParallelism", 0)) or 8
+        shards = self._shards or Engine.shards_of(str(self.path)) or max(8, 2 * parallel)
+        return Engine(
+            self.spark,
+            self.circuit,
+            str(self.path),
+            shards=shards,
+            tables=tables,
+            placement=self.placement,
+            partitions=self._partitions or min(shards, parallel),
+            delivered=dict.fromkeys(sink.view for sink in self._sinks),
+            check_functions=self._check_functions,
+        )
+
+    def _check_definition(self) -> None:
+        for name in self.circuit.sources:
+            if name not in self._sources:
+                raise PipelineError(f"source {name} comes from nowhere", hint=f'bind it: p.source("{name}", frame)')
+        if not self.circuit.sinks:
+            raise PipelineError("there is no view", hint='end a stream with .sink("name")')
+        for sink in self._sinks:
+            if sink.view not in self.circuit.sinks:
+                raise unknown_name("view", sink.view, self.circuit.sinks)
+
+    def _require_own_checkpoint(self, engine: Engine) -> None:
+        """Refuse another query's checkpoint before Spark reads anything."""
+        last, found = Position.known(engine.offsets), query_of(self._spark_checkpoint)
+        if last is not None and found != last.query:
+            Position(found or "a new one", 0, "").is_replay_of(last)
+
+    # -- epochs
+
+    def _batch(self, specs: Sequence[SourceSpec], frame: DataFrame, number: int) -> None:
+        """One micro-batch."""
+        with self._lock:
+            if self._stopping or self._query is None:
+                raise PipelineError("the pipeline is stopping", hint="what has arrived is read at the next start")
+            engine = self._engine()
+            position = Position.of(str(self._query.id), number, self._spark_checkpoint)
+            if position.is_replay_of(Position.known(engine.offsets)):
+                self._redeliver(engine)
+                return
+            frame = arrived(frame)
+            arrival = Arrival(specs, [only(frame, at) for at in range(len(specs))], frame)
+            self._epoch(engine, arrival, position.to_offsets(), number)
+
+    def _given_frames(self, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        for name, frame in frames.items():
+            if name not in self._sources:
+                raise unknown_name("source", name, self._sources)
+            if frame.isStreaming:
+                raise PipelineError(f"a refresh of {name} takes a batch frame", hint="give streams to source()")
+            check_drift(frame, self._sources[name].spec)
+        return dict(frames)
+
+    def _load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None) -> None:
+        """One epoch of what batch frames hold, as far as it was not read yet, and of what is given."""
+        read: list[str] = list(engine.offsets.get(STATIC, ()))
+        due = {
+            name: bound.frame
+            for name, bound in self._sources.items()
+            if not bound.streaming and name not in given and (bound.again or name not in read)
+        }
+        frames = due | dict(given)
+        if not frames:
+            return
+        specs = [self._sources[name].spec for name in frames]
+        offsets: dict[str, Any] = {STATIC: sorted({*read, *due})}
+        if token is not None:
+            offsets[TOKEN] = token
+        found = [normalized(frame, spec) for frame, spec in zip(frames.values(), specs, strict=True)]
+        self._epoch(engine, Arrival.of(specs, found), offsets, None)
+
+    def _epoch(self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], batch: int | None) -> None:
+        """Steps 1 to 5."""
+        start = perf_counter()
+        with self._described(engine, batch) as describe:
+            describe("read what is new")
+            limit = self.placement.limit
+            fetched = None if limit == 0 else arrival.fetch(None if self.placement.place == "driver" else limit)
+            read = perf_counter()
+            try:
+                if fetched is not None:
+                    rows = fetched.rows
+                    bad = self._set_aside(engine.epoch + 1, [fetched.bad()])
+                    decision = self._decided(sum(rows.values()))
+                    ticked = engine.tick(fetched.changes(), offsets, decision, describe)
+                    self.placement.driver.learn(sum(rows.values()), ticked.tick + read - start)
+                else:
+                    ticked, bad = self._on_cluster(engine, arrival, offsets, describe)
+                    rows = dict(ticked.arrived)
+                    self.placement.cluster.learn(sum(rows.values()), ticked.tick)
+            except EverviewError:
+                self._reopen_if_uncertain(engine)
+                raise
+            describe("sinks")
+            sinks = perf_counter()
+            self._deliver(engine, ticked.changes)
+        done = perf_counter()
+        times = {"fetch": read - start, "tick": ticked.tick, "commit": ticked.commit, "sinks": done - sinks}
+        self._note(engine, ticked, batch, rows, bad, times | {"total": done - start})
+        if engine.epoch % VACUUM_EVERY == 0:
+            engine.sweep(self.keep_epochs)
+
+    def _decided(self, rows: int) -> Decision:
+        """Rows that are on the driver already are worked on there."""
+        if self.placement.place != "auto":
+            return Decision("driver", f"{self.placement.place} was asked for")
+        return self.placement.fetched(rows)
+
+    def _on_cluster(
+        self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], describe: Callable[[str], None]
+    ) -> tuple[Ticked, int]:
+        """A tick by tasks; should two values have one code, the driver does it over: it sees both."""
+        bad = 0
+
+        def inspect(found: Sequence[pa.Table]) -> None:
+            nonlocal bad
+            bad = self._set_aside(engine.epoch + 1, found)
+
+        decision = self.placement.unfetched()
+        try:
+            frame, whole = arrival.coded(engine), arrival.whole(engine)
+            return engine.tick_on_cluster(frame, whole, offsets, decision, describe, inspect), bad
+        except CodeCollision as collision:
+            log.info("%s: the driver encodes the batch", collision.message)
+            fetched = arrival.fetch(None)
+            assert fetched is not None, "without a limit all rows are fetched"
+            bad = self._set_aside(engine.epoch + 1, [fetched.bad()])
+            again = Decision("driver", "two values have one code")
+            return engine.tick(fetched.changes(), offsets, again, describe), bad
+
+    def _set_aside(self, epoch: int, found: Sequence[pa.Table]) -> int:
+        """Refuse bad rows, or keep them under the epoch's number; how many there were."""
+        bad = sum(table.num_rows for table in found)
+        if self.bad_rows == "quarantine":
+            if bad or (self._quarantine / f"epoch={epoch:010d}").exists():
+                quarantine(str(self._quarantine), epoch, pa.concat_tables(found))
+            return bad
+        for table in found:
+            for source, reason, raw in zip(
+                *(table.column(name).to_pylist() for name in table.column_names), strict=True
+            ):
+                raise BadRows(
+                    f"source {source} has {bad:,} bad row{'s' if bad > 1 else ''}, the first one {raw}: {reason}",
+                    hint='nothing was applied; Pipeline(…, bad_rows="quarantine") sets such rows aside',
+                )
+        return bad
+
+    def _reopen_if_uncertain(self, engine: Engine) -> None:
+        """After a failed commit nobody knows what is on disk until it is read again."""
+        if engine.store.uncertain:
+            engine.close()
+            self._opened = None
+
+    def _note(
+        self,
+        engine: Engine,
+        ticked: Ticked,
+        batch: int | None,
+        rows: Mapping[str, int],
+        bad: int,
+        times: Mapping[str, float],
+    ) -> None:
+        where = " then ".join(dict.fromkeys(made.where for made in ticked.decisions))
+        self.progress.append(
+            Progress(
+                epoch=ticked.epoch,
+                batch=batch,
+                rows_in=rows,
+                rows_out={name: len(changes) for name, changes in ticked.changes.items()},
+                times=times,
+                placement=where,
+                reason="; ".join(made.reason for made in ticked.decisions),
+                state_bytes=engine.state_bytes,
+                trace_rows=engine.trace_rows,
+                bad_rows=bad,
+            )
+        )
+
+    # -- delivering
+
+    def _deliver(self, engine: Engine, changes: Mapping[str, Batch]) -> None:
+        for sink in self._sinks:
+            deliver(self.spark, sink, engine.epoch, changes[sink.view], lambda v=sink.view: self._whole(engine, v))
+        self._mark_delivered(engine.epoch)
+
+    def _whole(self, engine: Engine, view: str) -> pa.Table | DataFrame:
+        found = engine.run.view(view)
+        return found.to_arrow() if len(found.contents()) <= FEW else self._stored(view, epoch=engine.epoch)
+
+    def _redeliver(self, engine: Engine) -> None:
+        """Give the sinks the last epoch again, unless they are known to have it."""
+        if engine.epoch and self._sinks and self._last_delivered() != engine.epoch:
+            self._deliver(engine, engine.last_changes())
+
+    def _last_delivered(self) -> int:
+        try:
+            return int(self._delivered.read_text())
+        except (FileNotFoundError, ValueError):
+            return -1
+
+    def _mark_delivered(self, epoch: int) -> None:
+        if not self._sinks:
+            return
+        written = self._delivered.with_name("delivered.writing")
+        written.write_text(str(epoch))
+        written.replace(self._delivered)
+
+    # -- inside
+
+    def _contents(self, source: str) -> Batch:
+        """What a source holds, its columns in their own order."""
+        return self._engine().contents(source)
+
+    def _stored(self, view: str, **options: int) -> DataFrame:
+        reader = self.spark.read.format("everview").option("view", view)
+        for name, value in options.items():
+            reader = reader.option(name, str(value))
+        return reader.load(str(self.path))
+
+    @contextmanager
+    def _described(self, engine: Engine, batch: int | None) -> Generator[Callable[[str], None]]:
+        """Let the Spark UI say which epoch and which step a job is of."""
+        context = getattr(self.spark, "sparkContext", None)
+        if context is None:
+            yield lambda _: None
+            return
+        epoch = f"everview epoch {engine.epoch + 1}"
+        before = context.getLocalProperty("spark.job.description")
+        if batch is None:
+            context.setJobGroup(epoch, epoch)
+        try:
+            yield lambda step: context.setJobDescription(f"{epoch}: {step}")
+        finally:
+            context.setLocalProperty("spark.job.description", before)
+            if batch is None:
+                context.setLocalProperty("spark.jobGroup.id", None)
+
+
+def _one_of(what: str, value: Any, allowed: Iterable[str]) -> None:
+    choices = tuple(allowed)
+    if value not in choices:
+        raise PipelineError(f"{what} cannot be {value!r}", hint=f"choose one of {', '.join(choices)}")

@@ -1,0 +1,84 @@
+"""How far a state has come in the batches of a streaming query, and whether a batch is new, a replay, or not its own.
+
+Spark writes the offsets of a batch down before it runs it, and runs the batch again after a crash. The state knows the
+query's id, the last batch it took in, and a digest of that batch's offsets. A batch with the next number is new; the
+last one with the same offsets is a replay, and changes nothing. Everything else means that the two directories do not
+belong together, and taking it in would lose or double changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from everview.errors import ForeignState
+
+SPARK = "spark"  # under which the offsets of a state have the position
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A batch of a streaming query."""
+
+    query: str
+    batch: int
+    digest: str
+
+    @classmethod
+    def of(cls, query: str, batch: int, checkpoint: Path) -> Position:
+        """The position of a batch under way, whose offsets Spark has written to its checkpoint."""
+        return cls(query, batch, _digest(checkpoint / "offsets" / str(batch)))
+
+    @classmethod
+    def known(cls, offsets: Mapping[str, Any]) -> Position | None:
+        """The last batch that a state has taken in."""
+        found = offsets.get(SPARK)
+        return None if found is None else cls(found["query"], found["batch"], found["digest"])
+
+    def to_offsets(self) -> dict[str, Any]:
+        return {SPARK: {"query": self.query, "batch": self.batch, "digest": self.digest}}
+
+    def is_replay_of(self, last: Position | None) -> bool:
+        """Whether the state has this batch already; refused if it cannot be the next one either."""
+        if last is None:
+            if self.batch:
+                raise ForeignState(
+                    f"Spark's checkpoint is at batch {self.batch}, and the state has none of the batches before it",
+                    hint="restore the state directory, or start both anew in an empty one",
+                )
+            return False
+        if self.query != last.query:
+            raise ForeignState(
+                f"the state was fed by streaming query {last.query}, and this one is {self.query}: "
+                "its checkpoint was lost or is another's, so the sources would be read again from their start",
+                hint="restore the spark directory inside the checkpoint, or start both anew in an empty one",
+            )
+        if self.batch == last.batch + 1:
+            return False
+        if self.batch == last.batch and self.digest == last.digest:
+            return True
+        which = "older than" if self.batch <= last.batch else "ahead of"
+        raise ForeignState(
+            f"Spark's checkpoint is {which} the state: it runs batch {self.batch}, and the state has taken in "
+            f"batch {last.batch}",
+            hint="restore both from the same moment, or start both anew in an empty directory",
+        )
+
+
+def query_of(checkpoint: Path) -> str | None:
+    """The id of the query that a checkpoint of Spark's belongs to, if there is one."""
+    try:
+        return str(json.loads((checkpoint / "metadata").read_text())["id"])
+    except FileNotFoundError:
+        return None
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    except FileNotFoundError:
+        return ""

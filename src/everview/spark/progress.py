@@ -1,0 +1,154 @@
+"""What an epoch of a pipeline did and took, as data and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from types import TracebackType
+from typing import Any, Final
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Column, Table
+
+STEPS: Final = ("fetch", "tick", "commit", "sinks", "total")
+SHOWN: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One epoch: rows by source and by view, seconds by step, and where it ran, with the reason.
+
+    >>> done = Progress(7, 3, {"transfer": 1000}, {"exposure": 12}, {"tick": 0.004, "total": 0.2}, "driver", "small")
+    >>> done.changes_in, done.changes_out, done.milliseconds("tick")
+    (1000, 12, 4.0)
+    """
+
+    epoch: int
+    batch: int | None  # of the streaming query; None for a refresh
+    rows_in: Mapping[str, int]
+    rows_out: Mapping[str, int]
+    times: Mapping[str, float]
+    placement: str
+    reason: str
+    state_bytes: int = 0
+    trace_rows: int = 0
+    bad_rows: int = 0
+
+    @property
+    def changes_in(self) -> int:
+        return sum(self.rows_in.values())
+
+    @property
+    def changes_out(self) -> int:
+        return sum(self.rows_out.values())
+
+    def milliseconds(self, step: str) -> float:
+        return 1000 * self.times.get(step, 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        return asdict(self) | {
+            "rows_in": dict(self.rows_in),
+            "rows_out": dict(self.rows_out),
+            "times": dict(self.times),
+        }
+
+
+class ProgressLog(list[Progress]):
+    """The epochs of a pipeline, oldest first; a notebook shows the last of them as a table."""
+
+    def _repr_html_(self) -> str:
+        shown = self[-SHOWN:]
+        header, *rows = [_header(shown), *_lines(shown, _views(shown))]
+        head = "".join(f"<th>{escape(name)}</th>" for name in header)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        more = f"<p>{len(self) - SHOWN} earlier ones are not shown</p>" if len(self) > SHOWN else ""
+        return f"<table><tr>{head}</tr>{body}</table>{more}"
+
+
+class LiveTable:
+    """A table that grows by a line an epoch, while a pipeline runs.
+
+    On a terminal the last epochs stay in view; elsewhere every epoch is a line of text, as it comes.
+
+    >>> with LiveTable(["exposure"], console=Console(width=60)) as live:
+    ...     live.add(Progress(1, 0, {"transfer": 9}, {"exposure": 2}, {"tick": 0.001, "total": 0.1}, "driver", ""))
+    epoch  changes in  exposure  tick ms  total ms  placement
+        1           9         2      1.0       100  driver
+    """
+
+    def __init__(self, views: Sequence[str] = (), *, console: Console | None = None, shown: int = 30) -> None:
+        self.views = tuple(views)
+        self.console = console or Console()
+        self.shown = shown
+        self.done: list[Progress] = []
+        self._live: Live | None = None
+
+    def __enter__(self) -> LiveTable:
+        if self.console.is_terminal:
+            self._live = Live(self._table(), console=self.console, refresh_per_second=8)
+            self._live.__enter__()
+        else:
+            self._line(_header((), self.views))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, error, trace)
+
+    def add(self, done: Progress) -> None:
+        """One more epoch."""
+        self.done.append(done)
+        if self._live is not None:
+            self._live.update(self._table())
+        else:
+            self._line(*_lines([done], self.views))
+
+    def _table(self) -> Table:
+        return table(self.done[-self.shown :], self.views)
+
+    def _line(self, cells: Sequence[str]) -> None:
+        names = _header((), self.views)
+        last = len(names) - 1
+        aligned = [
+            cell.rjust(max(len(name), 5)) if at < last else cell
+            for at, (name, cell) in enumerate(zip(names, cells, strict=True))
+        ]
+        self.console.print("  ".join(aligned), soft_wrap=True, highlight=False, markup=False)
+
+
+def table(progress: Sequence[Progress], views: Sequence[str] | None = None) -> Table:
+    """Epochs as a table for the terminal; a column for every view, or for the ones named."""
+    views = _views(progress) if views is None else views
+    *figures, placement = _header(progress, views)
+    found = Table(*(Column(name, justify="right") for name in figures), Column(placement), box=None, pad_edge=False)
+    for cells in _lines(progress, views):
+        found.add_row(*cells)
+    return found
+
+
+def _views(progress: Sequence[Progress]) -> list[str]:
+    return list(dict.fromkeys(view for done in progress for view in done.rows_out))
+
+
+def _header(progress: Sequence[Progress], views: Sequence[str] | None = None) -> list[str]:
+    views = _views(progress) if views is None else views
+    return ["epoch", "changes in", *views, "tick ms", "total ms", "placement"]
+
+
+def _lines(progress: Sequence[Progress], views: Sequence[str]) -> list[list[str]]:
+    return [
+        [
+            str(done.epoch),
+            f"{done.changes_in:,}",
+            *(f"{done.rows_out.get(view, 0):,}" for view in views),
+            f"{done.milliseconds('tick'):,.1f}",
+            f"{done.milliseconds('total'):,.0f}",
+            done.placement,
+        ]
+        for done in progress
+    ]

@@ -1,0 +1,165 @@
+"""A Spark session that suits Everview on one machine, and what to do if there is none to be had.
+
+`session` is the only place that configures Spark, and only a session that it starts itself: one that exists is
+returned as it is, or refused if it is not what was asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from everview.errors import EverviewError, MissingRuntime
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA: Final = 17
+PYSPARK: Final = (4, 1)
+
+_LOCAL = "local[*]"
+_LOOPBACK = "127.0.0.1"
+_GIB = 1 << 30
+
+
+def session(
+    master: str = _LOCAL, name: str = "everview", memory: str | None = None, *, ui: bool = False, **config: Any
+) -> SparkSession:
+    """Start a session: UTC, Arrow, as many shuffle partitions as cores, and on one machine closed to the network.
+
+    ``memory`` is the driver's, ``"2g"``; on one machine that is all there is, and a quarter of it the default.
+    ``config`` are further settings by their full names, ``**{"spark.sql.ansi.enabled": "true"}``; they win.
+
+    If a session is running already, it is returned untouched, provided that it has the master, the memory and the
+    settings that were given here; what was not given is not compared. If it has not, this raises.
+    """
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    asked = {key: _setting(value) for key, value in config.items()}
+    if memory is not None:
+        asked["spark.driver.memory"] = memory
+    found = _running()
+    if found is not None:
+        return _as_asked(found, {**asked, **({} if master == _LOCAL else {"spark.master": master})})
+    require_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in {**settings(master), "spark.ui.enabled": _setting(ui), **asked}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def settings(master: str) -> dict[str, str]:
+    """What a new session has, apart from what is asked for.
+
+    >>> settings("local[2]")["spark.sql.shuffle.partitions"]
+    '2'
+    >>> settings("spark://hub:7077")
+    {'spark.sql.session.timeZone': 'UTC', 'spark.sql.execution.arrow.pyspark.enabled': 'true',
+     'spark.ui.showConsoleProgress': 'false'}
+    """
+    found = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if not master.startswith("local"):
+        return found
+    return found | {
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.memory": _quarter(),
+        "spark.sql.shuffle.partitions": str(cores(master)),
+    }
+
+
+def cores(master: str) -> int:
+    """How many tasks a local master runs at once.
+
+    >>> cores("local"), cores("local[3]"), cores("local[4,2]"), cores("local-cluster[2,3,1024]")
+    (1, 3, 4, 6)
+    """
+    numbers = [int(n) for n in re.findall(r"\d+", master)]
+    if master.startswith("local-cluster"):
+        return numbers[0] * numbers[1]
+    if "*" in master:
+        return os.cpu_count() or 1
+    return numbers[0] if numbers else 1
+
+
+def require_pyspark() -> None:
+    """Raise unless PySpark is there and new enough."""
+    try:
+        import pyspark
+    except ImportError:
+        raise MissingRuntime("Everview's pipelines run on PySpark: pip install 'everview[spark]'.") from None
+    found = str(pyspark.__version__)
+    if tuple(int(n) for n in re.findall(r"\d+", found)[:2]) < PYSPARK:
+        needed = ".".join(map(str, PYSPARK))
+        raise MissingRuntime(f"Everview needs PySpark {needed} or newer and finds {found}: pip install -U pyspark.")
+
+
+def require_java() -> None:
+    """Raise unless the Java that PySpark would start is there and new enough."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    if java is None:
+        where = f"finds none in JAVA_HOME ({home})" if home else "finds none on the PATH"
+        raise _no_java(where)
+    found = _major_version(java)
+    if found < JAVA:
+        raise _no_java(f"finds Java {found} ({java})" if found else f"cannot start {java}")
+
+
+def _no_java(why: str) -> MissingRuntime:
+    install = f"install a JRE (on Debian: apt install openjdk-{JAVA}-jre-headless)"
+    return MissingRuntime(f"Spark needs Java {JAVA} or newer and {why}: {install} and put it on PATH or in JAVA_HOME.")
+
+
+def _major_version(java: str) -> int:
+    """Of ``version "17.0.15"``, or of ``version "1.8.0"`` as it was once written; 0 if it does not say."""
+    try:
+        ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
+    return int(found[1]) if found else 0
+
+
+def _running() -> SparkSession | None:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    # Another thread's session is active there alone, but the context is everyone's.
+    if getattr(SparkContext, "_active_spark_context", None) is None:
+        return SparkSession.getActiveSession()
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+
+
+def _as_asked(found: SparkSession, asked: dict[str, str]) -> SparkSession:
+    differing = {key: value for key, value in asked.items() if found.conf.get(key, None) != value}
+    if not differing:
+        return found
+    told = ", ".join(f"{key} = {found.conf.get(key, None)}, not {value}" for key, value in differing.items())
+    raise EverviewError(
+        f"a Spark session is running with other settings: {told}",
+        hint="use the one there is, session() returns it as it is; or stop it first: spark.stop()",
+    )
+
+
+def _setting(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quarter() -> str:
+    """A quarter of the machine's memory, from 1 to 8 GiB."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        total = 0
+    return f"{min(max(total // 4, _GIB), 8 * _GIB) >> 20}m"

@@ -1,0 +1,375 @@
+"""Where a view's changes or contents go, once per epoch.
+
+Invariant: what stands in a sink for an epoch is a function of the epoch alone. Delivering an epoch again, after a
+crash at any point or after success, replaces what the earlier attempt left, so that one copy stands there. A callback
+is the exception: it may be called again for an epoch, with the same changes and the same number, and it is for the
+callback to notice.
+
+Layout of a path: ``path/epoch=0000000007/``, so that ``spark.read.parquet(path)`` has the view's columns, ``_weight``
+in mode ``changes``, and ``epoch``, a number. Names that start with ``_`` are attempts under way, which readers ignore.
+Parquet on a local path is written by this process; everything else by Spark.
+
+What a reader sees meanwhile:
+
+- changes on a local parquet path: an epoch as a whole or not at all;
+- snapshots on a local parquet path: for a moment the previous and the new contents, told apart by ``epoch``;
+- snapshots elsewhere and in tables: for a moment possibly nothing, as Spark overwrites.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from everview.errors import SinkError
+from everview.types import Schema
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Mode = Literal["changes", "snapshot"]
+Listener: TypeAlias = Callable[[Batch, int], object]
+Contents: TypeAlias = "Callable[[], pa.Table | DataFrame]"
+
+FORMATS: Final = ("parquet", "json")
+MODES: Final = ("changes", "snapshot")
+EPOCH: Final = "epoch"
+WEIGHT: Final = "_weight"
+QUARANTINE: Final = pa.schema([("source", pa.string()), ("reason", pa.string()), ("raw", pa.string())])
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_TABLE = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,3}")
+_FILE = "part-0.parquet"
+# Microseconds and the zone, which Spark's own default leaves to chance.
+_JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSpec:
+    """One place that one view is delivered to; made by `sink_of`.
+
+    >>> print(sink_of("exposure", format="json", path="s3://bank/exposure"))
+    changes of view "exposure" as json at s3://bank/exposure
+    """
+
+    view: str
+    mode: Mode = "changes"
+    format: str = "parquet"
+    path: str | None = None
+    table: str | None = None
+    callback: Listener | None = None
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __str__(self) -> str:
+        if self.callback is not None:
+            return f'{self.mode} of view "{self.view}" to {getattr(self.callback, "__name__", "a callback")}()'
+        if self.table is not None:
+            return f'{self.mode} of view "{self.view}" in table {self.table}'
+        return f'{self.mode} of view "{self.view}" as {self.format} at {self.path}'
+
+    @property
+    def local(self) -> Path | None:
+        """The directory that this process writes itself, if it does."""
+        by_hand = self.format == "parquet" and set(self.options) <= {"compression"}
+        return local_path(self.path) if by_hand and self.path is not None else None
+
+
+def sink_of(
+    view: str,
+    *,
+    format: str | None = None,
+    path: str | os.PathLike[str] | None = None,
+    table: str | None = None,
+    callback: Listener | None = None,
+    mode: str = "changes",
+    options: Mapping[str, Any] | None = None,
+    schema: Schema | None = None,
+) -> SinkSpec:
+    """A sink as a user asks for it: exactly one of ``path``, ``table`` and ``callback``.
+
+    ``format`` is ``parquet`` (the default) or ``json`` for a path, and the provider of a table that does not exist yet.
+    ``options`` go to Spark's writer. A path without a scheme is local.
+    """
+    _one_target(view, path=path, table=table, callback=callback)
+    if mode not in MODES:
+        raise SinkError(f'a sink has no mode "{mode}"', hint='mode="changes" or mode="snapshot"')
+    if callback is not None:
+        _check_callback(callback, format, mode, options)
+    if path is not None and format is not None and format not in FORMATS:
+        raise SinkError(f'no sink writes "{format}"', hint=f"format is one of {', '.join(FORMATS)}, or give table=")
+    if table is not None and not _TABLE.fullmatch(table):
+        raise SinkError(f'"{table}" is no name of a table', hint='write "table" or "database.table"')
+    if schema is not None and callback is None:
+        _check_columns(view, schema.names, mode, table)
+    return SinkSpec(
+        view,
+        "snapshot" if mode == "snapshot" else "changes",
+        format or "parquet",
+        None if path is None else _anchored(os.fspath(path)),
+        table,
+        callback,
+        {name: str(value) for name, value in (options or {}).items()},
+    )
+
+
+def deliver(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, contents: Contents) -> None:
+    """Put an epoch of a view where the sink is; however often that is done, one copy stands there.
+
+    ``contents`` is asked only for a snapshot. An epoch without changes leaves the sink as it is, except that the
+    first snapshot on a local path is written even if the view is empty.
+    """
+    try:
+        if spec.callback is not None:
+            _call(spec.callback, epoch, changes)
+        elif spec.mode == "changes":
+            _deliver_changes(spark, spec, epoch, changes)
+        else:
+            _deliver_snapshot(spark, spec, epoch, changes, contents)
+    except SinkError:
+        raise
+    except Exception as error:
+        cause = str(error).strip().partition("\n")[0]
+        raise SinkError(
+            f"epoch {epoch} was not delivered: {spec}: {type(error).__name__}: {cause}",
+            hint="the epoch is committed; it is delivered again when the pipeline next starts",
+        ) from error
+
+
+def quarantine(path: str, epoch: int, table: pa.Table) -> None:
+    """Set bad rows of an epoch aside: columns ``source``, ``reason`` and ``raw``; as idempotent as a sink."""
+    root = local_path(path)
+    assert root is not None, "bad rows are kept beside the state, which is local"
+    _put_epoch(root, epoch, table.select(QUARANTINE.names).cast(QUARANTINE), "snappy")
+
+
+def read_quarantine(spark: SparkSession, path: str) -> DataFrame:
+    """The bad rows of all epochs: ``source``, ``reason``, ``raw`` and ``epoch``."""
+    schema = "source STRING, reason STRING, raw STRING, epoch BIGINT"
+    root = local_path(path)
+    assert root is not None, "bad rows are kept beside the state, which is local"
+    if not _epochs(root):
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(root.as_uri())
+
+
+def local_path(path: str) -> Path | None:
+    """The directory that a path or a ``file:`` URL names, or None if it is elsewhere.
+
+    >>> local_path("file:///out/a%20b"), local_path("/out"), local_path("s3://bank/out")
+    (PosixPath('/out/a b'), PosixPath('/out'), None)
+    """
+    if not _SCHEME.match(path):
+        return Path(path).absolute()
+    parts = urlsplit(path)
+    if parts.scheme.lower() != "file" or parts.netloc not in ("", "localhost"):
+        return None
+    return Path(unquote(parts.path))
+
+
+# -- what a user may ask for
+
+
+def _one_target(view: str, **targets: Any) -> None:
+    given = [name for name, value in targets.items() if value is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "neither path, table nor callback"
+        raise SinkError(f'a sink of view "{view}" has {found}', hint="give exactly one of path=, table=, callback=")
+
+
+def _check_callback(callback: Any, format: str | None, mode: str, options: Any) -> None:
+    if not callable(callback):
+        raise SinkError(f"a callback is a function, not {callback!r}", hint="callback=fn, called as fn(changes, epoch)")
+    if format is not None or options or mode != "changes":
+        raise SinkError("a callback is given changes, in no format", hint="leave format, options and mode out")
+
+
+def _check_columns(view: str, names: Sequence[str], mode: str, table: str | None) -> None:
+    added: set[str] = set()
+    if mode == "changes":
+        added = {EPOCH, WEIGHT}
+    elif table is None:
+        added = {EPOCH}
+    clash = [name for name in names if name.lower() in added]
+    if clash:
+        hint = "rename the view's column: select(…, new=old)"
+        raise SinkError(f'view "{view}" has a column "{clash[0]}", which the sink adds itself', hint=hint)
+
+
+def _anchored(path: str) -> str:
+    return path if _SCHEME.match(path) else str(Path(path).absolute())
+
+
+# -- changes and snapshots
+
+
+def _call(callback: Listener, epoch: int, changes: Batch) -> None:
+    if len(changes):
+        callback(changes, epoch)
+
+
+def _deliver_changes(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch) -> None:
+    _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
+    table = changes.to_arrow()
+    if spec.local is not None:
+        _put_epoch(spec.local, epoch, table, _compression(spec))
+    elif not len(changes):
+        return
+    elif spec.table is not None:
+        _insert(spark, spec, spark.createDataFrame(table), epoch)
+    else:
+        _write_by_spark(spark.createDataFrame(table), spec, epoch)
+
+
+def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, contents: Contents) -> None:
+    _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
+    if spec.local is not None:
+        if len(changes) or not _epochs(spec.local):
+            _replace_snapshot(spec, spec.local, epoch, contents())
+        return
+    if not len(changes):
+        return
+    found = contents()
+    frame = spark.createDataFrame(found) if isinstance(found, pa.Table) else found
+    if spec.table is not None:
+        _insert(spark, spec, frame, None)
+    else:
+        _write_by_spark(frame, spec, epoch)
+
+
+def _replace_snapshot(spec: SinkSpec, root: Path, epoch: int, found: pa.Table | DataFrame) -> None:
+    if isinstance(found, pa.Table):
+        _write_epoch(root, epoch, found, _compression(spec))
+    else:
+        _write_epoch_of_frame(root, epoch, found, spec)
+    for old in _epochs(root):
+        if old.name != _epoch_name(epoch):
+            shutil.rmtree(old)
+    _sync(root)
+
+
+def _compression(spec: SinkSpec) -> str:
+    asked = spec.options.get("compression", "snappy").lower()
+    return "none" if asked == "uncompressed" else asked
+
+
+# -- local directories
+
+
+def _epoch_name(epoch: int) -> str:
+    """Padded, so that names sort as their epochs do; Spark still reads a number."""
+    return f"{EPOCH}={epoch:010d}"
+
+
+def _attempt(root: Path, epoch: int) -> Path:
+    """Where an epoch is written before it counts. A ``=`` would make a reader take it for a partition."""
+    return root / f"_{EPOCH}-{epoch:010d}.writing"
+
+
+def _epochs(root: Path) -> list[Path]:
+    """The epochs that readers see."""
+    return sorted(found for found in root.glob(f"{EPOCH}=*") if any(found.glob("*.parquet")))
+
+
+def _put_epoch(root: Path, epoch: int, table: pa.Table, compression: Any) -> None:
+    """An epoch without rows has no directory, even if an attempt that was never committed left one."""
+    if table.num_rows:
+        _write_epoch(root, epoch, table, compression)
+    elif root.exists():
+        _remove(_attempt(root, epoch))
+        _remove(root / _epoch_name(epoch))
+
+
+def _write_epoch(root: Path, epoch: int, table: pa.Table, compression: Any) -> None:
+    """One file for an epoch, which appears whole or takes the place of an earlier attempt at once."""
+    root.mkdir(parents=True, exist_ok=True)
+    target, attempt = root / _epoch_name(epoch), _attempt(root, epoch)
+    _remove(attempt)
+    pq.write_table(table, attempt, compression=compression)
+    _sync(attempt)
+    target.mkdir(exist_ok=True)
+    os.replace(attempt, target / _FILE)
+    for other in target.iterdir():
+        if other.name != _FILE:
+            _remove(other)
+    _sync(target)
+    _sync(root)
+
+
+def _write_epoch_of_frame(root: Path, epoch: int, frame: DataFrame, spec: SinkSpec) -> None:
+    """As many files as Spark has partitions; the previous epoch is still in place while they take theirs."""
+    root.mkdir(parents=True, exist_ok=True)
+    target, attempt = root / _epoch_name(epoch), _attempt(root, epoch)
+    frame.write.mode("overwrite").options(**spec.options).parquet(attempt.as_uri())
+    for part in attempt.iterdir():
+        _sync(part)
+    _remove(target)
+    os.replace(attempt, target)
+    _sync(root)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# -- by Spark
+
+
+def _write_by_spark(frame: DataFrame, spec: SinkSpec, epoch: int) -> None:
+    """Changes overwrite their own epoch alone, a snapshot overwrites everything; the session's settings stay."""
+    from pyspark.sql import functions as f
+
+    assert spec.path is not None
+    overwrite = "dynamic" if spec.mode == "changes" else "static"
+    options = {**(_JSON if spec.format == "json" else {}), **spec.options, "partitionOverwriteMode": overwrite}
+    root = local_path(spec.path)
+    (
+        frame.withColumn(EPOCH, f.lit(f"{epoch:010d}"))
+        .write.mode("overwrite")
+        .format(spec.format)
+        .options(**options)
+        .partitionBy(EPOCH)
+        .save(spec.path if root is None else root.as_uri())
+    )
+
+
+def _insert(spark: SparkSession, spec: SinkSpec, frame: DataFrame, epoch: int | None) -> None:
+    """Overwrite one epoch of a partitioned table, or a whole plain one.
+
+    A partition named with its value is overwritten alone in either overwrite mode, so the session's does not matter.
+    """
+    from pyspark.sql import functions as f
+
+    assert spec.table is not None
+    if not spark.catalog.tableExists(spec.table):
+        empty = frame.limit(0) if epoch is None else frame.limit(0).withColumn(EPOCH, f.lit(epoch).cast("bigint"))
+        writer = empty.write.format(spec.format).options(**spec.options).mode("ignore")
+        (writer if epoch is None else writer.partitionBy(EPOCH)).saveAsTable(spec.table)
+    names = [name for name in spark.table(spec.table).columns if epoch is None or name != EPOCH]
+    if sorted(names) != sorted(frame.columns):
+        raise SinkError(
+            f"table {spec.table} has columns {', '.join(names)}, and {spec} has {', '.join(frame.columns)}",
+            hint="write to another table, or drop this one",
+        )
+    where = "" if epoch is None else f"PARTITION ({EPOCH} = {epoch})"
+    spark.sql(f"INSERT OVERWRITE TABLE {spec.table} {where} SELECT * FROM {{frame}}", frame=frame.select(*names))

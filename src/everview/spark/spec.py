@@ -1,0 +1,348 @@
+"""What is said of a source, and whether its frame fits: every mistake in a definition is found when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+
+import pyspark.sql.types as st
+
+from everview.errors import EverviewError, SchemaDrift, SchemaError, SourceError
+from everview.types import (
+    ANY,
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    ID,
+    INTEGER,
+    SMALLINT,
+    STRING,
+    SYMBOL,
+    TIMESTAMP,
+    TINYINT,
+    Array,
+    Atom,
+    Decimal,
+    Field,
+    Schema,
+    Struct,
+    Type,
+    unknown_name,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Style = Literal["append", "upsert", "weights", "cdc", "snapshot"]
+Envelope = Literal["columns", "payload"]
+Columns = dict[str, st.StructField]  # of a frame or a struct, by name
+
+STYLES: Final[tuple[str, ...]] = get_args(Style)
+META: Final = ("_weight", "_order", "_arrival", "_reason", "_raw")
+_DELTA: Final = ("_commit_version", "_commit_timestamp")  # what Delta's change feed has besides `_change_type`
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """How the rows of a source are to be read; `spec_of` makes one that fits its frame.
+
+    ``envelope`` says where Debezium's before, after and op are, if they are there at all.
+    """
+
+    name: str
+    schema: Schema
+    key: tuple[str, ...] = ()
+    changes: Style = "append"
+    op: str | None = None
+    weight: str = "_weight"
+    order: str | None = None
+    envelope: Envelope | None = None
+
+    @property
+    def keyed(self) -> bool:
+        """Do its rows stand for the latest state of their key?"""
+        return bool(self.key)
+
+
+def spec_of(
+    name: str,
+    frame: DataFrame,
+    *,
+    key: str | Sequence[str] | None = None,
+    changes: str = "append",
+    op: str | None = None,
+    weight: str = "_weight",
+    order: str | None = None,
+    schema: Schema | None = None,
+) -> SourceSpec:
+    """The spec of a source, checked against its frame; with a schema, the columns are matched by name."""
+    style = _style(name, changes)
+    keys = _keys(name, style, key)
+    if op is not None and style != "cdc":
+        raise SourceError(f'{_of(name)}: op="{op}" needs changes="cdc"', hint='write changes="cdc"')
+    if order is not None and not keys:
+        hint = "leave it out: without a key, changes are added up, in whatever order they come"
+        raise SourceError(f'{_of(name)}: order="{order}" without a key', hint=hint)
+    columns = columns_of(name, frame.schema)
+    envelope = _envelope(columns) if style == "cdc" and op in (None, "op") else None
+    if style == "cdc" and envelope is None:
+        op = _op(name, columns, op)
+    if op == "_change_type" and order is None and keys and _DELTA[0] in columns:
+        order = _DELTA[0]
+    control = _control(columns, style, op, weight)
+    found = _row_columns(columns, envelope)
+    chosen = _schema_of(name, [f for c, f in found.items() if c not in control]) if schema is None else schema
+    spec = SourceSpec(name, chosen, keys, style, "op" if envelope else op, weight, order, envelope)
+    _check(spec, columns)
+    return spec
+
+
+def check_drift(frame: DataFrame, spec: SourceSpec) -> None:
+    """Raise `SchemaDrift` if a later frame of the source no longer fits its spec."""
+    try:
+        columns = columns_of(spec.name, frame.schema)
+        if spec.envelope != (_envelope(columns) if spec.envelope else None):
+            raise SourceError(f"{_of(spec.name)}: before, after and op are gone", hint=_ENVELOPE_HINT)
+        _check(spec, columns)
+    except EverviewError as error:
+        hint = f"{error.hint}; or start a new pipeline" if error.hint else "start a new pipeline"
+        raise SchemaDrift(f"{error.message}, since the pipeline was started", hint=hint) from None
+
+
+def schema_of(frame: DataFrame, columns: Sequence[str] | None = None) -> Schema:
+    """The schema that holds what a frame holds: all of its columns, or these."""
+    found = {f.name: f for f in frame.schema.fields}
+    for name in columns or ():
+        if name not in found:
+            raise unknown_name("column", name, found)
+    return _schema_of(None, [found[name] for name in (found if columns is None else columns)])
+
+
+def _schema_of(name: str | None, fields: Sequence[st.StructField]) -> Schema:
+    if not fields and name is not None:
+        raise SourceError(f"{_of(name)} has no columns", hint="select at least one column that holds data")
+    return Schema(Field(f.name, type_of(f.dataType, f.name), f.nullable) for f in fields)
+
+
+def _style(name: str, changes: str) -> Style:
+    if changes not in STYLES:
+        hint = f"choose one of {', '.join(STYLES)}"
+        raise SourceError(f'{_of(name)}: there are no changes of the style "{changes}"', hint=hint)
+    return cast("Style", changes)
+
+
+def _keys(name: str, style: Style, key: str | Sequence[str] | None) -> tuple[str, ...]:
+    keys = (key,) if isinstance(key, str) else tuple(key or ())
+    if style in ("upsert", "snapshot") and not keys:
+        hint = 'name the columns that identify a row: key="id"'
+        raise SourceError(f'{_of(name)}: changes="{style}" needs a key', hint=hint)
+    if style in ("append", "weights") and keys:
+        hint = 'leave it out, or write changes="upsert" if a row is to replace the one with its key'
+        raise SourceError(f'{_of(name)}: changes="{style}" takes no key', hint=hint)
+    if len(set(keys)) < len(keys):
+        raise SourceError(f"{_of(name)}: a column is twice in its key", hint=f"the key is {', '.join(keys)}")
+    return keys
+
+
+def columns_of(name: str, schema: st.StructType) -> Columns:
+    """The columns of a frame by name, which must be told apart as Spark does: without regard to case."""
+    folded = [f.name.lower() for f in schema.fields]
+    for at, column in enumerate(folded):
+        if column in folded[:at]:
+            raise SourceError(f'{_of(name)} has two columns "{schema.names[at]}"', hint="rename or drop one")
+    return {f.name: f for f in schema.fields}
+
+
+def _op(name: str, columns: Columns, op: str | None) -> str:
+    if op is None:
+        op = next((known for known in ("op", "_change_type") if known in columns), None)
+    if op is None:
+        raise SourceError(f'{_of(name)}: changes="cdc" needs a column that says what was done', hint=_ENVELOPE_HINT)
+    return op
+
+
+_ENVELOPE_HINT: Final = (
+    'name it: op="…"; it is found by itself if it is called op or _change_type, or in Debezium\'s '
+    "envelope of the structs before and after and the text op"
+)
+
+
+def _control(columns: Columns, style: Style, op: str | None, weight: str) -> tuple[str, ...]:
+    """The columns that say what happens to a row, and are not part of it."""
+    if style == "weights":
+        return (weight,)
+    if style != "cdc" or op is None:
+        return ()
+    return (op, *_DELTA) if op == "_change_type" else (op,)
+
+
+def _envelope(columns: Columns) -> Envelope | None:
+    """Where Debezium's before, after and op are."""
+    if _is_envelope(columns):
+        return "columns"
+    payload = columns.get("payload")
+    of = payload.dataType if payload is not None else None
+    return "payload" if isinstance(of, st.StructType) and _is_envelope(inside(of)) else None
+
+
+def _is_envelope(columns: Columns) -> bool:
+    if not {"before", "after", "op"} <= columns.keys():
+        return False
+    return all(isinstance(columns[side].dataType, st.StructType) for side in ("before", "after"))
+
+
+def inside(found: st.DataType) -> Columns:
+    assert isinstance(found, st.StructType)
+    return {f.name: f for f in found.fields}
+
+
+def event_columns(columns: Columns, envelope: Envelope | None) -> Columns:
+    """The columns beside the row: those of the frame, or of the payload."""
+    return inside(columns["payload"].dataType) if envelope == "payload" else columns
+
+
+def _row_columns(columns: Columns, envelope: Envelope | None) -> Columns:
+    """The columns of a row: those of the frame, or of what is after."""
+    return inside(event_columns(columns, envelope)["after"].dataType) if envelope else columns
+
+
+def _check(spec: SourceSpec, columns: Columns) -> None:
+    """Whether a frame of these columns gives what the spec asks for."""
+    found = _row_columns(columns, spec.envelope)
+    beside = event_columns(columns, spec.envelope)
+    for f in spec.schema.fields:
+        _check_column(spec.name, f, found)
+        if f.name.lower() in META:
+            hint = f"rename it: {', '.join(META)} are columns that changes have besides"
+            raise SourceError(f'{_of(spec.name)}: a column cannot be called "{f.name}"', hint=hint)
+    for name in spec.key:
+        _there(spec.name, "the key", name, spec.schema.names)
+    if spec.op is not None:
+        _there(spec.name, "the operation", spec.op, beside)
+        _typed(spec.name, "an operation is text", beside[spec.op], st.StringType)
+    if spec.changes == "weights":
+        _there(spec.name, "the weight", spec.weight, columns)
+        _typed(spec.name, "a weight is a number", columns[spec.weight], st.NumericType)
+    if spec.order is not None:
+        _orderable(spec.name, order_field(spec, beside, found))
+
+
+def _there(name: str, what: str, column: str, available: Columns | Sequence[str]) -> None:
+    if column not in available:
+        error = unknown_name("column", column, available)
+        raise SourceError(f"{_of(name)}: {what}: {error.message}", hint=error.hint)
+
+
+def _typed(name: str, wish: str, field: st.StructField, wanted: type[st.DataType]) -> None:
+    if not isinstance(field.dataType, wanted):
+        found = field.dataType.simpleString().upper()
+        raise SourceError(f'{_of(name)}: column "{field.name}" is {found}', hint=f"{wish}: cast it first")
+
+
+def order_field(spec: SourceSpec, beside: Columns, row: Columns) -> st.StructField:
+    """The column that orders changes: beside the row, a part of a struct there, or in the row."""
+    assert spec.order is not None
+    if spec.order in beside or spec.envelope is None:
+        _there(spec.name, "the order", spec.order, beside)
+        return beside[spec.order]
+    head, _, rest = spec.order.partition(".")
+    if rest and head in beside and isinstance(beside[head].dataType, st.StructType):
+        _there(spec.name, f"the order in {head}", rest, inside(beside[head].dataType))
+        return inside(beside[head].dataType)[rest]
+    _there(spec.name, "the order", spec.order, row)
+    return row[spec.order]
+
+
+def _orderable(name: str, field: st.StructField) -> None:
+    of = field.dataType
+    if isinstance(of, (st.IntegralType, st.DateType, st.TimestampType, st.TimestampNTZType)):
+        return
+    if isinstance(of, st.DecimalType) and of.scale == 0 and of.precision <= 18:
+        return
+    hint = "order by a timestamp, a date or a whole number: cast it first, or leave order out to go by arrival"
+    raise SourceError(f'{_of(name)}: cannot order by "{field.name}", which is {of.simpleString().upper()}', hint=hint)
+
+
+def _of(name: str) -> str:
+    return f'source "{name}"'
+
+
+# -- types of Spark, and which fit where ----------------------------------------------------------------------
+
+TYPES: Final[dict[type[st.DataType], Type]] = {
+    st.BooleanType: BOOLEAN,
+    st.ByteType: TINYINT,
+    st.ShortType: SMALLINT,
+    st.IntegerType: INTEGER,
+    st.LongType: BIGINT,
+    st.FloatType: FLOAT,
+    st.DoubleType: DOUBLE,
+    st.DateType: DATE,
+    st.TimestampType: TIMESTAMP,
+    st.TimestampNTZType: TIMESTAMP,  # as if in UTC
+    st.StringType: STRING,
+    st.CharType: STRING,
+    st.VarcharType: STRING,
+    st.BinaryType: BINARY,
+}
+_DIGITS: Final[dict[Type, int]] = {TINYINT: 3, SMALLINT: 5, INTEGER: 10, BIGINT: 19}
+_WIDER: Final[dict[Type, tuple[Type, ...]]] = {
+    TINYINT: (SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE),
+    SMALLINT: (INTEGER, BIGINT, FLOAT, DOUBLE),
+    INTEGER: (BIGINT, DOUBLE),
+    FLOAT: (DOUBLE,),
+    STRING: (SYMBOL, ID, ANY),
+    BINARY: (ID,),
+}
+
+
+def type_of(found: st.DataType, name: str) -> Type:
+    """The type that holds a Spark type."""
+    match found:
+        case st.DecimalType():
+            return Decimal(found.precision, found.scale)
+        case st.ArrayType():
+            return Array(type_of(found.elementType, name))
+        case st.StructType():
+            return Struct(Field(f.name, type_of(f.dataType, f"{name}.{f.name}"), f.nullable) for f in found.fields)
+        case st.MapType():
+            key = Field("key", type_of(found.keyType, name), nullable=False)
+            return Array(Struct((key, Field("value", type_of(found.valueType, name)))))
+        case _ if type(found) in TYPES:
+            return TYPES[type(found)]
+        case _:
+            hint = "cast it first to a number, text, a date or a timestamp, or drop it"
+            raise SchemaError(f'column "{name}" is {found.simpleString().upper()}, which no type here holds', hint=hint)
+
+
+def _check_column(name: str, wanted: Field, columns: Columns) -> None:
+    _there(name, "its schema", wanted.name, columns)
+    found = type_of(columns[wanted.name].dataType, wanted.name)
+    if not _fits(found, wanted.type):
+        hint = f"cast it to {wanted.type.sql}: only a wider type of the same sort is taken as it is"
+        raise SourceError(f'{_of(name)}: column "{wanted.name}" is {found.sql}, not {wanted.type.sql}', hint=hint)
+
+
+def _fits(found: Type, wanted: Type) -> bool:
+    """Is every value of one type a value of the other?"""
+    if found == wanted or wanted in _WIDER.get(found, ()):
+        return True
+    match found, wanted:
+        case Decimal(p, s), Decimal(q, t):
+            return s <= t and p - s <= q - t
+        case _, Decimal(q, t) if found in _DIGITS:
+            return _DIGITS[found] <= q - t
+        case Array(element), Array(other):
+            return _fits(element, other)
+        case Struct(fields), Struct(others):
+            parts = {f.name: f.type for f in fields}
+            same = parts.keys() == {f.name for f in others}
+            return same and all(_fits(parts[f.name], f.type) for f in others)
+        case _, Atom():
+            return found == BINARY
+        case _:
+            return False

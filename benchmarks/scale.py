@@ -21,6 +21,9 @@ class Scale:
     starts: int
     rounds: int
     threads: tuple[int, ...]  # that Pathway gets; which is better differs
+    transfers: tuple[int, ...]  # of a pipeline on Spark
+    main_transfers: int
+    cluster_changes: int
 
 
 FULL = Scale(
@@ -36,6 +39,9 @@ FULL = Scale(
     starts=7,
     rounds=2,
     threads=(1, 2),
+    transfers=(1_000_000, 3_000_000, 10_000_000, 30_000_000),
+    main_transfers=10_000_000,
+    cluster_changes=4_000_000,
 )
 
 QUICK = Scale(
@@ -51,4 +57,7 @@ QUICK = Scale(
     starts=3,
     rounds=1,
     threads=(2,),
+    transfers=(100_000, 300_000),
+    main_transfers=300_000,
+    cluster_changes=200_000,
 )

@@ -95,7 +95,7 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert re.search(r"^epoch +changes in +exposure +top_senders +tainted +tick ms", ran.stdout, re.MULTILINE)
     assert "Verified: every view" in ran.stdout
-    assert re.search(r"An epoch was [\d.,]+ times", ran.stdout)
+    assert re.search(r"A step was [\d.,]+ times", ran.stdout)
     assert (kept / "state").is_dir()
 
 

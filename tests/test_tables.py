@@ -26,8 +26,8 @@ from everview.runtimes.tables import Commands, Table
 from everview.types import Schema
 from spark.in_process import Session, engine
 
-COLUMNS = "name STRING, k BIGINT NOT NULL, at BIGINT, v STRING"  # the key is neither first nor whole
-Row = tuple[str | None, int, int | None, str | None]
+COLUMNS = "name STRING, v STRING, k BIGINT NOT NULL, at BIGINT"  # the key is neither first nor whole
+Row = tuple[str | None, str | None, int, int | None]
 Command = tuple[Row, int, int]  # a row, its order, and 1 to put it or -1 to delete its key
 
 
@@ -41,11 +41,11 @@ def circuit() -> Circuit:
 
 def commands(rows: list[Command], *, whole: bool = False) -> Commands:
     columns = [pa.array([row[at] for row, _, _ in rows]) for at in range(4)]
-    types = (pa.string(), pa.int64(), pa.int64(), pa.string())
+    types = (pa.string(), pa.string(), pa.int64(), pa.int64())
     arrays: list[Any] = [column.cast(of) for column, of in zip(columns, types, strict=True)]
     arrays += [pa.array([order for _, order, _ in rows], pa.int64()), pa.array(range(len(rows)), pa.int64())]
     arrays.append(pa.array([weight for _, _, weight in rows], pa.int64()))
-    names = ["name", "k", "at", "v", "_order", "_arrival", "_weight"]
+    names = ["name", "v", "k", "at", "_order", "_arrival", "_weight"]
     return Commands(pa.Table.from_arrays(arrays, names=names), whole)
 
 
@@ -59,13 +59,13 @@ class Model:
     def apply(self, given: list[Command], *, whole: bool = False) -> None:
         last: dict[tuple[str | None, int], Command] = {}
         for row, order, weight in sorted(given, key=lambda c: c[1]):  # stable, so by arrival among equals
-            last[row[0], row[1]] = row, order, weight
+            last[row[0], row[2]] = row, order, weight
         if whole:
             self.rows = {key: row for key, (row, _, weight) in last.items() if weight > 0}
             return
         for key, (row, order, weight) in last.items():
             old = self.rows.get(key)
-            if self.ordered and old is not None and old[2] is not None and order < old[2]:
+            if self.ordered and old is not None and old[3] is not None and order < old[3]:
                 continue
             self.rows.pop(key, None)
             if weight > 0:
@@ -81,7 +81,7 @@ def batches(draw: st.DrawFn) -> list[Command]:
     for _ in range(draw(st.integers(0, 6))):
         (name, k), order = draw(keys), draw(st.integers(0, 5))
         found.append(
-            ((name, k, order, draw(st.sampled_from([None, "x", "y"]))), order, draw(st.sampled_from([1, 1, -1])))
+            ((name, draw(st.sampled_from([None, "x", "y"])), k, order), order, draw(st.sampled_from([1, 1, -1])))
         )
     return found
 

@@ -44,6 +44,8 @@ COLUMNS: dict[str, list[Any]] = {
     "h DATE": [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1970, 1, 1)],
     "i TIMESTAMP": [AT, dt.datetime(1969, 12, 31, 23, 59, 59, 999999, dt.UTC), dt.datetime(1, 1, 2, tzinfo=dt.UTC)],
     "j DECIMAL(12,2)": [decimal.Decimal("9999999999.99"), decimal.Decimal("-0.01")],
+    "j0 DECIMAL(18,0)": [decimal.Decimal(10**18 - 1), decimal.Decimal(1 - 10**18)],
+    "j9 DECIMAL(18,18)": [decimal.Decimal(10**18 - 1).scaleb(-18), decimal.Decimal(1 - 10**18).scaleb(-18)],
     "k DECIMAL(38,0)": [WIDE, WIDE.copy_negate(), decimal.Decimal(0), decimal.Decimal(2**64), decimal.Decimal(-1)],
     "l STRING": ["", "a", "ä日本\U0001f600", "a\0b", "x" * 100],
     "m BINARY": [b"", b"\0", b"\xff" * 40],
@@ -113,20 +115,10 @@ def test_all_types_as_on_the_driver(spark, required, keyed):
     assert contents(loaded(rows)) == contents(dictionary)
 
 
-KINDS = [
-    "BOOLEAN",
-    "SMALLINT",
-    "INT",
-    "BIGINT",
-    "FLOAT",
-    "DOUBLE",
-    "DATE",
-    "TIMESTAMP",
-    "DECIMAL(18,3)",
-    "DECIMAL(30,5)",
-    "STRING",
-    "BINARY",
-]
+KINDS = (
+    *("BOOLEAN", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP"),
+    *("DECIMAL(18,3)", "DECIMAL(30,5)", "STRING", "BINARY"),
+)
 ANY_SCHEMA = Schema.parse(", ".join(f"c{at} {kind}" for at, kind in enumerate([*KINDS, "ARRAY<STRING>"])))
 
 

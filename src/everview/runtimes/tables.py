@@ -91,7 +91,7 @@ class Resolver:
         if whole:
             puts = self._puts(latest)
             return _batch(np.concatenate([self._as_source(puts), negated(self._as_source(contents.consolidated()))]))
-        groups = np.ascontiguousarray(latest[:, : self.key + 1])
+        groups = latest[:, : self.key + 1].copy()
         groups[:, -1] = 1
         old = _batch(contents.group_rows(groups, self.key))
         if self.order is not None:

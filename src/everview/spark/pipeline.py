@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
-from everview.errors import BadRows, CodeCollision, EverviewError, PipelineError, SourceError
+from everview.errors import BadRows, CodeCollision, EverviewError, ForeignState, PipelineError, SourceError
 from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Place, Placement
 from everview.runtimes.tables import Table
@@ -194,7 +194,7 @@ class Pipeline:
             if self._query is not None and self._query.isActive:
                 raise PipelineError("the pipeline is running already", hint="stop() it first")
             self._require_own_checkpoint(engine)
-            self._load(engine, {}, None)
+            self._load(engine, {}, None, again=False)
             self._stopping = False
             specs = [bound.spec for bound in streams]
             together = combined([normalized(bound.frame, bound.spec) for bound in streams])
@@ -224,7 +224,7 @@ class Pipeline:
             if token is not None and engine.offsets.get(TOKEN) == token:
                 return self.progress[-1] if self.progress else None
             given = self._given_frames(frames)
-            self._load(engine, given, token)
+            self._load(engine, given, token, again=True)
             streaming = any(bound.streaming for bound in self._sources.values())
         if streaming and not (self._query is not None and self._query.isActive):
             self.start(trigger={"availableNow": True}).awaitTermination()
@@ -344,11 +344,12 @@ class Pipeline:
 
     def _open(self) -> Engine:
         self._check_definition()
-        tables = {
-            name: Table(bound.spec.key, bound.spec.order if bound.spec.order in bound.spec.schema.names else None)
-            for name, bound in self._sources.items()
-            if bound.keep
-        }
+        if not Engine.exists(str(self.path)) and query_of(self._spark_checkpoint) is not None:
+            raise ForeignState(
+                f"{self.path} has the checkpoint of a streaming query, and the state has none of its batches",
+                hint="restore the state directory, or start both anew in an empty one",
+            )
+        tables = {name: _table(bound.spec) for name, bound in self._sources.items() if bound.keep}
         parallel = int(getattr(getattr(self.spark, "sparkContext", None), "defaultParallelism", 0)) or 8
         shards = self._shards or Engine.shards_of(str(self.path)) or max(8, 2 * parallel)
         return Engine(
@@ -404,13 +405,13 @@ class Pipeline:
             check_drift(frame, self._sources[name].spec)
         return dict(frames)
 
-    def _load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None) -> None:
+    def _load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None, *, again: bool) -> None:
         """One epoch of what batch frames hold, as far as it was not read yet, and of what is given."""
         read: list[str] = list(engine.offsets.get(STATIC, ()))
         due = {
             name: bound.frame
             for name, bound in self._sources.items()
-            if not bound.streaming and name not in given and (bound.again or name not in read)
+            if not bound.streaming and name not in given and ((again and bound.again) or name not in read)
         }
         frames = due | dict(given)
         if not frames:
@@ -593,3 +594,8 @@ def _one_of(what: str, value: Any, allowed: Iterable[str]) -> None:
     choices = tuple(allowed)
     if value not in choices:
         raise PipelineError(f"{what} cannot be {value!r}", hint=f"choose one of {', '.join(choices)}")
+
+
+def _table(spec: SourceSpec) -> Table:
+    """How a source is kept; an order that is no column of it counts within a batch only."""
+    return Table(spec.key, spec.order if spec.order in spec.schema.names else None) if spec.keyed else Table()

@@ -41,6 +41,7 @@ Style = Literal["append", "upsert", "weights", "cdc", "snapshot"]
 Envelope = Literal["columns", "payload"]
 Columns = dict[str, st.StructField]  # of a frame or a struct, by name
 
+ADDED: Final = ("append", "weights")  # styles whose rows are added up as they come
 STYLES: Final[tuple[str, ...]] = get_args(Style)
 META: Final = ("_weight", "_order", "_arrival", "_reason", "_raw")
 _DELTA: Final = ("_commit_version", "_commit_timestamp")  # what Delta's change feed has besides `_change_type`
@@ -64,8 +65,8 @@ class SourceSpec:
 
     @property
     def keyed(self) -> bool:
-        """Do its rows stand for the latest state of their key?"""
-        return bool(self.key)
+        """Do its rows stand for the latest state of their key? Rows that are added up do not, key or no key."""
+        return bool(self.key) and self.changes not in ADDED
 
 
 def spec_of(
@@ -84,7 +85,7 @@ def spec_of(
     keys = _keys(name, style, key)
     if op is not None and style != "cdc":
         raise SourceError(f'{_of(name)}: op="{op}" needs changes="cdc"', hint='write changes="cdc"')
-    if order is not None and not keys:
+    if order is not None and (not keys or style in ADDED):
         hint = "leave it out: without a key, changes are added up, in whatever order they come"
         raise SourceError(f'{_of(name)}: order="{order}" without a key', hint=hint)
     columns = columns_of(name, frame.schema)
@@ -140,9 +141,6 @@ def _keys(name: str, style: Style, key: str | Sequence[str] | None) -> tuple[str
     if style in ("upsert", "snapshot") and not keys:
         hint = 'name the columns that identify a row: key="id"'
         raise SourceError(f'{_of(name)}: changes="{style}" needs a key', hint=hint)
-    if style in ("append", "weights") and keys:
-        hint = 'leave it out, or write changes="upsert" if a row is to replace the one with its key'
-        raise SourceError(f'{_of(name)}: changes="{style}" takes no key', hint=hint)
     if len(set(keys)) < len(keys):
         raise SourceError(f"{_of(name)}: a column is twice in its key", hint=f"the key is {', '.join(keys)}")
     return keys

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from everview.circuit.nodes import Source
 from everview.circuit.program import Due, Program, Ran
 from everview.codes.dictionary import Dictionary, Mark
 from everview.operators.operator import Context, Matrix
@@ -154,7 +155,7 @@ class Cluster:
                 case Kind.COUNT:
                     self.counts[row.node] += row.columns
                 case Kind.BAD:
-                    self.bad.append(pa.ipc.open_stream(row.payload).read_all())
+                    self.bad.append(self._bad(row))
                 case Kind.ERROR:
                     failures.append(row)
                 case Kind.CELL | Kind.WAKE | Kind.ENTRIES:
@@ -162,6 +163,14 @@ class Cluster:
         if failures:
             raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
         return found
+
+    def _bad(self, row: Row) -> pa.Table:
+        """Rows that cannot be taken: ``source``, ``reason`` and ``raw``."""
+        source = self.program.circuit[row.node]
+        assert isinstance(source, Source), "only sources have bad rows"
+        found = pa.ipc.open_stream(row.payload).read_all()
+        names: Any = pa.repeat(source.name, found.num_rows)
+        return found.add_column(0, "source", names)
 
     def _append(self, row: Row, ran: list[Ran] | None) -> None:
         """A slice that a task has written: at the root an edit for the commit, in a round something to append."""

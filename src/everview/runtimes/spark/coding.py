@@ -1,9 +1,10 @@
 """The first stage on a cluster: changes of a source, as Spark has them, to rows of the wire.
 
 Text and bytes never leave the JVM on their way: there Spark's ``xxhash64`` gives them the codes that the dictionary
-gives them. What else a row has goes to Python as Arrow, and is encoded there in the layout of the schema, split by
-shard, in few large matrices. The values behind the codes come by a second branch of the same frame, each distinct
-one once, as dictionary entries for the driver and, where a later stage reads them, for every task.
+gives them, and short decimals are made words, too. What else a row has goes to Python as Arrow, and is encoded there
+in the layout of the schema, split by shard, in few large matrices. The values behind the codes come by a second
+branch of the same frame, those of a task each once, as dictionary entries for the driver and, where a later stage
+reads them, for every task.
 
 The codes are those of `everview.codes.encode`. Two values that share a hash are not told apart here: loading both
 entries raises `CodeCollision`, and the changes are coded again with the exceptions that it led to.
@@ -11,6 +12,7 @@ entries raises `CodeCollision`, and the changes are coded again with the excepti
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,13 +30,15 @@ from everview.operators.exchange import Exchange, spread
 from everview.operators.operator import ByKey, Layout, Matrix
 from everview.runtimes.spark.wire import SCHEMA, Kind, Row, error_row, matrix_rows, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
-from everview.types import BIGINT, TIMESTAMP, Array, Field, Schema, Struct, Type
+from everview.types import BIGINT, TIMESTAMP, Array, Decimal, Field, Schema, Struct, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 ROWS: Final = 500_000  # of a batch to be split by shard: large enough for few rows on the wire
 LARGE: Final = 64 << 20  # bytes of distinct values, after which a task sends them off and begins anew
+
+BAD: Final = ("_reason", "_raw")  # of rows that cannot be taken
 
 Batches = Iterable[pa.RecordBatch]
 Coder = Callable[[Batches], Iterator[pa.RecordBatch]]
@@ -59,8 +63,8 @@ class Coding:
 
     @cached_property
     def layout(self) -> Schema:
-        """The columns that go to Python, in order: a hash travels as a one-word type that keeps NULL."""
-        fields = [replace(f, type=TIMESTAMP) if is_hashed(f.type) else f for f in self.schema.fields]
+        """The columns that go to Python, in order: a word made in the JVM has a one-word type that keeps NULL."""
+        fields = [replace(f, type=TIMESTAMP) if is_made(f.type) else f for f in self.schema.fields]
         return Schema([*fields, *(Field(name, BIGINT, nullable=False) for name in self.meta)])
 
     @property
@@ -79,16 +83,22 @@ def is_hashed(of: Type) -> bool:
     return of.interned and not isinstance(of, (Array, Struct))
 
 
+def is_made(of: Type) -> bool:
+    """Does the JVM make the word? A hash, and a short decimal, which as one word is half as long, and faster."""
+    return is_hashed(of) or (isinstance(of, Decimal) and of.words() == 1)
+
+
 def coded(frame: DataFrame, coding: Coding, exceptions: Entries | None = None) -> DataFrame:
-    """The good rows of normalized changes as a frame of the wire schema: cells, and the values of their codes."""
-    if "_reason" in frame.columns:
-        frame = frame.filter("_reason IS NULL")
+    """Normalized changes as a frame of the wire schema: cells, the values of their codes, and rows that are bad."""
+    missing = [name for name in BAD if name not in frame.columns]
+    frame = frame.selectExpr("*", *(f"CAST(NULL AS STRING) AS {name}" for name in missing))
     known = _Exceptions(exceptions)
     rows = frame.select(*_columns(coding, known)).mapInArrow(_rows_coder(coding, exceptions), SCHEMA)
     hashed = [f for f in coding.schema.fields if is_hashed(f.type)]
     if not hashed:
         return rows
-    return rows.unionAll(_values(frame, hashed).mapInArrow(_values_coder(coding, exceptions), SCHEMA))
+    good = frame.filter("_reason IS NULL")
+    return rows.unionAll(_values(good, hashed).mapInArrow(_values_coder(coding, exceptions), SCHEMA))
 
 
 # -- in the JVM
@@ -105,10 +115,12 @@ class _Exceptions:
             value = entries.data[entries.offsets[at] : entries.offsets[at + 1]].tobytes()
             self.values.setdefault(int(entries.kinds[at]), []).append((value, int(entries.codes[at])))
 
-    def code(self, of: Type, column: Column) -> Column:
-        """The code of a value; NULL has none."""
+    def word(self, of: Type, column: Column) -> Column:
+        """The word of a value; NULL has none."""
         from pyspark.sql import functions as F
 
+        if isinstance(of, Decimal):
+            return (column * F.lit(decimal.Decimal(10**of.scale))).cast("bigint")
         code = F.when(column.isNotNull(), F.xxhash64(column))
         for value, other in self.values.get(of.kind, ()):
             code = F.when(column.cast("binary") == F.lit(value), other).otherwise(code)
@@ -118,8 +130,8 @@ class _Exceptions:
 def _columns(coding: Coding, known: _Exceptions) -> Iterator[Column]:
     for f in coding.schema.fields:
         column = _column(f.name)
-        yield known.code(f.type, column).alias(f.name) if is_hashed(f.type) else column
-    yield from map(_column, coding.meta)
+        yield known.word(f.type, column).alias(f.name) if is_made(f.type) else column
+    yield from map(_column, (*coding.meta, *BAD))
 
 
 def _column(name: str) -> Column:
@@ -139,7 +151,8 @@ def _values(frame: DataFrame, hashed: Sequence[Field]) -> DataFrame:
 def _rows_coder(coding: Coding, exceptions: Entries | None) -> Coder:
     def rows(batches: Batches) -> Iterator[Row]:
         values = _Values(coding, exceptions)
-        for table in gathered(_viewed(coding, batch) for batch in batches):
+        for table, bad in gathered(_viewed(coding, batch) for batch in batches):
+            yield from _bad_rows(coding, bad)
             matrix = encode(coding.layout, table, values.dictionary)
             for shard, part in enumerate(coding.split(matrix)):
                 yield from matrix_rows(Kind.CELL, coding.node, shard, part)
@@ -181,12 +194,12 @@ def _caught(rows: Iterator[Row]) -> Iterator[Row]:
         yield error_row(-1, 0, error)
 
 
-def gathered(batches: Iterable[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.Table]:
-    """Record batches in tables of at least so many rows, but for the last.
+def gathered(batches: Iterable[pa.RecordBatch], rows: int = ROWS) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Record batches in tables of at least so many rows, but for the last: good rows, and the reasons of bad ones.
 
-    >>> batch = pa.record_batch({"a": [1, 2, 3]})
-    >>> [table.num_rows for table in gathered([batch] * 5, rows=5)]
-    [6, 6, 3]
+    >>> batch = pa.record_batch({"a": [1, 2, 3], "_reason": [None, "odd", None], "_raw": [None, "{}", None]})
+    >>> [(good.num_rows, bad.to_pylist()) for good, bad in gathered([batch] * 2, rows=5)]
+    [(4, [{'reason': 'odd', 'raw': '{}'}, {'reason': 'odd', 'raw': '{}'}])]
     """
     waiting: list[pa.RecordBatch] = []
     size = 0
@@ -194,18 +207,36 @@ def gathered(batches: Iterable[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa
         waiting.append(batch)
         size += batch.num_rows
         if size >= rows:
-            yield pa.Table.from_batches(waiting)
+            yield _parted(pa.Table.from_batches(waiting))
             waiting, size = [], 0
     if size:
-        yield pa.Table.from_batches(waiting)
+        yield _parted(pa.Table.from_batches(waiting))
+
+
+def _parted(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    reasons: Any = table.column("_reason")
+    rows = table.drop_columns(list(BAD))
+    bad = table.select(BAD).rename_columns(["reason", "raw"])
+    if reasons.null_count == len(reasons):
+        return rows, bad.slice(0, 0)
+    return rows.filter(reasons.is_null()), bad.filter(reasons.is_valid())
+
+
+def _bad_rows(coding: Coding, bad: pa.Table) -> Iterator[Row]:
+    """Rows that cannot be taken, for the driver."""
+    if bad.num_rows:
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, bad.schema) as writer:
+            writer.write_table(bad)
+        yield Row(Kind.BAD, coding.node, 0, 0, stream.getvalue())
 
 
 def _viewed(coding: Coding, batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch in the layout's types, as far as its bytes can stay."""
     pairs = zip(coding.schema.fields, batch.columns, strict=False)
-    columns: list[Any] = [c.view(TIMESTAMP.arrow) if is_hashed(f.type) else c for f, c in pairs]
+    columns: list[Any] = [c.view(TIMESTAMP.arrow) if is_made(f.type) else c for f, c in pairs]
     columns += batch.columns[len(columns) :]
-    return pa.RecordBatch.from_arrays(columns, names=list(coding.layout.names))
+    return pa.RecordBatch.from_arrays(columns, names=[*coding.layout.names, *BAD])
 
 
 class _Values:

@@ -82,6 +82,11 @@ class Engine:
         self.path = str(self.store.path)
 
     @staticmethod
+    def exists(path: str) -> bool:
+        """Whether there is a state in a directory."""
+        return Store.exists(path)
+
+    @staticmethod
     def shards_of(path: str) -> int | None:
         """The number of shards of a state, which is fixed when it is made; None if there is none yet."""
         if not Store.exists(path):

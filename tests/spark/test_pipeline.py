@@ -1,0 +1,401 @@
+"""Pipelines end to end: every style of source, every placement, streams and batches, sinks, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from everview.circuit import Circuit
+from everview.errors import BadRows, ForeignState, PipelineError, SchemaDrift, SourceError, UnknownName
+from everview.spark import Pipeline
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TRANSFERS = "id BIGINT, src BIGINT, dst BIGINT, amount DECIMAL(12,2), at TIMESTAMP"
+ACCOUNTS = "id BIGINT, country STRING"
+PLACES: tuple[Any, ...] = ("driver", "cluster", "auto")
+
+
+class Files:
+    """A directory that grows by one file of JSON lines at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        self._written = 0
+
+    def add(self, *rows: dict[str, Any]) -> None:
+        text = "\n".join(json.dumps(row, default=str) for row in rows)
+        path = self.path / f"{self._written:05}.json"
+        path.write_text(text + "\n")
+        os.utime(path, (10**9 + self._written,) * 2)  # Spark reads files in the order of their times
+        self._written += 1
+
+    def stream(self, spark: SparkSession, schema: str, files: int = 1) -> DataFrame:
+        return spark.readStream.schema(schema).option("maxFilesPerTrigger", files).json(str(self.path))
+
+
+def transfer(id_: int, src: int, dst: int, amount: str, at: int = 0, **more: Any) -> dict[str, Any]:
+    moment = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=at)
+    return {"id": id_, "src": src, "dst": dst, "amount": amount, "at": moment.isoformat(), **more}
+
+
+def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def run(pipeline: Pipeline) -> None:
+    pipeline.start(trigger={"availableNow": True}).awaitTermination()
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., Pipeline]]:
+    """Makes pipelines, and closes them."""
+    made: list[Pipeline] = []
+
+    def make(*arguments: Any, **options: Any) -> Pipeline:
+        made.append(Pipeline(*arguments, **options))
+        return made[-1]
+
+    yield make
+    for pipeline in made:
+        pipeline.close()
+
+
+def exposure(p: Pipeline, transfers: DataFrame, accounts: DataFrame, **options: Any) -> None:
+    """What each country's accounts have sent, and who can be reached from account 1."""
+    moved = p.source("transfer", transfers, **options)
+    account = p.source("account", accounts, key="id", changes="upsert")
+    by_country = moved.join(account, ("src", "id")).aggregate(["country"], total=("sum", "amount"), n="count")
+    by_country.sink("exposure")
+    moved.top(2, ["amount desc"]).select("id", "amount").sink("largest")
+    loop = p.circuit.child("reach")
+    edges = loop.enter(moved.select("src", "dst").distinct())
+    reached, again = loop.feedback("a BIGINT, b BIGINT")
+    paths = edges.select(a="src", b="dst") + reached.join(edges, ("b", "src"), select=["a", "dst"]).select(
+        a="a", b="dst"
+    )
+    again(found := paths.distinct())
+    loop.leave(found).sink("reachable")
+
+
+# -- streams
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_stream_of_upserts_beside_a_batch(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline], place: Any
+) -> None:
+    files = Files(tmp_path / "transfers")
+    accounts = spark.createDataFrame([(1, "UK"), (2, "DE"), (3, None)], ACCOUNTS)
+    given: list[tuple[int, Batch]] = []
+
+    def build() -> Pipeline:
+        p = opened(spark, tmp_path / "state", place=place, shards=4)
+        exposure(p, files.stream(spark, TRANSFERS), accounts, key="id", changes="upsert", order="at")
+        p.sink("exposure", path=tmp_path / "out")
+        p.sink("exposure", callback=lambda changes, epoch: given.append((epoch, changes)))
+        return p
+
+    p = build()
+    files.add(transfer(1, 1, 2, "5.00", 1), transfer(2, 2, 3, "7.50", 1))
+    files.add(transfer(1, 1, 3, "6.00", 2), transfer(3, 3, 1, "1.25", 1))
+    run(p)
+    assert [done.epoch for done in p.progress] == [1, 2, 3]  # the accounts, then a file each
+    assert rows(p.view("exposure")) == [("DE", _d("7.50"), 1), ("UK", _d("6.00"), 1), (None, _d("1.25"), 1)]
+    assert rows(p.view("largest")) == [(1, _d("6.00")), (2, _d("7.50"))]
+    assert len(rows(p.view("reachable"))) == 6
+    assert p.verify()
+    # Later: a change that comes too late, one that changes nothing, and a transfer that is gone by key alone.
+    files.add(transfer(1, 1, 2, "99.00", 0), transfer(2, 2, 3, "7.50", 5))
+    run(p)
+    assert rows(p.view("exposure"))[0] == ("DE", _d("7.50"), 1)
+    assert p.epoch == 4
+    assert rows(p.changes("exposure")) == []
+    assert rows(p.changes("exposure", since=2, until=3)) == rows(p.changes("exposure", since=2))
+    p.close()
+    p = build()
+    assert p.epoch == 4
+    files.add(transfer(4, 1, 1, "4.00", 9))
+    run(p)
+    assert p.epoch == 5
+    assert rows(p.view("exposure"))[1] == ("UK", _d("10.00"), 2)
+    assert p.verify()
+    sums: dict[tuple[Any, ...], int] = {}
+    for *row, weight, _epoch in spark.read.parquet(str(tmp_path / "out")).collect():
+        sums[tuple(row)] = sums.get(tuple(row), 0) + weight
+    assert sorted((row for row, w in sums.items() if w), key=repr) == rows(p.view("exposure"))
+    assert [epoch for epoch, _ in given] == [2, 3, 5]
+    expected = {"driver": {"driver"}, "cluster": {"cluster"}, "auto": {"driver"}}[place]
+    assert {done.placement for done in p.progress} == expected
+    assert "reachable" in p.explain()
+
+
+def _d(text: str) -> Any:
+    from decimal import Decimal
+
+    return Decimal(text)
+
+
+def test_sources_of_different_speeds_are_of_one_moment(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]
+) -> None:
+    fast, slow = Files(tmp_path / "fast"), Files(tmp_path / "slow")
+    p = opened(spark, tmp_path / "state", shards=2)
+    a = p.source("a", fast.stream(spark, "k BIGINT, v BIGINT", files=2))
+    b = p.source("b", slow.stream(spark, "k BIGINT, w BIGINT"))
+    a.join(b, "k").aggregate(["k"], n="count").sink("pairs")
+    a.aggregate([], n="count").sink("many")
+    for i in range(6):
+        fast.add({"k": i % 2, "v": i})
+    slow.add({"k": 0, "w": 1})
+    run(p)
+    slow.add({"k": 1, "w": 2})
+    run(p)
+    assert rows(p.view("pairs")) == [(0, 3), (1, 3)]
+    assert rows(p.view("many")) == [(6,)]
+    assert [done.rows_in for done in p.progress] == [
+        {"a": 2, "b": 1},
+        {"a": 2, "b": 0},
+        {"a": 2, "b": 0},
+        {"a": 0, "b": 1},
+    ]
+    assert p.verify()
+
+
+# -- batches
+
+
+@pytest.mark.parametrize("place", ["driver", "cluster"])
+def test_every_style_by_refresh(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline], place: Any
+) -> None:
+    p = opened(spark, tmp_path / "state", place=place, shards=4)
+    frame = spark.createDataFrame
+    styles = {
+        "append": (frame([(1, "a"), (1, "a")], "k BIGINT, v STRING"), {}),
+        "weights": (frame([(1, "a", 2), (2, "b", -1)], "k BIGINT, v STRING, _weight BIGINT"), {"changes": "weights"}),
+        "upsert": (frame([(1, "a"), (2, "b")], "k BIGINT, v STRING"), {"key": "k", "changes": "upsert"}),
+        "snapshot": (frame([(1, "a"), (2, "b")], "k BIGINT, v STRING"), {"key": "k", "changes": "snapshot"}),
+        "cdc": (
+            frame(
+                [("c", 1, "a", 1), ("c", 2, "b", 1), ("u", 1, "z", 2), ("d", 2, None, 2)],
+                "op STRING, k BIGINT, v STRING, n INT",
+            ),
+            {"key": "k", "changes": "cdc", "order": "n"},
+        ),
+    }
+    for name, (found, options) in styles.items():
+        p.source(name, found, **options).select("k", "v").sink(f"all {name}")
+    p.refresh()
+    assert rows(p.view("all append")) == [(1, "a"), (1, "a")]
+    assert rows(p.view("all weights")) == [(1, "a"), (1, "a")]
+    assert rows(p.view("all upsert")) == rows(p.view("all snapshot")) == [(1, "a"), (2, "b")]
+    assert rows(p.view("all cdc")) == [(1, "z")]
+    p.refresh(
+        append=frame([(3, None)], "k BIGINT, v STRING"),
+        weights=frame([(2, "b", 2)], "k BIGINT, v STRING, _weight BIGINT"),
+        upsert=frame([(2, "c"), (3, "d")], "k BIGINT, v STRING"),
+        snapshot=frame([(2, "c")], "k BIGINT, v STRING"),
+        cdc=frame([("d", 1, None, 3), ("c", 5, "e", 3)], "op STRING, k BIGINT, v STRING, n INT"),
+    )
+    assert rows(p.view("all append")) == [(1, "a"), (1, "a"), (3, None)]
+    assert rows(p.view("all weights")) == [(1, "a"), (1, "a"), (2, "b")]
+    assert rows(p.view("all upsert")) == [(1, "a"), (2, "c"), (3, "d")]
+    assert rows(p.view("all snapshot")) == [(2, "c")]
+    assert rows(p.view("all cdc")) == [(5, "e")]
+    assert p.verify()
+    p.refresh()  # a snapshot is read again, an append is not
+    assert rows(p.view("all snapshot")) == [(1, "a"), (2, "b")]
+    assert rows(p.view("all append")) == [(1, "a"), (1, "a"), (3, None)]
+    assert p.epoch == 3
+
+
+def test_a_refresh_under_the_same_token_is_a_repetition(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]
+) -> None:
+    def build() -> Pipeline:
+        p = opened(spark, tmp_path / "state", shards=2)
+        p.source("t", spark.createDataFrame([(1,)], "k BIGINT")).sink("all")
+        return p
+
+    p = build()
+    more = spark.createDataFrame([(2,)], "k BIGINT")
+    p.refresh(token="monday", t=more)
+    p.refresh(token="monday", t=more)
+    p.close()
+    p = build()
+    p.refresh(token="monday", t=more)
+    assert rows(p.view("all")) == [(2,)]
+    p.refresh(token="tuesday", t=more)
+    assert rows(p.view("all")) == [(2,), (2,)]
+    p.refresh()
+    assert rows(p.view("all")) == [(1,), (2,), (2,)]
+
+
+def test_debezium(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
+    files = Files(tmp_path / "events")
+    row = "STRUCT<id: BIGINT, name: STRING>"
+    p = opened(spark, tmp_path / "state", shards=2)
+    people = p.source(
+        "people", files.stream(spark, f"before {row}, after {row}, op STRING, ts_ms BIGINT"), key="id", changes="cdc"
+    )
+    people.sink("now")
+    files.add(
+        {"before": None, "after": {"id": 1, "name": "Ada"}, "op": "c", "ts_ms": 1},
+        {"before": None, "after": {"id": 2, "name": "Bob"}, "op": "r", "ts_ms": 1},
+        {"before": {"id": 1, "name": "Ada"}, "after": {"id": 1, "name": "Ada L."}, "op": "u", "ts_ms": 2},
+    )
+    run(p)
+    assert rows(p.view("now")) == [(1, "Ada L."), (2, "Bob")]
+    files.add(
+        {"before": {"id": 2, "name": "Bob"}, "after": {"id": 3, "name": "Bob"}, "op": "u", "ts_ms": 3},
+        {"before": {"id": 1, "name": "Ada L."}, "after": None, "op": "d", "ts_ms": 4},
+    )
+    run(p)
+    assert rows(p.view("now")) == [(3, "Bob")]
+    assert p.verify()
+
+
+# -- bad rows
+
+
+@pytest.mark.parametrize("place", ["driver", "cluster"])
+def test_bad_rows_fail_the_batch_or_are_set_aside(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline], place: Any
+) -> None:
+    frame = spark.createDataFrame([(1, "a"), (None, "b"), (2, "c")], "k BIGINT, v STRING")
+
+    def build(policy: str) -> Pipeline:
+        p = opened(spark, tmp_path / "state", place=place, bad_rows=policy, shards=2)
+        p.source("t", frame, key="k", changes="upsert").sink("all")
+        return p
+
+    p = build("fail")
+    with pytest.raises(BadRows, match="source t has 1 bad row"):
+        p.refresh()
+    assert p.epoch == 0
+    p.close()
+    p = build("quarantine")
+    p.refresh()
+    assert rows(p.view("all")) == [(1, "a"), (2, "c")]
+    ((source, reason, raw, epoch),) = rows(p.quarantined())
+    assert (source, epoch) == ("t", 1)
+    assert "k" in reason
+    assert json.loads(raw) == {"v": "b"}
+    assert p.progress[-1].bad_rows == 1
+
+
+def test_drift_is_refused(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
+    p = opened(spark, tmp_path / "state", shards=2)
+    p.source("t", spark.createDataFrame([(1, "a")], "k BIGINT, v STRING")).sink("all")
+    p.refresh()
+    with pytest.raises(SchemaDrift, match="v"):
+        p.refresh(t=spark.createDataFrame([(1,)], "k BIGINT"))
+    with pytest.raises(SchemaDrift, match="STRING"):
+        p.refresh(t=spark.createDataFrame([("1", "a")], "k STRING, v STRING"))
+    p.refresh(t=spark.createDataFrame([(1, 2, "a")], "k INT, extra INT, v STRING"))
+    assert rows(p.view("all")) == [(1, "a"), (1, "a")]
+
+
+# -- definitions
+
+
+def test_what_cannot_be_defined(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
+    frame = spark.createDataFrame([(1,)], "k BIGINT")
+    with pytest.raises(PipelineError, match="s3"):
+        opened(spark, "s3://bucket/state")
+    with pytest.raises(PipelineError, match="place"):
+        opened(spark, tmp_path / "x", place="moon")
+    p = opened(spark, tmp_path / "state", shards=2)
+    with pytest.raises(PipelineError, match="no view"):
+        p.refresh()
+    stream = p.source("t", frame)
+    with pytest.raises(PipelineError, match="already"):
+        p.source("t", frame)
+    with pytest.raises(SourceError):
+        p.source("u", frame, changes="upsert")
+    stream.sink("all")
+    p.sink("al", path=tmp_path / "out")
+    with pytest.raises(UnknownName, match="al"):
+        p.refresh()
+
+
+def test_a_pipeline_at_work_is_not_redefined(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]
+) -> None:
+    frame = spark.createDataFrame([(1,)], "k BIGINT")
+    p = opened(spark, tmp_path / "state", shards=2)
+    p.source("t", frame, keep=False).sink("all")
+    p.refresh()
+    with pytest.raises(PipelineError, match="at work"):
+        p.source("u", frame)
+    with pytest.raises(PipelineError, match="stream"):
+        p.start()
+    with pytest.raises(PipelineError, match="keep=True"):
+        p.verify()
+    with pytest.raises(UnknownName):
+        p.view("none")
+    with pytest.raises(UnknownName):
+        p.changes("none")
+
+
+def test_a_circuit_that_exists(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
+    circuit = Circuit()
+    circuit.source("t", "k BIGINT NOT NULL").sink("all")
+    p = opened(spark, tmp_path / "state", circuit=circuit, shards=2)
+    with pytest.raises(PipelineError, match="nowhere"):
+        p.refresh()
+    with pytest.raises(UnknownName):
+        p.source("u", spark.createDataFrame([(1,)], "k BIGINT"))
+    p.source("t", spark.createDataFrame([(1,)], "k INT"))
+    p.refresh()
+    assert rows(p.view("all")) == [(1,)]
+
+
+def test_another_view_is_another_state(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
+    frame = spark.createDataFrame([(1,)], "k BIGINT")
+    p = opened(spark, tmp_path / "state", shards=2)
+    p.source("t", frame).sink("all")
+    p.refresh()
+    p.close()
+    q = opened(spark, tmp_path / "state", shards=2)
+    q.source("t", frame).distinct().sink("all")
+    with pytest.raises(ForeignState, match="another circuit"):
+        q.refresh()
+
+
+def test_a_view_too_large_for_the_driver_is_read_by_tasks(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from everview.spark import pipeline
+
+    monkeypatch.setattr(pipeline, "FEW", 10)
+    p = opened(spark, tmp_path / "state", shards=2)
+    p.source("t", spark.range(100).selectExpr("id", "concat('n', id) AS name")).sink("all")
+    p.sink("all", path=tmp_path / "out", mode="snapshot")
+    p.refresh()
+    assert rows(p.view("all")) == sorted(((i, f"n{i}") for i in range(100)), key=repr)
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 100
+
+
+def test_stopping_lets_the_epoch_end(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
+    files = Files(tmp_path / "t")
+    p = opened(spark, tmp_path / "state", shards=2)
+    p.source("t", files.stream(spark, "k BIGINT")).sink("all")
+    files.add({"k": 1})
+    p.start(trigger={"processingTime": "0 seconds"})
+    files.add({"k": 2})
+    p.stop(drain=True)
+    assert rows(p.view("all")) == [(1,), (2,)]
+    files.add({"k": 3})
+    run(p)
+    assert rows(p.view("all")) == [(1,), (2,), (3,)]

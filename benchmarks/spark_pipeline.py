@@ -148,7 +148,7 @@ def pipeline(spark: SparkSession, root: Path) -> Pipeline:
     sent = moved.join(account, ("src", "id"), select=["left.src", "left.dst", "left.amount", "right.country"])
     sent.aggregate(["country"], total=("sum", "amount"), n="count").sink("exposure")
     moved.top(100, ["amount desc", "id"]).sink("largest")
-    pairs = sent.join(account, ("dst", "id"), select=[("left.country", "origin"), ("right.country", "target")])
+    pairs = sent.join(account, ("dst", "id"), select=["left.country as origin", "right.country as target"])
     pairs.distinct().sink("pairs")
     for view in ("exposure", "largest", "pairs"):
         p.sink(view, path=root / "out" / view)
@@ -201,7 +201,7 @@ def recursion(spark: SparkSession, root: Path) -> dict[str, Any]:
         edge, start = p.source("edge", edges), p.source("root", roots)
         loop = p.circuit.child("reach")
         again, close = loop.feedback("node BIGINT")
-        step = again.join(loop.enter(edge), ("node", "a"), select=[("right.b", "node")])
+        step = again.join(loop.enter(edge), ("node", "a"), select=["right.b as node"])
         close(reached := (loop.enter(start) + step).distinct())
         loop.leave(reached).sink("reached")
         p.refresh()

@@ -437,7 +437,7 @@ class Pipeline:
                     bad = self._set_aside(engine.epoch + 1, [fetched.bad()])
                     decision = self._decided(sum(rows.values()))
                     ticked = engine.tick(fetched.changes(), offsets, decision, describe)
-                    self.placement.driver.learn(sum(rows.values()), ticked.tick + read - start)
+                    self.placement.learn_driver(sum(rows.values()), read - start, ticked.tick)
                 else:
                     ticked, bad = self._on_cluster(engine, arrival, offsets, describe)
                     rows = dict(ticked.arrived)

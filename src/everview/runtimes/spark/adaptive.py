@@ -40,13 +40,16 @@ class Adaptive:
         self._received = Received(there.path)
 
     def run(self, first: int, last: int, cells: Cells) -> None:
-        decision = self.decisions[0] if first == 0 else self.placement.tick(_rows(cells))
+        needed = self.here.program.needed(first, last)
+        decision = self.decisions[0] if first == 0 else self.placement.tick(_rows(cells, needed))
         if first > 0:
             self.decisions.append(decision)
         (self.there if decision.where == "cluster" else self.here).run(first, last, cells)
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
-        rows = _rows(cells) + sum(m.shape[0] for d in due for m in (*d.held.values(), *d.woken.values()))
+        rows = _rows(cells, program.needed(stage, stage)) + sum(
+            m.shape[0] for d in due for m in (*d.held.values(), *d.woken.values())
+        )
         decision = self.placement.iteration(rows)
         if decision.where != self.decisions[-1].where:
             self.decisions.append(decision)
@@ -102,5 +105,5 @@ class Adaptive:
         self._theirs.clear()
 
 
-def _rows(cells: Cells) -> int:
-    return sum(m.shape[0] for shard in cells for m in shard.values())
+def _rows(cells: Cells, nodes: frozenset[int]) -> int:
+    return sum(matrix.shape[0] for shard in cells for at, matrix in shard.items() if at in nodes)

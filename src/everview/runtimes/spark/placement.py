@@ -77,6 +77,10 @@ class Placement:
         """Of one stage of a recursion at one time."""
         return self._decide(rows, self.here, self.round)
 
+    def learn_driver(self, rows: int, fetching: float, ticking: float) -> None:
+        """Believe a tick on the driver. To fetch a row has its cost; to begin fetching costs a job, as elsewhere."""
+        self.driver.learn(rows, ticking + (fetching if rows >= MANY else 0.0))
+
     @property
     def limit(self) -> int:
         """The most rows that the driver would take: reading more than these settles the question."""

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 SMALL, LARGE = 1_000, 100_000
 ACCOUNTS = 100_000
-TRANSFER = "id BIGINT, src BIGINT, dst BIGINT, amount DECIMAL(12,2), at TIMESTAMP"
+TRANSFER = (
+    "id BIGINT NOT NULL, src BIGINT NOT NULL, dst BIGINT NOT NULL, amount DECIMAL(12,2) NOT NULL, at TIMESTAMP NOT NULL"
+)
 
 
 def findings(scale: Scale) -> Findings:
@@ -114,12 +116,21 @@ def ticks(spark: SparkSession, root: Path, count: int) -> dict[str, Any]:
             arrive(spark, root, known, size)
             known += size
         before = len(p.progress)
-        p.start(trigger={"availableNow": True}).awaitTermination()
+        query = p.start(trigger={"availableNow": True})
+        query.awaitTermination()
         done = p.progress[before + 2 :]  # the first ones warm up
-        found[str(size)] = {
-            step: statistics.median(each.times[step] for each in done)
-            for step in ("total", "fetch", "tick", "commit", "sinks")
-        } | {"placements": [each.placement for each in done]}
+        steps = {
+            step: statistics.median(each.times[step] for each in done) for step in ("fetch", "tick", "commit", "sinks")
+        }
+        # End to end is what Spark says of a micro-batch: finding what is new, planning and its own log included.
+        triggers = [
+            each["durationMs"]["triggerExecution"] / 1000 for each in query.recentProgress if each["numInputRows"]
+        ]
+        found[str(size)] = steps | {
+            "total": statistics.median(triggers[2:]),
+            "epoch": statistics.median(each.times["total"] for each in done),
+            "placements": [each.placement for each in done],
+        }
     rows = {name: p.view(name).count() for name in ("exposure", "largest", "pairs")}
     p.close()
     return {"recompute": statistics.median(recompute), "load": load, "ticks": found, "rows": rows}
@@ -137,18 +148,24 @@ def arrive(spark: SparkSession, root: Path, first: int, size: int) -> None:
 
 def pipeline(spark: SparkSession, root: Path) -> Pipeline:
     from everview.spark import Pipeline
+    from everview.types import Schema
 
     p = Pipeline(spark, root / "state")
     (root / "arriving").mkdir(exist_ok=True)
     arriving = spark.readStream.schema(TRANSFER).option("maxFilesPerTrigger", 1).parquet(str(root / "arriving"))
-    past = p.source("past", spark.read.parquet(str(root / "transfers")))
-    changes = p.source("transfer", arriving, key="id", changes="upsert")
-    account = p.source("account", spark.read.parquet(str(root / "accounts")), key="id", changes="upsert")
+    columns = {"schema": Schema.parse(TRANSFER)}
+    past = p.source("past", spark.read.parquet(str(root / "transfers")), **columns)
+    changes = p.source("transfer", arriving, key="id", changes="upsert", **columns)
     moved = past + changes
-    sent = moved.join(account, ("src", "id"), select=["left.src", "left.dst", "left.amount", "right.country"])
-    sent.aggregate(["country"], total=("sum", "amount"), n="count").sink("exposure")
-    moved.top(100, ["amount desc", "id"]).sink("largest")
-    pairs = sent.join(account, ("dst", "id"), select=["left.country as origin", "right.country as target"])
+    frame = spark.read.parquet(str(root / "accounts"))
+    owner = "id BIGINT NOT NULL, country STRING NOT NULL"
+    account = p.source("account", frame, key="id", changes="upsert", schema=owner)
+    sides = moved.select("src", "dst", "amount").join(account, ("src", "id"), select=["dst", "amount", "country"])
+    sides.aggregate(["country"], total=("sum", "amount"), n="count").sink("exposure")
+    moved.select("amount", "id").top(100, ["amount desc", "id"]).sink("largest")
+    pairs = sides.select("dst", "country").join(
+        account, ("dst", "id"), select=["left.country as origin", "right.country as target"]
+    )
     pairs.distinct().sink("pairs")
     for view in ("exposure", "largest", "pairs"):
         p.sink(view, path=root / "out" / view)
@@ -162,7 +179,7 @@ def recompute_all(spark: SparkSession, root: Path) -> float:
     spark.read.parquet(str(root / "accounts")).createOrReplaceTempView("account")
     for query in (
         "SELECT a.country, sum(t.amount), count(*) FROM transfer t JOIN account a ON t.src = a.id GROUP BY a.country",
-        "SELECT * FROM transfer ORDER BY amount DESC, id LIMIT 100",
+        "SELECT amount, id FROM transfer ORDER BY amount DESC, id LIMIT 100",
         "SELECT DISTINCT a.country AS origin, b.country AS target FROM transfer t JOIN account a ON t.src = a.id "
         "JOIN account b ON t.dst = b.id",
     ):

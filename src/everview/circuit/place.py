@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Import, Node, Sink, Source, inputs_of, reads_of
 from everview.circuit.rewrite import Copy, Rules, rewrite
-from everview.circuit.stream import Stream
+from everview.circuit.stream import Stream, Trace
 from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
 from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.distinct import Distinct, DistinctIncremental
@@ -15,7 +16,7 @@ from everview.operators.exchange import Exchange
 from everview.operators.index import Index
 from everview.operators.join import JoinIncremental, JoinStream, JoinTrace
 from everview.operators.linear import Filter, Inspect, Map, Minus, Negate, NotNull, Plus, Project
-from everview.operators.operator import Anywhere, ByKey, Layout, Partition, Port, Single
+from everview.operators.operator import Anywhere, ByKey, Layout, Moment, Partition, Port, Single
 from everview.operators.semijoin import Semijoin, SemijoinIncremental
 from everview.operators.top import Top, TopIncremental
 
@@ -43,6 +44,55 @@ def keep_contents(circuit: Circuit) -> Circuit:
 Where = dict[tuple[Circuit, int], Partition]  # of the new circuit's streams
 
 
+def spread_tops(circuit: Circuit) -> Circuit:
+    """The first rows of all: those of each shard first, so that only they move to one place.
+
+    ``top(a + b) = top(top(a) + top(b))`` where ``a`` and ``b`` have no row in common, as shards have not.
+    """
+    ends = {at: chain for at in range(len(circuit)) if (chain := _top_of_all(circuit, at))}
+    chained = {at for chain in ends.values() for at in chain}
+
+    def apply(copy: Copy, node: Apply) -> Stream:
+        if copy.old is not circuit or (copy.here not in ends and copy.here not in chained):
+            return copy.unchanged(node)
+        operator = node.operator
+        assert isinstance(operator, Index | Arrange | TopIncremental)
+        if not isinstance(operator, TopIncremental):
+            return copy.new.add(replace(operator, spread=True), copy.inputs(node))
+        local = replace(operator, skip=0, limit=operator.skip + operator.limit, spread=True)
+        firsts = copy.new.add(local, copy.inputs(node), copy.traces(node))
+        fields = tuple(range(len(operator.source.schema)))
+        indexed = copy.new.add(Index(firsts.layout, fields, 0, operator.order), [firsts])
+        kept = copy.new.add(Arrange(indexed.layout), [indexed])
+        return copy.new.add(operator, [kept], [Trace(kept, Moment.BEFORE)])
+
+    return rewrite(circuit, Rules(apply)) if ends else circuit
+
+
+def _top_of_all(circuit: Circuit, at: int) -> tuple[int, int] | None:
+    """The index and the trace behind a `Top` without groups, if nobody else reads them."""
+    node = circuit[at]
+    if not (isinstance(node, Apply) and isinstance(node.operator, TopIncremental)) or node.operator.source.key:
+        return None
+    (arranged,) = node.inputs
+    assert arranged is not None
+    arrange = circuit[arranged]
+    assert isinstance(arrange, Apply)
+    (indexed,) = arrange.inputs
+    assert indexed is not None
+    index = circuit[indexed]
+    alone = _readers(circuit, arranged) == {at} and _readers(circuit, indexed) == {arranged}
+    return (indexed, arranged) if alone and isinstance(index, Apply) and isinstance(index.operator, Index) else None
+
+
+def _readers(circuit: Circuit, at: int) -> set[int]:
+    return {
+        other
+        for other, node in enumerate(circuit)
+        if at in inputs_of(node) or any(read.node == at for read in reads_of(node))
+    }
+
+
 def place_exchanges(circuit: Circuit) -> Circuit:
     """An `Exchange` before every port whose rows are not where the operator needs them.
 
@@ -57,7 +107,7 @@ def place_exchanges(circuit: Circuit) -> Circuit:
         return stream
 
     def apply(copy: Copy, node: Apply) -> Stream:
-        alone = _alone(copy.old, copy.here)
+        alone = _reads_alone(copy.old, copy.here, node)
         inputs = [
             _moved(stream, port, where, alone=alone)
             for stream, port in zip(copy.inputs(node), node.operator.inputs, strict=True)
@@ -96,22 +146,17 @@ def _found(stream: Stream, where: Where) -> Partition:
 
 def _alone(circuit: Circuit, at: int) -> bool:
     """Whether a stream is never matched with another: then any place that keeps its groups together does."""
-    readers = [
-        (other, node)
-        for other, node in enumerate(circuit)
-        if at in inputs_of(node) or any(read.node == at for read in reads_of(node))
-    ]
-    return all(_reads_alone(circuit, other, node) for other, node in readers)
+    return all(_reads_alone(circuit, other, circuit[other]) for other in _readers(circuit, at))
 
 
 def _reads_alone(circuit: Circuit, at: int, node: Node) -> bool:
     match node:
-        case Sink():
+        case Sink() | Apply(Distinct() | DistinctIncremental() | Top() | TopIncremental() | Consolidate()):
             return True
-        case Apply(Arrange()):
+        case Apply(Aggregate() | AggregateIncremental()):
+            return len(node.inputs) == 1  # several inputs must have their groups in the same places
+        case Apply(Index() | Arrange()):
             return _alone(circuit, at)
-        case Apply(operator):
-            return isinstance(operator, Distinct | DistinctIncremental | Top | TopIncremental | Consolidate)
         case _:
             return False
 
@@ -127,12 +172,17 @@ def _moved(stream: Stream, port: Port, where: Where, *, alone: bool) -> Stream:
     wanted, found = port.partition, _found(stream, where)
     if isinstance(wanted, Anywhere) or wanted == found:
         return stream
-    if (alone or port.layout.sorted) and _together(found, wanted):
-        return stream  # an index has moved its rows if they had to move
-    assert not port.layout.sorted, f"{stream} is sorted, and moving would undo that"
+    if alone and _together(found, wanted):
+        return stream
     moved = stream.circuit.add(Exchange(Layout(stream.schema), wanted), [stream])
     where[stream.circuit, moved.id] = wanted
-    return moved
+    if not port.layout.sorted:
+        return moved
+    assert not port.layout.by_value, f"{stream} is in the order of values, and moving would undo that"
+    again = Index(Layout(stream.schema), tuple(range(len(stream.schema))), port.layout.key)
+    sorted_again = stream.circuit.add(again, [moved])
+    where[stream.circuit, sorted_again.id] = wanted
+    return sorted_again
 
 
 def _partition(stream: Stream, where: Where) -> Partition:

@@ -16,7 +16,7 @@ import numpy as np
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
-from everview.circuit.place import keep_contents, keep_tables, place_exchanges, table_key
+from everview.circuit.place import keep_contents, keep_tables, place_exchanges, spread_tops, table_key
 from everview.errors import WeightOverflow
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange
@@ -91,7 +91,7 @@ class Program:
     def __init__(self, circuit: Circuit, shards: int = 1, tables: Mapping[str, Sequence[str]] | None = None) -> None:
         """``tables`` names the sources whose contents are kept, each with its key."""
         circuit = keep_contents(keep_tables(circuit, tables) if tables else circuit)
-        self._prepare(place_exchanges(circuit) if shards > 1 else circuit, shards, 0, None)
+        self._prepare(place_exchanges(spread_tops(circuit)) if shards > 1 else circuit, shards, 0, None)
         self._tell_apart()
 
     @classmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition, row_partition
 from everview.traces.view import View
 from everview.zset import ZSet
 
@@ -19,10 +19,13 @@ class Arrange(Unary):
     """Integrate an indexed stream into a trace: ``trace[t] = Σ_{i≤t} s[i]``; the output is the stream itself."""
 
     source: Layout
+    spread: bool = False  # on every shard a trace of its own rows, whatever their keys
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        return (Port(self.source, key_partition(self.source.key)),)
+        return (
+            Port(self.source, row_partition(self.source.schema) if self.spread else key_partition(self.source.key)),
+        )
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,) = deltas

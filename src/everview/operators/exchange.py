@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from everview.kernels.shard import split
+from everview.kernels.sort import arrange
 from everview.operators.operator import (
     Anywhere,
     ByKey,
@@ -26,6 +27,9 @@ from everview.operators.operator import (
     word_columns,
 )
 from everview.traces.view import View
+
+SAMPLE = 4096  # rows
+ALIKE = 0.9  # a sample with fewer different rows comes from many equal ones
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Exchange(Unary):
 
     def split(self, delta: Matrix, shards: int) -> list[Matrix]:
         """The rows for each shard."""
+        delta = added_up(delta)
         if isinstance(self.partition, Single) or shards == 1:
             nothing = delta[:0]
             return [delta, *([nothing] * (shards - 1))]
@@ -61,6 +66,16 @@ class Exchange(Unary):
         Words that follow those of the schema do not matter.
         """
         return spread(delta, shards) if isinstance(self.partition, Anywhere) else self.split(delta, shards)
+
+
+def added_up(delta: Matrix) -> Matrix:
+    """Equal rows as one before they move, if a sample says that there are many of them."""
+    rows, columns = delta.shape
+    if rows < 2 * SAMPLE:
+        return delta
+    words = np.arange(columns - 1)
+    sample = np.ascontiguousarray(delta[:: rows // SAMPLE])
+    return arrange(delta, words) if arrange(sample, words).shape[0] < ALIKE * sample.shape[0] else delta
 
 
 def spread(delta: Matrix, shards: int) -> list[Matrix]:

@@ -15,7 +15,19 @@ import numpy as np
 
 from everview.kernels.linear import project
 from everview.kernels.sort import arrange, is_batch, sorted_by_value
-from everview.operators.operator import ByKey, Context, Layout, Matrix, Port, Single, Step, Unary, Words, word_columns
+from everview.operators.operator import (
+    ByKey,
+    Context,
+    Layout,
+    Matrix,
+    Port,
+    Single,
+    Step,
+    Unary,
+    Words,
+    row_partition,
+    word_columns,
+)
 from everview.traces.order import DESCENDING, NULL_MOVED, Fields
 from everview.traces.view import View
 from everview.types import BIGINT, Field, Schema
@@ -52,6 +64,7 @@ class Index(Unary):
     fields: tuple[int, ...]
     key: int
     order: Order = ()  # (position in ``fields``, direction)
+    spread: bool = False  # on every shard an index of its own rows
 
     @cached_property
     def schema(self) -> Schema:
@@ -60,6 +73,8 @@ class Index(Unary):
     @property
     def inputs(self) -> tuple[Port, ...]:
         # Rows move to the shard of their key before they are sorted, not after.
+        if self.spread:
+            return (Port(self.source, row_partition(self.source.schema)),)
         key = self.fields[: self.key]
         return (Port(self.source, ByKey(key) if key else Single()),)
 

@@ -78,6 +78,11 @@ def key_partition(key: int) -> Partition:
     return ByKey(tuple(range(key))) if key else Single()
 
 
+def row_partition(schema: Schema) -> Partition:
+    """Where whole rows are kept together, and nothing more."""
+    return ByKey(tuple(range(len(schema))))
+
+
 @dataclass(frozen=True, slots=True)
 class Port:
     """What an operator asks of one input: its layout, and where its rows must be."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from everview.operators.by_state import change
 from everview.operators.index import Order, restore
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition, row_partition
 from everview.traces.view import View
 
 
@@ -22,10 +22,13 @@ class _Top(Unary):
     skip: int
     limit: int
     order: Order = ()
+    spread: bool = False  # the first rows of each shard
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        return (Port(self.source, key_partition(self.source.key)),)
+        return (
+            Port(self.source, row_partition(self.source.schema) if self.spread else key_partition(self.source.key)),
+        )
 
     @property
     def output(self) -> Layout:

@@ -35,7 +35,7 @@ from everview.spark.explain import explain
 from everview.spark.position import Position, query_of
 from everview.spark.progress import Progress, ProgressLog
 from everview.spark.sinks import SinkSpec, deliver, local_path, quarantine, read_quarantine, sink_of
-from everview.types import unknown_name
+from everview.types import Schema, unknown_name
 from everview.verify import Verdict, verify
 from everview.zset.batch import Batch
 
@@ -141,6 +141,7 @@ class Pipeline:
         op: str | None = None,
         weight: str = "_weight",
         order: str | None = None,
+        schema: Schema | str | None = None,
         keep: bool = True,
     ) -> Stream:
         """Take a source from a batch or streaming frame, whose rows are changes of one of these styles.
@@ -149,8 +150,10 @@ class Pipeline:
         - ``upsert``: a row takes the place of the one with its key; ``snapshot``: the rows are all there are;
         - ``cdc``: the column ``op`` says what was done; Debezium's envelope and Delta's change feed are recognised.
 
-        ``order`` is the column that says which of several changes of a key is the last; without it, the last to
-        arrive. ``keep=False`` saves the space of the source's contents, which `verify` needs.
+        ``schema`` names the columns to take, and which are NOT NULL: a frame read from files says that of none, and a
+        number that may be NULL takes twice the room. ``order`` is the column that says which of several changes of a
+        key is the last; without it, the last to arrive. ``keep=False`` saves the space of the source's contents, which
+        `verify` needs.
         """
         self._require_unopened(f"source {name} cannot be added")
         if name in self._sources:
@@ -158,7 +161,10 @@ class Pipeline:
         if self._given and name not in self.circuit.sources:
             raise unknown_name("source", name, self.circuit.sources)
         at = self.circuit.sources.get(name)
-        schema = None if at is None else self.circuit.layout(at).schema
+        if at is not None:
+            schema = self.circuit.layout(at).schema
+        elif isinstance(schema, str):
+            schema = Schema.parse(schema)
         spec = spec_of(name, frame, key=key, changes=changes, op=op, weight=weight, order=order, schema=schema)
         if not keep and spec.keyed:
             raise SourceError(f"source {name} cannot do without its contents", hint="only append and weights can")

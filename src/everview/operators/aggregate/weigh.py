@@ -14,12 +14,9 @@ from everview.kernels.sort import arrange
 from everview.kernels.tally import weighed
 from everview.operators.aggregate.call import FLOATS, VARIANCES, Call
 from everview.operators.operator import (
-    ByKey,
     Context,
     Layout,
     Matrix,
-    Port,
-    Single,
     Step,
     Unary,
     Words,
@@ -130,9 +127,7 @@ class Weigh(Unary):
     group: tuple[int, ...]
     slots: tuple[Slot, ...]
 
-    @property
-    def inputs(self) -> tuple[Port, ...]:
-        return (Port(self.source, ByKey(self.group) if self.group else Single()),)
+    # Rows are weighed where they are, and only the sums of each shard move to the shards of the groups.
 
     @property
     def output(self) -> Layout:

@@ -16,6 +16,7 @@ PLACES: tuple[Place, ...] = ("auto", "driver", "cluster")
 MEMORY = 0.3  # the share of the newest measurement in what is believed
 MANY = 20_000  # rows: from here on, a measurement says something about the cost of a row
 MOST = 4_000_000  # rows that the driver takes at once, whatever they cost
+TRIED = 200_000  # rows that are fetched to see whether there are more
 
 
 @dataclass
@@ -85,11 +86,10 @@ class Placement:
     def limit(self) -> int:
         """The most rows that the driver would take: reading more than these settles the question."""
         if self.place != "auto":
-            return MOST if self.place == "driver" else 0
+            return TRIED if self.place == "driver" else 0
         gain = self.driver.row - self.cluster.row
-        if gain <= 0:
-            return MOST
-        return min(MOST, max(0, int((self.cluster.fixed - self.driver.fixed) / gain)))
+        even = (self.cluster.fixed - self.driver.fixed) / gain if gain > 0 else TRIED
+        return min(TRIED, max(0, int(even)))
 
     def _decide(self, rows: int, driver: Cost, cluster: Cost) -> Decision:
         if self.place != "auto":

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +38,12 @@ class Arrival:
     def of(cls, specs: Sequence[SourceSpec], frames: Sequence[DataFrame]) -> Arrival:
         return cls(specs, frames, combined(frames))
 
+    def local_bytes(self) -> int:
+        """How large the files are that batch frames read, as far as they are on this machine."""
+        files = (path.removeprefix("file:") for frame in self.frames for path in frame.inputFiles())
+        found = (Path(unquote("/" + path.lstrip("/"))) for path in files if ":" not in path)
+        return sum(path.stat().st_size for path in found if path.exists())
+
     def fetch(self, limit: int | None) -> Fetched | None:
         """All rows, on the driver; None if there are more than the limit."""
         frame = self.together if limit is None else self.together.limit(limit + 1)
@@ -63,6 +71,8 @@ class Arrival:
                     partitions=engine.partitions,
                     keyed=spec.keyed,
                     broadcast=broadcast,
+                    weighted=spec.changes in ("weights", "cdc"),
+                    ordered=spec.order is not None or spec.envelope is not None,
                 )
                 parts.append(coded(found, coding, exceptions))
             return reduce(lambda a, b: a.unionAll(b), parts)

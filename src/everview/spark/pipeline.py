@@ -48,6 +48,8 @@ log = logging.getLogger("everview.spark")
 STATIC = "static"  # under which the offsets have what was read of batch frames
 TOKEN = "token"  # and what the last refresh called itself
 FEW = 100_000  # rows of a view that the driver hands to Spark itself
+FIRST = 50_000  # rows of a first load, which is usually large, that are fetched to see whether it is
+LARGE = 64 << 20  # bytes of the files behind batch frames that need not be fetched to know that they are many
 VACUUM_EVERY = 100  # epochs
 BAD_ROWS = ("fail", "quarantine")
 
@@ -434,7 +436,7 @@ class Pipeline:
         start = perf_counter()
         with self._described(engine, batch) as describe:
             describe("read what is new")
-            limit = self.placement.limit
+            limit = self._limit(engine, arrival, batch)
             fetched = None if limit == 0 else arrival.fetch(None if self.placement.place == "driver" else limit)
             read = perf_counter()
             try:
@@ -459,6 +461,15 @@ class Pipeline:
         self._note(engine, ticked, batch, rows, bad, times | {"total": done - start})
         if engine.epoch % VACUUM_EVERY == 0:
             engine.sweep(self.keep_epochs)
+
+    def _limit(self, engine: Engine, arrival: Arrival, batch: int | None) -> int:
+        """How many rows to fetch before the rest is left to the cluster; 0 for all of it."""
+        limit = self.placement.limit
+        if batch is not None or self.placement.place != "auto":
+            return limit
+        if arrival.local_bytes() > LARGE:
+            return 0
+        return min(limit, FIRST) if engine.epoch == 0 else limit
 
     def _decided(self, rows: int) -> Decision:
         """Rows that are on the driver already are worked on there."""

@@ -6,6 +6,7 @@ tasks wrote; what was appended comes back as references, for the commit and for 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -168,9 +169,9 @@ class Cluster:
         """Rows that cannot be taken: ``source``, ``reason`` and ``raw``."""
         source = self.program.circuit[row.node]
         assert isinstance(source, Source), "only sources have bad rows"
-        found = pa.ipc.open_stream(row.payload).read_all()
-        names: Any = pa.repeat(source.name, found.num_rows)
-        return found.add_column(0, "source", names)
+        found = json.loads(bytes(row.payload))
+        reasons, texts = [reason for reason, _ in found], [text for _, text in found]
+        return pa.table({"source": [source.name] * len(found), "reason": reasons, "raw": texts})
 
     def _append(self, row: Row, ran: list[Ran] | None) -> None:
         """A slice that a task has written: at the root an edit for the commit, in a round something to append."""

@@ -13,6 +13,7 @@ entries raises `CodeCollision`, and the changes are coded again with the excepti
 from __future__ import annotations
 
 import decimal
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,7 +31,7 @@ from everview.operators.exchange import Exchange, spread
 from everview.operators.operator import ByKey, Layout, Matrix
 from everview.runtimes.spark.wire import SCHEMA, Kind, Row, error_row, matrix_rows, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
-from everview.types import BIGINT, TIMESTAMP, Array, Decimal, Field, Schema, Struct, Type
+from everview.types import TIMESTAMP, Array, Decimal, Field, Schema, Struct, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 ROWS: Final = 500_000  # of a batch to be split by shard: large enough for few rows on the wire
 LARGE: Final = 64 << 20  # bytes of distinct values, after which a task sends them off and begins anew
 
-BAD: Final = ("_reason", "_raw")  # of rows that cannot be taken
+BAD: Final = "_bad"  # the column that says why a row cannot be taken
 
 Batches = Iterable[pa.RecordBatch]
 Coder = Callable[[Batches], Iterator[pa.RecordBatch]]
@@ -49,8 +50,9 @@ class Coding:
     """How the changes of one source become rows of the wire.
 
     A row goes to the shard that `Exchange` by the fields ``partition`` gives it; without fields, to any. The rows of
-    a keyed source carry their order and arrival before the weight. With ``broadcast``, the values behind the codes
-    go to each of the ``partitions`` of the next stage, too.
+    a keyed source carry their order and arrival before the weight. What is the same for all rows need not cross to
+    Python: only ``weighted`` ones have weights, and only ``ordered`` ones an order. With ``broadcast``, the values
+    behind the codes go to each of the ``partitions`` of the next stage, too.
     """
 
     node: int
@@ -60,16 +62,30 @@ class Coding:
     partitions: int
     keyed: bool = False
     broadcast: bool = False
+    weighted: bool = True
+    ordered: bool = True
 
     @cached_property
     def layout(self) -> Schema:
-        """The columns that go to Python, in order: a word made in the JVM has a one-word type that keeps NULL."""
-        fields = [replace(f, type=TIMESTAMP) if is_made(f.type) else f for f in self.schema.fields]
-        return Schema([*fields, *(Field(name, BIGINT, nullable=False) for name in self.meta)])
+        """The columns of a row as they go to Python: a word made in the JVM has a one-word type that keeps NULL."""
+        return Schema(replace(f, type=TIMESTAMP) if is_made(f.type) else f for f in self.schema.fields)
 
     @property
     def meta(self) -> tuple[str, ...]:
-        return ("_order", "_arrival", "_weight") if self.keyed else ("_weight",)
+        """What goes to Python besides."""
+        return (*(("_order",) if self.keyed and self.ordered else ()), *(("_weight",) if self.weighted else ()))
+
+    def matrix(self, table: pa.Table, dictionary: Dictionary, arrived: int) -> Matrix:
+        """The rows as words, of which ``arrived`` is the number of the first."""
+        words = encode(self.layout, table.select(self.layout.names), dictionary)
+        columns: dict[str, Any] = {name: table.column(name).to_numpy() for name in self.meta}
+        columns["_arrival"] = np.arange(arrived, arrived + table.num_rows)
+        after = ("_order", "_arrival", "_weight") if self.keyed else ("_weight",)
+        found = np.empty((table.num_rows, words.shape[1] + len(after)), np.int64)
+        found[:, : words.shape[1]] = words
+        for at, name in enumerate(after, words.shape[1]):
+            found[:, at] = columns.get(name, name == "_weight")
+        return found
 
     def split(self, matrix: Matrix) -> list[Matrix]:
         """The rows for each shard."""
@@ -90,7 +106,7 @@ def is_made(of: Type) -> bool:
 
 def coded(frame: DataFrame, coding: Coding, exceptions: Entries | None = None) -> DataFrame:
     """Normalized changes as a frame of the wire schema: cells, the values of their codes, and rows that are bad."""
-    missing = [name for name in BAD if name not in frame.columns]
+    missing = [name for name in ("_reason", "_raw") if name not in frame.columns]
     frame = frame.selectExpr("*", *(f"CAST(NULL AS STRING) AS {name}" for name in missing))
     known = _Exceptions(exceptions)
     rows = frame.select(*_columns(coding, known)).mapInArrow(_rows_coder(coding, exceptions), SCHEMA)
@@ -131,7 +147,15 @@ def _columns(coding: Coding, known: _Exceptions) -> Iterator[Column]:
     for f in coding.schema.fields:
         column = _column(f.name)
         yield known.word(f.type, column).alias(f.name) if is_made(f.type) else column
-    yield from map(_column, (*coding.meta, *BAD))
+    yield from map(_column, coding.meta)
+    yield bad_text().alias(BAD)
+
+
+def bad_text() -> Column:
+    """A bad row's reason and text as one, which is NULL for a good one: less to carry than two columns."""
+    from pyspark.sql import functions as F
+
+    return F.when(F.col("_reason").isNotNull(), F.to_json(F.struct(F.col("_reason"), F.col("_raw"))))
 
 
 def _column(name: str) -> Column:
@@ -151,9 +175,11 @@ def _values(frame: DataFrame, hashed: Sequence[Field]) -> DataFrame:
 def _rows_coder(coding: Coding, exceptions: Entries | None) -> Coder:
     def rows(batches: Batches) -> Iterator[Row]:
         values = _Values(coding, exceptions)
+        arrived = _first_arrival()
         for table, bad in gathered(_viewed(coding, batch) for batch in batches):
             yield from _bad_rows(coding, bad)
-            matrix = encode(coding.layout, table, values.dictionary)
+            matrix = coding.matrix(table, values.dictionary, arrived)
+            arrived += table.num_rows
             for shard, part in enumerate(coding.split(matrix)):
                 yield from matrix_rows(Kind.CELL, coding.node, shard, part)
         yield from values.rows(values.dictionary.export())
@@ -194,12 +220,12 @@ def _caught(rows: Iterator[Row]) -> Iterator[Row]:
         yield error_row(-1, 0, error)
 
 
-def gathered(batches: Iterable[pa.RecordBatch], rows: int = ROWS) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Record batches in tables of at least so many rows, but for the last: good rows, and the reasons of bad ones.
+def gathered(batches: Iterable[pa.RecordBatch], rows: int = ROWS) -> Iterator[tuple[pa.Table, list[str]]]:
+    """Record batches in tables of at least so many rows, but for the last: good rows, and what is said of bad ones.
 
-    >>> batch = pa.record_batch({"a": [1, 2, 3], "_reason": [None, "odd", None], "_raw": [None, "{}", None]})
-    >>> [(good.num_rows, bad.to_pylist()) for good, bad in gathered([batch] * 2, rows=5)]
-    [(4, [{'reason': 'odd', 'raw': '{}'}, {'reason': 'odd', 'raw': '{}'}])]
+    >>> batch = pa.record_batch({"a": [1, 2, 3], "_bad": [None, "odd", None]})
+    >>> [(good.num_rows, bad) for good, bad in gathered([batch] * 2, rows=5)]
+    [(4, ['odd', 'odd'])]
     """
     waiting: list[pa.RecordBatch] = []
     size = 0
@@ -213,22 +239,27 @@ def gathered(batches: Iterable[pa.RecordBatch], rows: int = ROWS) -> Iterator[tu
         yield _parted(pa.Table.from_batches(waiting))
 
 
-def _parted(table: pa.Table) -> tuple[pa.Table, pa.Table]:
-    reasons: Any = table.column("_reason")
-    rows = table.drop_columns(list(BAD))
-    bad = table.select(BAD).rename_columns(["reason", "raw"])
-    if reasons.null_count == len(reasons):
-        return rows, bad.slice(0, 0)
-    return rows.filter(reasons.is_null()), bad.filter(reasons.is_valid())
+def _parted(table: pa.Table) -> tuple[pa.Table, list[str]]:
+    texts: Any = table.column(BAD)
+    rows = table.drop_columns([BAD])
+    if texts.null_count == len(texts):
+        return rows, []
+    return rows.filter(texts.is_null()), texts.drop_null().to_pylist()
 
 
-def _bad_rows(coding: Coding, bad: pa.Table) -> Iterator[Row]:
-    """Rows that cannot be taken, for the driver."""
-    if bad.num_rows:
-        stream = pa.BufferOutputStream()
-        with pa.ipc.new_stream(stream, bad.schema) as writer:
-            writer.write_table(bad)
-        yield Row(Kind.BAD, coding.node, 0, 0, stream.getvalue())
+def _bad_rows(coding: Coding, bad: list[str]) -> Iterator[Row]:
+    """Rows that cannot be taken, for the driver: a JSON list of ``[reason, row]``."""
+    if bad:
+        found = [(each["_reason"], each.get("_raw", "")) for each in map(json.loads, bad)]
+        yield Row(Kind.BAD, coding.node, 0, 0, json.dumps(found).encode())
+
+
+def _first_arrival() -> int:
+    """The number of the first row of this task's partition: those of later partitions are greater."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId() << 33
 
 
 def _viewed(coding: Coding, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -236,7 +267,7 @@ def _viewed(coding: Coding, batch: pa.RecordBatch) -> pa.RecordBatch:
     pairs = zip(coding.schema.fields, batch.columns, strict=False)
     columns: list[Any] = [c.view(TIMESTAMP.arrow) if is_made(f.type) else c for f, c in pairs]
     columns += batch.columns[len(columns) :]
-    return pa.RecordBatch.from_arrays(columns, names=[*coding.layout.names, *BAD])
+    return pa.RecordBatch.from_arrays(columns, names=[*coding.layout.names, *coding.meta, BAD])
 
 
 class _Values:

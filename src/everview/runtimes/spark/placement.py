@@ -72,7 +72,7 @@ class Placement:
         """Of a tick that has more rows than the driver would take."""
         if self.place != "auto":
             return Decision("cluster", f"{self.place} was asked for")
-        return Decision("cluster", f"more than {self.limit:,} rows, from where the cluster is faster")
+        return Decision("cluster", f"more than about {self.limit:,} rows, from where the cluster is faster")
 
     def iteration(self, rows: int) -> Decision:
         """Of one stage of a recursion at one time."""
@@ -84,7 +84,7 @@ class Placement:
 
     @property
     def limit(self) -> int:
-        """The most rows that the driver would take: reading more than these settles the question."""
+        """The most rows that the driver would fetch: if there are more, the cluster is to read them."""
         if self.place != "auto":
             return TRIED if self.place == "driver" else 0
         gain = self.driver.row - self.cluster.row

@@ -45,7 +45,7 @@ class Kind(IntEnum):
     HELD = 7  # output rows of a node that belong to a later time of a recursion
     WOKEN = 8  # groups that a node must look at again at a later time
     COUNT = 9  # how many rows (in place of columns) have arrived for a source
-    BAD = 10  # rows of a source that cannot be taken, as an Arrow stream of their reasons and texts
+    BAD = 10  # rows of a source that cannot be taken, as JSON: pairs of a reason and a text
 
 
 class Row(NamedTuple):

@@ -21,6 +21,7 @@ def draw(raw: dict[str, Any], to: Path) -> None:
         ("recompute.png", _recompute, "join_group_by"),
         ("scaling.png", _scaling, "scaling"),
         ("tails.png", _tails, "tails"),
+        ("spark.png", _spark, "spark_pipeline"),
     ):
         if scenario not in raw:
             continue
@@ -85,4 +86,19 @@ def _tails(axes: Any, raw: dict[str, Any]) -> None:
     axes.set_xticks([2, 10, 100, 1_000, 10_000], ["median", "p90", "p99", "p99.9", "p99.99"])
     axes.set_ylabel("milliseconds")
     axes.set_title("How long a tick takes")
+    axes.legend(frameon=False)
+
+
+def _spark(axes: Any, raw: dict[str, Any]) -> None:
+    sizes = raw["sizes"]
+    counts = [int(count) for count in sizes]
+    axes.plot(counts, [run["recompute"] for run in sizes.values()], "o-", color=THEIRS, label="Spark SQL, recomputing")
+    epochs = [run["ticks"]["1000"]["total"] for run in sizes.values()]
+    axes.plot(counts, epochs, "o-", color=OURS, label="Everview, 1,000 changes end to end")
+    ticks = [run["ticks"]["1000"]["tick"] for run in sizes.values()]
+    axes.plot(counts, ticks, "o--", color=OURS, label="of that, the tick")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("transfers")
+    axes.set_ylabel("seconds")
     axes.legend(frameon=False)

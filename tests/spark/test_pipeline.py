@@ -241,6 +241,24 @@ def test_a_refresh_under_the_same_token_is_a_repetition(
     assert rows(p.view("all")) == [(1,), (2,), (2,)]
 
 
+@pytest.mark.parametrize("place", ["driver", "cluster"])
+def test_columns_that_are_never_null(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline], place: Any
+) -> None:
+    """Beside the rows of one source, those of the others are NULL, all columns of them."""
+    p = opened(spark, tmp_path / "state", place=place, shards=2)
+    a = p.source("a", spark.range(3).selectExpr("id", "struct(id AS x, array(id) AS y) AS deep"))
+    b = p.source(
+        "b",
+        spark.range(2).selectExpr("id", "concat('n', id) AS name"),
+        schema="id BIGINT NOT NULL, name STRING NOT NULL",
+    )
+    a.join(b, "id").sink("both")
+    p.refresh()
+    assert rows(p.view("both").select("id", "deep.x", "name")) == [(0, 0, "n0"), (1, 1, "n1")]
+    assert p.verify()
+
+
 def test_debezium(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
     files = Files(tmp_path / "events")
     row = "STRUCT<id: BIGINT, name: STRING>"

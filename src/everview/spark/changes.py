@@ -50,6 +50,7 @@ __all__ = [
     "arrived",
     "check_drift",
     "combined",
+    "counted",
     "normalized",
     "only",
     "schema_of",
@@ -446,7 +447,8 @@ def combined(frames: Sequence[DataFrame]) -> DataFrame:
     """
     assert frames, "a pipeline has a source"
     rows = [[c for c in frame.columns if c not in META] for frame in frames]
-    types = [frame.select(*map(_column, names)).schema for frame, names in zip(frames, rows, strict=True)]
+    # The struct of another source is NULL, and so is all that is in it, whatever that source says of its columns.
+    types = [_may_be_null(frame.select(*map(_column, names)).schema) for frame, names in zip(frames, rows, strict=True)]
 
     def one(at: int, frame: DataFrame) -> DataFrame:
         own = F.struct(*map(_column, rows[at]))
@@ -455,6 +457,25 @@ def combined(frames: Sequence[DataFrame]) -> DataFrame:
         return frame.select(F.lit(at).alias("_source"), *META, *named)
 
     return reduce(lambda a, b: a.unionAll(b), (one(at, frame) for at, frame in enumerate(frames)))
+
+
+def _may_be_null(found: Any) -> Any:
+    """A type with NULL allowed everywhere inside it."""
+    match found:
+        case st.StructType():
+            return st.StructType([st.StructField(f.name, _may_be_null(f.dataType)) for f in found.fields])
+        case st.ArrayType():
+            return st.ArrayType(_may_be_null(found.elementType))
+        case st.MapType():
+            return st.MapType(_may_be_null(found.keyType), _may_be_null(found.valueType))
+        case _:
+            return found
+
+
+def counted(frame: DataFrame, specs: Sequence[SourceSpec]) -> DataFrame:
+    """What `combined` gave, with the rows of each source as metrics that Spark reports in a query's progress."""
+    counts = [F.count(F.when(F.col("_source") == at, 1)).alias(spec.name) for at, spec in enumerate(specs)]
+    return frame.observe("everview", *counts)
 
 
 def arrived(batch: DataFrame) -> DataFrame:

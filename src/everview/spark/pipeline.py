@@ -30,7 +30,7 @@ from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Place, Placement
 from everview.runtimes.tables import Table
 from everview.spark.arrivals import Arrival
-from everview.spark.changes import SourceSpec, arrived, check_drift, combined, normalized, only, spec_of
+from everview.spark.changes import SourceSpec, arrived, check_drift, combined, counted, normalized, only, spec_of
 from everview.spark.explain import explain
 from everview.spark.position import Position, query_of
 from everview.spark.progress import Progress, ProgressLog
@@ -205,7 +205,7 @@ class Pipeline:
             self._load(engine, {}, None, again=False)
             self._stopping = False
             specs = [bound.spec for bound in streams]
-            together = combined([normalized(bound.frame, bound.spec) for bound in streams])
+            together = counted(combined([normalized(bound.frame, bound.spec) for bound in streams]), specs)
             begun = threading.Event()
 
             def batch(frame: DataFrame, number: int) -> None:
@@ -245,10 +245,11 @@ class Pipeline:
             return
         if drain and query.isActive:
             query.processAllAvailable()
+        self._stopping = True
         with self._lock:
-            self._stopping = True
-            query.stop()
-            self._query = None
+            pass  # the epoch under way has ended, and no other one begins
+        query.stop()  # not under the lock, for which Spark's thread may be waiting
+        self._query = None
 
     def close(self) -> None:
         """Stop, and let another process have the state."""

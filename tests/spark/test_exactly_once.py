@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from everview.errors import ForeignState
+from everview.errors import ForeignState, SinkError
 from everview.spark import Pipeline, arrivals, pipeline, sinks
 from everview.traces.store import Store
 
@@ -192,6 +192,23 @@ def test_a_sink_that_fails_is_given_the_epoch_again(spark: SparkSession, tmp_pat
     assert given == [1, 1, 2]
     p.close()
     check(spark, tmp_path)
+
+
+def test_a_refresh_whose_sink_fails_is_delivered_by_the_next(spark: SparkSession, tmp_path: Path) -> None:
+    given: list[tuple[int, list[Any]]] = []
+
+    def fussy(changes: Any, epoch: int) -> None:
+        given.append((epoch, list(changes)))
+        if len(given) == 1:
+            raise ValueError("not now")
+
+    with Pipeline(spark, tmp_path / "state", shards=2) as p:
+        p.source("t", spark.createDataFrame([(1,)], "k BIGINT")).sink("all")
+        p.sink("all", callback=fussy)
+        with pytest.raises(SinkError, match="not now"):
+            p.refresh()
+        p.refresh(t=spark.createDataFrame([(2,)], "k BIGINT"))
+    assert given == [(1, [((1,), 1)]), (1, [((1,), 1)]), (2, [((2,), 1)])]
 
 
 # -- directories that do not belong together

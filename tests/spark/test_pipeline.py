@@ -312,6 +312,25 @@ def test_bad_rows_fail_the_batch_or_are_set_aside(
     assert p.progress[-1].bad_rows == 1
 
 
+def test_a_frame_that_gives_other_rows_each_time(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]
+) -> None:
+    """The text of a row and its code come from two readings, so these must agree."""
+
+    def chance(batches: Iterator[Any]) -> Iterator[Any]:
+        import uuid
+
+        import pyarrow as pa
+
+        yield from (pa.RecordBatch.from_pydict({"s": [str(uuid.uuid4())] * batch.num_rows}) for batch in batches)
+
+    p = opened(spark, tmp_path / "state", place="cluster", shards=2)
+    p.source("t", spark.range(3).mapInArrow(chance, "s STRING")).sink("all")
+    with pytest.raises(SourceError, match="other rows each time"):
+        p.refresh()
+    assert p.epoch == 0
+
+
 def test_drift_is_refused(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
     p = opened(spark, tmp_path / "state", shards=2)
     p.source("t", spark.createDataFrame([(1, "a")], "k BIGINT, v STRING")).sink("all")

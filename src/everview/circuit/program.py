@@ -116,6 +116,7 @@ class Program:
             at: nothing(circuit.layout(at).width) for at in self.order if not isinstance(circuit[at], Sink | Child)
         }
         self._level = level = self._levels()
+        self._needed: dict[tuple[int, int], frozenset[int]] = {}
         self.stages = tuple(self._stage(n, level) for n in range(max(level.values(), default=0) + 1))
         self.loops = tuple(
             tuple(self._loop(at, prints) for at in self.order if level[at] == n and isinstance(circuit[at], Child))
@@ -170,11 +171,14 @@ class Program:
 
     def needed(self, first: int, last: int) -> frozenset[int]:
         """The streams that a piece is given: those that begin it, and earlier ones that it still needs."""
+        if (first, last) in self._needed:
+            return self._needed[first, last]
         stages = self.stages[first : last + 1]
         given = (Export, Source) if self.depth == 0 else (Export, Import, Feedback)
         begin = {at for at in stages[0].nodes if isinstance(self._nodes[at], given)}
         earlier = {at for stage in stages for at in stage.stays if self._level[at] < first}
-        return frozenset({*begin, *stages[0].moves, *earlier})
+        self._needed[first, last] = found = frozenset({*begin, *stages[0].moves, *earlier})
+        return found
 
     def wanted(self, first: int, last: int, end: int | None = None) -> frozenset[int]:
         """The streams of some stages that are needed when ``end`` is over: by views, loops and later stages."""

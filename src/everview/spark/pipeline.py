@@ -230,6 +230,7 @@ class Pipeline:
         with self._lock:
             engine = self._engine()
             if token is not None and engine.offsets.get(TOKEN) == token:
+                self._redeliver(engine)
                 return self.progress[-1] if self.progress else None
             given = self._given_frames(frames)
             self._load(engine, given, token, again=True)
@@ -434,6 +435,7 @@ class Pipeline:
 
     def _epoch(self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], batch: int | None) -> None:
         """Steps 1 to 5."""
+        self._redeliver(engine)  # what a sink has not got yet, it gets first
         start = perf_counter()
         with self._described(engine, batch) as describe:
             describe("read what is new")

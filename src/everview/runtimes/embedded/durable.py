@@ -140,7 +140,7 @@ class Durable:
         last = chunks[start:]
         if len(last) < 2:
             return []
-        whole = _joined([Entries(*(s.array for s in chunk)) for chunk in last])
+        whole = joined([Entries(*(s.array for s in chunk)) for chunk in last])
         return [
             (_part(part), tuple(chunk[i].id for chunk in last), getattr(whole, part)) for i, part in enumerate(PARTS)
         ]
@@ -191,7 +191,10 @@ def _part(part: str) -> str:
     return f"dictionary {part}"
 
 
-def _joined(chunks: Sequence[Entries]) -> Entries:
+def joined(chunks: Sequence[Entries]) -> Entries:
+    """Chunks of dictionary entries as one."""
+    if len(chunks) == 1:
+        return chunks[0]
     starts = np.cumsum([0, *(len(c.data) for c in chunks)])
     offsets = [c.offsets[:-1] + start for c, start in zip(chunks, starts[:-1], strict=True)]
     parts = {part: np.concatenate([getattr(c, part) for c in chunks]) for part in PARTS if part != "offsets"}

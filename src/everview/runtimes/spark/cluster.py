@@ -17,6 +17,7 @@ import pyarrow as pa
 from everview.circuit.nodes import Source
 from everview.circuit.program import Due, Program, Ran
 from everview.codes.dictionary import Dictionary, Mark
+from everview.errors import SourceError
 from everview.operators.operator import Context, Matrix
 from everview.runtimes.embedded.pending import At
 from everview.runtimes.embedded.state import Path
@@ -145,6 +146,7 @@ class Cluster:
         self.jobs += 1
         found: dict[Kind, dict[tuple[int, int], list[Matrix]]] = {Kind.LEFT: {}, Kind.HELD: {}, Kind.WOKEN: {}}
         failures: list[Row] = []
+        sums: Counter[int] = Counter()
         for row in from_batches(frame.toArrow().to_batches()):
             match row.kind:
                 case Kind.LEFT | Kind.HELD | Kind.WOKEN:
@@ -157,21 +159,36 @@ class Cluster:
                     self.counts[row.node] += row.columns
                 case Kind.BAD:
                     self.bad.append(self._bad(row))
+                case Kind.SUM:
+                    sums[row.node] += int.from_bytes(bytes(row.payload), "little")
                 case Kind.ERROR:
                     failures.append(row)
                 case Kind.CELL | Kind.WAKE | Kind.ENTRIES:
                     raise AssertionError(f"{row.kind.name} after the last stage")
         if failures:
             raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
+        for node, total in sums.items():
+            self._require_same(node, total)
         return found
+
+    def _source(self, node: int) -> str:
+        source = self.program.circuit[node]
+        assert isinstance(source, Source), "only sources are coded"
+        return source.name
+
+    def _require_same(self, node: int, total: int) -> None:
+        """Refuse a frame whose rows and whose values are not of the same reading."""
+        if total % (1 << 64):
+            raise SourceError(
+                f"source {self._source(node)} gives other rows each time it is read",
+                hint="it depends on chance, or on an order that is not fixed: write it to files first",
+            )
 
     def _bad(self, row: Row) -> pa.Table:
         """Rows that cannot be taken: ``source``, ``reason`` and ``raw``."""
-        source = self.program.circuit[row.node]
-        assert isinstance(source, Source), "only sources have bad rows"
         found = json.loads(bytes(row.payload))
         reasons, texts = [reason for reason, _ in found], [text for _, text in found]
-        return pa.table({"source": [source.name] * len(found), "reason": reasons, "raw": texts})
+        return pa.table({"source": [self._source(row.node)] * len(found), "reason": reasons, "raw": texts})
 
     def _append(self, row: Row, ran: list[Ran] | None) -> None:
         """A slice that a task has written: at the root an edit for the commit, in a round something to append."""

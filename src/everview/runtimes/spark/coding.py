@@ -6,6 +6,9 @@ in the layout of the schema, split by shard, in few large matrices. The values b
 branch of the same frame, those of a task each once, as dictionary entries for the driver and, where a later stage
 reads them, for every task.
 
+Both branches read the frame, and must find the same there. So each adds up the codes it meets; if the sums differ, the
+frame is one that gives other rows each time it is read, and the driver refuses the tick.
+
 The codes are those of `everview.codes.encode`. Two values that share a hash are not told apart here: loading both
 entries raises `CodeCollision`, and the changes are coded again with the exceptions that it led to.
 """
@@ -28,10 +31,10 @@ from everview.codes.dictionary import FIRST_SEED
 from everview.errors import EverviewError
 from everview.kernels.xxh64 import hash_bytes
 from everview.operators.exchange import Exchange, spread
-from everview.operators.operator import ByKey, Layout, Matrix
+from everview.operators.operator import ByKey, Layout, Matrix, Words
 from everview.runtimes.spark.wire import SCHEMA, Kind, Row, error_row, matrix_rows, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
-from everview.types import TIMESTAMP, Array, Decimal, Field, Schema, Struct, Type
+from everview.types import NULL_WORD, TIMESTAMP, Array, Decimal, Field, Schema, Struct, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -86,6 +89,12 @@ class Coding:
         for at, name in enumerate(after, words.shape[1]):
             found[:, at] = columns.get(name, name == "_weight")
         return found
+
+    @cached_property
+    def hashed_words(self) -> tuple[int, ...]:
+        """The words that the JVM has hashed."""
+        fields = enumerate(self.schema.fields)
+        return tuple(self.schema.words(at).start for at, field in fields if is_hashed(field.type))
 
     def split(self, matrix: Matrix) -> list[Matrix]:
         """The rows for each shard."""
@@ -175,14 +184,16 @@ def _values(frame: DataFrame, hashed: Sequence[Field]) -> DataFrame:
 def _rows_coder(coding: Coding, exceptions: Entries | None) -> Coder:
     def rows(batches: Batches) -> Iterator[Row]:
         values = _Values(coding, exceptions)
-        arrived = _first_arrival()
+        arrived, total = _first_arrival(), 0
         for table, bad in gathered(_viewed(coding, batch) for batch in batches):
             yield from _bad_rows(coding, bad)
             matrix = coding.matrix(table, values.dictionary, arrived)
             arrived += table.num_rows
+            total += sum(_sum(matrix[:, word]) for word in coding.hashed_words)
             for shard, part in enumerate(coding.split(matrix)):
                 yield from matrix_rows(Kind.CELL, coding.node, shard, part)
         yield from values.rows(values.dictionary.export())
+        yield from _sum_row(coding, total)
 
     return _coder(rows)
 
@@ -191,16 +202,26 @@ def _values_coder(coding: Coding, exceptions: Entries | None) -> Coder:
     kinds = [f.type.kind for f in coding.schema.fields if is_hashed(f.type)]
 
     def rows(batches: Batches) -> Iterator[Row]:
-        values = _Values(coding, exceptions)
+        values, total = _Values(coding, exceptions), 0
         for batch in batches:
             for kind, column in zip(kinds, batch.columns, strict=True):
-                values.take(kind, column)
+                total += _sum(values.take(kind, column))
             if values.dictionary.nbytes > LARGE:
                 yield from values.rows(values.hashed())
                 values = _Values(coding, exceptions)
         yield from values.rows(values.hashed())
+        yield from _sum_row(coding, -total)
 
     return _coder(rows)
+
+
+def _sum(words: Any) -> int:
+    """Of words that are not NULL."""
+    return int(words[words != NULL_WORD].astype(np.uint64).sum())
+
+
+def _sum_row(coding: Coding, total: int) -> Iterator[Row]:
+    yield Row(Kind.SUM, coding.node, 0, 0, (total % (1 << 64)).to_bytes(8, "little"))
 
 
 def _coder(rows: Callable[[Batches], Iterator[Row]]) -> Coder:
@@ -280,10 +301,11 @@ class _Values:
             self.dictionary.load(exceptions)
         self._known = len(self.dictionary)
 
-    def take(self, kind: int, column: Any) -> None:
+    def take(self, kind: int, column: Any) -> Words:
+        """Keep the values of a column; their codes."""
         if not pa.types.is_binary(column.type):
             column = column.cast(pa.binary())
-        self.dictionary.intern_bytes(kind, bytes_of(column), valid_of(column))
+        return self.dictionary.intern_bytes(kind, bytes_of(column), valid_of(column))
 
     def hashed(self) -> Entries:
         """The entries with the codes that the JVM gives: of values that share a hash, each has it.

@@ -45,6 +45,7 @@ class Kind(IntEnum):
     HELD = 7  # output rows of a node that belong to a later time of a recursion
     WOKEN = 8  # groups that a node must look at again at a later time
     COUNT = 9  # how many rows (in place of columns) have arrived for a source
+    SUM = 11  # of the codes of a source's texts, once from the rows and once, negated, from the values
     BAD = 10  # rows of a source that cannot be taken, as JSON: pairs of a reason and a text
 
 

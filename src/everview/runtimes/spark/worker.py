@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.codes.dictionary import Dictionary, Entries
-from everview.runtimes.embedded.durable import NAMES, PARTS
+from everview.runtimes.embedded.durable import NAMES, joined
 from everview.traces.store import Entry, Manifest, Reader, Slice, SliceRef, Store
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.layout import Layout
@@ -113,16 +113,6 @@ def dictionary_chunks(manifest: Manifest) -> dict[int, list[Chunk]]:
     return {
         shard: list(zip(*(manifest.slices.get((name, shard), ()) for name in NAMES), strict=True)) for shard in shards
     }
-
-
-def joined(chunks: Sequence[Entries]) -> Entries:
-    """Chunks of dictionary entries as one."""
-    if len(chunks) == 1:
-        return chunks[0]
-    starts = np.cumsum([0, *(len(chunk.data) for chunk in chunks)])
-    offsets = [chunk.offsets[:-1] + start for chunk, start in zip(chunks, starts[:-1], strict=True)]
-    parts = {part: np.concatenate([getattr(chunk, part) for chunk in chunks]) for part in PARTS if part != "offsets"}
-    return Entries(**parts, offsets=np.concatenate([*offsets, starts[-1:]]))
 
 
 MANY = 10_000  # objects: the garbage collector goes through fewer in a few milliseconds

@@ -221,7 +221,8 @@ def _sum(words: Any) -> int:
 
 
 def _sum_row(coding: Coding, total: int) -> Iterator[Row]:
-    yield Row(Kind.SUM, coding.node, 0, 0, (total % (1 << 64)).to_bytes(8, "little"))
+    if total % (1 << 64):
+        yield Row(Kind.SUM, coding.node, 0, 0, (total % (1 << 64)).to_bytes(8, "little"))
 
 
 def _coder(rows: Callable[[Batches], Iterator[Row]]) -> Coder:

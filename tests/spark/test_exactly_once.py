@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from everview.errors import ForeignState, SinkError
+from everview.runtimes.spark.engine import Engine
 from everview.spark import Pipeline, arrivals, pipeline, sinks
 from everview.traces.store import Store
 
@@ -207,8 +208,43 @@ def test_a_refresh_whose_sink_fails_is_delivered_by_the_next(spark: SparkSession
         p.sink("all", callback=fussy)
         with pytest.raises(SinkError, match="not now"):
             p.refresh()
+        p.refresh()  # there is nothing new, but something to deliver
+        assert given == [(1, [((1,), 1)])] * 2
         p.refresh(t=spark.createDataFrame([(2,)], "k BIGINT"))
-    assert given == [(1, [((1,), 1)]), (1, [((1,), 1)]), (2, [((2,), 1)])]
+    assert given[2:] == [(2, [((2,), 1)])]
+
+
+def test_a_sink_that_was_away_gets_nothing_under_a_wrong_number(spark: SparkSession, tmp_path: Path) -> None:
+    given: list[tuple[int, list[Any]]] = []
+
+    def build(*, sink: bool) -> Pipeline:
+        p = Pipeline(spark, tmp_path / "state", shards=2)
+        p.source("t", spark.createDataFrame([(1,)], "k BIGINT")).sink("all")
+        if sink:
+            p.sink("all", callback=lambda changes, epoch: given.append((epoch, list(changes))))
+        return p
+
+    for number, sink in enumerate((True, False, True)):
+        with build(sink=sink) as p:
+            p.refresh(**({"t": spark.createDataFrame([(number,)], "k BIGINT")} if number else {}))
+    assert given == [(1, [((1,), 1)]), (3, [((2,), 1)])]
+
+
+def test_what_fails_after_the_commit_is_read_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The epoch is there; this process has not taken it in."""
+    for number in range(2):
+        feed(tmp_path / "in", number)
+    p = build(spark, tmp_path, "cluster")
+    with monkeypatch.context() as patched:
+        patched.setattr(Engine, "_reload", lambda *_: (_ for _ in ()).throw(OSError("no memory")))
+        with pytest.raises(Exception, match="no memory"):
+            run(p)
+    run(p)
+    assert p.epoch == 2
+    p.close()
+    check(spark, tmp_path)
 
 
 # -- directories that do not belong together
@@ -277,6 +313,32 @@ def test_the_state_is_older(spark: SparkSession, fed: Path) -> None:
     feed(fed / "in", 2)
     with build(spark, fed) as p, pytest.raises(Exception, match="ahead of the state"):
         run(p)
+
+
+def test_other_streams_than_before(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark knows the streams of a query by their places, so the order of definition must not matter."""
+    for name in ("a", "b", "c"):
+        feed(tmp_path / name, 0)
+
+    def two(*names: str) -> Pipeline:
+        p = Pipeline(spark, tmp_path / "state", shards=2)
+        streams = {n: spark.readStream.schema(SCHEMA).json(str(tmp_path / n)) for n in names}
+        sources = {n: p.source(n, streams[n]).select("k") for n in names}
+        (sources[min(names)] + sources[max(names)]).sink("all")
+        return p
+
+    with two("a", "b") as p:
+        run(p)
+    with two("b", "a") as p:
+        run(p)
+        assert (p.epoch, p.view("all").count()) == (1, 12)
+    shutil.copytree(tmp_path / "state" / "spark", tmp_path / "kept")
+    with two("a", "b") as p:
+        feed(tmp_path / "a", 1)
+        p._sources = {"a": p._sources["a"], "b": p._sources["b"]}
+        p._require_own_checkpoint(p._engine(), ("a", "b"))
+        with pytest.raises(ForeignState, match="fed by the streams a, b"):
+            p._require_own_checkpoint(p._engine(), ("a",))
 
 
 def test_the_state_is_lost(spark: SparkSession, fed: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -213,10 +214,65 @@ def test_every_style_by_refresh(
     assert rows(p.view("all snapshot")) == [(2, "c")]
     assert rows(p.view("all cdc")) == [(5, "e")]
     assert p.verify()
-    p.refresh()  # a snapshot is read again, an append is not
-    assert rows(p.view("all snapshot")) == [(1, "a"), (2, "b")]
+    p.refresh()  # all frames have been read or overtaken
+    assert rows(p.view("all snapshot")) == [(2, "c")]
     assert rows(p.view("all append")) == [(1, "a"), (1, "a"), (3, None)]
-    assert p.epoch == 3
+    assert p.epoch == 2
+
+
+def test_a_frame_that_was_overtaken_is_not_read_again(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]
+) -> None:
+    p = opened(spark, tmp_path / "state", shards=2)
+    p.source("t", spark.createDataFrame([(1, "old")], "k BIGINT, v STRING"), key="k", changes="upsert").sink("all")
+    p.refresh()
+    p.refresh(t=spark.createDataFrame([(1, "new")], "k BIGINT, v STRING"))
+    p.refresh()
+    assert rows(p.view("all")) == [(1, "new")]
+
+
+def test_of_several_files_the_later_one_counts(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]
+) -> None:
+    """Spark reads the largest file of a batch first."""
+    files = Files(tmp_path / "t")
+    files.add({"k": 1, "v": "early"})
+    files.add({"k": 1, "v": "late"}, *({"k": k, "v": "more"} for k in range(2, 400)))
+    files.add({"k": 1, "v": "last"}, {"k": 2, "v": "last"})
+    for place in ("driver", "cluster"):
+        p = opened(spark, tmp_path / place, place=place, shards=2)
+        p.source("t", files.stream(spark, "k BIGINT, v STRING", files=3), key="k", changes="upsert").sink("all")
+        run(p)
+        assert rows(p.view("all").filter("k < 3")) == [(1, "last"), (2, "last")]
+        assert p.epoch == 1
+
+
+def test_a_directory_that_was_made_anew(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
+    """Workers that have seen the old state do not take the new one for it."""
+    for number in (1, 2):
+        p = opened(spark, tmp_path / "state", place="cluster", shards=2)
+        t = p.source("t", spark.createDataFrame([(number, "a")], "k BIGINT, v STRING"), key="k", changes="upsert")
+        t.aggregate([], n="count", total=("sum", "k")).sink("sums")
+        p.refresh()
+        p.refresh(t=spark.createDataFrame([(10, "b")], "k BIGINT, v STRING"))
+        assert rows(p.view("sums")) == [(2, 10 + number)]
+        p.close()
+        shutil.rmtree(tmp_path / "state")
+
+
+def test_a_state_without_an_epoch_may_become_another(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]
+) -> None:
+    frame = spark.createDataFrame([(None,)], "k BIGINT")
+    p = opened(spark, tmp_path / "state", shards=2)
+    p.source("t", frame, key="k", changes="upsert").sink("all")
+    with pytest.raises(BadRows):
+        p.refresh()
+    p.close()
+    p = opened(spark, tmp_path / "state", shards=3)
+    p.source("t", frame).distinct().sink("all")
+    p.refresh()
+    assert rows(p.view("all")) == [(None,)]
 
 
 def test_a_refresh_under_the_same_token_is_a_repetition(
@@ -360,6 +416,11 @@ def test_what_cannot_be_defined(spark: SparkSession, tmp_path: Path, opened: Cal
         p.source("t", frame)
     with pytest.raises(SourceError):
         p.source("u", frame, changes="upsert")
+    stream_of = spark.readStream.format("rate").load()
+    with pytest.raises(SourceError, match="snapshots of a stream"):
+        p.source("u", stream_of, key="value", changes="snapshot")
+    with pytest.raises(SourceError, match="cannot order by"):
+        p.source("u", frame.selectExpr("CAST(k AS INT)"), key="k", changes="upsert", order="k", schema="k DOUBLE")
     stream.sink("all")
     p.sink("al", path=tmp_path / "out")
     with pytest.raises(UnknownName, match="al"):

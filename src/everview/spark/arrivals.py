@@ -72,7 +72,7 @@ class Arrival:
                     keyed=spec.keyed,
                     broadcast=broadcast,
                     weighted=spec.changes in ("weights", "cdc"),
-                    ordered=spec.order is not None or spec.envelope is not None,
+                    ordered=spec.keyed,
                 )
                 parts.append(coded(found, coding, exceptions))
             return reduce(lambda a, b: a.unionAll(b), parts)

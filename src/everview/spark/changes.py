@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.functions as F
@@ -78,10 +77,10 @@ def normalized(frame: DataFrame, spec: SourceSpec) -> DataFrame:
     everything = F.to_json(F.struct(*map(_column, columns)))
     match spec.changes:
         case "append" | "upsert" | "snapshot":
-            return _shaped(frame, row, _NEVER, F.lit(1), (), _order(spec, columns, row), everything)
+            return _shaped(frame, row, _NEVER, F.lit(1), (), _order(spec, columns, frame), everything)
         case "weights":
             weight, bad = _weight(columns[spec.weight])
-            return _shaped(frame, row, _NEVER, weight, (bad,), _order(spec, columns, row), everything)
+            return _shaped(frame, row, _NEVER, weight, (bad,), _order(spec, columns, frame), everything)
         case "cdc":
             return _from_operations(frame, row, columns, everything)
 
@@ -202,7 +201,7 @@ def _from_operations(frame: DataFrame, row: _Row, columns: Columns, raw: Column)
     op = F.lower(F.trim(given))
     known = op.isin(*_INSERTS, *_UPDATES, *_BEFORES, *_DELETES)
     unknown = (given.isNull() | ~known, _unknown(given))
-    order = _order(spec, columns, row)
+    order = _order(spec, columns, frame)
     away = op.isin(*_DELETES) if spec.keyed else op.isin(*_DELETES, *_BEFORES)
     weight = F.when(away, -1).otherwise(1)
     if not spec.keyed:
@@ -217,13 +216,25 @@ def _unknown(op: Column) -> Column:
     return F.coalesce(F.concat(F.lit("unknown operation '"), op, F.lit("'")), F.lit("no operation: it is NULL"))
 
 
-def _order(spec: SourceSpec, columns: Columns, row: _Row) -> tuple[Column, Sequence[Bad]]:
+def _order(spec: SourceSpec, columns: Columns, frame: DataFrame) -> tuple[Column, Sequence[Bad]]:
     """The place of a change among those of its key, and rows that have none."""
     if spec.order is None:
-        return F.lit(0), ()
+        return _file_time(frame) if spec.keyed else F.lit(0), ()
     column = _column(spec.order)
     why = F.lit(f'NULL in "{spec.order}", by which changes are ordered')
     return _sortable(column, columns[spec.order].dataType), ((column.isNull(), why),)
+
+
+def _file_time(frame: DataFrame) -> Column:
+    """When the file of a row was written, where rows come from files: Spark reads large files first, not early ones."""
+    from pyspark.errors import AnalysisException
+
+    written = F.col("_metadata.file_modification_time")
+    try:
+        known = "_metadata" not in frame.columns and len(frame.select(written).columns) == 1
+    except AnalysisException:
+        known = False
+    return F.unix_micros(written) if known else F.lit(0)
 
 
 def _sortable(column: Column, of: st.DataType) -> Column:
@@ -489,9 +500,7 @@ def only(frame: DataFrame, at: int) -> DataFrame:
 
 
 def split(table: pa.Table, n: int) -> list[pa.Table]:
-    """Each of ``n`` sources, of what `combined` gave as Arrow: its columns, then `META`, the rows numbered."""
-    numbers: Any = np.arange(table.num_rows)
-    table = table.set_column(table.column_names.index("_arrival"), "_arrival", pa.array(numbers))
+    """Each of ``n`` sources, of what `combined` gave as Arrow: its columns, then `META`."""
     return [_part(table, at) for at in range(n)]
 
 

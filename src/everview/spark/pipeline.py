@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
-from everview.errors import BadRows, CodeCollision, EverviewError, ForeignState, PipelineError, SourceError
+from everview.errors import BadRows, CodeCollision, ForeignState, PipelineError, SourceError
 from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Place, Placement
 from everview.runtimes.tables import Table
@@ -33,7 +33,7 @@ from everview.spark.arrivals import Arrival
 from everview.spark.changes import SourceSpec, arrived, check_drift, combined, counted, normalized, only, spec_of
 from everview.spark.explain import explain
 from everview.spark.position import Position, query_of
-from everview.spark.progress import Progress, ProgressLog
+from everview.spark.progress import Progress, ProgressLine, ProgressLog
 from everview.spark.sinks import SinkSpec, deliver, local_path, quarantine, read_quarantine, sink_of
 from everview.types import Schema, unknown_name
 from everview.verify import Verdict, verify
@@ -46,11 +46,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("everview.spark")
 
 STATIC = "static"  # under which the offsets have what was read of batch frames
+GIVEN = "given"  # and which sources were given more, so that their frames are not the last word any more
 TOKEN = "token"  # and what the last refresh called itself
 FEW = 100_000  # rows of a view that the driver hands to Spark itself
 FIRST = 50_000  # rows of a first load, which is usually large, that are fetched to see whether it is
 LARGE = 64 << 20  # bytes of the files behind batch frames that need not be fetched to know that they are many
 VACUUM_EVERY = 100  # epochs
+REMEMBERED = 10_000  # epochs whose progress is kept
 BAD_ROWS = ("fail", "quarantine")
 
 
@@ -114,6 +116,8 @@ class Pipeline:
             )
         _one_of("place", place, get_args(Place))
         _one_of("bad_rows", bad_rows, BAD_ROWS)
+        if keep_epochs < 1:
+            raise PipelineError(f"{keep_epochs} epochs cannot be kept", hint="the last one always is: give 1 or more")
         self.spark = spark
         self.path = root
         self.circuit = Circuit() if circuit is None else circuit
@@ -168,6 +172,9 @@ class Pipeline:
         elif isinstance(schema, str):
             schema = Schema.parse(schema)
         spec = spec_of(name, frame, key=key, changes=changes, op=op, weight=weight, order=order, schema=schema)
+        if spec.changes == "snapshot" and frame.isStreaming:
+            hint = 'read it as a batch frame and refresh(); a stream is made of changes: changes="upsert"'
+            raise SourceError(f"source {name} cannot be snapshots of a stream", hint=hint)
         if not keep and spec.keyed:
             raise SourceError(f"source {name} cannot do without its contents", hint="only append and weights can")
         self._sources[name] = Bound(spec, frame, keep)
@@ -196,12 +203,13 @@ class Pipeline:
         """Follow the streaming sources: every micro-batch is one epoch. What batch frames hold is loaded first."""
         with self._lock:
             engine = self._engine()
-            streams = [bound for bound in self._sources.values() if bound.streaming]
+            # By name, because Spark knows the streams of a query by their places.
+            streams = [bound for _, bound in sorted(self._sources.items()) if bound.streaming]
             if not streams:
                 raise PipelineError("no source is a stream", hint="call refresh(), or read a source with readStream")
             if self._query is not None and self._query.isActive:
                 raise PipelineError("the pipeline is running already", hint="stop() it first")
-            self._require_own_checkpoint(engine)
+            self._require_own_checkpoint(engine, tuple(bound.spec.name for bound in streams))
             self._load(engine, {}, None, again=False)
             self._stopping = False
             specs = [bound.spec for bound in streams]
@@ -224,16 +232,15 @@ class Pipeline:
         """Take in what is new, and return when the views have it.
 
         Streams are read as far as they go. A batch frame is read once; one that is an upsert or a snapshot, every
-        time. ``refresh(transfer=frame)`` gives more changes of a source. A refresh under the ``token`` of the last one
-        is a repetition, and changes nothing.
+        time, until ``refresh(transfer=frame)`` gives more changes of its source. Under the ``token`` of the last
+        refresh, frames are not read again.
         """
         with self._lock:
             engine = self._engine()
-            if token is not None and engine.offsets.get(TOKEN) == token:
-                self._redeliver(engine)
-                return self.progress[-1] if self.progress else None
+            self._redeliver(engine)
             given = self._given_frames(frames)
-            self._load(engine, given, token, again=True)
+            if token is None or engine.offsets.get(TOKEN) != token:
+                self._load(engine, given, token, again=True)
             streaming = any(bound.streaming for bound in self._sources.values())
         if streaming and not (self._query is not None and self._query.isActive):
             self.start(trigger={"availableNow": True}).awaitTermination()
@@ -326,6 +333,7 @@ class Pipeline:
     def vacuum(self, keep_epochs: int | None = None) -> None:
         """Remove what only older epochs need, and values that no row refers to any more."""
         with self._lock:
+            self._redeliver(self._engine())
             self._engine().vacuum(self.keep_epochs if keep_epochs is None else keep_epochs)
 
     # -- opening
@@ -384,11 +392,11 @@ class Pipeline:
             if sink.view not in self.circuit.sinks:
                 raise unknown_name("view", sink.view, self.circuit.sinks)
 
-    def _require_own_checkpoint(self, engine: Engine) -> None:
-        """Refuse another query's checkpoint before Spark reads anything."""
+    def _require_own_checkpoint(self, engine: Engine, streams: tuple[str, ...]) -> None:
+        """Refuse another query's checkpoint, or other streams, before Spark reads anything."""
         last, found = Position.known(engine.offsets), query_of(self._spark_checkpoint)
-        if last is not None and found != last.query:
-            Position(found or "a new one", 0, "").is_replay_of(last)
+        if last is not None and (found, streams) != (last.query, last.streams):
+            Position(found or "a new one", 0, "", streams).is_replay_of(last)
 
     # -- epochs
 
@@ -398,7 +406,8 @@ class Pipeline:
             if self._stopping or self._query is None:
                 raise PipelineError("the pipeline is stopping", hint="what has arrived is read at the next start")
             engine = self._engine()
-            position = Position.of(str(self._query.id), number, self._spark_checkpoint)
+            streams = tuple(spec.name for spec in specs)
+            position = Position.of(str(self._query.id), number, self._spark_checkpoint, streams)
             if position.is_replay_of(Position.known(engine.offsets)):
                 self._redeliver(engine)
                 return
@@ -417,17 +426,18 @@ class Pipeline:
 
     def _load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None, *, again: bool) -> None:
         """One epoch of what batch frames hold, as far as it was not read yet, and of what is given."""
-        read: list[str] = list(engine.offsets.get(STATIC, ()))
+        read, fed = (set[str](engine.offsets.get(key, ())) for key in (STATIC, GIVEN))
+        repeatable = {name for name, bound in self._sources.items() if again and bound.again and name not in fed}
         due = {
             name: bound.frame
             for name, bound in self._sources.items()
-            if not bound.streaming and name not in given and ((again and bound.again) or name not in read)
+            if not bound.streaming and name not in given and (name in repeatable or name not in read)
         }
         frames = due | dict(given)
         if not frames:
             return
         specs = [self._sources[name].spec for name in frames]
-        offsets: dict[str, Any] = {STATIC: sorted({*read, *due})}
+        offsets: dict[str, Any] = {STATIC: sorted({*read, *due}), GIVEN: sorted({*fed, *given})}
         if token is not None:
             offsets[TOKEN] = token
         found = [normalized(frame, spec) for frame, spec in zip(frames.values(), specs, strict=True)]
@@ -453,7 +463,7 @@ class Pipeline:
                     ticked, bad = self._on_cluster(engine, arrival, offsets, describe)
                     rows = dict(ticked.arrived)
                     self.placement.cluster.learn(sum(rows.values()), ticked.tick)
-            except EverviewError:
+            except BaseException:
                 self._reopen_if_uncertain(engine)
                 raise
             describe("sinks")
@@ -520,8 +530,8 @@ class Pipeline:
         return bad
 
     def _reopen_if_uncertain(self, engine: Engine) -> None:
-        """After a failed commit nobody knows what is on disk until it is read again."""
-        if engine.store.uncertain:
+        """After a failed commit, or one that this process did not take in, only the disk knows how things are."""
+        if engine.uncertain:
             engine.close()
             self._opened = None
 
@@ -534,6 +544,7 @@ class Pipeline:
         bad: int,
         times: Mapping[str, float],
     ) -> None:
+        del self.progress[:-REMEMBERED]
         where = " then ".join(dict.fromkeys(made.where for made in ticked.decisions))
         self.progress.append(
             Progress(
@@ -573,8 +584,6 @@ class Pipeline:
             return -1
 
     def _mark_delivered(self, epoch: int) -> None:
-        if not self._sinks:
-            return
         written = self._delivered.with_name("delivered.writing")
         written.write_text(str(epoch))
         written.replace(self._delivered)
@@ -599,15 +608,20 @@ class Pipeline:
             yield lambda _: None
             return
         epoch = f"everview epoch {engine.epoch + 1}"
-        before = context.getLocalProperty("spark.job.description")
-        if batch is None:
+        before = {name: context.getLocalProperty(name) for name in ("spark.job.description", "spark.jobGroup.id")}
+        if batch is None:  # that of a stream is its own, by which Spark stops it
             context.setJobGroup(epoch, epoch)
+
+        def describe(step: str) -> None:
+            context.setJobDescription(f"{epoch}: {step}")
+            line.update(f"{epoch}: {step}")
+
         try:
-            yield lambda step: context.setJobDescription(f"{epoch}: {step}")
+            with ProgressLine(shown=batch is None) as line:
+                yield describe
         finally:
-            context.setLocalProperty("spark.job.description", before)
-            if batch is None:
-                context.setLocalProperty("spark.jobGroup.id", None)
+            for name, value in before.items():
+                context.setLocalProperty(name, value)
 
 
 def _one_of(what: str, value: Any, allowed: Iterable[str]) -> None:
@@ -618,4 +632,4 @@ def _one_of(what: str, value: Any, allowed: Iterable[str]) -> None:
 
 def _table(spec: SourceSpec) -> Table:
     """How a source is kept; an order that is no column of it counts within a batch only."""
-    return Table(spec.key, spec.order if spec.order in spec.schema.names else None) if spec.keyed else Table()
+    return Table(spec.key, spec.row_order) if spec.keyed else Table()

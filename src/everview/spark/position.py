@@ -27,20 +27,22 @@ class Position:
     query: str
     batch: int
     digest: str
+    streams: tuple[str, ...]  # in the order in which Spark has their offsets
 
     @classmethod
-    def of(cls, query: str, batch: int, checkpoint: Path) -> Position:
+    def of(cls, query: str, batch: int, checkpoint: Path, streams: tuple[str, ...]) -> Position:
         """The position of a batch under way, whose offsets Spark has written to its checkpoint."""
-        return cls(query, batch, _digest(checkpoint / "offsets" / str(batch)))
+        return cls(query, batch, _digest(checkpoint / "offsets" / str(batch)), streams)
 
     @classmethod
     def known(cls, offsets: Mapping[str, Any]) -> Position | None:
         """The last batch that a state has taken in."""
         found = offsets.get(SPARK)
-        return None if found is None else cls(found["query"], found["batch"], found["digest"])
+        return None if found is None else cls(found["query"], found["batch"], found["digest"], tuple(found["streams"]))
 
     def to_offsets(self) -> dict[str, Any]:
-        return {SPARK: {"query": self.query, "batch": self.batch, "digest": self.digest}}
+        streams = list(self.streams)
+        return {SPARK: {"query": self.query, "batch": self.batch, "digest": self.digest, "streams": streams}}
 
     def is_replay_of(self, last: Position | None) -> bool:
         """Whether the state has this batch already; refused if it cannot be the next one either."""
@@ -56,6 +58,12 @@ class Position:
                 f"the state was fed by streaming query {last.query}, and this one is {self.query}: "
                 "its checkpoint was lost or is another's, so the sources would be read again from their start",
                 hint="restore the spark directory inside the checkpoint, or start both anew in an empty one",
+            )
+        if self.streams != last.streams:
+            raise ForeignState(
+                f"the state was fed by the streams {', '.join(last.streams)}, and now they are "
+                f"{', '.join(self.streams)}: Spark would take the offsets of one for those of another",
+                hint="keep the sources that are streams as they were, or start anew in an empty directory",
             )
         if self.batch == last.batch + 1:
             return False

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Final
 
 from rich.console import Console
 from rich.live import Live
+from rich.status import Status
 from rich.table import Column, Table
 
 STEPS: Final = ("fetch", "tick", "commit", "sinks", "total")
@@ -152,3 +154,33 @@ def _lines(progress: Sequence[Progress], views: Sequence[str]) -> list[list[str]
         ]
         for done in progress
     ]
+
+
+class ProgressLine:
+    """One line on a terminal that says what is being done."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._console = Console(stderr=True)
+        self._shown = shown and self._console.is_terminal and not self._console.is_dumb_terminal
+        self._status: Status | None = None
+        self._began = perf_counter()
+
+    def update(self, step: str) -> None:
+        if not self._shown:
+            return
+        elapsed = perf_counter() - self._began
+        text = f"{step} ({elapsed:.0f} s)" if elapsed >= 1 else step
+        if self._status is None:
+            self._status = self._console.status(text)
+            self._status.start()
+        else:
+            self._status.update(text)
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()

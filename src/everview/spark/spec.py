@@ -41,6 +41,7 @@ Style = Literal["append", "upsert", "weights", "cdc", "snapshot"]
 Envelope = Literal["columns", "payload"]
 Columns = dict[str, st.StructField]  # of a frame or a struct, by name
 
+ORDERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT, DATE, TIMESTAMP)  # types whose words are what is compared
 ADDED: Final = ("append", "weights")  # styles whose rows are added up as they come
 STYLES: Final[tuple[str, ...]] = get_args(Style)
 META: Final = ("_weight", "_order", "_arrival", "_reason", "_raw")
@@ -62,11 +63,17 @@ class SourceSpec:
     weight: str = "_weight"
     order: str | None = None
     envelope: Envelope | None = None
+    beside: tuple[str, ...] = ()  # the columns of an envelope, which are not of the row
 
     @property
     def keyed(self) -> bool:
         """Do its rows stand for the latest state of their key? Rows that are added up do not, key or no key."""
         return bool(self.key) and self.changes not in ADDED
+
+    @property
+    def row_order(self) -> str | None:
+        """The column of the row itself that orders its changes, so that what comes too late is noticed."""
+        return self.order if self.order in self.schema.names and self.order not in self.beside else None
 
 
 def spec_of(
@@ -97,7 +104,8 @@ def spec_of(
     control = _control(columns, style, op, weight)
     found = _row_columns(columns, envelope)
     chosen = _schema_of(name, [f for c, f in found.items() if c not in control]) if schema is None else schema
-    spec = SourceSpec(name, chosen, keys, style, "op" if envelope else op, weight, order, envelope)
+    outside = tuple(event_columns(columns, envelope)) if envelope else ()
+    spec = SourceSpec(name, chosen, keys, style, "op" if envelope else op, weight, order, envelope, outside)
     _check(spec, columns)
     return spec
 
@@ -227,6 +235,11 @@ def _check(spec: SourceSpec, columns: Columns) -> None:
         _typed(spec.name, "a weight is a number", columns[spec.weight], st.NumericType)
     if spec.order is not None:
         _orderable(spec.name, order_field(spec, beside, found))
+    if spec.row_order is not None:
+        kept = spec.schema.fields[spec.schema.index(spec.row_order)]
+        if kept.type not in ORDERS and not (isinstance(kept.type, Decimal) and kept.type.scale == 0):
+            hint = "keep it as a timestamp, a date or a whole number, as it is in the frame"
+            raise SourceError(f'{_of(spec.name)}: cannot order by "{kept.name}" as {kept.type.sql}', hint=hint)
 
 
 def _there(name: str, what: str, column: str, available: Columns | Sequence[str]) -> None:

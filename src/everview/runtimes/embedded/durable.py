@@ -7,6 +7,7 @@ store learns of them only now and then, when they have saved it enough slices.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary, Entries, Mark
-from everview.errors import ForeignState
+from everview.errors import ForeignState, StoreError
 from everview.runtimes.embedded.state import Pushed, State
 from everview.traces.spine import RATIO
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.reader import State as Stored
 from everview.traces.store.slices import Slice
 
+log = logging.getLogger("everview.store")
 PARTS = ("codes", "kinds", "offsets", "data", "exceptions")  # of dictionary entries, as slices of these names
 NAMES = tuple(f"dictionary {part}" for part in PARTS)
 TIDY_BYTES = 4 << 20  # after this much has been appended, the store is told of merges
@@ -58,7 +60,8 @@ class Durable:
         plan = fingerprints(program)
         if not Store.exists(path):
             return cls(Store.create(path, plan, policy), program)
-        store = Store.open(path, policy=policy)
+        empty = _is_empty(path)
+        store = Store.open(path, plan if empty else None, policy=policy, adopt=empty)
         try:
             check_plan(store, program)
         except ForeignState:
@@ -91,10 +94,14 @@ class Durable:
         first = sum(replace.new is not None for replace in note.replaces)
         return ids[first : first + len(pushed)]
 
-    @property
-    def untidy(self) -> bool:
-        """Whether it is time to `tidy`."""
-        return self._untidy > TIDY_BYTES
+    def settle(self, state: State) -> None:
+        """After a commit, `tidy` if it is time. Should that fail, the epoch is there all the same."""
+        if self._untidy <= TIDY_BYTES:
+            return
+        try:
+            self.tidy(state)
+        except StoreError as error:
+            log.warning("%s: merges were not written, and will be later", error.message)
 
     def tidy(self, state: State) -> None:
         """Tell the store of merges since the last time, and start a new log."""
@@ -144,6 +151,12 @@ class Durable:
         return [
             (_part(part), tuple(chunk[i].id for chunk in last), getattr(whole, part)) for i, part in enumerate(PARTS)
         ]
+
+
+def _is_empty(path: str | Path) -> bool:
+    """Whether nothing was ever committed to a state: then it may become that of any circuit."""
+    with Store.attach(path) as state:
+        return state.epoch == 0
 
 
 def contents(program: Program) -> dict[str, Any]:

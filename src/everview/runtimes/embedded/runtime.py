@@ -122,6 +122,8 @@ class Embedded:
             outputs = self.outputs(cells)
             self._commit(mark)
         self.epoch += 1
+        if self.durable:
+            self.durable.settle(self.state)
         self._notify(outputs)
         return outputs
 
@@ -190,8 +192,6 @@ class Embedded:
             return
         pushed = self.state.pushed()
         self.state.close(self.durable.commit(self.epoch + 1, pushed, self.dictionary, mark), pushed)
-        if self.durable.untidy:
-            self.durable.tidy(self.state)
 
     def encode(self, changes: Mapping[str, Any]) -> Cells:
         """The rows of a tick as words, on the shards where they belong."""

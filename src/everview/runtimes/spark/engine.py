@@ -24,6 +24,7 @@ from everview.kernels.linear import project
 from everview.operators.operator import word_columns
 from everview.runtimes.embedded.durable import Durable, Note
 from everview.runtimes.embedded.runtime import Embedded
+from everview.runtimes.embedded.state import Pushed
 from everview.runtimes.embedded.tick import Cells, Here, Tick
 from everview.runtimes.spark.adaptive import Adaptive
 from everview.runtimes.spark.cluster import Cluster, Describe
@@ -80,6 +81,7 @@ class Engine:
         assert self.run.durable is not None, "a pipeline has a state directory"
         self.durable: Durable = self.run.durable
         self.path = str(self.store.path)
+        self.uncertain_here = False
 
     @staticmethod
     def exists(path: str) -> bool:
@@ -101,6 +103,11 @@ class Engine:
     @property
     def epoch(self) -> int:
         return self.run.epoch
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether only the disk knows how things are, so that the state must be opened again."""
+        return self.uncertain_here or self.store.uncertain or self.store.epoch != self.run.epoch
 
     @property
     def offsets(self) -> Mapping[str, Any]:
@@ -178,8 +185,9 @@ class Engine:
             if inspect is not None:
                 inspect(cluster.bad)
             describe("commit")
-            self._commit(mark, placed, outputs, dict(offsets))
+            committed = self._commit(mark, placed, outputs, dict(offsets))
         run.epoch += 1
+        self._take_in(committed)
         done = perf_counter()
         names = {at: name for name, at in program.circuit.sources.items()}
         arrived = {names[at]: rows for at, rows in cluster.counts.items()}
@@ -190,28 +198,38 @@ class Engine:
             *(ticked - start, done - ticked),
         )
 
-    def _commit(self, mark: Mark, placed: Adaptive, outputs: Mapping[str, Batch], offsets: dict[str, Any]) -> None:
+    def _commit(
+        self, mark: Mark, placed: Adaptive, outputs: Mapping[str, Batch], offsets: dict[str, Any]
+    ) -> Callable[[], None]:
+        """Make the epoch durable; what then remains for this process to do."""
         run, state, epoch = self.run, self.run.state, self.run.epoch + 1
         changes = tuple(self._last_changes(outputs))
         note = placed.note(offsets)
         if note is None:
             pushed = state.pushed()
             ids = self.durable.commit(epoch, pushed, run.dictionary, mark, Note(changes, (), offsets))
-            state.close(ids, pushed)
-            if self.durable.untidy:
-                self.durable.tidy(state)
-            return
+            return lambda: self._close(ids, pushed)
         root = set(self.program.names.values())
         pushed = [found for found in state.pushed() if found[1] in root]
         note = Note((*note.replaces, *changes), note.segments, offsets)
         self.durable.commit(epoch, pushed, run.dictionary, mark, note)
-        state.abandon()
         edited = {(edit.name, edit.shard) for edit in note.replaces}
         written = {ref.key for ref in note.segments} | {(name, shard) for _, name, shard, _ in pushed}
-        self._reload(edited | written)
+        return lambda: self._reload(edited | written)
+
+    def _take_in(self, committed: Callable[[], None]) -> None:
+        """The epoch is durable, whatever happens now; if this process fails to follow, it must read it again."""
+        self.uncertain_here = True
+        committed()
+        self.uncertain_here = False
+
+    def _close(self, ids: Sequence[int], pushed: Sequence[Pushed]) -> None:
+        self.run.state.close(ids, pushed)
+        self.durable.settle(self.run.state)
 
     def _reload(self, touched: set[tuple[str, int]]) -> None:
         """Let the driver's traces be what the store says."""
+        self.run.state.abandon()
         for trace, name, shard in self.run.state:
             if (name, shard) in touched:
                 trace.restore([(found.array, (found.id,)) for found in self.store.slices(name, shard)])
@@ -219,9 +237,9 @@ class Engine:
     # -- the changes that sinks are given
 
     def _last_changes(self, outputs: Mapping[str, Batch]) -> Iterable[Replace]:
-        """The changes of this epoch in place of those of the last."""
-        for view in self.delivered:
-            name, rows = _changes_of(view), outputs[view].rows
+        """The changes of this epoch in place of those of the last; of views that have no sink (any more), none."""
+        for view, changes in outputs.items():
+            name, rows = _changes_of(view), changes.rows if view in self.delivered else changes.rows[:0]
             old = tuple(found.id for found in self.store.slices(name))
             if old or len(rows):
                 yield Replace(name, 0, old, np.ascontiguousarray(rows) if len(rows) else None)

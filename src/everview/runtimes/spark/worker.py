@@ -129,11 +129,13 @@ def settle() -> None:
         gc.freeze()
 
 
-_replicas: dict[str, Replica] = {}
+_replicas: dict[str, tuple[tuple[int, ...], Replica]] = {}
 
 
 def replica(path: str, epoch: int) -> Replica:
-    """This process's view of a state directory at an epoch."""
-    if path not in _replicas:
-        _replicas[path] = Replica(path)
-    return _replicas[path].at(epoch)
+    """This process's view of a state directory at an epoch; one that was made anew at the same path is another."""
+    made = Layout(Path(path)).format.stat()
+    identity = made.st_dev, made.st_ino, made.st_mtime_ns
+    if path not in _replicas or _replicas[path][0] != identity:
+        _replicas[path] = identity, Replica(path)
+    return _replicas[path][1].at(epoch)

@@ -229,9 +229,8 @@ class Store(State):
         Opening then reads the snapshot only. Does nothing when nothing was committed or queued since the
         last. The ids of queued replacements come back in their order.
         """
-        ids = self._checkpoint(self._queued)
-        self._queued.clear()
-        return ids
+        queued, self._queued = self._queued, []  # one that fails forgets them: they would have changed nothing
+        return self._checkpoint(queued)
 
     def flush(self) -> None:
         """Return when every commit is durable, whatever the policy."""

@@ -20,7 +20,7 @@ from everview.codes import Dictionary, decode_rows, encode_pairs
 from everview.codes.dictionary import Entries
 from everview.errors import EverviewError, SchemaError, StoreError, UnknownName, WeightOverflow
 from everview.runtimes.embedded import Embedded
-from everview.runtimes.embedded.durable import PARTS
+from everview.runtimes.embedded.interned import PARTS
 from everview.runtimes.spark import stored, worker
 from everview.runtimes.spark.worker import Replica
 from everview.traces.store import NEVER, Fingerprints, Policy, State, Store

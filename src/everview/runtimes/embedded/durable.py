@@ -13,21 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from everview.circuit.program import Program
-from everview.codes.dictionary import Dictionary, Entries, Mark
+from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import ForeignState, StoreError
+from everview.runtimes.embedded import interned
 from everview.runtimes.embedded.state import Pushed, State
-from everview.traces.spine import RATIO
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.reader import State as Stored
-from everview.traces.store.slices import Slice
 
 log = logging.getLogger("everview.store")
-PARTS = ("codes", "kinds", "offsets", "data", "exceptions")  # of dictionary entries, as slices of these names
-NAMES = tuple(f"dictionary {part}" for part in PARTS)
 TIDY_BYTES = 4 << 20  # after this much has been appended, the store is told of merges
 
 
@@ -52,6 +48,7 @@ class Durable:
     def __init__(self, store: Store, program: Program) -> None:
         self.store = store
         self._says = contents(program)
+        self._shards = program.shards
         self._untidy = 0
 
     @classmethod
@@ -82,9 +79,7 @@ class Durable:
     ) -> tuple[int, ...]:
         """Make an epoch durable; the ids of what was pushed."""
         appends: list[tuple[str, int, NDArray[Any]]] = [(name, shard, batch) for _, name, shard, batch in pushed]
-        entries = dictionary.export(mark)
-        if len(entries):
-            appends += [(_part(part), 0, getattr(entries, part)) for part in PARTS]
+        appends += interned.appended(dictionary.export(mark), self._shards)
         known = self.store.manifest.meta
         meta = {key: value for key, value in self._says.items() if known.get(key) != value}
         ids = self.store.commit(
@@ -105,8 +100,8 @@ class Durable:
 
     def tidy(self, state: State) -> None:
         """Tell the store of merges since the last time, and start a new log."""
-        for part, old, new in self._coalesced():
-            self.store.replace(part, 0, old, new)
+        for each in interned.coalesced(self.store):
+            self.store.replace(each.name, each.shard, each.old, each.new)
         self.store.checkpoint()
         for trace, name, shard in state:
             gone = trace.past.gone()
@@ -122,35 +117,14 @@ class Durable:
 
     def vacuum(self, state: State, dictionary: Dictionary, keep_epochs: int) -> None:
         """Keep of the dictionary what it holds now, and of the epochs the last few."""
-        chunks, entries = self._chunks(), dictionary.export()
-        for i, part in enumerate(PARTS):
-            old = tuple(chunk[i].id for chunk in chunks)
-            if old:
-                self.store.replace(_part(part), 0, old, getattr(entries, part))
+        for each in interned.renewed(self.store, dictionary.export(), self._shards):
+            self.store.replace(each.name, each.shard, each.old, each.new)
         self.store.checkpoint()
         self.tidy(state)
         self.store.vacuum(keep_epochs)
 
     def close(self) -> None:
         self.store.close()
-
-    def _chunks(self) -> list[tuple[Slice, ...]]:
-        return _dictionary_chunks(self.store)
-
-    def _coalesced(self) -> list[tuple[str, tuple[int, ...], NDArray[Any]]]:
-        """(name, old slices, new array): the dictionary's last chunks as one, as many of them as geometry asks for."""
-        chunks = self._chunks()
-        start, rows = len(chunks), 0
-        while start > 0 and len(chunks[start - 1][0].array) < RATIO * max(rows, 1):
-            start -= 1
-            rows += len(chunks[start][0].array)
-        last = chunks[start:]
-        if len(last) < 2:
-            return []
-        whole = joined([Entries(*(s.array for s in chunk)) for chunk in last])
-        return [
-            (_part(part), tuple(chunk[i].id for chunk in last), getattr(whole, part)) for i, part in enumerate(PARTS)
-        ]
 
 
 def _is_empty(path: str | Path) -> bool:
@@ -190,25 +164,8 @@ def check_plan(reader: Stored, program: Program) -> None:
 def restore(reader: Stored, state: State, dictionary: Dictionary) -> None:
     """Fill traces and a dictionary with what a stored epoch holds."""
     # The dictionary first: traces that follow values are merged by what it says.
-    for chunk in _dictionary_chunks(reader):
-        dictionary.load(Entries(*(s.array for s in chunk)))
+    entries = interned.stored(reader)
+    if entries is not None:
+        dictionary.load(entries)
     for trace, name, shard in state:
         trace.restore([(s.array, (s.id,)) for s in reader.slices(name, shard)])
-
-
-def _dictionary_chunks(reader: Stored) -> list[tuple[Slice, ...]]:
-    return list(zip(*(reader.slices(_part(part)) for part in PARTS), strict=True))
-
-
-def _part(part: str) -> str:
-    return f"dictionary {part}"
-
-
-def joined(chunks: Sequence[Entries]) -> Entries:
-    """Chunks of dictionary entries as one."""
-    if len(chunks) == 1:
-        return chunks[0]
-    starts = np.cumsum([0, *(len(c.data) for c in chunks)])
-    offsets = [c.offsets[:-1] + start for c, start in zip(chunks, starts[:-1], strict=True)]
-    parts = {part: np.concatenate([getattr(c, part) for c in chunks]) for part in PARTS if part != "offsets"}
-    return Entries(**parts, offsets=np.concatenate([*offsets, starts[-1:]]))

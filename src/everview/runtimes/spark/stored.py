@@ -25,7 +25,7 @@ from everview.kernels.dictionary import gather
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.kernels.sort import arrange, is_batch
-from everview.runtimes.embedded.durable import joined
+from everview.runtimes.embedded.interned import joined
 from everview.runtimes.spark.worker import Chunk, dictionary_chunks
 from everview.traces.store import Entry, Reader, State, Store
 from everview.types import NULL_WORD, Schema, unknown_name

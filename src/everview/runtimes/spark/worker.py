@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.codes.dictionary import Dictionary, Entries
-from everview.runtimes.embedded.durable import NAMES, joined
+from everview.runtimes.embedded.interned import NAMES, joined
 from everview.traces.store import Entry, Manifest, Reader, Slice, SliceRef, Store
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.layout import Layout

@@ -1,0 +1,95 @@
+"""The dictionary in the store: chunks of entries, each a slice of every part, by shard.
+
+Many new entries at once, as a first load brings them, are divided among the shards by their codes, so that they can be
+read in parts; the few of a tick stay together on shard 0. Whoever loads them takes all shards at once, because what
+stands in the way of an exception may be in any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.codes.dictionary import Entries
+from everview.kernels.dictionary import gather
+from everview.traces.spine import RATIO
+from everview.traces.store.draft import Replace
+from everview.traces.store.reader import State as Stored
+from everview.traces.store.slices import Slice
+
+PARTS = ("codes", "kinds", "offsets", "data", "exceptions")  # of dictionary entries, as slices of these names
+NAMES = tuple(f"dictionary {part}" for part in PARTS)
+SPREAD = 10_000  # entries: so many at once are divided among the shards
+
+Chunk = tuple[Slice, ...]
+
+
+def appended(entries: Entries, shards: int) -> Iterator[tuple[str, int, NDArray[Any]]]:
+    """New entries as slices to append: (name, shard, array)."""
+    for shard, part in _placed(entries, shards):
+        yield from ((name, shard, getattr(part, of)) for name, of in zip(NAMES, PARTS, strict=True))
+
+
+def stored(state: Stored) -> Entries | None:
+    """All entries that a state holds, of all shards; None if it has none."""
+    found = [Entries(*(part.array for part in chunk)) for of in _chunks(state).values() for chunk in of]
+    return joined(found) if found else None
+
+
+def coalesced(state: Stored) -> Iterator[Replace]:
+    """The last chunks of every shard as one, as many of them as geometry asks for."""
+    for shard, chunks in _chunks(state).items():
+        start, rows = len(chunks), 0
+        while start > 0 and len(chunks[start - 1][0].array) < RATIO * max(rows, 1):
+            start -= 1
+            rows += len(chunks[start][0].array)
+        last = chunks[start:]
+        if len(last) > 1:
+            yield from _instead(shard, last, joined([Entries(*(part.array for part in chunk)) for chunk in last]))
+
+
+def renewed(state: Stored, entries: Entries, shards: int) -> Iterator[Replace]:
+    """These entries in place of all that there are."""
+    placed = dict(_placed(entries, shards))
+    for shard, chunks in _chunks(state).items():
+        yield from _instead(shard, chunks, placed.pop(shard, None))
+    for shard, part in placed.items():
+        yield from _instead(shard, [], part)
+
+
+def joined(chunks: Sequence[Entries]) -> Entries:
+    """Chunks of dictionary entries as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    starts = np.cumsum([0, *(len(c.data) for c in chunks)])
+    offsets = [c.offsets[:-1] + start for c, start in zip(chunks, starts[:-1], strict=True)]
+    parts = {part: np.concatenate([getattr(c, part) for c in chunks]) for part in PARTS if part != "offsets"}
+    return Entries(**parts, offsets=np.concatenate([*offsets, starts[-1:]]))
+
+
+def _chunks(state: Stored) -> dict[int, list[Chunk]]:
+    shards = sorted(shard for name, shard in state.manifest.slices if name == NAMES[0])
+    return {shard: list(zip(*(state.slices(name, shard) for name in NAMES), strict=True)) for shard in shards}
+
+
+def _placed(entries: Entries, shards: int) -> list[tuple[int, Entries]]:
+    if len(entries) < SPREAD or shards == 1:
+        return [(0, entries)] if len(entries) else []
+    shard_of = entries.codes % shards
+    return [(shard, _picked(entries, np.flatnonzero(shard_of == shard))) for shard in range(shards)]
+
+
+def _picked(entries: Entries, at: NDArray[np.int64]) -> Entries:
+    offsets, data = gather(at, entries.offsets, entries.data)
+    return Entries(entries.codes[at], entries.kinds[at], offsets, data, entries.exceptions[at])
+
+
+def _instead(shard: int, chunks: Sequence[Chunk], entries: Entries | None) -> Iterator[Replace]:
+    for i, (name, part) in enumerate(zip(NAMES, PARTS, strict=True)):
+        old = tuple(chunk[i].id for chunk in chunks)
+        new = None if entries is None or not len(entries) else getattr(entries, part)
+        if old or new is not None:
+            yield Replace(name, shard, old, new)

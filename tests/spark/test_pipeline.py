@@ -366,6 +366,8 @@ def test_bad_rows_fail_the_batch_or_are_set_aside(
     assert "k" in reason
     assert json.loads(raw) == {"v": "b"}
     assert p.progress[-1].bad_rows == 1
+    p._set_aside(1, [])  # the same epoch again, now without bad rows: what was set aside is gone
+    assert rows(p.quarantined()) == []
 
 
 def test_a_frame_that_gives_other_rows_each_time(
@@ -408,6 +410,9 @@ def test_what_cannot_be_defined(spark: SparkSession, tmp_path: Path, opened: Cal
         opened(spark, "s3://bucket/state")
     with pytest.raises(PipelineError, match="place"):
         opened(spark, tmp_path / "x", place="moon")
+    for wrong in ({"shards": 0}, {"partitions": -1}, {"keep_epochs": 0}):
+        with pytest.raises(PipelineError, match="give 1 or more"):
+            opened(spark, tmp_path / "x", **wrong)
     p = opened(spark, tmp_path / "state", shards=2)
     with pytest.raises(PipelineError, match="no view"):
         p.refresh()

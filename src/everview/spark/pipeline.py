@@ -14,8 +14,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -29,11 +28,12 @@ from everview.errors import BadRows, CodeCollision, ForeignState, PipelineError,
 from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Place, Placement
 from everview.runtimes.tables import Table
-from everview.spark.arrivals import Arrival
+from everview.spark.arrivals import BAD, Arrival
 from everview.spark.changes import SourceSpec, arrived, check_drift, combined, counted, normalized, only, spec_of
+from everview.spark.describe import described
 from everview.spark.explain import explain
 from everview.spark.position import Position, query_of
-from everview.spark.progress import Progress, ProgressLine, ProgressLog
+from everview.spark.progress import Progress, ProgressLog
 from everview.spark.sinks import SinkSpec, deliver, local_path, quarantine, read_quarantine, sink_of
 from everview.types import Schema, unknown_name
 from everview.verify import Verdict, verify
@@ -116,8 +116,9 @@ class Pipeline:
             )
         _one_of("place", place, get_args(Place))
         _one_of("bad_rows", bad_rows, BAD_ROWS)
-        if keep_epochs < 1:
-            raise PipelineError(f"{keep_epochs} epochs cannot be kept", hint="the last one always is: give 1 or more")
+        for what, given in (("keep_epochs", keep_epochs), ("shards", shards), ("partitions", partitions)):
+            if given is not None and given < 1:
+                raise PipelineError(f"{what} cannot be {given}", hint="give 1 or more")
         self.spark = spark
         self.path = root
         self.circuit = Circuit() if circuit is None else circuit
@@ -447,7 +448,7 @@ class Pipeline:
         """Steps 1 to 5."""
         self._redeliver(engine)  # what a sink has not got yet, it gets first
         start = perf_counter()
-        with self._described(engine, batch) as describe:
+        with described(self.spark, engine.epoch + 1, alone=batch is None) as describe:
             describe("read what is new")
             limit = self._limit(engine, arrival, batch)
             fetched = None if limit == 0 else arrival.fetch(None if self.placement.place == "driver" else limit)
@@ -517,16 +518,14 @@ class Pipeline:
         bad = sum(table.num_rows for table in found)
         if self.bad_rows == "quarantine":
             if bad or (self._quarantine / f"epoch={epoch:010d}").exists():
-                quarantine(str(self._quarantine), epoch, pa.concat_tables(found))
-            return bad
-        for table in found:
-            for source, reason, raw in zip(
-                *(table.column(name).to_pylist() for name in table.column_names), strict=True
-            ):
-                raise BadRows(
-                    f"source {source} has {bad:,} bad row{'s' if bad > 1 else ''}, the first one {raw}: {reason}",
-                    hint='nothing was applied; Pipeline(…, bad_rows="quarantine") sets such rows aside',
-                )
+                quarantine(str(self._quarantine), epoch, pa.concat_tables([BAD.empty_table(), *found]))
+        elif bad:
+            first = next(table.slice(0, 1).to_pylist()[0] for table in found if table.num_rows)
+            many = f"{bad:,} bad row{'s' if bad > 1 else ''}"
+            raise BadRows(
+                f"source {first['source']} has {many}, the first one {first['raw']}: {first['reason']}",
+                hint='nothing was applied; Pipeline(…, bad_rows="quarantine") sets such rows aside',
+            )
         return bad
 
     def _reopen_if_uncertain(self, engine: Engine) -> None:
@@ -599,29 +598,6 @@ class Pipeline:
         for name, value in options.items():
             reader = reader.option(name, str(value))
         return reader.load(str(self.path))
-
-    @contextmanager
-    def _described(self, engine: Engine, batch: int | None) -> Generator[Callable[[str], None]]:
-        """Let the Spark UI say which epoch and which step a job is of."""
-        context = getattr(self.spark, "sparkContext", None)
-        if context is None:
-            yield lambda _: None
-            return
-        epoch = f"everview epoch {engine.epoch + 1}"
-        before = {name: context.getLocalProperty(name) for name in ("spark.job.description", "spark.jobGroup.id")}
-        if batch is None:  # that of a stream is its own, by which Spark stops it
-            context.setJobGroup(epoch, epoch)
-
-        def describe(step: str) -> None:
-            context.setJobDescription(f"{epoch}: {step}")
-            line.update(f"{epoch}: {step}")
-
-        try:
-            with ProgressLine(shown=batch is None) as line:
-                yield describe
-        finally:
-            for name, value in before.items():
-                context.setLocalProperty(name, value)
 
 
 def _one_of(what: str, value: Any, allowed: Iterable[str]) -> None:

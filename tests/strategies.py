@@ -282,6 +282,61 @@ def _joining(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Mad
     return [how, left, right, on, picks], sizes[left] * sizes[right] // 3 + 1
 
 
+MEASURED = (BIGINT, INTEGER, NARROW, DATE, TIMESTAMP)  # times whose distance is known
+TIMES = (*MEASURED, DOUBLE, BOOLEAN)
+
+
+def _in_force(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Made:
+    left, right = _pick(draw, streams), _pick(draw, streams)
+    a, b = streams[left].schema, streams[right].schema
+    moments = [(f, g) for f in a.fields for g in b.fields if f.type in TIMES and _joins(f.type, g.type)]
+    if not moments:
+        return NOTHING
+    f, g = draw(st.sampled_from(moments))
+    on = [pair for pair in _pairs(draw, a, b) if f.name != pair[0] and g.name != pair[1]]
+    measured = f.type in MEASURED
+    options = {
+        "direction": draw(st.sampled_from(["backward", "forward", *["nearest"] * measured])),
+        "tolerance": draw(st.sampled_from([None, 0, 2, 10**12])) if measured else None,
+        "strict": draw(st.booleans()),
+        "how": draw(st.sampled_from(["inner", "left"])),
+    }
+    sides = [[0, name] for name in a.names] + [[1, name] for name in b.names]
+    picks = draw(st.lists(st.sampled_from(sides), min_size=1, max_size=WIDEST, unique_by=tuple))
+    return ["asof_join", left, right, on, [f.name, g.name], options, picks], sizes[left]
+
+
+def _multiway(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Made:
+    """Atoms over a few variables: the same stream twice, cycles, repetitions, constants, parts that hang apart."""
+    atoms = [_pick(draw, streams) for _ in range(draw(st.integers(2, 4)))]
+    typed: dict[str, Type] = {}
+    terms: list[list[Any]] = []
+    for at in atoms:
+        found: list[Any] = []
+        for field in streams[at].schema.fields:
+            fitting = [name for name, of in typed.items() if _joins(of, field.type)]
+            kind = draw(st.integers(0, 9))
+            if kind == 0:
+                found.append(None)
+            elif kind == 1 and field.type in (BIGINT, STRING):
+                found.append([draw(st.sampled_from(DOMAINS[field.type]))])
+            elif fitting and kind < 8:
+                found.append(draw(st.sampled_from(fitting)))
+            else:
+                found.append(f"v{len(typed)}")
+                typed[found[-1]] = field.type
+        terms.append(found)
+    names = [name for name in typed if any(name in of for of in terms)]
+    select = _subset(draw, names, 1) if names else None
+    if not select:
+        return NOTHING
+    order = draw(st.permutations(names)) if draw(st.booleans()) else None
+    size = 1
+    for at in atoms:
+        size = size * sizes[at] // 3 + 1
+    return [f"multijoin {len(atoms)}", *atoms, terms, select, order], size
+
+
 NUMBERS = (BIGINT, INTEGER, NARROW, WIDE, DOUBLE, FLOAT)
 
 
@@ -307,5 +362,5 @@ def _ranking(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Mad
 
 MAKERS = [
     *(_joining, _aggregation, _ranking, _existence, _alone, _addition) * 2,
-    *(_joining, _predicate, _mapping, _expansion, _selection, _not_null, _recoding),
+    *(_multiway, _multiway, _joining, _in_force, _predicate, _mapping, _expansion, _selection, _not_null, _recoding),
 ]

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.circuit import Circuit, Stream
+from everview.multiway import Atom, Is, join
 from everview.operators.functions import Function
 from everview.types import Decimal, Schema, Symbol
 from everview.zset import ZSet
@@ -235,6 +236,28 @@ def _join(how: str) -> Callable[..., Stream]:
     return join
 
 
+def _asof(
+    left: Stream,
+    right: Stream,
+    on: Sequence[Sequence[str]],
+    at: Sequence[str],
+    options: Mapping[str, Any],
+    picks: Sequence[Sequence[Any]],
+) -> Stream:
+    select = [(side, name, f"c{i}") for i, (side, name) in enumerate(picks)]
+    return left.asof_join(right, [tuple(pair) for pair in on], at=(at[0], at[1]), select=select, **options)
+
+
+def _multijoin(*arguments: Any) -> Stream:
+    """Streams, then the terms of each (variables, None, or a constant in a list), those to select, and an order."""
+    *streams, terms, select, order = arguments
+    atoms = [
+        Atom(stream, [Is(term[0]) if isinstance(term, list) else term for term in of])
+        for stream, of in zip(streams, terms, strict=True)
+    ]
+    return numbered(join(atoms, select=select, order=order))
+
+
 def _told(*lists: list[Any]) -> str:
     return "; ".join("|".join(map(str, values)) for values in lists)
 
@@ -296,6 +319,10 @@ STEPS: Mapping[str, tuple[int | None, Callable[..., Stream]]] = {
     "left_join": (2, _join("left_join")),
     "right_join": (2, _join("right_join")),
     "full_join": (2, _join("full_join")),
+    "asof_join": (2, _asof),
+    "multijoin 2": (2, _multijoin),
+    "multijoin 3": (3, _multijoin),
+    "multijoin 4": (4, _multijoin),
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from everview.circuit import Circuit, Stream
-from everview.types import Decimal, Schema
+from everview.types import BIGINT, Decimal, Schema
 from oracle.cases import Case, Step, apply
 from strategies import ticks_of
 
@@ -68,9 +68,28 @@ def _binary(how: str, swapped: bool = False) -> Example:
     return example
 
 
+def _asof(swapped: bool = False) -> Example:
+    """With the second source, whose BIGINT is the time; else something linear."""
+
+    def example(at: int, streams: list[Stream]) -> Step:
+        left, right = (RIGHT, at) if swapped else (at, RIGHT)
+        times = [f.name for f in streams[at].schema.fields if f.type == BIGINT]
+        if not times:
+            return ["inspect", at]
+        when = ["c0", times[0]] if swapped else [times[0], "c0"]
+        on = [pair for pair in _on_all(streams[left], streams[right]) if pair[0] != when[0] and pair[1] != when[1]][:1]
+        picks = [[0, name] for name in _names(left, streams)[:2]] + [[1, n] for n in _names(right, streams)[-2:]]
+        return ["asof_join", left, right, on, when, {"how": "left"}, picks]
+
+    return example
+
+
 def _on(left: Stream, right: Stream) -> list[list[str]]:
-    pairs = ([f.name, g.name] for f in left.schema.fields for g in right.schema.fields if f.type == g.type)
-    return list(pairs)[:1]
+    return _on_all(left, right)[:1]
+
+
+def _on_all(left: Stream, right: Stream) -> list[list[str]]:
+    return [[f.name, g.name] for f in left.schema.fields for g in right.schema.fields if f.type == g.type]
 
 
 EXAMPLES: dict[str, Example] = {
@@ -100,6 +119,8 @@ EXAMPLES: dict[str, Example] = {
     "left_join": _binary("left_join"),
     "right_join": _binary("right_join"),
     "full_join": _binary("full_join"),
+    "asof_join": _asof(),
+    "asof_join of": _asof(swapped=True),
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from everview.circuit import Circuit, incrementalize, lifted
+from everview.operators import extending, multijoin
 from everview.oracle import evaluate
 from everview.runtimes.embedded import Embedded
 from everview.traces import spine
@@ -81,6 +82,14 @@ def _merging(ratio: int, fuel: int, small: int = 1) -> Way:
 
 
 @contextmanager
+def _in_slices(query: Circuit) -> Iterator[Run]:
+    """Multiway joins a few prefixes at a time, on shards, with every seed dealt in pieces."""
+    few, heavy = patch.multiple(extending, SLICE=3, MOST=4), patch.multiple(multijoin, MOST=4, HEAVY=1)
+    with few, heavy:
+        yield Run(Embedded(incrementalize(query), shards=4))
+
+
+@contextmanager
 def _recomputed(query: Circuit) -> Iterator[Run]:
     yield Run(Embedded(lifted(query), as_is=True))
 
@@ -103,6 +112,7 @@ WAYS: dict[str, Way] = {
     "lifted": _recomputed,
     "2 shards": _plainly(shards=2),
     "5 shards": _plainly(shards=5),
+    "4 shards, in slices": _in_slices,
     "functions called twice": _plainly(check_functions=True),
     "merging by 2, slowly": _merging(ratio=2, fuel=1),
     "merging by 8, small ones together": _merging(ratio=8, fuel=4, small=4),

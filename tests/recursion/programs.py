@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everview.circuit import Circuit, Stream
+from everview.multiway import Atom, join
 from everview.operators.functions import Function
 
 Row = tuple[Any, ...]
@@ -310,6 +311,78 @@ def core_of(facts: Facts, k: int = 2) -> dict[str, set[Row]]:
         left = kept
 
 
+# -- k-truss: what is left when edges in too few triangles go, again and again
+
+
+def truss(k: int = 3) -> Circuit:
+    circuit = Circuit()
+    edge = circuit.source("edge", EDGE)
+    both = (edge + edge.select(a="b", b="a")).distinct()
+    loop = circuit.child("peel")
+    every = loop.enter(both)
+    gone, again = loop.feedback(EDGE)  # the edges peeled so far: they only grow
+    left = every - gone
+    triangles = join([Atom(left, ("a", "b")), Atom(left, ("b", "c")), Atom(left, ("c", "a"))], select=("a", "b"))
+    strong = triangles.aggregate(["a", "b"], n="count").filter(Function(f"{k - 2}", _support(k), "columns"))
+    peeled = every - strong.select("a", "b")
+    again(peeled)
+    loop.leave(every - peeled).sink("truss")
+    return circuit
+
+
+def _support(k: int) -> Callable[..., Any]:
+    return lambda a, b, n: _at_least(n, k - 2)
+
+
+def truss_of(facts: Facts, k: int = 3) -> dict[str, set[Row]]:
+    left = facts["edge"] | {(b, a) for a, b in facts["edge"]}
+    nodes = {a for a, _ in left}
+    while True:
+        kept = {(a, b) for a, b in left if sum((b, c) in left and (c, a) in left for c in nodes) >= k - 2}
+        if kept == left:
+            return {"truss": kept}
+        left = kept
+
+
+# -- points-to again, each rule one multiway join
+
+
+def multiway_points_to() -> Circuit:
+    circuit = Circuit()
+    sources = {name: circuit.source(name, EDGE) for name in ("new", "assign", "load", "store")}
+    loop = circuit.child("points to")
+    inner = {name: loop.enter(source) for name, source in sources.items()}
+    points, again = loop.feedback(EDGE)
+    assigned = join([Atom(inner["assign"], ("x", "y")), Atom(points, ("y", "o"))], select=("x", "o"))
+    loaded = join(
+        [
+            *(Atom(inner["load"], ("x", "y")), Atom(points, ("y", "p")), Atom(inner["store"], ("z", "w"))),
+            *(Atom(points, ("z", "p")), Atom(points, ("w", "o"))),
+        ],
+        select=("x", "o"),
+    )
+    found = inner["new"].plus(assigned.select(a="x", b="o"), loaded.select(a="x", b="o")).distinct()
+    again(found)
+    loop.leave(found).sink("points")
+    return circuit
+
+
+def multiway_points_to_of(facts: Facts) -> dict[str, set[Row]]:
+    def step(points: set[Row]) -> set[Row]:
+        assigned = {(x, o) for x, y in facts["assign"] for v, o in points if v == y}
+        loaded = {
+            (x, o)
+            for x, y in facts["load"]
+            for z, w in facts["store"]
+            if any((y, p) in points for q, p in points if q == z)
+            for v, o in points
+            if v == w
+        }
+        return points | assigned | loaded
+
+    return {"points": fixed_point(set(facts["new"]), step)}
+
+
 def weighted(rng: random.Random, n: int) -> Row:
     return rng.randrange(n), rng.randrange(n), rng.randrange(1, 5)
 
@@ -333,4 +406,11 @@ PROGRAMS = (
     Program("points to", points_to, points_to_of, dict.fromkeys(("new", "assign", "load", "store"), pair)),
     Program("strong components", strong_components, strong_components_of, {"edge": pair}),
     Program("2-core", core, core_of, {"edge": pair}),
+    Program("3-truss", truss, truss_of, {"edge": pair}),
+    Program(
+        "points to, multiway",
+        multiway_points_to,
+        multiway_points_to_of,
+        dict.fromkeys(("new", "assign", "load", "store"), pair),
+    ),
 )

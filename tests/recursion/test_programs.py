@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from unittest.mock import patch
 
 import pytest
 
 from everview.circuit import incrementalize, lifted
+from everview.operators import extending, multijoin
 from everview.runtimes.embedded import Embedded
 from everview.zset import ZSet
 from recursion.programs import PROGRAMS, Facts, Program
@@ -25,6 +27,17 @@ def changes(program: Program, rng: random.Random, ticks: int, n: int) -> Iterato
             facts[name] ^= {row}
             delta[name].append((row, -1 if present else 1))
         yield facts, delta
+
+
+MULTIWAY = [p for p in PROGRAMS if p.name in ("3-truss", "points to, multiway")]
+
+
+@pytest.mark.parametrize("program", MULTIWAY, ids=lambda p: p.name)
+@pytest.mark.parametrize("seed", range(4))
+def test_multiway_joins_in_slices(program: Program, seed: int) -> None:
+    """Inside a scope, too, a few prefixes at a time, and every seed dealt in pieces."""
+    with patch.multiple(extending, SLICE=3, MOST=4), patch.multiple(multijoin, MOST=4, HEAVY=1):
+        test_views_mean_what_they_say(program, shards=3, seed=seed)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)

@@ -16,7 +16,7 @@ def _mix(h):
 
 
 @inline
-def _shard(m, i, columns, shards):
+def shard_of(m, i, columns, shards):
     h = np.uint64(0x9E3779B97F4A7C15)
     for c in range(columns.size):
         h = _mix(h ^ np.uint64(m[i, columns[c]])) + np.uint64(0x9E3779B97F4A7C15)
@@ -30,7 +30,7 @@ def split(m, columns, shards):
     shard = np.empty(n, np.int64)
     bounds = np.zeros(shards + 1, np.int64)
     for i in range(n):
-        shard[i] = _shard(m, i, columns, shards)
+        shard[i] = shard_of(m, i, columns, shards)
         bounds[shard[i] + 1] += 1
     for s in range(shards):
         bounds[s + 1] += bounds[s]

@@ -17,6 +17,7 @@ from everview.operators.operator import (
     Anywhere,
     ByKey,
     Context,
+    Evenly,
     Layout,
     Matrix,
     Partition,
@@ -57,6 +58,8 @@ class Exchange(Unary):
         if isinstance(self.partition, Single) or shards == 1:
             nothing = delta[:0]
             return [delta, *([nothing] * (shards - 1))]
+        if isinstance(self.partition, Evenly):
+            return spread(delta, shards)
         rows, bounds = split(delta, self._columns, shards)
         return [rows[bounds[s] : bounds[s + 1]] for s in range(shards)]
 
@@ -79,5 +82,6 @@ def added_up(delta: Matrix) -> Matrix:
 
 
 def spread(delta: Matrix, shards: int) -> list[Matrix]:
-    """Rows anywhere, about as many on each shard."""
-    return [np.ascontiguousarray(delta[s::shards]) for s in range(shards)]
+    """Rows anywhere, about as many on each shard; a few rows do not always begin with the same one."""
+    start = int(delta[0].sum()) % shards if delta.shape[0] else 0
+    return [np.ascontiguousarray(delta[(s - start) % shards :: shards]) for s in range(shards)]

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from everview.codes import decode, encode, to_rows
+from everview.codes import decode, encode, encode_pairs, to_rows
+from everview.codes.dictionary import Dictionary
 from everview.errors import SchemaError
 from everview.kernels.linear import negated, project
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, word_columns
 from everview.traces.view import View
 from everview.types import BIGINT, NULL_WORD, Decimal, Field, Schema
 from everview.zset import ZSet
+from everview.zset.elements import identity
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
@@ -185,6 +189,52 @@ class NotNull(Unary):
 
     def meaning(self, rows: ZSet) -> ZSet:
         return rows.filter(lambda row: row[self.field] is not None)
+
+
+@dataclass(frozen=True)
+class Matching(Unary):
+    """Keep the rows in which some pairs of fields are equal, and some fields equal constants; NULL equals NULL."""
+
+    source: Layout
+    same: tuple[tuple[int, int], ...]
+    constants: tuple[tuple[int, Any], ...]
+
+    def __post_init__(self) -> None:
+        fields = self.source.schema.fields
+        assert all((fields[a].type, fields[a].words) == (fields[b].type, fields[b].words) for a, b in self.same)
+        self._words(Dictionary())
+
+    @property
+    def compares_values(self) -> bool:
+        """Whether a constant is known by its place in the dictionary."""
+        return any(not field.type.ordered for field in self._given.fields)
+
+    @cached_property
+    def _given(self) -> Schema:
+        return Schema(self.source.schema.fields[field] for field, _ in self.constants)
+
+    def _words(self, dictionary: Dictionary) -> Matrix:
+        """The constants as a row; an error if one is not of its field's type."""
+        return encode_pairs(self._given, [(tuple(value for _, value in self.constants), 1)], dictionary)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        schema, kept = self.source.schema, np.ones(delta.shape[0], np.bool_)
+        for a, b in self.same:
+            kept &= (delta[:, schema.words(a)] == delta[:, schema.words(b)]).all(axis=1)
+        if self.constants:
+            words = self._words(context.dictionary)
+            for at, (field, _) in enumerate(self.constants):
+                kept &= (delta[:, schema.words(field)] == words[0, self._given.words(at)]).all(axis=1)
+        return Step(delta if kept.all() else delta[kept])
+
+    def meaning(self, rows: ZSet) -> ZSet:
+        return rows.filter(
+            lambda row: (
+                all(identity(row[a]) == identity(row[b]) for a, b in self.same)
+                and all(identity(row[field]) == identity(value) for field, value in self.constants)
+            )
+        )
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,15 @@ from everview.kernels.sort import arrange
 from everview.kernels.timed import split_now, stamped
 from everview.operators.aggregate import AggregateIncremental
 from everview.operators.arrange import Arrange
+from everview.operators.bags import BagsIncremental
 from everview.operators.by_state import ByState, touched
 from everview.operators.distinct import DistinctIncremental
 from everview.operators.join import LEFT, RIGHT, JoinIncremental, JoinTrace
+from everview.operators.multijoin import Deal, MultijoinIncremental
 from everview.operators.operator import Context, Matrix, Operator, Words, nothing
 from everview.operators.top import TopIncremental
 from everview.traces.view import View
+from everview.traces.wide import Wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,10 @@ def step_at(
     deltas: Sequence[Matrix],
     woken: Matrix | None,
     reads: Sequence[Reading],
+    wide: Sequence[Wide],
     context: Context,
 ) -> TimedStep:
-    """One operator at one nested time."""
+    """One operator at one nested time; one that reads the traces of all shards is given what it may see of them."""
     match operator:
         case Arrange():
             return TimedStep(deltas[0], append=stamped(deltas[0], now))
@@ -67,7 +71,11 @@ def step_at(
             return _join(operator, now, deltas, reads)
         case JoinTrace():
             return _split(operator.probe_at(deltas[0], reads[0].seen, LEFT, now), now)
-        case DistinctIncremental() | AggregateIncremental() | TopIncremental():
+        case MultijoinIncremental():
+            return _split(operator.change_at(deltas, wide, now), now)
+        case Deal():
+            return TimedStep(operator.step(deltas, wide, context).out)
+        case DistinctIncremental() | AggregateIncremental() | TopIncremental() | BagsIncremental():
             return _by_state(operator, now, deltas, woken, reads, context)
         case _:
             assert not reads, f"{type(operator).__name__} does not run inside a recursive scope"

@@ -70,7 +70,12 @@ class Single:
     """All rows are on shard 0."""
 
 
-Partition = Anywhere | ByKey | Single
+@dataclass(frozen=True, slots=True)
+class Evenly:
+    """Rows may be on any shard, but about as many on each."""
+
+
+Partition = Anywhere | ByKey | Single | Evenly
 
 
 def key_partition(key: int) -> Partition:

@@ -135,7 +135,9 @@ def _sum(call: Call, of: Type, result: Type, values: Values) -> Any:
     divisor = 1 if call.function == "sum" else count
     endless = _endless(of, values)
     if endless:
-        return math.copysign(1, divisor) * endless[0] if len(endless) == 1 else math.nan
+        # NaN is always the same object: that is how it equals itself inside a row.
+        lone = math.copysign(1, divisor) * endless[0]
+        return lone if len(endless) == 1 and lone == lone else math.nan
     multiple, unit = _multiples(of)
     total = sum(multiple(value) * w for value, w in _finite(of, values))
     if result == BIGINT:

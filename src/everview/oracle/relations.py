@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from everview.operators.bags import Bags
 from everview.operators.index import Direction
 from everview.operators.join import JoinStream
+from everview.operators.linear import Matching
+from everview.operators.multijoin import Multijoin
 from everview.operators.semijoin import Semijoin
 from everview.operators.top import Top
 from everview.oracle.rows import Entry, Row, Rows, picking
 from everview.oracle.values import Keyed, in_order
+from everview.types import Schema
 
 
 def projected(rows: Rows, fields: Sequence[int | None], width: int) -> Rows:
@@ -31,10 +35,46 @@ def joined(join: JoinStream, left: Rows, right: Rows) -> Rows:
     return Rows.of((pick(a + b), v * w) for a, v in left for b, w in partners.get(key(a), nobody))
 
 
+def joined_all(join: Multijoin, relations: Sequence[Rows]) -> Rows:
+    """Every binding of the variables that all relations hold, weights multiplied."""
+    known: list[int] = []
+    found: list[Entry] = [((), 1)]
+    for variables, rows in zip(join.variables, relations, strict=True):
+        shared = [at for at, variable in enumerate(variables) if variable in known]
+        fresh = picking([at for at, variable in enumerate(variables) if variable not in known])
+        bound, partners = picking([known.index(variables[at]) for at in shared]), rows.by(shared)
+        nobody: list[Entry] = []
+        found = [
+            ((*before, *fresh(row)), v * w) for before, v in found for row, w in partners.get(bound(before), nobody)
+        ]
+        known += [variable for variable in variables if variable not in known]
+    pick = picking([known.index(variable) for variable in join.select])
+    return Rows.of((pick(binding), w) for binding, w in found)
+
+
+def matching(match: Matching, rows: Rows) -> Rows:
+    """The rows in which these fields are the same, and those have these values."""
+    fields = match.source.schema.fields
+    given = Schema(fields[field] for field, _ in match.constants)
+    ((constants, _),) = Rows.inside(given, [(tuple(value for _, value in match.constants), 1)])
+    wanted = picking([field for field, _ in match.constants])
+    return Rows(
+        {row: w for row, w in rows if all(row[a] == row[b] for a, b in match.same) and wanted(row) == constants}
+    )
+
+
 def semijoined(semijoin: Semijoin, left: Rows, keys: Rows) -> Rows:
     """The rows whose key is there: more often than not."""
     key, found = picking(range(semijoin.left.key)), keys.weights
     return Rows({row: w for row, w in left if found.get(key(row), 0) > 0})
+
+
+def compared(bags: Bags, left: Rows, right: Rows) -> Rows:
+    """Rows as often as both have them, or as the left has more; less than none is none."""
+    other = {row: max(w, 0) for row, w in right}
+    if bags.compare == "common":
+        return Rows({row: min(w, other[row]) for row, w in left if w > 0 and other.get(row)})
+    return Rows({row: w - other.get(row, 0) for row, w in left if w > other.get(row, 0)})
 
 
 def first(top: Top, rows: Rows) -> Rows:

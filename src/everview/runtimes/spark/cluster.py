@@ -92,6 +92,7 @@ class Cluster:
         with self._passer(f"{first}") as passer:
             needed = self.program.needed(first, last)
             mine = list(_cells(cells, needed, passer)) if frame is None else []
+            _share(cells, self.program.shared(first, last), passer, self.partitions)
             extra = [*mine, *passer.finish(), *self._entries(self.program, first, last)]
             if wakes(job):
                 extra += [Row(Kind.WAKE, -1, shard) for shard in range(self.program.shards)]
@@ -110,6 +111,7 @@ class Cluster:
         told = rounds.Round(program, stage, at, *where, self.context.check)
         with self._passer("-".join(map(str, (*at, stage)))) as passer:
             rows = [*_cells(cells, program.needed(stage, stage), passer), *_due(due, passer)]
+            _share(cells, program.shared(stage, stage), passer, self.partitions)
             rows += passer.finish()
             if not rows:
                 return ran
@@ -163,7 +165,7 @@ class Cluster:
                     sums[row.node] += int.from_bytes(bytes(row.payload), "little")
                 case Kind.ERROR:
                     failures.append(row)
-                case Kind.CELL | Kind.WAKE | Kind.ENTRIES:
+                case Kind.CELL | Kind.WAKE | Kind.ENTRIES | Kind.SHARED:
                     raise AssertionError(f"{row.kind.name} after the last stage")
         if failures:
             raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
@@ -204,6 +206,12 @@ def _cells(cells: Cells, nodes: frozenset[int], passer: Passer) -> Iterator[Row]
     for shard, here in enumerate(cells):
         for node in sorted(nodes & here.keys()):
             yield from passer.rows(Kind.CELL, node, shard, here[node])
+
+
+def _share(cells: Cells, nodes: frozenset[int], passer: Passer, partitions: int) -> None:
+    for shard, here in enumerate(cells):
+        for node in sorted(nodes & here.keys()):
+            passer.share(node, shard, here[node], partitions)
 
 
 def _due(due: Sequence[Due], passer: Passer) -> Iterator[Row]:

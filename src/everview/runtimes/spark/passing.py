@@ -7,7 +7,7 @@ nothing will ever refer to, and a reference travels in its place. The next `vacu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -50,6 +50,13 @@ class Passer:
         ref = self._writer.add("passing", shard, np.ascontiguousarray(matrix))
         self._waiting.append(Row(kind, node, shard, 0, json.dumps(ref).encode()))
 
+    def share(self, node: int, shard: int, matrix: Matrix, partitions: int) -> None:
+        """A shard's rows of a stream for every task; the rows come from `finish`."""
+        if matrix.shape[0]:
+            ref = self._writer.add("passing", shard, np.ascontiguousarray(matrix))
+            payload = json.dumps(ref).encode()
+            self._waiting += [Row(Kind.SHARED, node, partition, 0, payload) for partition in range(partitions)]
+
     def finish(self) -> Iterator[Row]:
         self._writer.finish()
         yield from self._waiting
@@ -64,6 +71,9 @@ class Passer:
         self._writer.__exit__(kind, error, trace)
 
 
+Shared = dict[int, dict[int, list[Matrix]]]  # by stream, what each shard has of it
+
+
 class Received:
     """Reads what was passed; mapped files stay mapped as long as their matrices are used."""
 
@@ -73,6 +83,14 @@ class Received:
     def matrix(self, row: Row) -> Matrix:
         """The matrix of a row, wherever its bytes are."""
         return matrix_of(row) if row.columns else self.slice(SliceRef(*json.loads(bytes(row.payload))))
+
+    def shared(self, rows: Iterable[Row]) -> Shared:
+        """What every task was given of all shards."""
+        found: Shared = {}
+        for row in rows:
+            ref = SliceRef(*json.loads(bytes(row.payload)))
+            found.setdefault(row.node, {}).setdefault(ref.shard, []).append(self.slice(ref))
+        return found
 
     def slice(self, ref: SliceRef) -> Matrix:
         """What another process has written in the open epoch."""

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
-from everview.circuit.program import Due, Program, trace_columns
+from everview.circuit.nodes import Read
+from everview.circuit.program import Due, Everywhere, Program, trace_columns
+from everview.kernels.timed import stamped
 from everview.operators.nested import Reading
-from everview.operators.operator import Context, Matrix
+from everview.operators.operator import Context, Matrix, Moment
 from everview.runtimes.embedded.pending import At
-from everview.runtimes.spark.passing import Passer, Received
+from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.stages import attempt, joined, one, reporting
 from everview.runtimes.spark.values import Values, reads_values
 from everview.runtimes.spark.wire import Kind, Row, edit_row, from_batches, to_batches
 from everview.runtimes.spark.worker import replica, settle
 from everview.traces.store import Replace, SegmentWriter, SliceRef
 from everview.traces.view import Batches
+from everview.traces.wide import Wide
 
 Written = Mapping[tuple[str, int], Sequence[SliceRef]]  # by trace name and shard, what the open epoch has written
 Parts = dict[tuple[Kind, int], list[Matrix]]  # by kind and node
@@ -47,15 +51,18 @@ class Round:
         received = Received(self.path)
         arrived: dict[int, Parts] = {}
         blocks: list[Row] = []
+        shared: list[Row] = []
         for row in rows:
             if row.kind is Kind.ENTRIES:
                 blocks.append(row)
+            elif row.kind is Kind.SHARED:
+                shared.append(row)
             else:
                 found = arrived.setdefault(row.shard, {}).setdefault((row.kind, row.node), [])
                 found.append(received.matrix(row))
-        yield from reporting(self.stage, lambda: self._run(arrived, blocks, attempt))
+        yield from reporting(self.stage, lambda: self._run(arrived, blocks, received.shared(shared), attempt))
 
-    def _run(self, arrived: dict[int, Parts], blocks: list[Row], attempt: str) -> Iterator[Row]:
+    def _run(self, arrived: dict[int, Parts], blocks: list[Row], shared: Shared, attempt: str) -> Iterator[Row]:
         needed = reads_values(self.program, self.stage, self.stage)
         values = Values(replica(self.path, self.epoch), blocks, needed=needed)
         try:
@@ -65,7 +72,8 @@ class Round:
             ):
                 for shard in sorted(arrived):
                     context = Context(values.dictionary, self.program.circuit.functions, self.check)
-                    yield from self._shard(shard, arrived.pop(shard), writer, passer, context)
+                    everywhere = cache(lambda read, c=context: self._everywhere(read, shared, c))
+                    yield from self._shard(shard, arrived.pop(shard), writer, passer, everywhere, context)
                 writer.finish()
                 yield from passer.finish()
             yield from values.rows(self.partitions, later=False)
@@ -73,7 +81,13 @@ class Round:
             values.close()
 
     def _shard(
-        self, shard: int, arrived: Parts, writer: SegmentWriter, passer: Passer, context: Context
+        self,
+        shard: int,
+        arrived: Parts,
+        writer: SegmentWriter,
+        passer: Passer,
+        everywhere: Everywhere,
+        context: Context,
     ) -> Iterator[Row]:
         kinds: dict[Kind, dict[int, Matrix]] = {Kind.CELL: {}, Kind.HELD: {}, Kind.WOKEN: {}}
         for (kind, node), parts in arrived.items():
@@ -83,7 +97,7 @@ class Round:
         due = Due(kinds[Kind.HELD], kinds[Kind.WOKEN])
         now = np.array(self.at, np.int64)
         readings = lambda node: self._reading(shard, node, context)  # noqa: E731
-        ran = self.program.run_at(self.program.stages[self.stage], now, cells, readings, due, context)
+        ran = self.program.run_at(self.program.stages[self.stage], now, cells, readings, everywhere, due, context)
         left = {node: ran.cells[node] for node in sorted(wanted & ran.cells.keys())}
         for kind, found in ((Kind.LEFT, left), (Kind.HELD, ran.held), (Kind.WOKEN, ran.wakes)):
             for node, matrix in found.items():
@@ -95,12 +109,24 @@ class Round:
                 yield edit_row(shard, Replace(name, shard, (), ref))._replace(node=node)
 
     def _reading(self, shard: int, node: int, context: Context) -> Reading:
+        return Reading(*self._views(shard, node, context))
+
+    def _views(self, shard: int, node: int, context: Context) -> tuple[Batches, Batches]:
         name, layout = self.program.names[node], self.program.traces[node]
         state, received, depth = replica(self.path, self.epoch), Received(self.path), self.program.depth
         past = [s.array for s in state.slices(name, shard)]
         current = [received.slice(ref) for ref in self.written.get((name, shard), ())]
         columns, order = trace_columns(layout, depth), context.order(layout, depth)
-        return Reading(Batches(columns, past, order), Batches(columns, (*past, *current), order))
+        return Batches(columns, past, order), Batches(columns, (*past, *current), order)
+
+    def _everywhere(self, read: Read, shared: Shared, context: Context) -> Wide:
+        """A trace on all shards; with this very time, with what all tasks have of it."""
+        views, now = [self._views(shard, read.node, context)[1] for shard in range(self.program.shards)], self.at
+        if read.moment is Moment.AFTER:
+            for shard, parts in shared.get(read.node, {}).items():
+                rows = stamped(joined(self.program, read.node, parts, context), np.array(now, np.int64))
+                views[shard] = views[shard].plus(rows)
+        return Wide(views)
 
 
 def task(told: Round) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from everview.circuit.nodes import Apply, Feedback
+from everview.circuit.nodes import Apply, Feedback, Read
 from everview.circuit.program import Before, Program, Stage
 from everview.errors import EverviewError, WeightOverflow
 from everview.operators.exchange import Exchange
-from everview.operators.operator import Context, Matrix
-from everview.runtimes.spark.passing import Passer, Received
+from everview.operators.operator import Context, Matrix, Moment
+from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.values import Values, reads_values
 from everview.runtimes.spark.wire import SCHEMA, Kind, Row, edit_row, error_row, from_batches, matrix_rows, to_batches
 from everview.runtimes.spark.worker import Replica, replica, settle
@@ -31,6 +31,7 @@ from everview.traces.order import ValueOrder
 from everview.traces.spine import RATIO, SMALL
 from everview.traces.store import Replace, SegmentWriter, Slice
 from everview.traces.view import Batches, merged
+from everview.traces.wide import Wide
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -101,8 +102,11 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
     received = Received(job.path)
     arrived: dict[int, dict[int, list[Matrix]]] = {}
     blocks: list[Row] = []
+    shared: list[Row] = []
     for row in rows:
         match row.kind:
+            case Kind.SHARED:
+                shared.append(row)
             case Kind.CELL:
                 arrived.setdefault(row.shard, {}).setdefault(row.node, []).append(received.matrix(row))
             case Kind.WAKE:
@@ -111,7 +115,14 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
                 blocks.append(row)
             case _:
                 yield row
-    yield from reporting(number, lambda: _run(job, number, arrived, blocks, attempt))
+    yield from _shared_later(job, number, shared)
+    yield from reporting(number, lambda: _run(job, number, arrived, blocks, received.shared(shared), attempt))
+
+
+def _shared_later(job: Job, number: int, shared: Iterable[Row]) -> Iterator[Row]:
+    """What tasks of later stages need, too."""
+    later = {at for stage in job.program.stages[number + 1 : job.last + 1] for at in stage.shared}
+    yield from (row for row in shared if row.node in later)
 
 
 def reporting(stage: int, rows: Callable[[], Iterator[Row]]) -> Iterator[Row]:
@@ -125,13 +136,18 @@ def reporting(stage: int, rows: Callable[[], Iterator[Row]]) -> Iterator[Row]:
 
 
 def _run(
-    job: Job, number: int, arrived: dict[int, dict[int, list[Matrix]]], blocks: list[Row], attempt: str
+    job: Job,
+    number: int,
+    arrived: dict[int, dict[int, list[Matrix]]],
+    blocks: list[Row],
+    shared: Shared,
+    attempt: str,
 ) -> Iterator[Row]:
     with (
         SegmentWriter(job.path, job.epoch + 1, attempt) as writer,
         Passer(job.path, job.epoch + 1, f"{attempt}.p") as passer,
     ):
-        work = _Work(job, number, writer, passer, blocks)
+        work = _Work(job, number, writer, passer, blocks, shared)
         try:
             for shard in sorted(arrived):
                 yield from work.shard(shard, arrived.pop(shard))
@@ -145,17 +161,21 @@ def _run(
 class _Work:
     """A task under way: its shards one after the other, all into one segment."""
 
-    def __init__(self, job: Job, number: int, writer: SegmentWriter, passer: Passer, blocks: list[Row]) -> None:
+    def __init__(
+        self, job: Job, number: int, writer: SegmentWriter, passer: Passer, blocks: list[Row], shared: Shared
+    ) -> None:
         self.job = job
         self.number = number
         self.program = job.program
         self.stage: Stage = job.program.stages[number]
         self.writer = writer
         self.passer = passer
+        self.shared = shared
         self.state: Replica = replica(job.path, job.epoch)
         self.values = Values(self.state, blocks, needed=reads_values(job.program, number, number))
         self.context = Context(self.values.dictionary, job.program.circuit.functions, job.check)
         self.wanted = sorted(job.program.wanted(number, number, job.last))
+        self._wide: dict[Read, Wide] = {}
 
     def shard(self, shard: int, arrived: Mapping[int, list[Matrix]]) -> Iterator[Row]:
         """Run the stage on one shard: its edits, what the driver wants of it, and what goes on."""
@@ -164,7 +184,7 @@ class _Work:
         given = set(cells) if self.number == self.job.first > 0 else set[int]()
         if self.number == 0:
             yield from self._resolve(shard, cells, before)
-        ran = self.program.run(self.stage, cells, before, self.context)
+        ran = self.program.run(self.stage, cells, before, self._everywhere, self.context)
         appends = ran.appends | self.program.close(cells, before, self.stage)
         for at, batch in appends.items():
             if batch.shape[0]:
@@ -185,13 +205,23 @@ class _Work:
                 commands = cells.get(at, np.empty((0, self.program.circuit.layout(at).width + 3), np.int64))
                 cells[at] = resolver.change(commands, before(resolver.trace), whole=whole)
 
-    def _before(self, shard: int) -> Before:
+    def _before(self, shard: int) -> Callable[[int], Batches]:
         @cache
         def before(at: int) -> Batches:
             arrays = [found.array for found in self._slices(at, shard)]
             return Batches(self.program.traces[at].width + 1, arrays, self._order(at))
 
         return before
+
+    def _everywhere(self, read: Read) -> Wide:
+        """A trace on all shards, read from any file; after the tick, with what all tasks have shared."""
+        if read not in self._wide:
+            views = [self._before(shard)(read.node) for shard in range(self.program.shards)]
+            if read.moment is Moment.AFTER:
+                for shard, parts in self.shared.get(read.node, {}).items():
+                    views[shard] = views[shard].plus(joined(self.program, read.node, parts, self.context))
+            self._wide[read] = Wide(views)
+        return self._wide[read]
 
     def _slices(self, at: int, shard: int) -> Iterable[Slice]:
         return self.state.slices(self.program.names[at], shard)
@@ -221,6 +251,8 @@ class _Work:
             if source in cells:
                 for target, part in enumerate(exchange.split(cells[source], self.program.shards)):
                     yield from matrix_rows(Kind.CELL, at, target, part)
+        for at in sorted({at for stage in later for at in stage.shared} & cells.keys() & {*self.stage.nodes}):
+            self.passer.share(at, shard, cells[at], self.job.partitions)
         for at in sorted({at for stage in later for at in stage.stays} & cells.keys()):
             yield from matrix_rows(Kind.CELL, at, shard, cells[at])
         if wakes(self.job):

@@ -64,4 +64,5 @@ def _node_reads_values(program: Program, at: int) -> bool:
     layouts = (operator.output, *read_layouts(operator), *(port.layout for port in operator.inputs))
     calls: tuple[Call, ...] = getattr(operator, "calls", ())
     collects = any(call.user or call.function in COLLECTED for call in calls)
+    collects = collects or getattr(operator, "compares_values", False)
     return collects or hasattr(operator, "function") or any(layout.by_value for layout in layouts)

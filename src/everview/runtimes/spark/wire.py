@@ -33,7 +33,7 @@ BATCH_BYTES = 64 << 20  # of payload in one record batch, about
 
 
 class Kind(IntEnum):
-    """What a row carries. Cells, wakes and entries are for the next stage; the others are for the driver."""
+    """What a row carries. Cells, shared ones, wakes and entries are for the next stage; the others for the driver."""
 
     CELL = 0  # rows of a stream: of a source, of an exchange, or of one that stays on its shard
     WAKE = 1  # nothing: the shard runs even if nothing arrives
@@ -46,6 +46,7 @@ class Kind(IntEnum):
     WOKEN = 8  # groups that a node must look at again at a later time
     COUNT = 9  # how many rows (in place of columns) have arrived for a source
     SUM = 11  # of the codes of a source's texts, once from the rows and once, negated, from the values
+    SHARED = 12  # a reference to a shard's rows of a stream that every task needs
     BAD = 10  # rows of a source that cannot be taken, as JSON: pairs of a reason and a text
 
 

@@ -1,0 +1,536 @@
+"""Extending prefixes by one variable: the inner step of every worst-case optimal join.
+
+A prefix is a row of bound words and a weight. Each extender is an index whose key the prefix binds and whose next
+words are the variable. `find` says where each prefix's key lies in every batch of every extender; `extend` proposes
+values from the extender with the fewest rows and leaps through the others. Existence is not linear, so a value that
+several batches hold is proposed once; weights are summed over batches where an extender's last words are bound.
+
+Spots are rows of (batch, begin, end), three words a slot; the slots of one extender lie side by side, and as many are
+used as the shard of the key has batches.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everview.kernels.jit import i64, inline, kernel, pair, rows, rows_out, void, words, words_out
+from everview.kernels.rows import add, batch, multiply
+from everview.kernels.shard import shard_of
+from everview.kernels.sort import sort_order
+
+
+@inline
+def _compare_key(m, row, prefixes, i, key):
+    for c in range(key.size):
+        x = m[row, c]
+        y = prefixes[i, key[c]]
+        if x != y:
+            return -1 if x < y else 1
+    return 0
+
+
+@inline
+def _seek_key(m, lo, prefixes, i, key, above, step):
+    """The first row at or after ``lo`` whose key is at least (with ``above`` one, greater than) the prefix's.
+
+    It gallops, beginning with a step that may be the expected one.
+    """
+    n = m.shape[0]
+    if lo >= n or _compare_key(m, lo, prefixes, i, key) >= above:
+        return lo
+    while lo + step < n and _compare_key(m, lo + step, prefixes, i, key) < above:
+        lo += step
+        step <<= 1
+    hi = min(n, lo + step)
+    lo += 1
+    while lo < hi:
+        mid = (lo + hi) >> 1
+        if _compare_key(m, mid, prefixes, i, key) < above:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@inline
+def _same_key(prefixes, i, j, key):
+    for c in range(key.size):  # noqa: SIM110, a generator would be slower
+        if prefixes[i, key[c]] != prefixes[j, key[c]]:
+            return False
+    return True
+
+
+@kernel(void, rows, words, rows, words, i64, words, rows_out, i64)
+def find(prefixes, key, table, starts, columns, route, spots, slot):
+    """Where the key of each prefix lies in the batches of one extender, from ``slot`` on.
+
+    The extender's batches lie shard by shard in the table, from ``starts``; the words of a prefix in ``route`` tell
+    the shard, and without any all shards are searched. Prefixes are looked up in the order of their keys.
+    """
+    shards = starts.size - 1
+    begin = np.zeros(table.shape[0], np.int64)
+    end = np.zeros(table.shape[0], np.int64)
+    order = sort_order(prefixes, key)
+    before = -1
+    for x in range(order.size):
+        i = order[x]
+        first, last = starts[0], starts[shards]
+        if shards > 1 and route.size > 0:
+            shard = shard_of(prefixes, i, route, shards)
+            first, last = starts[shard], starts[shard + 1]
+        known = before >= 0 and _same_key(prefixes, i, before, key)
+        for b in range(first, last):
+            if not known:
+                m = batch(table, b, columns)
+                begin[b] = _seek_key(m, end[b], prefixes, i, key, 0, max(1, m.shape[0] // order.size))
+                end[b] = _seek_key(m, begin[b], prefixes, i, key, 1, 1)
+            at = 3 * (slot + b - first)
+            spots[i, at] = b
+            spots[i, at + 1] = begin[b]
+            spots[i, at + 2] = end[b]
+        before = i
+
+
+@inline
+def _total(spots, i, slots, j):
+    total = 0
+    for s in range(slots[j], slots[j + 1]):
+        total += spots[i, 3 * s + 2] - spots[i, 3 * s + 1]
+    return total
+
+
+@inline
+def _smallest(spots, i, slots):
+    """The extender with the fewest rows for a prefix, and how many those are."""
+    best, least = 0, _total(spots, i, slots, 0)
+    for j in range(1, slots.size - 1):
+        total = _total(spots, i, slots, j)
+        if total < least:
+            best, least = j, total
+    return best, least
+
+
+@kernel(words_out, rows, words)
+def proposals(spots, slots):
+    """How many rows each prefix's smallest extender has: at most so many values are proposed for it."""
+    out = np.empty(spots.shape[0], np.int64)
+    for i in range(spots.shape[0]):
+        out[i] = _smallest(spots, i, slots)[1]
+    return out
+
+
+@inline
+def _compare_value(m, row, at, value):
+    for c in range(value.size):
+        x = m[row, at + c]
+        if x != value[c]:
+            return -1 if x < value[c] else 1
+    return 0
+
+
+@inline
+def _reach(m, lo, hi, at, value, above):
+    """The first row from ``lo`` to ``hi`` whose value is at least (with ``above`` one, greater than) the given."""
+    if lo >= hi or _compare_value(m, lo, at, value) >= above:
+        return lo
+    step = 1
+    while lo + step < hi and _compare_value(m, lo + step, at, value) < above:
+        lo += step
+        step <<= 1
+    hi = min(hi, lo + step)
+    lo += 1
+    while lo < hi:
+        mid = (lo + hi) >> 1
+        if _compare_value(m, mid, at, value) < above:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@inline
+def _least(table, batches, columns, here, end, first, last, at, value):
+    """The least value that the slots stand on, into ``value``; whether there is one."""
+    found = False
+    for s in range(first, last):
+        if here[s] < end[s]:
+            m = batch(table, batches[s], columns)
+            if not found or _compare_value(m, here[s], at, value) < 0:
+                for c in range(value.size):
+                    value[c] = m[here[s], at + c]
+                found = True
+    return found
+
+
+@kernel(rows_out, rows, rows, words, rows, words, words, words, i64, i64, i64)
+def extend(prefixes, spots, slots, table, columns, keys, last, width, capacity, summed):
+    """Every prefix with every value that all extenders have for it, and the weights of those bound to their last word.
+
+    ``columns`` and ``keys`` are the columns of each extender's batches and how many of them are bound; the variable's
+    ``width`` words follow. There is room for ``capacity`` rows: the sum of `proposals`. If ``summed``, a prefix stays
+    as it is, once, with the sum of the weights. Leapfrog: a value that one extender lacks is overtaken by the next
+    that it has.
+    """
+    n, p, extenders = prefixes.shape[0], prefixes.shape[1] - 1, slots.size - 1
+    here = np.zeros(slots[extenders], np.int64)
+    end = np.zeros(slots[extenders], np.int64)
+    batches = np.zeros(slots[extenders], np.int64)
+    totals = np.ones(extenders, np.int64)
+    value = np.empty(width, np.int64)
+    target = np.empty(width, np.int64)
+    bound = p if summed else p + width
+    out = np.empty((n if summed else capacity, bound + 1), np.int64)
+    at = 0
+    for i in range(n):
+        best, least = _smallest(spots, i, slots)
+        if least == 0:
+            continue
+        sum_ = 0
+        for s in range(slots[extenders]):
+            batches[s], here[s], end[s] = spots[i, 3 * s], spots[i, 3 * s + 1], spots[i, 3 * s + 2]
+        first, past = slots[best], slots[best + 1]
+        key, wide = keys[best], columns[best]
+        while _least(table, batches, wide, here, end, first, past, key, value):
+            there, ended, leap = True, False, False
+            for j in range(extenders):
+                if j == best:
+                    continue
+                present, total, more = False, 0, False
+                for s in range(slots[j], slots[j + 1]):
+                    if here[s] >= end[s]:
+                        continue
+                    m = batch(table, batches[s], columns[j])
+                    here[s] = row = _reach(m, here[s], end[s], keys[j], value, 0)
+                    if row >= end[s]:
+                        continue
+                    if _compare_value(m, row, keys[j], value) == 0:
+                        present = True
+                        if last[j]:
+                            total = add(total, m[row, columns[j] - 1])
+                    elif not present and (not more or _compare_value(m, row, keys[j], target) < 0):
+                        for c in range(width):
+                            target[c] = m[row, keys[j] + c]
+                        more = True
+                if last[j]:
+                    totals[j] = total
+                if not present:
+                    there, ended, leap = False, not more, more
+                    break
+                if last[j] and total == 0:
+                    there = False
+                    break
+            if ended:
+                break
+            if leap:
+                for s in range(first, past):
+                    if here[s] < end[s]:
+                        here[s] = _reach(batch(table, batches[s], wide), here[s], end[s], key, target, 0)
+                continue
+            total = 0
+            for s in range(first, past):
+                if here[s] < end[s]:
+                    m = batch(table, batches[s], wide)
+                    if _compare_value(m, here[s], key, value) == 0:
+                        if last[best]:
+                            total = add(total, m[here[s], wide - 1])
+                        here[s] = _reach(m, here[s], end[s], key, value, 1)
+            if last[best]:
+                totals[best] = total
+                there = there and total != 0
+            if not there:
+                continue
+            weight = prefixes[i, p]
+            for j in range(extenders):
+                if last[j]:
+                    weight = multiply(weight, totals[j])
+            if summed:
+                sum_ = add(sum_, weight)
+                continue
+            out[at, :p] = prefixes[i, :p]
+            for c in range(width):
+                out[at, p + c] = value[c]
+            out[at, bound] = weight
+            at += 1
+        if sum_ != 0:
+            out[at, :p] = prefixes[i, :p]
+            out[at, p] = sum_
+            at += 1
+    return out[:at]
+
+
+@inline
+def _reach_word(m, lo, hi, at, word):
+    """The first row from ``lo`` to ``hi`` whose word is at least the given."""
+    if lo >= hi or m[lo, at] >= word:
+        return lo
+    step = 1
+    while lo + step < hi and m[lo + step, at] < word:
+        lo += step
+        step <<= 1
+    hi = min(hi, lo + step)
+    lo += 1
+    while lo < hi:
+        mid = (lo + hi) >> 1
+        if m[mid, at] < word:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@inline
+def _pass_word(m, lo, hi, at, word):
+    """The first row after ``lo``, which has the word, that has another."""
+    lo += 1
+    step = 1
+    while lo < hi and m[lo, at] == word:
+        if lo + step < hi and m[lo + step, at] == word:
+            lo += step
+            step <<= 1
+        else:
+            lo += 1
+            step = 1
+    return lo
+
+
+@inline
+def _emit(out, at, prefixes, i, p, weight):
+    for c in range(p):
+        out[at, c] = prefixes[i, c]
+    out[at, out.shape[1] - 1] = weight
+
+
+@kernel(rows_out, rows, rows, words, rows, words, words, words, i64, i64)
+def extend_word(prefixes, spots, slots, table, columns, keys, last, capacity, summed):
+    """`extend` for a variable of one word.
+
+    Most prefixes lie in one batch of each extender; the intersection of two such runs is a plain merge that gallops.
+    """
+    n, p, extenders = prefixes.shape[0], prefixes.shape[1] - 1, slots.size - 1
+    bound = p if summed else p + 1
+    out = np.empty((n if summed else capacity, bound + 1), np.int64)
+    # Of each extender, the batches in which the prefix lies, where they begin and where they end.
+    first = np.zeros(extenders, np.int64)
+    past = np.zeros(extenders, np.int64)
+    runs = np.zeros((slots[extenders], 3), np.int64)
+    totals = np.ones(extenders, np.int64)
+    at = 0
+    for i in range(n):
+        used, best, least = 0, 0, -1
+        for j in range(extenders):
+            first[j] = used
+            total = 0
+            for s in range(slots[j], slots[j + 1]):
+                lo, hi = spots[i, 3 * s + 1], spots[i, 3 * s + 2]
+                if lo < hi:
+                    runs[used, 0], runs[used, 1], runs[used, 2] = spots[i, 3 * s], lo, hi
+                    used += 1
+                    total += hi - lo
+            past[j] = used
+            if least < 0 or total < least:
+                best, least = j, total
+        if least == 0:
+            continue
+        weight = prefixes[i, p]
+        sum_ = 0
+        if extenders == 2 and used == 2:
+            a, b = batch(table, runs[0, 0], columns[0]), batch(table, runs[1, 0], columns[1])
+            x, x_end, y, y_end = runs[0, 1], runs[0, 2], runs[1, 1], runs[1, 2]
+            ka, kb = keys[0], keys[1]
+            while x < x_end and y < y_end:
+                u, v = a[x, ka], b[y, kb]
+                if u < v:
+                    x = _reach_word(a, x + 1, x_end, ka, v)
+                elif v < u:
+                    y = _reach_word(b, y + 1, y_end, kb, u)
+                else:
+                    w = weight
+                    if last[0]:
+                        w = multiply(w, a[x, columns[0] - 1])
+                        x += 1
+                    else:
+                        x = _pass_word(a, x, x_end, ka, u)
+                    if last[1]:
+                        w = multiply(w, b[y, columns[1] - 1])
+                        y += 1
+                    else:
+                        y = _pass_word(b, y, y_end, kb, u)
+                    if summed:
+                        sum_ = add(sum_, w)
+                    else:
+                        out[at, p] = u
+                        _emit(out, at, prefixes, i, p, w)
+                        at += 1
+        else:
+            key, wide = keys[best], columns[best]
+            while True:
+                found, value = False, 0
+                for s in range(first[best], past[best]):
+                    if runs[s, 1] < runs[s, 2]:
+                        u = batch(table, runs[s, 0], wide)[runs[s, 1], key]
+                        if not found or u < value:
+                            found, value = True, u
+                if not found:
+                    break
+                there, more, leap, target = True, True, False, value
+                for j in range(extenders):
+                    if j == best:
+                        continue
+                    present, total, more = False, 0, False
+                    for s in range(first[j], past[j]):
+                        if runs[s, 1] >= runs[s, 2]:
+                            continue
+                        m = batch(table, runs[s, 0], columns[j])
+                        row = _reach_word(m, runs[s, 1], runs[s, 2], keys[j], value)
+                        runs[s, 1] = row
+                        if row >= runs[s, 2]:
+                            continue
+                        u = m[row, keys[j]]
+                        if u == value:
+                            present = True
+                            total = add(total, m[row, columns[j] - 1]) if last[j] else 1
+                        elif not more or u < target:
+                            target = u
+                        more = True
+                    totals[j] = total
+                    if not present:
+                        there, leap = False, True
+                        break
+                    if total == 0:
+                        there = False
+                        break
+                if leap:
+                    if not more:
+                        break
+                    for s in range(first[best], past[best]):
+                        m = batch(table, runs[s, 0], wide)
+                        runs[s, 1] = _reach_word(m, runs[s, 1], runs[s, 2], key, target)
+                    continue
+                total = 0
+                for s in range(first[best], past[best]):
+                    if runs[s, 1] < runs[s, 2]:
+                        m = batch(table, runs[s, 0], wide)
+                        if m[runs[s, 1], key] == value:
+                            total = add(total, m[runs[s, 1], wide - 1]) if last[best] else 1
+                            runs[s, 1] = _pass_word(m, runs[s, 1], runs[s, 2], key, value)
+                totals[best] = total
+                if not there or total == 0:
+                    continue
+                w = weight
+                for j in range(extenders):
+                    w = multiply(w, totals[j])
+                if summed:
+                    sum_ = add(sum_, w)
+                else:
+                    out[at, p] = value
+                    _emit(out, at, prefixes, i, p, w)
+                    at += 1
+        if sum_ != 0:
+            _emit(out, at, prefixes, i, p, sum_)
+            at += 1
+    return out[:at]
+
+
+@kernel(rows_out, rows, rows, words, rows, i64)
+def weigh(prefixes, spots, slots, table, columns):
+    """Each prefix that a relation bound by it holds, its weight multiplied by the relation's."""
+    n, p = prefixes.shape[0], prefixes.shape[1] - 1
+    out = np.empty(prefixes.shape, np.int64)
+    at = 0
+    for i in range(n):
+        total = 0
+        for s in range(slots[0], slots[1]):
+            if spots[i, 3 * s + 1] < spots[i, 3 * s + 2]:
+                m = batch(table, spots[i, 3 * s], columns)
+                for row in range(spots[i, 3 * s + 1], spots[i, 3 * s + 2]):
+                    total = add(total, m[row, columns - 1])
+        if total != 0:
+            out[at, :p] = prefixes[i, :p]
+            out[at, p] = multiply(prefixes[i, p], total)
+            at += 1
+    return out[:at]
+
+
+@kernel(rows_out, rows, rows, words, rows, i64, i64)
+def meet(prefixes, spots, slots, table, columns, depth):
+    """`weigh` for timed entries: each prefix with each entry of its row, at the join of their times.
+
+    Prefixes begin with their times, entries end in theirs.
+    """
+    n, p = prefixes.shape[0], prefixes.shape[1] - 1
+    total = 0
+    for i in range(n):
+        total += _total(spots, i, slots, 0)
+    out = np.empty((total, p + 1), np.int64)
+    at = 0
+    for i in range(n):
+        for s in range(slots[0], slots[1]):
+            if spots[i, 3 * s + 1] == spots[i, 3 * s + 2]:
+                continue
+            m = batch(table, spots[i, 3 * s], columns)
+            for row in range(spots[i, 3 * s + 1], spots[i, 3 * s + 2]):
+                out[at, :p] = prefixes[i, :p]
+                for c in range(depth):
+                    out[at, c] = max(prefixes[i, c], m[row, columns - 1 - depth + c])
+                out[at, p] = multiply(prefixes[i, p], m[row, columns - 1])
+                at += 1
+    return out
+
+
+@inline
+def _part(length, piece, pieces):
+    """Where a piece of so many begins: ``length · piece / pieces``, without leaving 64 bits."""
+    return (length // pieces) * piece + (length % pieces) * piece // pieces
+
+
+@kernel(pair(rows_out, rows_out), rows, rows, words, rows, words, words, i64, words)
+def divide(prefixes, spots, slots, table, columns, keys, width, pieces):
+    """Each prefix as often as it has pieces, the values proposed for it divided evenly among them."""
+    n, total = prefixes.shape[0], pieces.sum()
+    out = np.empty((total, prefixes.shape[1]), np.int64)
+    where = np.empty((total, spots.shape[1]), np.int64)
+    at = 0
+    for i in range(n):
+        for piece in range(pieces[i]):
+            out[at, :] = prefixes[i, :]
+            where[at, :] = spots[i, :]
+            _narrow(where, at, slots, table, columns, keys, width, piece, pieces[i])
+            at += 1
+    return out, where
+
+
+@kernel(void, rows_out, words, rows, words, words, i64, words, words)
+def narrow(spots, slots, table, columns, keys, width, piece, pieces):
+    """Keep of each prefix's values the piece that is its."""
+    for i in range(spots.shape[0]):
+        if pieces[i] > 1:
+            _narrow(spots, i, slots, table, columns, keys, width, piece[i], pieces[i])
+
+
+@inline
+def _narrow(spots, i, slots, table, columns, keys, width, piece, pieces):
+    """Cut by values of the largest batch of the smallest extender, so that everyone cuts alike."""
+    best, least = _smallest(spots, i, slots)
+    if least == 0 or pieces < 2:
+        return
+    largest = slots[best]
+    for s in range(slots[best], slots[best + 1]):
+        if spots[i, 3 * s + 2] - spots[i, 3 * s + 1] > spots[i, 3 * largest + 2] - spots[i, 3 * largest + 1]:
+            largest = s
+    begin, length = spots[i, 3 * largest + 1], spots[i, 3 * largest + 2] - spots[i, 3 * largest + 1]
+    m = batch(table, spots[i, 3 * largest], columns[best])
+    lower, upper = begin + _part(length, piece, pieces), begin + _part(length, piece + 1, pieces)
+    least_value, most = np.empty(width, np.int64), np.empty(width, np.int64)
+    for c in range(width):
+        least_value[c] = m[lower, keys[best] + c] if lower < begin + length else 0
+        most[c] = m[upper, keys[best] + c] if upper < begin + length else 0
+    for j in range(slots.size - 1):
+        for s in range(slots[j], slots[j + 1]):
+            lo, hi = spots[i, 3 * s + 1], spots[i, 3 * s + 2]
+            if lo == hi:
+                continue
+            other = batch(table, spots[i, 3 * s], columns[j])
+            if upper < begin + length:
+                spots[i, 3 * s + 2] = _reach(other, lo, hi, keys[j], most, 0)
+            if piece > 0:
+                spots[i, 3 * s + 1] = min(_reach(other, lo, hi, keys[j], least_value, 0), spots[i, 3 * s + 2])

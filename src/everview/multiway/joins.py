@@ -1,0 +1,199 @@
+"""Multiway joins of streams: atoms over variables, planned and added to a circuit as one operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.nodes import Apply
+from everview.circuit.stream import Stream, wider
+from everview.errors import CircuitError, SchemaError, WrongArity
+from everview.multiway.choose import Relation, Statistics, choose
+from everview.operators.index import Index
+from everview.operators.linear import Matching
+from everview.operators.multijoin import Multijoin, Order
+from everview.types import Field, Schema, unknown_name
+
+
+@dataclass(frozen=True, slots=True)
+class Is:
+    """A constant in an atom."""
+
+    value: Any
+
+
+Term = str | Is | None
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A stream and what stands in its columns: a variable's name (perhaps twice), a constant, or None for anything."""
+
+    stream: Stream
+    terms: Sequence[Term]
+    statistics: Statistics | None = None
+
+
+def join(
+    atoms: Sequence[Atom],
+    *,
+    select: Sequence[str] | None = None,
+    order: Sequence[str] | None = None,
+) -> Stream:
+    """The natural join of all atoms: a row for every binding of the variables that all of them hold; weights multiply.
+
+    ``select`` names the variables of a result, by default all in the order in which they appear; of variables left
+    out, the weights of all bindings add up. ``order`` fixes the order in which variables are bound, else it is chosen.
+
+    >>> circuit = Circuit()
+    >>> edge = circuit.source("edge", "src BIGINT NOT NULL, dst BIGINT NOT NULL")
+    >>> triangles = join([Atom(edge, ("a", "b")), Atom(edge, ("b", "c")), Atom(edge, ("a", "c"))])
+    >>> print(triangles.schema)
+    a BIGINT NOT NULL, b BIGINT NOT NULL, c BIGINT NOT NULL
+    """
+    if not atoms:
+        raise CircuitError("a join of no atoms", hint="give at least one")
+    plain = _same_types([_plain(atom, number) for number, atom in enumerate(atoms, 1)])
+    names = list(dict.fromkeys(name for atom in plain for name in atom.terms))
+    chosen = _chosen(names, select)
+    _check_order(names, order)
+    if len(plain) == 1:
+        columns = dict(zip(plain[0].terms, plain[0].stream.schema.names, strict=True))
+        return plain[0].stream.select(**{name: columns[name] for name in chosen})
+    numbers = {name: number for number, name in enumerate(names)}
+    relations = [_relation(atom, numbers) for atom in plain]
+    circuit = plain[0].stream.circuit
+    fixed = None if order is None else [numbers[name] for name in (*order, *(n for n in names if n not in order))]
+    choice = choose(relations, names, _existing(circuit), fixed)
+    operator = Multijoin(
+        tuple(atom.stream.layout for atom in plain),
+        tuple(relation.variables for relation in relations),
+        tuple(numbers[name] for name in chosen),
+        _schema(plain, chosen),
+        choice.queries,
+        choice.reasons,
+    )
+    return circuit.add(operator, [atom.stream for atom in plain])
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """An atom whose columns are different variables."""
+
+    stream: Stream
+    terms: tuple[str, ...]
+    statistics: Statistics | None
+
+
+def _plain(atom: Atom, number: int) -> _Plain:
+    """Constants and repetitions are filtered, and they and columns of anything are left out: all linear."""
+    stream, terms = atom.stream, tuple(atom.terms)
+    if len(terms) != len(stream.schema):
+        raise WrongArity(
+            f"atom {number} has {len(terms)} terms for {len(stream.schema)} columns ({stream.schema})",
+            hint="name a variable for each column, or None",
+        )
+    first: dict[str, int] = {}
+    same: list[tuple[int, int]] = []
+    constants: list[tuple[int, Any]] = []
+    for column, term in enumerate(terms):
+        if isinstance(term, Is):
+            constants.append((column, term.value))
+        elif term is not None and first.setdefault(term, column) != column:
+            same.append((first[term], column))
+    if same or constants:
+        stream = _comparable(stream, same)
+        stream = stream.circuit.add(Matching(stream.layout, tuple(same), tuple(constants)), [stream])
+    if not first:
+        # All columns are given: the rest of the join is had as often as there are such rows.
+        first = {f"{stream.schema.names[0]} of atom {number}": 0}
+    statistics = atom.statistics
+    if len(first) < len(terms):
+        stream = stream.select(**{name: stream.schema.names[c] for name, c in first.items()})
+        if statistics is not None:
+            statistics = Statistics(statistics.rows, tuple(statistics.distinct[c] for c in first.values()))
+    return _Plain(stream, tuple(first), statistics)
+
+
+def _comparable(stream: Stream, same: Sequence[tuple[int, int]]) -> Stream:
+    """The columns of one variable in one type."""
+    fields = list(stream.schema.fields)
+    for column, again in same:
+        common = wider(fields[column], fields[again], f"columns {fields[column].name} and {fields[again].name}")
+        for at in (column, again, *(b for a, b in same if a == column)):
+            fields[at] = Field(fields[at].name, common.type, common.nullable)
+    return stream.recode(Schema(fields))
+
+
+def _same_types(atoms: Sequence[_Plain]) -> list[_Plain]:
+    """Columns of one variable in one type that holds the values of all of them."""
+    common: dict[str, Field] = {}
+    for atom in atoms:
+        for name, field in zip(atom.terms, atom.stream.schema.fields, strict=True):
+            common[name] = wider(common.get(name, field), field, f"columns of variable {name}")
+    return [_Plain(_recoded(atom, common), atom.terms, atom.statistics) for atom in atoms]
+
+
+def _recoded(atom: _Plain, common: Mapping[str, Field]) -> Stream:
+    fields = [
+        Field(
+            field.name,
+            common[name].type,
+            common[name].nullable if common[name].words != field.words else field.nullable,
+        )
+        for name, field in zip(atom.terms, atom.stream.schema.fields, strict=True)
+    ]
+    return atom.stream.recode(Schema(fields))
+
+
+def _relation(atom: _Plain, numbers: Mapping[str, int]) -> Relation:
+    statistics = atom.statistics or Statistics.unknown(len(atom.terms))
+    return Relation(
+        atom.stream.id, tuple(numbers[name] for name in atom.terms), statistics, atom.statistics is not None
+    )
+
+
+def _existing(circuit: Circuit) -> dict[int, list[Order]]:
+    """The indexes of whole rows that a circuit has, by stream."""
+    found: dict[int, list[Order]] = {}
+    for node in circuit:
+        if isinstance(node, Apply) and isinstance(node.operator, Index):
+            index, (stream,) = node.operator, node.inputs
+            whole = sorted(index.fields) == list(range(len(index.source.schema)))
+            if stream is not None and whole and index.key and not index.order and not index.spread:
+                found.setdefault(stream, []).append(Order(index.fields, index.key))
+        elif isinstance(node, Apply) and isinstance(node.operator, Multijoin):
+            for query in node.operator.queries:
+                for stream, order in zip(node.inputs, query.indexes, strict=True):
+                    if stream is not None and order not in found.setdefault(stream, []):
+                        found[stream].append(order)
+    return found
+
+
+def _schema(atoms: Sequence[_Plain], names: Sequence[str]) -> Schema:
+    fields = {name: field for atom in atoms for name, field in zip(atom.terms, atom.stream.schema.fields, strict=True)}
+    return Schema(Field(name, fields[name].type, fields[name].nullable) for name in names)
+
+
+def _chosen(names: Sequence[str], select: Sequence[str] | None) -> list[str]:
+    shown = [name for name in names if " of atom " not in name]
+    for name in select or ():
+        if name not in shown:
+            raise unknown_name("variable", name, shown)
+    return shown if select is None else list(select)
+
+
+def _check_order(names: Sequence[str], order: Sequence[str] | None) -> None:
+    shown = [name for name in names if " of atom " not in name]
+    if order is None:
+        return
+    for name in order:
+        if name not in shown:
+            raise unknown_name("variable", name, shown)
+    if len({*order}) != len(order) or {*order} != {*shown}:
+        raise SchemaError(
+            f"the order {', '.join(order)} does not name each variable once",
+            hint=f"the variables are {', '.join(shown)}",
+        )

@@ -1,0 +1,167 @@
+"""Prefixes through the levels of a delta query: one variable at a time, in slices of bounded memory.
+
+Breadth first within a slice, depth first over slices: a level keeps one slice of prefixes, and as many extended ones
+as its proposals allow. A prefix with more proposals than that is divided by values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.kernels import extend as kernels
+from everview.kernels.linear import project
+from everview.traces.wide import Wide
+
+Matrix = NDArray[np.int64]
+Words = NDArray[np.int64]
+
+SLICE = 1 << 16  # prefixes looked up at once
+MOST = 1 << 20  # proposals followed at once
+
+
+class Lookup(NamedTuple):
+    """An index as a level reads it: where the prefix has the words of its key, and of what tells the shard."""
+
+    reading: int
+    key: Words
+    route: Words
+    last: bool  # the variable is the index's last
+    whole: Words  # then, where the prefix has all words of the index once the variable is bound
+
+
+class Level(NamedTuple):
+    """One variable: how many words it has, and the indexes that extend a prefix by it."""
+
+    width: int
+    lookups: tuple[Lookup, ...]
+
+
+class Plan(NamedTuple):
+    """A delta query over the words of prefixes."""
+
+    checks: tuple[Lookup, ...]  # relations that the seed binds wholly
+    levels: tuple[Level, ...]
+    picks: Words  # which words of a complete prefix make a result
+    counted: bool  # the last variable is not among them
+
+
+class Spots(NamedTuple):
+    """Where the keys of some prefixes lie in the batches of some indexes."""
+
+    at: Matrix
+    slots: Words
+    table: Matrix
+    columns: Words
+    keys: Words
+
+
+class Extending:
+    """A plan over the traces of one moment; counts what it proposes."""
+
+    def __init__(self, plan: Plan, views: Sequence[Wide], depth: int = 0, dealt: bool = False) -> None:
+        """``depth`` words of time begin every prefix, then, of dealt seeds, which piece of how many they stand for."""
+        self.plan, self.views, self.depth, self.dealt = plan, views, depth, dealt
+        self.proposed = 0
+
+    def run(self, prefixes: Matrix) -> Iterator[Matrix]:
+        """The results of some seeds, part by part."""
+        needed = {lookup.reading for level in self.plan.levels for lookup in level.lookups}
+        needed |= {lookup.reading for lookup in self.plan.checks}
+        if not all(self.views[reading].table.shape[0] for reading in needed):
+            return
+        for begin in range(0, prefixes.shape[0], SLICE):
+            part = prefixes[begin : begin + SLICE]
+            for check in self.plan.checks:
+                part = self._weighed(part, check, check.key)
+            if part.shape[0]:
+                yield from self._level(part, 0)
+
+    def estimate(self, prefixes: Matrix) -> Words:
+        """How many values are proposed for each seed at the first level."""
+        if not self.plan.levels:
+            return np.zeros(prefixes.shape[0], np.int64)
+        spots = self._find(prefixes, self.plan.levels[0].lookups)
+        return kernels.proposals(spots.at, spots.slots)
+
+    def _level(self, prefixes: Matrix, number: int) -> Iterator[Matrix]:
+        if number == len(self.plan.levels):
+            yield project(prefixes, self.plan.picks)
+            return
+        level = self.plan.levels[number]
+        final = number == len(self.plan.levels) - 1
+        for begin in range(0, prefixes.shape[0], SLICE):
+            part = prefixes[begin : begin + SLICE]
+            spots = self._find(part, level.lookups)
+            if number == 0 and self.dealt:
+                piece, pieces = (np.ascontiguousarray(part[:, self.depth + c]) for c in (0, 1))
+                kernels.narrow(*spots, level.width, piece, pieces)
+            for some, where, capacity in self._bounded(part, spots, level.width):
+                self.proposed += capacity
+                extended = self._extended(some, where, level, capacity, counted=final and self.plan.counted)
+                if extended.shape[0]:
+                    yield from self._level(extended, number + 1)
+
+    def _extended(self, prefixes: Matrix, spots: Spots, level: Level, capacity: int, *, counted: bool) -> Matrix:
+        timed = self.depth > 0
+        last = np.array([lookup.last and not timed for lookup in level.lookups], np.int64)
+        summed = counted and not timed
+        if level.width == 1:
+            extended = kernels.extend_word(prefixes, *spots, last, capacity, summed)
+        else:
+            extended = kernels.extend(prefixes, *spots, last, level.width, capacity, summed)
+        if timed:
+            for lookup in level.lookups:
+                if lookup.last:
+                    extended = self._weighed(extended, lookup, lookup.whole)
+        return extended
+
+    def _bounded(self, prefixes: Matrix, spots: Spots, width: int) -> Iterator[tuple[Matrix, Spots, int]]:
+        """Prefixes in runs whose proposals do not exceed the bound."""
+        counts = kernels.proposals(spots.at, spots.slots)
+        total = int(counts.sum())
+        if total == 0:
+            return
+        if total <= MOST:
+            yield prefixes, spots, total
+            return
+        if int(counts.max()) > MOST:
+            prefixes, at = kernels.divide(prefixes, *spots, width, np.maximum(1, -(-counts // MOST)))
+            spots = spots._replace(at=at)
+            counts = kernels.proposals(at, spots.slots)
+        ends = np.cumsum(counts)
+        begin, done = 0, 0
+        while begin < counts.size:
+            end = max(begin + 1, int(np.searchsorted(ends, done + MOST, side="right")))
+            capacity = int(ends[end - 1]) - done
+            if capacity:
+                yield prefixes[begin:end], spots._replace(at=spots.at[begin:end]), capacity
+            begin, done = end, int(ends[end - 1])
+
+    def _weighed(self, prefixes: Matrix, lookup: Lookup, key: Words) -> Matrix:
+        """The prefixes whose words of this key are a row of the index, with its weight."""
+        spots = self._find(prefixes, (lookup._replace(key=key),))
+        if self.depth:
+            return kernels.meet(prefixes, spots.at, spots.slots, spots.table, int(spots.columns[0]), self.depth)
+        return kernels.weigh(prefixes, spots.at, spots.slots, spots.table, int(spots.columns[0]))
+
+    def _find(self, prefixes: Matrix, lookups: Sequence[Lookup]) -> Spots:
+        views = [self.views[lookup.reading] for lookup in lookups]
+        if len(views) == 1:
+            table = views[0].table
+        else:
+            table = np.concatenate([view.table for view in views])
+        slots, starts = [0], [0]
+        for view, lookup in zip(views, lookups, strict=True):
+            slots.append(slots[-1] + (view.most if lookup.route.size else view.table.shape[0]))
+            starts.append(starts[-1] + view.table.shape[0])
+        at = np.zeros((prefixes.shape[0], 3 * slots[-1]), np.int64)
+        for number, (view, lookup) in enumerate(zip(views, lookups, strict=True)):
+            where = view.starts + starts[number]
+            kernels.find(prefixes, lookup.key, table, where, view.columns, lookup.route, at, slots[number])
+        columns = np.array([view.columns for view in views], np.int64)
+        keys = np.array([lookup.key.size for lookup in lookups], np.int64)
+        return Spots(at, np.array(slots, np.int64), table, columns, keys)

@@ -1,0 +1,364 @@
+"""Multiway joins, worst-case optimal under change: one delta query an atom, over indexes of the inputs alone.
+
+``Δ(A₁ ⋈ … ⋈ Aₙ) = Σᵢ A₁ … Aᵢ₋₁ (after) ⋈ ΔAᵢ ⋈ Aᵢ₊₁ … Aₙ (before)``: each query begins with the rows of one atom's
+change and binds the other variables one at a time, proposing from the smallest index that has the variable and
+intersecting with the others. Weights multiply, each relation's once, where its last variable is bound. Nothing
+between the inputs and the result is kept. The order of the atoms makes changes of one tick count once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from everview.errors import SchemaError
+from everview.kernels.linear import project
+from everview.kernels.sort import arrange
+from everview.operators.extending import MOST, Extending, Level, Lookup, Plan
+from everview.operators.index import sorted_by
+from everview.operators.operator import (
+    Context,
+    Evenly,
+    Layout,
+    Matrix,
+    Moment,
+    Port,
+    Single,
+    Step,
+    Words,
+    nothing,
+    word_columns,
+)
+from everview.traces.view import Batches, View
+from everview.traces.wide import Wide
+from everview.types import BIGINT, Field, Schema
+from everview.zset import ZSet
+from everview.zset.elements import identity
+
+Fields = tuple[int, ...]
+HEAVY = 4096  # proposals that are worth a piece of their own
+PIECES = 64  # at most
+
+
+@dataclass(frozen=True)
+class Order:
+    """The fields of an atom as an index has them; the first ``key`` of them say on which shard a row is."""
+
+    fields: Fields
+    key: int = 1
+
+
+@dataclass(frozen=True)
+class Query:
+    """The delta query of one atom.
+
+    ``variables`` are those that the atom does not bind, in the order in which they are bound. ``indexes`` has for every
+    other atom the order in which it is read, and for the atom itself that in which its changes come.
+    """
+
+    variables: tuple[int, ...]
+    indexes: tuple[Order, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An index of an atom, at a moment."""
+
+    atom: int
+    order: Order
+    moment: Moment
+
+
+@dataclass(frozen=True)
+class Multijoin:
+    """The natural join of several relations; ``variables`` says which variable each field of each atom is.
+
+    Within an atom all variables are different. ``select`` are the variables that make a result.
+    """
+
+    atoms: tuple[Layout, ...]
+    variables: tuple[Fields, ...]
+    select: Fields
+    schema: Schema
+    queries: tuple[Query, ...]
+    reasons: tuple[str, ...] = field(default=(), compare=False, repr=False)  # why the queries are as they are
+
+    def __post_init__(self) -> None:
+        coded: dict[int, Field] = {}
+        for layout, variables in zip(self.atoms, self.variables, strict=True):
+            for here, variable in zip(layout.schema.fields, variables, strict=True):
+                other = coded.setdefault(variable, here)
+                if (other.type, other.words) != (here.type, here.words):
+                    raise SchemaError(
+                        f"{other} and {here} are one variable of a join, and differ",
+                        hint="recode them to one type first",
+                    )
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return tuple(Port(Layout(layout.schema), Single()) for layout in self.atoms)
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.schema)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        """The join of a tick's whole Z-sets: the query of the first atom over all of the others."""
+        readings = [Reading(atom, self.queries[0].indexes[atom], Moment.AFTER) for atom in range(1, len(self.atoms))]
+        wide = [self._sorted(deltas[reading.atom], reading) for reading in readings]
+        seeds = project(deltas[0], word_columns(self.atoms[0].schema, self.queries[0].indexes[0].fields))
+        plan = self.plan(0, tuple(readings))
+        return Step(gathered(Extending(plan, wide).run(seeds), self))
+
+    def _sorted(self, rows: Matrix, reading: Reading) -> Wide:
+        layout = self.index(reading.atom, reading.order)
+        batch = sorted_by(rows, word_columns(self.atoms[reading.atom].schema, reading.order.fields))
+        return Wide([Batches(layout.width + 1, [batch] if batch.shape[0] else [])])
+
+    def meaning(self, *relations: ZSet) -> ZSet:
+        """The definition: every combination of rows that agrees on all variables, weights multiplied."""
+        found: list[tuple[dict[int, object], int]] = [({}, 1)]
+        for rows, variables in zip(relations, self.variables, strict=True):
+            found = [
+                (bound | dict(zip(variables, row, strict=True)), v * w)
+                for bound, v in found
+                for row, w in rows
+                if all(
+                    variable not in bound or identity(bound[variable]) == identity(value)
+                    for variable, value in zip(variables, row, strict=True)
+                )
+            ]
+        return ZSet.of([(tuple(bound[v] for v in self.select), w) for bound, w in found])
+
+    # -- from fields to words
+
+    def index(self, atom: int, order: Order) -> Layout:
+        """The layout of an atom's index."""
+        schema = self.atoms[atom].schema
+        return Layout(Schema(schema.fields[f] for f in order.fields), order.key, sorted=True)
+
+    def plan(self, seed: int, readings: tuple[Reading, ...], depth: int = 0, *, dealt: bool = False) -> Plan:
+        """A delta query over words, for prefixes that begin with so many words of time and, dealt, with their piece."""
+        wanted = seed, readings, depth, dealt
+        if wanted not in self._plans:
+            self._plans[wanted] = _plan(self, *wanted)
+        return self._plans[wanted]
+
+    @cached_property
+    def _plans(self) -> dict[tuple[int, tuple[Reading, ...], int, bool], Plan]:
+        return {}
+
+    def width(self, variable: int) -> int:
+        """How many words a variable has."""
+        return next(
+            layout.schema.fields[variables.index(variable)].words
+            for layout, variables in zip(self.atoms, self.variables, strict=True)
+            if variable in variables
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether a result has all variables, so that no two bindings give the same."""
+        return {v for variables in self.variables for v in variables} == set(self.select)
+
+
+def _plan(join: Multijoin, seed: int, readings: tuple[Reading, ...], depth: int, dealt: bool) -> Plan:
+    query = join.queries[seed]
+    place: dict[int, Words] = {}
+    end = depth + 2 * dealt
+
+    def bind(variable: int) -> None:
+        nonlocal end
+        place[variable] = np.arange(end, end + join.width(variable))
+        end += join.width(variable)
+
+    def words(atom: int, fields: Fields) -> Words:
+        found = [place[join.variables[atom][at]] for at in fields]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def lookup(reading: int, bound: int) -> Lookup:
+        atom, order = readings[reading].atom, readings[reading].order
+        fields, last = order.fields, bound == len(order.fields) - 1
+        route = words(atom, fields[: order.key]) if bound >= order.key else np.empty(0, np.int64)
+        return Lookup(reading, words(atom, fields[:bound]), route, last, np.empty(0, np.int64))
+
+    for at in query.indexes[seed].fields:
+        bind(join.variables[seed][at])
+    mine = [at for at, reading in enumerate(readings) if reading.atom != seed]
+    own = {at: [join.variables[readings[at].atom][f] for f in readings[at].order.fields] for at in mine}
+    checks = tuple(
+        lookup(at, len(own[at]))._replace(last=True) for at in mine if all(variable in place for variable in own[at])
+    )
+    levels: list[Level] = []
+    for variable in query.variables:
+        bound = {at: own[at].index(variable) for at in mine if variable in own[at]}
+        assert all({*own[at][:k]} <= place.keys() for at, k in bound.items()), "an index follows the order of binding"
+        found = [lookup(at, k) for at, k in bound.items()]
+        bind(variable)
+        lookups = tuple(
+            look._replace(whole=words(readings[at].atom, readings[at].order.fields)) if look.last else look
+            for at, look in zip(bound, found, strict=True)
+        )
+        levels.append(Level(join.width(variable), lookups))
+    picks = [*(place[variable] for variable in join.select), np.arange(depth)]
+    counted = bool(query.variables) and query.variables[-1] not in join.select
+    return Plan(checks, tuple(levels), np.concatenate(picks), counted)
+
+
+def gathered(parts: Iterator[Matrix], join: Multijoin, depth: int = 0) -> Matrix:
+    """All results; equal ones are added up on the way, if there can be any, so that what is counted stays small."""
+    width = join.schema.width + depth
+    kept: list[Matrix] = []
+    rows = 0
+    for part in parts:
+        kept.append(part)
+        rows += part.shape[0]
+        if rows > MOST and not join.whole:
+            kept = [arrange(np.concatenate(kept), np.arange(width))]
+            rows = kept[0].shape[0]
+    if not kept:
+        return nothing(width)
+    return kept[0] if len(kept) == 1 else np.concatenate(kept)
+
+
+@dataclass(frozen=True)
+class MultijoinIncremental:
+    """The change of a multiway join, given the changes of its atoms.
+
+    Seeds that were dealt say which piece of how many they stand for, in two words more.
+    """
+
+    join: Multijoin
+    dealt: bool = False
+    wide = True  # it looks up keys on all shards
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        layouts = (self.join.index(atom, query.indexes[atom]) for atom, query in enumerate(self.join.queries))
+        return tuple(Port(dealt(layout), Evenly()) if self.dealt else Port(layout) for layout in layouts)
+
+    @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """The indexes that are read: of atoms before the seed after the tick, of those behind it before the tick."""
+        found: dict[Reading, None] = {}
+        for seed in range(len(self.join.atoms)):
+            found |= dict.fromkeys(self.readings_of(seed))
+        return tuple(found)
+
+    def readings_of(self, seed: int) -> tuple[Reading, ...]:
+        return tuple(
+            Reading(atom, order, Moment.AFTER if atom < seed else Moment.BEFORE)
+            for atom, order in enumerate(self.join.queries[seed].indexes)
+            if atom != seed
+        )
+
+    @property
+    def reads(self) -> tuple[Layout, ...]:
+        return tuple(self.join.index(reading.atom, reading.order) for reading in self.readings)
+
+    @property
+    def output(self) -> Layout:
+        return self.join.output
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[Any], context: Context) -> Step:
+        return Step(self._change(deltas, views, np.empty(0, np.int64)))
+
+    def change_at(self, deltas: Sequence[Matrix], views: Sequence[Wide], now: Words) -> Matrix:
+        """The change at a nested time, over timed entries; each result ends in the time that it belongs to."""
+        return self._change(deltas, views, now)
+
+    def _change(self, deltas: Sequence[Matrix], views: Sequence[Wide], now: Words) -> Matrix:
+        parts = (
+            part for seed, rows in enumerate(deltas) if rows.shape[0] for part in self._query(seed, rows, views, now)
+        )
+        return gathered(parts, self.join, now.size)
+
+    def _query(self, seed: int, rows: Matrix, views: Sequence[Wide], now: Words) -> Iterator[Matrix]:
+        plan, places = self._query_plan(seed, now.size)
+        wide = [views[place] for place in places]
+        return Extending(plan, wide, now.size, self.dealt).run(_prefixes(rows, now, dealt=self.dealt))
+
+    def _query_plan(self, seed: int, depth: int) -> tuple[Plan, tuple[int, ...]]:
+        """The plan of a query, and which of the views it reads."""
+        if (seed, depth) not in self._known:
+            mine = self.readings_of(seed)
+            plan = self.join.plan(seed, mine, depth, dealt=self.dealt)
+            self._known[seed, depth] = plan, tuple(self.readings.index(reading) for reading in mine)
+        return self._known[seed, depth]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, int], tuple[Plan, tuple[int, ...]]]:
+        return {}
+
+
+def _prefixes(rows: Matrix, now: Words, *, dealt: bool) -> Matrix:
+    """Seeds as prefixes: the time first, then the piece of a dealt row, then its words."""
+    front, depth = now.size + 2 * dealt, now.size
+    if not front:
+        return rows
+    width = rows.shape[1] - 1 - 2 * dealt
+    out = np.empty((rows.shape[0], front + width + 1), np.int64)
+    out[:, :depth] = now
+    out[:, depth:front] = rows[:, width:-1]
+    out[:, front:-1] = rows[:, :width]
+    out[:, -1] = rows[:, -1]
+    return out
+
+
+@dataclass(frozen=True)
+class Deal:
+    """Seeds of a delta query, to be spread evenly over shards: one with many proposals as several pieces. Linear.
+
+    How many there are is looked up in the traces as they were: it decides who does what, never what is found.
+    """
+
+    join: Multijoin
+    seed: int
+    wide = True
+
+    @property
+    def _layout(self) -> Layout:
+        return self.join.index(self.seed, self.join.queries[self.seed].indexes[self.seed])
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return (Port(self._layout),)
+
+    @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """The indexes that extend a seed first."""
+        first = self.join.queries[self.seed].variables[:1]
+        return tuple(
+            Reading(atom, order, Moment.BEFORE)
+            for atom, order in enumerate(self.join.queries[self.seed].indexes)
+            if atom != self.seed and {*first} & {*self.join.variables[atom]}
+        )
+
+    @property
+    def reads(self) -> tuple[Layout, ...]:
+        return tuple(self.join.index(reading.atom, reading.order) for reading in self.readings)
+
+    @property
+    def output(self) -> Layout:
+        return dealt(self._layout)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[Any], context: Context) -> Step:
+        (rows,) = deltas
+        pieces = np.clip(self._extending(views).estimate(rows) // HEAVY + 1, 1, PIECES)
+        numbers = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        copies = np.repeat(rows, pieces, axis=0)
+        return Step(np.column_stack([copies[:, :-1], numbers, np.repeat(pieces, pieces), copies[:, -1]]))
+
+    def _extending(self, views: Sequence[Wide]) -> Extending:
+        plan = self.join.plan(self.seed, self.readings)
+        return Extending(plan._replace(levels=plan.levels[:1]), views)
+
+
+def dealt(layout: Layout) -> Layout:
+    """Seeds that say which piece of how many they stand for."""
+    number = [Field("piece", BIGINT, nullable=False), Field("pieces", BIGINT, nullable=False)]
+    return Layout(Schema([*layout.schema.fields, *number]))

@@ -245,6 +245,71 @@ class Time:
         return f"Time({', '.join(map(str, self.coordinates))})"
 
 
+@dataclass(frozen=True, repr=False)  # no slots, as of `Frontier`
+class AltNeu(Generic[L]):
+    """One of the two moments of a time: ``alt``, when collections change, and ``neu``, just after it.
+
+    Of one time, alt comes before neu; to every other time the two are the same. Nothing lies between them.
+
+    >>> alt(Time(3)) < neu(Time(3)) < alt(Time(4))
+    True
+
+    These moments are a lattice, whatever the lattice of times. Three laws hold only if the times are totally
+    ordered: it is distributive, ``neu`` keeps joins, ``alt`` keeps meets. Of times that are not ordered:
+
+    >>> neu(Time(0, 13)).join(neu(Time(11, 0)))
+    alt(Time(11, 13))
+
+    What came at alt and went at neu then comes and goes at one moment, and nothing is seen of it.
+    """
+
+    time: L
+    neu: bool = False
+
+    def __le__(self, other: AltNeu[L]) -> bool:
+        return self.neu <= other.neu if self.time == other.time else self.time <= other.time
+
+    def __lt__(self, other: AltNeu[L]) -> bool:
+        return self <= other and self != other
+
+    def __ge__(self, other: AltNeu[L]) -> bool:
+        return other <= self
+
+    def __gt__(self, other: AltNeu[L]) -> bool:
+        return other < self
+
+    def join(self, other: AltNeu[L]) -> AltNeu[L]:
+        """The least moment at or after both: neu if one of those at its time is.
+
+        >>> alt(Time(3)).join(neu(Time(3))), neu(Time(3)).join(alt(Time(4)))
+        (neu(Time(3)), alt(Time(4)))
+        """
+        time = self.time.join(other.time)
+        return AltNeu(time, any(each.neu for each in (self, other) if each.time == time))
+
+    def meet(self, other: AltNeu[L]) -> AltNeu[L]:
+        """The greatest moment at or before both: neu if all of those at its time are.
+
+        >>> alt(Time(3)).meet(neu(Time(3))), neu(Time(3)).meet(alt(Time(4)))
+        (alt(Time(3)), neu(Time(3)))
+        """
+        time = self.time.meet(other.time)
+        return AltNeu(time, all(each.neu for each in (self, other) if each.time == time))
+
+    def __repr__(self) -> str:
+        return f"{'neu' if self.neu else 'alt'}({self.time!r})"
+
+
+def alt(time: L) -> AltNeu[L]:
+    """The moment of a time at which collections change."""
+    return AltNeu(time)
+
+
+def neu(time: L) -> AltNeu[L]:
+    """The moment just after it."""
+    return AltNeu(time, True)
+
+
 @dataclass(frozen=True, eq=False, repr=False)  # no slots: with them ``Frontier[Time]()`` fails
 class Frontier(Generic[P]):
     """An antichain: the least of the moments that may still come, none before another.

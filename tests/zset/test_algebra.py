@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.algebra import Frontier, Time, checked, comparable, join_all, less_than, meet_all, total
+from everview.algebra import AltNeu, Frontier, Time, alt, checked, comparable, join_all, less_than, meet_all, neu, total
 from everview.errors import SchemaError, WeightOverflow, WrongType
 
 times = st.builds(Time, st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
@@ -132,3 +132,68 @@ def test_weights() -> None:
     for no_integer in (1.0, "1", None):
         with pytest.raises(WrongType):
             checked(no_integer)
+
+
+# -- two moments to every time
+
+ordered = st.builds(Time, st.integers(0, 4))
+partial = st.builds(Time, st.integers(0, 2), st.integers(0, 2))
+Moment = AltNeu[Time]
+
+
+def moments_of(of: st.SearchStrategy[Time]) -> st.SearchStrategy[tuple[Moment, Moment, Moment]]:
+    return st.tuples(*[st.builds(AltNeu, of, st.booleans())] * 3)
+
+
+@given(st.one_of(moments_of(ordered), moments_of(partial), moments_of(moments_of(partial).map(lambda ms: ms[0]))))
+def test_moments_are_a_lattice_whatever_the_times(three: tuple[Moment, Moment, Moment]) -> None:
+    a, b, c = three
+    assert a <= a
+    assert (a <= b and b <= a) == (a == b)
+    assert not (a <= b and b <= c) or a <= c
+    assert (a < b, a >= b, a > b) == (a <= b and a != b, b <= a, b < a)
+    assert (a.join(b), a.meet(b)) == (b.join(a), b.meet(a))
+    assert a.join(b).join(c) == a.join(b.join(c))
+    assert a.meet(b).meet(c) == a.meet(b.meet(c))
+    assert a.join(a) == a == a.meet(a)
+    assert a.join(a.meet(b)) == a == a.meet(a.join(b))
+    assert (a <= b) == (a.join(b) == b) == (a.meet(b) == a)
+    assert (a <= c and b <= c) == (a.join(b) <= c)
+    assert (c <= a and c <= b) == (c <= a.meet(b))
+
+
+@given(moments_of(ordered))
+def test_of_ordered_times_moments_are_ordered_and_distributive(three: tuple[Moment, Moment, Moment]) -> None:
+    a, b, c = three
+    assert comparable(a, b)
+    assert a.meet(b.join(c)) == a.meet(b).join(a.meet(c))
+    assert a.join(b.meet(c)) == a.join(b).meet(a.join(c))
+    s, t = a.time, b.time
+    assert alt(s).join(alt(t)) == alt(s.join(t))
+    assert neu(s).join(neu(t)) == neu(s.join(t))
+    assert alt(s).meet(alt(t)) == alt(s.meet(t))
+    assert neu(s).meet(neu(t)) == neu(s.meet(t))
+
+
+@given(partial, partial)
+def test_alt_keeps_joins_and_neu_keeps_meets(s: Time, t: Time) -> None:
+    """The other two ways hold for comparable times alone."""
+    assert alt(s).join(alt(t)) == alt(s.join(t))
+    assert neu(s).meet(neu(t)) == neu(s.meet(t))
+    assert (neu(s).join(neu(t)) == neu(s.join(t))) == comparable(s, t)
+    assert (alt(s).meet(alt(t)) == alt(s.meet(t))) == comparable(s, t)
+
+
+def test_of_incomparable_times_moments_are_not_distributive() -> None:
+    s, t = Time(0, 1), Time(1, 0)
+    assert neu(s).meet(alt(s).join(alt(t))) == neu(s)
+    assert neu(s).meet(alt(s)).join(neu(s).meet(alt(t))) == alt(s)
+
+
+def test_moments_as_values() -> None:
+    assert alt(Time(3)) < neu(Time(3)) < alt(Time(4))
+    assert not comparable(neu(Time(0, 1)), alt(Time(1, 0)))
+    assert neu(Time(3)).join(alt(Time(3))) == neu(Time(3))
+    assert len({alt(Time(3)), AltNeu(Time(3)), neu(Time(3))}) == 2
+    assert pickle.loads(pickle.dumps(neu(Time(3)))) == neu(Time(3))
+    assert repr([alt(Time(3)), neu(Time(3, 1))]) == "[alt(Time(3)), neu(Time(3, 1))]"

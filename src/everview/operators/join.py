@@ -80,8 +80,8 @@ class _Join:
 
 
 @dataclass(frozen=True)
-class JoinStream(_Join):
-    """The join of what arrives on both sides in one tick."""
+class JoinChanges(_Join):
+    """The join of what arrives on both sides in one tick, also where that is a change."""
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -93,6 +93,11 @@ class JoinStream(_Join):
 
     def meaning(self, left: ZSet, right: ZSet) -> ZSet:
         return self._paired(left, right)
+
+
+@dataclass(frozen=True)
+class JoinStream(JoinChanges):
+    """The join of the whole Z-sets of both sides: a query, which has a derivative."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ from everview.circuit.nodes import (
 from everview.circuit.stream import Stream, Trace
 from everview.errors import CircuitError
 from everview.operators.arrange import Arrange, Consolidate
+from everview.operators.asof import Asof, AsofIncremental
+from everview.operators.billed import Billed
 from everview.operators.functions import Function, Shape
 from everview.operators.operator import Layout, Moment, Operator
 from everview.types import Schema
@@ -147,6 +149,8 @@ class Circuit:
                 self._own(stream)
         if self.parent is not None and isinstance(operator, Consolidate):
             raise CircuitError("a trace is not read whole inside a child", hint="integrate at the root, then enter")
+        if self.parent is not None and isinstance(operator, Asof | AsofIncremental | Billed):
+            raise CircuitError("an as-of join is inside a child", hint="join at the root; its result may enter")
         ids = tuple(None if s is None else s.id for s in inputs)
         node = Apply(operator, ids, tuple(Read(t.stream.id, t.moment) for t in reads))
         self._check_edges(node, title(node))
@@ -171,7 +175,7 @@ class Circuit:
         if name is None:
             name = str(getattr(call, "__qualname__", type(call).__name__)).replace("<locals>.", "")
         found = self.functions.get(name)
-        if found is not None and (found.call is not call or found.shape != shape):
+        if found is not None and (found.call != call or found.shape != shape):
             return self.function(call, shape, _next_name(name))
         self.functions[name] = Function(name, call, shape)
         return name

@@ -8,6 +8,7 @@ linear and stays. The pass is idempotent.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Sink, Source, title
@@ -15,13 +16,32 @@ from everview.circuit.rewrite import Copy, Rules, rewrite
 from everview.circuit.stream import Stream, Trace
 from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
 from everview.operators.arrange import Arrange, Consolidate
+from everview.operators.asof import Asof, AsofIncremental
+from everview.operators.bags import Bags, BagsIncremental
+from everview.operators.billed import Billed
+from everview.operators.constant import Constant, Repeated
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.exchange import Exchange
 from everview.operators.index import Index
-from everview.operators.join import LEFT, JoinIncremental, JoinStream, JoinTrace
-from everview.operators.linear import Filter, FlatMap, Inspect, Map, Minus, Negate, NotNull, Plus, Project, Recode
-from everview.operators.operator import Moment, Operator
+from everview.operators.join import LEFT, JoinChanges, JoinIncremental, JoinStream, JoinTrace
+from everview.operators.linear import (
+    Filter,
+    FlatMap,
+    Inspect,
+    Map,
+    Matching,
+    Minus,
+    Negate,
+    NotNull,
+    Plus,
+    Project,
+    Recode,
+)
+from everview.operators.multijoin import Deal, Multijoin, MultijoinIncremental, Order
+from everview.operators.operator import Layout, Moment, Operator
 from everview.operators.pad import Pad
+from everview.operators.pointwise import Pointwise
+from everview.operators.present import Present
 from everview.operators.semijoin import Semijoin, SemijoinIncremental
 from everview.operators.top import Top, TopIncremental
 
@@ -68,14 +88,44 @@ def _existence_inside(semijoin: Semijoin, left: Trace, keys: Trace) -> Stream:
     return circuit.add(join, [left.stream, present.stream], [left, present.delay()])
 
 
+def multilinear(copy: Copy, node: Apply) -> Stream:
+    """``(A₁ ⋈ … ⋈ Aₙ)^Δ = Σᵢ A₁ … Aᵢ₋₁ (after) ⋈ ΔAᵢ ⋈ Aᵢ₊₁ … Aₙ (before)``."""
+    assert isinstance(node.operator, Multijoin)
+    join, inputs = node.operator, copy.inputs(node)
+    operator = MultijoinIncremental(join)
+
+    def indexed(atom: int, order: Order) -> Trace:
+        return _trace(copy.new.add(Index(Layout(inputs[atom].schema), order.fields, order.key), [inputs[atom]]))
+
+    seeds = [indexed(atom, query.indexes[atom]).stream for atom, query in enumerate(join.queries)]
+    reads = [replace(indexed(read.atom, read.order), moment=read.moment) for read in operator.readings]
+    return copy.new.add(operator, seeds, reads)
+
+
+def in_force(copy: Copy, node: Apply) -> Stream:
+    """``(a ⊳ b)^Δ = Δa ⊳ b_after + (a_before ⊳ b_after − a_before ⊳ b_before)``, the latter where b's changes reach."""
+    assert isinstance(node.operator, Asof)
+    left, right = (_trace(stream) for stream in copy.inputs(node))
+    operator = AsofIncremental(*node.operator.definition)
+    return copy.new.add(operator, [left.stream, right.stream], [left.delay(), right.delay()])
+
+
 def by_state(copy: Copy, node: Apply) -> Stream:
     """``f^Δ(Δa) = f(a_before + Δa) − f(a_before)``, for the rows or groups of Δa alone."""
     traces = [_trace(stream) for stream in copy.inputs(node)]
     return copy.new.add(_with_state(node.operator), [t.stream for t in traces], [t.delay() for t in traces])
 
 
+def constant(copy: Copy, node: Apply) -> Stream:
+    """``c^Δ = c − z⁻¹(c)``: all of it in the first tick."""
+    assert isinstance(node.operator, Constant)
+    return copy.new.add(Repeated(node.operator.rows, node.operator.schema), []).differentiate()
+
+
 def _with_state(operator: Operator) -> Operator:
     match operator:
+        case Bags(source, compare):
+            return BagsIncremental(source, compare)
         case Distinct(source):
             return DistinctIncremental(source)
         case Aggregate(entries, source, calls, slots, ordered, schema):
@@ -95,7 +145,9 @@ RULES: dict[type, Rule] = {
     Project: linear,
     Recode: linear,
     NotNull: linear,
+    Matching: linear,
     Pad: linear,
+    Present: linear,
     Negate: linear,
     Plus: linear,
     Minus: linear,
@@ -104,18 +156,30 @@ RULES: dict[type, Rule] = {
     Weigh: linear,
     Exchange: linear,
     JoinStream: bilinear,
+    Multijoin: multilinear,
     Semijoin: existence,
+    Asof: in_force,
     Distinct: by_state,
     Aggregate: by_state,
     Top: by_state,
+    Bags: by_state,
+    Constant: constant,
     Arrange: incremental,
     Consolidate: incremental,
     JoinTrace: incremental,
+    JoinChanges: incremental,
     JoinIncremental: incremental,
+    MultijoinIncremental: incremental,
+    Deal: incremental,
     SemijoinIncremental: incremental,
+    AsofIncremental: incremental,
+    Billed: incremental,
     DistinctIncremental: incremental,
     AggregateIncremental: incremental,
     TopIncremental: incremental,
+    BagsIncremental: incremental,
+    Repeated: incremental,
+    Pointwise: incremental,
 }
 
 
@@ -158,6 +222,7 @@ def explain(circuit: Circuit) -> str:
         made = [title(n) for n in list(copy.new)[known:]]
         law = (rule.__doc__ or "").strip().rstrip(".").replace("``", "")
         lines.append(f"{copy.old.label(copy.here)}: {rule.__name__.replace('_', ' ')}, {law}")
+        lines.extend(f"    {reason}" for reason in getattr(node.operator, "reasons", ()))
         same = made == [title(node)]
         lines.append(f"    {'stays' if same else 'becomes ' + ', '.join(made) if made else 'is there already'}")
         return stream

@@ -11,12 +11,17 @@ from everview.circuit.rewrite import Copy, Rules, rewrite
 from everview.circuit.stream import Stream, Trace
 from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
 from everview.operators.arrange import Arrange, Consolidate
+from everview.operators.asof import Asof, AsofIncremental
+from everview.operators.bags import Bags, BagsIncremental
+from everview.operators.billed import Billed
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.exchange import Exchange
 from everview.operators.index import Index
-from everview.operators.join import JoinIncremental, JoinStream, JoinTrace
-from everview.operators.linear import Filter, Inspect, Map, Minus, Negate, NotNull, Plus, Project
+from everview.operators.join import LEFT, JoinChanges, JoinIncremental, JoinTrace
+from everview.operators.linear import Filter, Inspect, Map, Matching, Minus, Negate, NotNull, Plus, Project
+from everview.operators.multijoin import Deal, MultijoinIncremental
 from everview.operators.operator import Anywhere, ByKey, Layout, Moment, Partition, Port, Single
+from everview.operators.present import Present
 from everview.operators.semijoin import Semijoin, SemijoinIncremental
 from everview.operators.top import Top, TopIncremental
 
@@ -119,6 +124,25 @@ def place_exchanges(circuit: Circuit) -> Circuit:
     return rewrite(circuit, Rules(apply, source=source))
 
 
+def deal_seeds(circuit: Circuit) -> Circuit:
+    """The seeds of delta queries are dealt to all shards, whatever their keys; each looks up keys on all shards."""
+
+    def apply(copy: Copy, node: Apply) -> Stream:
+        operator = node.operator
+        if not isinstance(operator, MultijoinIncremental):
+            return copy.unchanged(node)
+        traces = dict(zip(operator.readings, copy.traces(node), strict=True))
+        index = {(reading.atom, reading.order): trace.delay() for reading, trace in traces.items()}
+        seeds: list[Stream] = []
+        for seed, stream in enumerate(copy.inputs(node)):
+            deal = Deal(operator.join, seed)
+            reads = [index[reading.atom, reading.order] for reading in deal.readings]
+            seeds.append(copy.new.add(deal, [stream], reads))
+        return copy.new.add(replace(operator, dealt=True), seeds, list(traces.values()))
+
+    return rewrite(circuit, Rules(apply))
+
+
 def table_key(circuit: Circuit, source: str) -> tuple[int, ...]:
     """The fields of a source that its table is indexed by."""
     sink = circuit[circuit.tables[source]]
@@ -192,12 +216,14 @@ def _partition(stream: Stream, where: Where) -> Partition:
     assert isinstance(node, Apply)
     inputs = [_found(circuit.stream(i), where) for i in node.inputs if i is not None]
     match node.operator:
-        case Filter() | NotNull() | Inspect() | Negate() | Arrange() | Distinct() | DistinctIncremental():
+        case Filter() | NotNull() | Matching() | Inspect() | Negate() | Arrange() | Distinct() | DistinctIncremental():
             return inputs[0]
-        case Top() | TopIncremental() | Semijoin() | SemijoinIncremental():
+        case Top() | TopIncremental() | Semijoin() | SemijoinIncremental() | Bags() | BagsIncremental():
             return inputs[0]
         case Plus() | Minus():
             return inputs[0] if all(i == inputs[0] for i in inputs) else Anywhere()
+        case Present(source, fields):
+            return inputs[0] if _same_words(source, fields, inputs[0]) else Anywhere()
         case Project(_, fields, _) | Index(_, fields, _, _):
             return _renumbered(inputs[0], {f: at for at, f in reversed(list(enumerate(fields)))})
         case Map(_, _, _, keep, _):
@@ -206,8 +232,14 @@ def _partition(stream: Stream, where: Where) -> Partition:
             return _renumbered(inputs[0], {f: at for at, f in reversed(list(enumerate(group)))})
         case Aggregate() | AggregateIncremental():
             return inputs[0]
-        case JoinStream() | JoinTrace() | JoinIncremental():
+        case JoinChanges() | JoinTrace() | JoinIncremental():
             return _renumbered(inputs[0], _key_places(node.operator))
+        case Asof() | AsofIncremental():
+            # In an outer join the right side's key may be NULL where the left side's is not.
+            ours = {field: at for at, (side, field) in reversed(list(enumerate(node.operator.picks))) if side == LEFT}
+            return _renumbered(inputs[0], ours)
+        case Billed():
+            return inputs[0]  # a result begins with the left row
         case Consolidate():
             return _found(circuit.stream(node.reads[0].node), where)
         case Exchange(_, partition):
@@ -216,7 +248,15 @@ def _partition(stream: Stream, where: Where) -> Partition:
             return Anywhere()
 
 
-def _key_places(join: JoinStream | JoinTrace | JoinIncremental) -> dict[int, int]:
+def _same_words(source: Layout, fields: tuple[int, ...], where: Partition) -> bool:
+    """Whether the fields that rows are placed by keep their words: another word is another shard."""
+    if not isinstance(where, ByKey):
+        return True
+    found = source.schema.fields
+    return all(found[f].words == found[f].type.words(nullable=False) for f in where.fields if f in fields)
+
+
+def _key_places(join: JoinChanges | JoinTrace | JoinIncremental) -> dict[int, int]:
     """Where each key field stands in a join's result, taken from either side."""
     places: dict[int, int] = {}
     for at, (_, field) in enumerate(join.picks):

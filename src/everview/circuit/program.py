@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
-from everview.circuit.place import keep_contents, keep_tables, place_exchanges, spread_tops, table_key
+from everview.circuit.place import deal_seeds, keep_contents, keep_tables, place_exchanges, spread_tops, table_key
 from everview.errors import WeightOverflow
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange
@@ -32,13 +34,16 @@ from everview.operators.operator import (
     Matrix,
     Moment,
     Partition,
+    Step,
     Words,
     nothing,
 )
 from everview.traces.view import View
+from everview.traces.wide import Wide
 
 Before = Callable[[int], View]  # the trace of a node as it was before the tick
 Readings = Callable[[int], Reading]  # the trace of a node as a nested time sees it
+Everywhere = Callable[[Read], Wide]  # the trace of a node on all shards, as an edge reads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class Stage:
     nodes: tuple[int, ...]
     moves: tuple[int, ...]  # Exchange nodes whose rows arrive here from all shards
     stays: tuple[int, ...]  # earlier streams of the same shard that are still needed
+    shared: tuple[int, ...]  # earlier streams that every shard needs of all shards
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +91,31 @@ class Due:
     woken: Mapping[int, Matrix] = field(default_factory=dict[int, Matrix])
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a node does in a tick, in the form in which it is quickest done."""
+
+    at: int
+    step: Callable[..., Step] | None  # None for a feedback
+    inputs: tuple[int, ...] = ()
+    reads: tuple[Read, ...] = ()
+    wide: bool = False
+
+    @classmethod
+    def of(cls, at: int, node: Apply | Feedback) -> Task:
+        if isinstance(node, Feedback):
+            return cls(at, None)
+        inputs = tuple(i for i in node.inputs if i is not None)
+        return cls(at, node.operator.step, inputs, node.reads, _wide(node))
+
+
 class Program:
     """The stages and loops of a circuit for a number of shards."""
 
     def __init__(self, circuit: Circuit, shards: int = 1, tables: Mapping[str, Sequence[str]] | None = None) -> None:
         """``tables`` names the sources whose contents are kept, each with its key."""
         circuit = keep_contents(keep_tables(circuit, tables) if tables else circuit)
-        self._prepare(place_exchanges(spread_tops(circuit)) if shards > 1 else circuit, shards, 0, None)
+        self._prepare(place_exchanges(deal_seeds(spread_tops(circuit))) if shards > 1 else circuit, shards, 0, None)
         self._tell_apart()
 
     @classmethod
@@ -117,6 +141,8 @@ class Program:
         }
         self._level = level = self._levels()
         self._needed: dict[tuple[int, int], frozenset[int]] = {}
+        self._prepared: dict[tuple[int, ...], tuple[Task, ...]] = {}
+        self.spent = [[0, 0, 0.0] for _ in self._nodes]  # of each node of the root: steps, rows put out, seconds
         self.stages = tuple(self._stage(n, level) for n in range(max(level.values(), default=0) + 1))
         self.loops = tuple(
             tuple(self._loop(at, prints) for at in self.order if level[at] == n and isinstance(circuit[at], Child))
@@ -183,9 +209,14 @@ class Program:
     def wanted(self, first: int, last: int, end: int | None = None) -> frozenset[int]:
         """The streams of some stages that are needed when ``end`` is over: by views, loops and later stages."""
         end = last if end is None else end
-        later = [at for stage in self.stages[end + 1 :] for at in (*stage.stays, *self._moved(stage))]
+        later = [at for stage in self.stages[end + 1 :] for at in (*stage.stays, *stage.shared, *self._moved(stage))]
         imports = [outer for loops in self.loops[first:] for loop in loops for _, outer in loop.imports]
         return frozenset(at for at in (*later, *imports, *self.outputs) if first <= self._level[at] <= last)
+
+    def shared(self, first: int, last: int) -> frozenset[int]:
+        """The earlier streams that a piece is given whole, on every shard."""
+        stages = self.stages[first : last + 1]
+        return frozenset(at for stage in stages for at in stage.shared if self._level[at] < first)
 
     def _moved(self, stage: Stage) -> Iterator[int]:
         for at in stage.moves:
@@ -196,16 +227,35 @@ class Program:
 
     # -- running at the root
 
-    def run(self, stage: Stage, cells: dict[int, Matrix], before: Before, context: Context) -> Ran:
+    def run(
+        self, stage: Stage, cells: dict[int, Matrix], before: Before, everywhere: Everywhere, context: Context
+    ) -> Ran:
         """One stage of one shard: ``cells`` holds what has arrived, and gets what is computed."""
-        ran = Ran(cells)
-        for at in stage.nodes:
-            node = self._nodes[at]
-            if isinstance(node, Apply):
-                self._apply(at, node, ran, before, context)
-            elif isinstance(node, Feedback):
-                cells[at] = before(at).consolidated()
+        ran, empty = Ran(cells), self._empty
+        for task in self._tasks(stage.nodes):
+            if task.step is None:
+                cells[task.at] = before(task.at).consolidated()
+                continue
+            deltas, idle = list[Matrix](), bool(task.inputs)
+            for i in task.inputs:
+                delta = cells.get(i)
+                if delta is None:
+                    delta = empty[i]
+                elif len(delta):
+                    idle = False
+                deltas.append(delta)
+            if not idle:
+                self._apply(task, task.step, deltas, ran, before, everywhere, context)
         return ran
+
+    def _tasks(self, nodes: tuple[int, ...]) -> tuple[Task, ...]:
+        """The nodes of a stage that have something to do, as `run` needs them."""
+        found = self._prepared.get(nodes)
+        if found is None:
+            found = self._prepared[nodes] = tuple(
+                Task.of(at, node) for at in nodes if isinstance(node := self._nodes[at], Apply | Feedback)
+            )
+        return found
 
     def close(self, cells: Mapping[int, Matrix], before: Before, stage: Stage) -> dict[int, Matrix]:
         """What feedbacks remember for the next tick, those whose input a stage has: this one in place of the last."""
@@ -217,23 +267,33 @@ class Program:
                 appends[at] = arrange(change, np.arange(change.shape[1] - 1))
         return appends
 
-    def _apply(self, at: int, node: Apply, ran: Ran, before: Before, context: Context) -> None:
-        cells = ran.cells
-        deltas = [cells.get(i, self._empty[i]) for i in node.inputs if i is not None]
-        for delta in deltas:
-            if delta.shape[0]:
-                break
+    def _apply(
+        self,
+        task: Task,
+        step: Callable[..., Step],
+        deltas: list[Matrix],
+        ran: Ran,
+        before: Before,
+        everywhere: Everywhere,
+        context: Context,
+    ) -> None:
+        start, cells = perf_counter(), ran.cells
+        views: list[Any]
+        if task.wide:
+            views = [everywhere(read) for read in task.reads]
         else:
-            if deltas:
-                return
-        views = [self._view(read, cells, before) for read in node.reads]
+            views = [self._view(read, cells, before) for read in task.reads]
         try:
-            step = node.operator.step(deltas, views, context)
+            done = step(deltas, views, context)
         except OverflowError as error:
-            raise self._overflow(at, error) from None
-        cells[at] = step.out
-        if step.append is not None:
-            ran.appends[at] = step.append
+            raise self._overflow(task.at, error) from None
+        cells[task.at] = out = done.out
+        if done.append is not None:
+            ran.appends[task.at] = done.append
+        spent = self.spent[task.at]
+        spent[0] += 1
+        spent[1] += len(out)
+        spent[2] += perf_counter() - start
 
     def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> View:
         view = before(read.node)
@@ -244,18 +304,33 @@ class Program:
     # -- running inside a child
 
     def run_at(
-        self, stage: Stage, now: Words, cells: dict[int, Matrix], readings: Readings, due: Due, context: Context
+        self,
+        stage: Stage,
+        now: Words,
+        cells: dict[int, Matrix],
+        readings: Readings,
+        everywhere: Everywhere,
+        due: Due,
+        context: Context,
     ) -> Ran:
         """One stage of one shard at one nested time."""
         ran = Ran(cells)
         for at in stage.nodes:
             node = self._nodes[at]
             if isinstance(node, Apply):
-                self._apply_at(at, node, now, ran, readings, due, context)
+                self._apply_at(at, node, now, ran, readings, everywhere, due, context)
         return ran
 
     def _apply_at(
-        self, at: int, node: Apply, now: Words, ran: Ran, readings: Readings, due: Due, context: Context
+        self,
+        at: int,
+        node: Apply,
+        now: Words,
+        ran: Ran,
+        readings: Readings,
+        everywhere: Everywhere,
+        due: Due,
+        context: Context,
     ) -> None:
         cells = ran.cells
         deltas = [cells.get(i, self._empty[i]) for i in node.inputs if i is not None]
@@ -265,8 +340,10 @@ class Program:
                 cells[at] = held
             return
         try:
-            reads = [_moment(readings(read.node), read, cells, now) for read in node.reads]
-            step = step_at(node.operator, now, deltas, woken, reads, context)
+            wide = [everywhere(read) for read in node.reads] if _wide(node) else []
+            near = () if _wide(node) else node.reads
+            reads = [_moment(readings(read.node), read, cells, now) for read in near]
+            step = step_at(node.operator, now, deltas, woken, reads, wide, context)
         except OverflowError as error:
             raise self._overflow(at, error) from None
         cells[at] = step.out if held is None else np.concatenate([step.out, held])
@@ -289,6 +366,7 @@ class Program:
         for at in self.order:
             node = self.circuit[at]
             needed = max((level[i] for i in self._same_tick(at)), default=0)
+            needed = max((needed, *(level[i] + 1 for i in self._shared(at))))
             level[at] = needed + (self._is_exchange(at) or isinstance(node, Export))
         return level
 
@@ -296,7 +374,8 @@ class Program:
         nodes = tuple(at for at in self.order if level[at] == number and not self._is_exchange(at))
         moves = tuple(at for at in self.order if level[at] == number and self._is_exchange(at))
         needed = {i for at in nodes for i in self._same_tick(at)}
-        return Stage(nodes, moves, tuple(sorted(i for i in needed if level[i] < number)))
+        shared = {i for at in nodes for i in self._shared(at)}
+        return Stage(nodes, moves, tuple(sorted(i for i in needed if level[i] < number)), tuple(sorted(shared)))
 
     def _loop(self, at: int, prints: Mapping[int, str]) -> Loop:
         node = self.circuit[at]
@@ -313,13 +392,27 @@ class Program:
         node = self.circuit[at]
         return isinstance(node, Apply) and isinstance(node.operator, Exchange)
 
+    def _shared(self, at: int) -> list[int]:
+        """The streams of which a node needs what all shards have of this tick."""
+        node = self.circuit[at]
+        if self.shards == 1 or not (isinstance(node, Apply) and _wide(node)):
+            return []
+        return [r.node for r in node.reads if r.moment is Moment.AFTER]
+
     def _same_tick(self, at: int) -> list[int]:
-        """The streams that a node needs of this tick."""
+        """The streams that a node needs of this tick, on its own shard."""
         node = self.circuit[at]
         if isinstance(node, Feedback):
             return []
+        if self._shared(at):
+            return [i for i in inputs_of(node) if i is not None]
         after = [r.node for r in reads_of(node) if r.moment is Moment.AFTER]
         return [i for i in inputs_of(node) if i is not None] + after
+
+
+def _wide(node: Apply) -> bool:
+    """Whether an operator reads the traces of all shards."""
+    return getattr(node.operator, "wide", False)
 
 
 def _moment(reading: Reading, read: Read, cells: Mapping[int, Matrix], now: Words) -> Reading:

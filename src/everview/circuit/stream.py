@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from everview.circuit.asof import Asked, Tolerance, asof_joined, billed_now, joined_now
 from everview.circuit.grouped import aggregated
 from everview.errors import CircuitError, SchemaError
 from everview.operators.aggregate import Call, Written
@@ -194,13 +195,59 @@ class Stream:
 
         ``on`` is a column name, a pair (left, right), or a list of those. NULL equals NULL here.
         """
-        left, right, picks, schema = self._sides(other, on, select)
+        left, right, picks, schema = self.sides(other, on, select)
         return self.circuit.add(JoinStream(left.layout, right.layout, picks, schema), [left, right])
 
     def join_trace(self, trace: Trace, on: On, *, select: Select | None = None) -> Stream:
         """Pairs of this tick's rows with the rows of a trace that is indexed by the key."""
-        left, _, picks, schema = self._sides(trace.stream, on, select)
+        left, _, picks, schema = self.sides(trace.stream, on, select)
         return self.circuit.add(JoinTrace(left.layout, trace.layout, picks, schema), [left], [trace])
+
+    def asof_join(
+        self,
+        other: Stream,
+        on: On = (),
+        *,
+        at: str | tuple[str, str],
+        direction: str = "backward",
+        tolerance: Tolerance | None = None,
+        strict: bool = False,
+        how: str = "inner",
+        select: Select | None = None,
+    ) -> Stream:
+        """Each row with the other's row in force at its time: of those with its key, the latest at or before it.
+
+        ``at`` is the column of the times, or a pair (left, right). ``direction`` may also be ``"forward"``, the
+        earliest at or after it, or ``"nearest"``, the earlier if both are as near. ``strict`` leaves out rows at the
+        time itself. No match is further away than ``tolerance``: a number in units of the column, or for timestamps
+        and dates a `timedelta`. ``how="left"`` keeps rows without a match, padded with NULL.
+
+        Of the other's rows at one time the last counts, by the values of their remaining columns. A row that is
+        there, however often, counts once: results have the weights of the left. NULL keys are equal here; a time that
+        is NULL matches nothing. When either side changes, in whatever order of time, the result is revised.
+        """
+        pairs, when = _pairs(on), (at, at) if isinstance(at, str) else at
+        left, right = _same_keys(self, other, [*pairs, when])
+        chosen = _chosen(self.schema, other.schema, pairs, select)
+        return asof_joined(left, right, pairs, when, chosen, Asked(direction, tolerance, strict, how))
+
+    def as_of_now(self, other: Stream, on: On, *, select: Select | None = None, remember: bool = False) -> Stream:
+        """What arrives, joined with the other side as it is after the tick; later changes of that revise nothing.
+
+        An order and a price that arrive in one tick meet. What an order was billed, it stays billed when the price
+        changes: ``Σ_t Δorders[t] ⋈ prices[t]``, where a join would be ``orders ⋈ prices``.
+
+        So the result depends on history, not only on what the sources hold, and taking an order back is not the
+        opposite of giving it. It subtracts the order at the price of *that* moment. If the price has changed, that is
+        a row that never was there, which stays with a negative weight, and the one that was billed stays, too. A
+        `HistoryWarning` says so.
+
+        With ``remember``, what each order was billed is remembered, and an order that goes gives back just that. If
+        its weight only falls, as many of the rows billed for it go, the first in the order of their values. An order
+        of negative weight is not there.
+        """
+        sides = self.sides(other, on, select)
+        return billed_now(*sides) if remember else joined_now(*sides)
 
     def semijoin(self, other: Stream, on: On) -> Stream:
         """The rows whose key is among the other's."""
@@ -281,7 +328,8 @@ class Stream:
             return self
         return self._apply(Index(Layout(layout.schema), fields, key))
 
-    def _sides(self, other: Stream, on: On, select: Select | None) -> tuple[Stream, Stream, tuple[Pick, ...], Schema]:
+    def sides(self, other: Stream, on: On, select: Select | None) -> tuple[Stream, Stream, tuple[Pick, ...], Schema]:
+        """Both sides of a join, indexed by their keys, and what its result is made of."""
         pairs = _pairs(on)
         left, right = _same_keys(self, other, pairs)
         left = left.index(*(a for a, _ in pairs))
@@ -407,13 +455,14 @@ def _same_keys(left: Stream, right: Stream, pairs: Sequence[tuple[str, str]]) ->
     lefts, rights = list(left.schema.fields), list(right.schema.fields)
     for a, b in pairs:
         i, j = left.schema.index(a), right.schema.index(b)
-        common = _wider(lefts[i], rights[j], f"join columns {a} and {b}")
+        common = wider(lefts[i], rights[j], f"join columns {a} and {b}")
         lefts[i] = Field(a, common.type, common.nullable if common.words != lefts[i].words else lefts[i].nullable)
         rights[j] = Field(b, common.type, common.nullable if common.words != rights[j].words else rights[j].nullable)
     return left.recode(Schema(lefts)), right.recode(Schema(rights))
 
 
-def _wider(a: Field, b: Field, what: str) -> Field:
+def wider(a: Field, b: Field, what: str) -> Field:
+    """A field that holds the values of both."""
     nullable = a.nullable or b.nullable
     for one, other in ((a, b), (b, a)):
         if recodes(Field("", one.type, nullable), Field("", other.type, nullable)):
@@ -424,8 +473,8 @@ def _wider(a: Field, b: Field, what: str) -> Field:
 def _common(a: Schema, b: Schema) -> Schema:
     if len(a) != len(b):
         raise SchemaError(f"({a}) and ({b}) differ in their number of columns", hint="select the same columns")
-    wider = (_wider(f, g, f"columns {f.name} and {g.name}") for f, g in zip(a.fields, b.fields, strict=True))
-    return Schema(Field(name, f.type, f.nullable) for name, f in zip(a.names, wider, strict=True))
+    both = (wider(f, g, f"columns {f.name} and {g.name}") for f, g in zip(a.fields, b.fields, strict=True))
+    return Schema(Field(name, f.type, f.nullable) for name, f in zip(a.names, both, strict=True))
 
 
 def _alike(left: Stream, right: Stream) -> tuple[Stream, Stream]:

@@ -15,7 +15,7 @@ from everview.kernels.rows import add, batch, compare, within
 
 
 @inline
-def _least(table, columns, at, ends, key, width, ordering):
+def least_batch(table, columns, at, ends, key, width, ordering):
     """The batch whose next row is the least, or -1 when all are at their end."""
     best = -1
     for b in range(table.shape[0]):
@@ -31,7 +31,7 @@ def _least(table, columns, at, ends, key, width, ordering):
 
 
 @inline
-def _greatest(table, columns, starts, at, key, width, ordering):
+def greatest_batch(table, columns, starts, at, key, width, ordering):
     """The batch whose last unread row is the greatest, or -1 when all are read."""
     best = -1
     for b in range(table.shape[0]):
@@ -47,7 +47,7 @@ def _greatest(table, columns, starts, at, key, width, ordering):
 
 
 @inline
-def _sum_forward(table, columns, at, ends, best, row, width, bound):
+def sum_forward(table, columns, at, ends, best, row, width, bound):
     """The summed weight within the bound of the least row, moving every batch past it."""
     m = batch(table, best, columns)
     total = 0
@@ -61,7 +61,7 @@ def _sum_forward(table, columns, at, ends, best, row, width, bound):
 
 
 @inline
-def _sum_backward(table, columns, starts, at, best, row, width, bound):
+def sum_backward(table, columns, starts, at, best, row, width, bound):
     """The summed weight within the bound of the greatest row, moving every batch before it."""
     m = batch(table, best, columns)
     total = 0
@@ -90,11 +90,11 @@ def _first_rows(groups, table, columns, key, skip, limit, bound, ordering):
             found[b] = ends[b]
         place = 0
         while place < skip + limit:
-            best = _least(table, columns, at, ends, key, width, ordering)
+            best = least_batch(table, columns, at, ends, key, width, ordering)
             if best < 0:
                 break
             row = at[best]
-            total = _sum_forward(table, columns, at, ends, best, row, width, bound)
+            total = sum_forward(table, columns, at, ends, best, row, width, bound)
             if total <= 0:
                 continue
             inside = min(skip + limit - place, total) - max(0, min(total, skip - place))
@@ -126,11 +126,11 @@ def _last_rows(groups, table, columns, key, bound, ordering):
             at[b] = past(m, starts[b], groups, i, key)
             found[b] = at[b]
         while True:
-            best = _greatest(table, columns, starts, at, key, width, ordering)
+            best = greatest_batch(table, columns, starts, at, key, width, ordering)
             if best < 0:
                 break
             row = at[best] - 1
-            total = _sum_backward(table, columns, starts, at, best, row, width, bound)
+            total = sum_backward(table, columns, starts, at, best, row, width, bound)
             if total > 0:
                 out[filled, :width] = batch(table, best, columns)[row, :width]
                 out[filled, width] = total

@@ -13,6 +13,9 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Sink, Source, inputs_of
 from everview.errors import CircuitError, EndlessLoop
 from everview.operators.aggregate import Aggregate, Weigh
+from everview.operators.asof import Asof
+from everview.operators.bags import Bags
+from everview.operators.constant import Constant
 from everview.operators.distinct import Distinct
 from everview.operators.exchange import Exchange
 from everview.operators.index import Index
@@ -22,6 +25,7 @@ from everview.operators.linear import (
     FlatMap,
     Inspect,
     Map,
+    Matching,
     Minus,
     Negate,
     NotNull,
@@ -29,12 +33,15 @@ from everview.operators.linear import (
     Project,
     Recode,
 )
+from everview.operators.multijoin import Multijoin
 from everview.operators.pad import Pad
+from everview.operators.present import Present
 from everview.operators.semijoin import Semijoin
 from everview.operators.top import Top
 from everview.oracle.aggregates import aggregated
+from everview.oracle.asof import in_force
 from everview.oracle.calls import called
-from everview.oracle.relations import first, joined, projected, semijoined
+from everview.oracle.relations import compared, first, joined, joined_all, matching, projected, semijoined
 from everview.oracle.rows import Rows
 
 SHOWN = 8  # iterations whose sizes an error shows
@@ -86,6 +93,8 @@ class Streams:
                 return inputs[0]
             case NotNull(_, field):
                 return Rows({row: w for row, w in inputs[0] if row[field] is not None})
+            case Present(_, fields):
+                return Rows({row: w for row, w in inputs[0] if all(row[f] is not None for f in fields)})
             case Negate():
                 return Rows.of((row, -w) for row, w in inputs[0])
             case Plus():
@@ -98,8 +107,18 @@ class Streams:
                 return joined(operator, *inputs)
             case Semijoin():
                 return semijoined(operator, *inputs)
+            case Multijoin():
+                return joined_all(operator, inputs)
+            case Matching():
+                return matching(operator, inputs[0])
+            case Asof():
+                return in_force(operator, *inputs)
             case Top():
                 return first(operator, inputs[0])
+            case Bags():
+                return compared(operator, *inputs)
+            case Constant(rows, schema):
+                return Rows.inside(schema, [(row, 1) for row in rows])
             case _:
                 raise _no_query(self.circuit, at)
 

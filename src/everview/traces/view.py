@@ -12,10 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.kernels import ends, probe
+from everview.kernels import asof, ends, probe
 from everview.kernels.merge import merge, merge_by_value
 from everview.kernels.table import with_batch
 from everview.kernels.tally import tally
+from everview.traces.looking import Look
 from everview.traces.order import ValueOrder
 
 Matrix = NDArray[np.int64]
@@ -52,6 +53,18 @@ class View(Protocol):
 
     def last_rows(self, groups: Matrix, key: int) -> Matrix:
         """The greatest row of each group."""
+        ...
+
+    def in_force(self, probes: Matrix, look: Look) -> Matrix:
+        """For each probe the present row that is nearest to its time, with weight one; zeros if there is none."""
+        ...
+
+    def spans(self, changed: Matrix, look: Look) -> Matrix:
+        """(group, from, to, 1): when rows at some changed times are, were or will be in force; no two overlap."""
+        ...
+
+    def within(self, spans: Matrix, group: int) -> Matrix:
+        """All rows whose times lie in the spans of their groups, perhaps with weights still to be summed."""
         ...
 
     def tally(self, dense: Matrix, groups: Matrix, key: int) -> None:
@@ -117,6 +130,17 @@ class Batches:
     def last_rows(self, groups: Matrix, key: int) -> Matrix:
         where = groups, self.table, self.columns, key, self.bound
         return ends.last_rows(*where) if self.order is None else ends.last_rows_by_value(*where, *self.order.arrays)
+
+    def in_force(self, probes: Matrix, look: Look) -> Matrix:
+        where = probes, self.table, self.columns, *look
+        return asof.in_force(*where) if self.order is None else asof.in_force_by_value(*where, *self.order.arrays)
+
+    def spans(self, changed: Matrix, look: Look) -> Matrix:
+        where = changed, self.table, self.columns, *look
+        return asof.spans(*where) if self.order is None else asof.spans_by_value(*where, *self.order.arrays)
+
+    def within(self, spans: Matrix, group: int) -> Matrix:
+        return asof.within_spans(spans, self.table, self.columns, group)
 
     def tally(self, dense: Matrix, groups: Matrix, key: int) -> None:
         tally(dense, groups, self.table, self.columns, key, self.bound)

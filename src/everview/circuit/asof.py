@@ -1,0 +1,151 @@
+"""The circuits of as-of joins: by the times that rows carry, and by the ticks in which they arrive."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal as Number
+from typing import TYPE_CHECKING
+
+from everview.errors import CircuitError, HistoryWarning, SchemaError
+from everview.operators.asof import Asof, Toward
+from everview.operators.billed import Billed
+from everview.operators.index import Direction, Index
+from everview.operators.join import LEFT, RIGHT, JoinTrace, Pick
+from everview.operators.linear import Project
+from everview.operators.operator import Layout
+from everview.types import BIGINT, DATE, INTEGER, SMALLINT, TIMESTAMP, TINYINT, Decimal, Field, Schema, Type
+
+if TYPE_CHECKING:
+    from everview.circuit.stream import Stream
+
+Tolerance = int | timedelta | Number
+Chosen = Sequence[tuple[int, str, str]]  # (side, column, new name) of every column of the result
+Pairs = Sequence[tuple[str, str]]
+
+_GREATEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How the right row of a left one is chosen, as a user says it."""
+
+    direction: str
+    tolerance: Tolerance | None
+    strict: bool
+    how: str
+
+
+def asof_joined(left: Stream, right: Stream, on: Pairs, at: tuple[str, str], chosen: Chosen, asked: Asked) -> Stream:
+    """Each left row with the right row in force at its time; both sides have keys and times of the same words."""
+    _at_the_root(left, "an as-of join")
+    if asked.direction not in [toward.value for toward in Toward]:
+        raise CircuitError(f"there is no direction {asked.direction!r}", hint='"backward", "forward" or "nearest"')
+    if asked.how not in ("inner", "left"):
+        raise CircuitError(f"an as-of join is not {asked.how!r}", hint='"inner", or "left" to keep rows without match')
+    toward, outer = Toward(asked.direction), asked.how == "left"
+    when = left.schema[at[0]]
+    if toward is Toward.NEAREST and _units(when.type) is None:
+        raise SchemaError(f"of {when} it cannot be said what is nearest", hint="use a time that can be subtracted")
+    lefts = _timed(left, [a for a, _ in on], at[0], by_value=False)
+    rights = _timed(right, [b for _, b in on], at[1], by_value=True)
+    sides = (lefts, rights)
+    picks = tuple((side, sides[side].schema.index(name)) for side, name, _ in chosen)
+    found = [sides[side].schema.fields[field] for side, field in picks]
+    schema = Schema(
+        Field(new, f.type, f.nullable or (outer and side == RIGHT))
+        for f, (side, _, new) in zip(found, chosen, strict=True)
+    )
+    reach = None if asked.tolerance is None else _words(when, asked.tolerance)
+    operator = Asof(lefts.layout, rights.layout, picks, schema, toward, asked.strict, reach, outer)
+    return left.circuit.add(operator, [lefts, rights])
+
+
+def _timed(stream: Stream, key: Sequence[str], at: str, *, by_value: bool) -> Stream:
+    """Indexed by the key, then by time, and then as asked by the values of what remains."""
+    first = [stream.schema.index(name) for name in (*key, at)]
+    if len(set(first)) < len(first):
+        raise SchemaError(f'"{at}" is a key of the as-of join and its time, too', hint="join on the other columns")
+    fields = (*first, *(f for f in range(len(stream.schema)) if f not in first))
+    order = tuple((i, Direction.ASC) for i in range(len(first), len(fields))) if by_value else ()
+    return stream.circuit.add(Index(Layout(stream.schema), fields, len(key), order), [stream])
+
+
+def _units(of: Type) -> int | timedelta | None:
+    """How many words make one: of a number; or how long a word is, of a time. None where words do not say distances."""
+    if isinstance(of, Decimal):
+        return 10**of.scale
+    if of in (TINYINT, SMALLINT, INTEGER, BIGINT):
+        return 1
+    if of == TIMESTAMP:
+        return timedelta(microseconds=1)
+    return timedelta(days=1) if of == DATE else None
+
+
+def _words(time: Field, tolerance: Tolerance) -> int:
+    """A tolerance in words; what is less than a word does not matter, since distances are whole words."""
+    unit = _units(time.type)
+    if isinstance(unit, timedelta) and isinstance(tolerance, timedelta):
+        words = tolerance // unit
+    elif isinstance(unit, timedelta) and isinstance(tolerance, int):
+        words = tolerance
+    elif isinstance(unit, int) and isinstance(tolerance, int | Number):
+        words = int(tolerance * unit // 1)
+    else:
+        hint = "an int in units of the column; for a DATE or TIMESTAMP a timedelta, for a DECIMAL a Decimal"
+        raise SchemaError(f"{tolerance!r} is no tolerance for {time}", hint=hint)
+    if words < 0:
+        raise CircuitError(f"a tolerance of {tolerance} is negative", hint="it is the largest distance that matches")
+    return min(words, _GREATEST)
+
+
+# -- as of now
+
+_HISTORY = (
+    "what as_of_now gives depends on the ticks in which rows come: taking a row back subtracts it with what the other "
+    "side says at that moment, not with what it was given. With remember=True it takes back what it was given; an "
+    "asof_join by the times of the rows depends on no history"
+)
+
+
+def joined_now(left: Stream, right: Stream, picks: tuple[Pick, ...], schema: Schema) -> Stream:
+    """This tick's rows of the left with the right as it is after the tick; both are indexed by their keys."""
+    _at_the_root(left, "as_of_now")
+    warnings.warn(_HISTORY, HistoryWarning, stacklevel=3)
+    return left.circuit.add(JoinTrace(left.layout, right.layout, picks, schema), [left], [right.trace()])
+
+
+def billed_now(left: Stream, right: Stream, picks: tuple[Pick, ...], schema: Schema) -> Stream:
+    """`joined_now`, and what was given is remembered until it is taken back."""
+    _at_the_root(left, "as_of_now")
+    circuit, width = left.circuit, len(left.schema)
+    fields = tuple(dict.fromkeys(field for side, field in picks if side == RIGHT))
+    whole = Schema((*left.schema.fields, *_apart(left.schema, [right.schema.fields[f] for f in fields])))
+    before, again = circuit.feedback(whole)
+    order = tuple((i, Direction.ASC) for i in range(width, len(whole)))
+    past = circuit.add(Index(before.layout, tuple(range(len(whole))), left.layout.key, order), [before]).trace()
+    rows = left.trace()
+    operator = Billed(left.layout, right.layout, fields, past.layout)
+    found = circuit.add(operator, [rows.stream], [rows.delay(), right.trace(), past])
+    again(found)
+    places = tuple(field if side == LEFT else width + fields.index(field) for side, field in picks)
+    return circuit.add(Project(found.layout, places, schema), [found])
+
+
+def _apart(schema: Schema, fields: Sequence[Field]) -> list[Field]:
+    """Fields under names that a schema does not have."""
+    taken, found = set(schema.names), list[Field]()
+    for field in fields:
+        name = field.name
+        while name in taken:
+            name += "'"
+        taken.add(name)
+        found.append(Field(name, field.type, field.nullable))
+    return found
+
+
+def _at_the_root(stream: Stream, what: str) -> None:
+    if stream.circuit.parent is not None:
+        raise CircuitError(f"{what} is inside a child", hint="join at the root; its result may enter")

@@ -1,0 +1,161 @@
+"""As-of join: each left row with the right row in force at its time, and the left row's weight.
+
+Of the right rows with its key, that is the latest one at or before the left row's time (backward), the earliest at or
+after it (forward), or the nearest of these two, the earlier if both are as near. A row is there if its weight is
+positive. Of right rows at one time the last one counts, by the values of their remaining columns in order. A time
+that is NULL matches nothing; keys that are NULL on both sides match.
+
+Linear in the left side for a given right one:
+``Δ(a ⊳ b) = Δa ⊳ b_after + (a_before ⊳ b_after − a_before ⊳ b_before)``. The second term is not zero only where a
+changed right row is, or was, in force: from its time to the times of its neighbours in ``b_before``, and no further
+than the tolerance. Only the left rows in these spans are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+import numpy as np
+
+from everview.errors import SchemaError
+from everview.kernels.asof import beside
+from everview.kernels.linear import negated
+from everview.kernels.probe import keys
+from everview.kernels.sort import arrange
+from everview.operators.join import LEFT, Pick
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, Words, key_partition
+from everview.traces.looking import AHEAD, BACK, ENDLESS, Look
+from everview.traces.view import View
+from everview.types import BIGINT, NULL_WORD, Schema
+
+PRESENCE = NULL_WORD  # a word that says whether a right row was found
+
+
+class Toward(Enum):
+    """On which side of a left row's time the right row lies."""
+
+    BACKWARD = "backward"
+    FORWARD = "forward"
+    NEAREST = "nearest"
+
+    @property
+    def way(self) -> int:
+        return {"backward": BACK, "forward": AHEAD}.get(self.value, BACK | AHEAD)
+
+
+@dataclass(frozen=True)
+class _Asof:
+    """Two inputs of fields (key…, time, rest…), the right one's rest in the order of its values."""
+
+    left: Layout
+    right: Layout
+    picks: tuple[Pick, ...]
+    schema: Schema
+    toward: Toward
+    strict: bool  # not at the time itself
+    tolerance: int | None  # the largest distance, in units of the time's word
+    outer: bool  # left rows without a right one stay, padded with NULL
+
+    def __post_init__(self) -> None:
+        sides = [side.schema.fields[: side.key + 1] for side in (self.left, self.right)]
+        coded = [[(f.type, f.words) for f in side] for side in sides]
+        if coded[0] != coded[1]:
+            found = " and ".join(f"({', '.join(map(str, side))})" for side in sides)
+            raise SchemaError(
+                f"keys and times of an as-of join differ: {found}", hint="use fields of the same types on both sides"
+            )
+        time = sides[0][-1]
+        if not time.type.ordered or time.type.words(nullable=False) != 1:
+            raise SchemaError(
+                f"{time} cannot be the time of an as-of join", hint="use a TIMESTAMP, a DATE, or a number of one word"
+            )
+
+    @property
+    def definition(self) -> tuple[Layout, Layout, tuple[Pick, ...], Schema, Toward, bool, int | None, bool]:
+        """What it is made of: the change of an as-of join is made of the same."""
+        return (
+            self.left, self.right, self.picks, self.schema, self.toward, self.strict, self.tolerance, self.outer,
+        )  # fmt: skip
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        by_key = key_partition(self.left.key)
+        return Port(self.left, by_key), Port(self.right, by_key)
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.schema)
+
+    @cached_property
+    def _look(self) -> Look:
+        words = self.left.schema.words(self.left.key)
+        time = self.left.schema.fields[self.left.key]
+        nullable = time.nullable or self.right.schema.fields[self.right.key].nullable
+        nulls = 0 if not nullable else 2 if time.type == BIGINT else 1
+        reach = ENDLESS if self.tolerance is None else self.tolerance
+        return Look(words.stop - 1, nulls, self.toward.way, self.strict, reach)
+
+    @cached_property
+    def _words(self) -> tuple[Words, Words]:
+        """Where the words of a result come from, and what they are where there is no right row."""
+        pick: list[int] = []
+        absent: list[int] = []
+        for (side, at), field in zip(self.picks, self.schema.fields, strict=True):
+            source = (self.left, self.right)[side].schema
+            words = list(range(source.words(at).start, source.words(at).stop))
+            if side == LEFT:
+                pick += words
+                absent += [0] * len(words)
+                continue
+            # A BIGINT that may be absent gets the flag that it did not need.
+            pick += [PRESENCE] * (field.words - len(words)) + [~w for w in words]
+            absent += field.type.null_words() if field.nullable else [0] * len(words)
+        return np.array(pick, np.int64), np.array(absent, np.int64)
+
+    def _beside(self, rows: Matrix, found: Matrix) -> Matrix:
+        return beside(rows, found, *self._words, PRESENCE, self.outer)
+
+    def _changes(self, deltas: Sequence[Matrix], left_before: View, right_before: View) -> Matrix:
+        delta_left, delta_right = deltas
+        right_after = right_before.plus(delta_right)
+        new = self._beside(delta_left, right_after.in_force(delta_left, self._look))
+        if not delta_right.shape[0] or not len(left_before):
+            return new
+        return np.concatenate([new, *self._revised(delta_right, left_before, right_before, right_after)])
+
+    def _revised(self, delta: Matrix, left: View, before: View, after: View) -> tuple[Matrix, Matrix]:
+        """What the left rows of old lose, and what they gain, because the right side changes."""
+        look = self._look
+        times = keys(delta, look.group + 1)
+        lasts = [view.in_force(times, look.exactly()) for view in (before, after)]
+        times = np.ascontiguousarray(times[(lasts[0] != lasts[1]).any(axis=1)])
+        touched = left.within(before.spans(times, look), look.group)
+        rows = arrange(touched, np.arange(self.left.width))
+        old, new = before.in_force(rows, look), after.in_force(rows, look)
+        differ = (old != new).any(axis=1)
+        rows, old, new = (np.ascontiguousarray(m[differ]) for m in (rows, old, new))
+        return negated(self._beside(rows, old)), self._beside(rows, new)
+
+
+@dataclass(frozen=True)
+class Asof(_Asof):
+    """The as-of join of every tick's whole inputs."""
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        return Step(self._changes(deltas, context.view(self.left), context.view(self.right)))
+
+
+@dataclass(frozen=True)
+class AsofIncremental(_Asof):
+    """The change of an as-of join when either side changes; reads both traces before the tick."""
+
+    @property
+    def reads(self) -> tuple[Layout, ...]:
+        return (self.left, self.right)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        left_before, right_before = views
+        return Step(self._changes(deltas, left_before, right_before))

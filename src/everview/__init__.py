@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from everview.circuit import Circuit, incrementalize
     from everview.errors import EverviewError
     from everview.operators.functions import Function
+    from everview.relational import Delta, Kernel
     from everview.runtimes.embedded import Embedded
     from everview.traces.store import Policy, Store
     from everview.types import Schema
@@ -23,10 +24,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "Batch": "everview.zset.batch",
     "Circuit": "everview.circuit",
+    "Delta": "everview.relational",
     "Embedded": "everview.runtimes.embedded",
     "EverviewError": "everview.errors",
     "Function": "everview.operators.functions",
     "IndexedZSet": "everview.zset",
+    "Kernel": "everview.relational",
     "Policy": "everview.traces.store",
     "Schema": "everview.types",
     "Store": "everview.traces.store",
@@ -37,10 +40,12 @@ _HOMES = {
 __all__ = [
     "Batch",
     "Circuit",
+    "Delta",
     "Embedded",
     "EverviewError",
     "Function",
     "IndexedZSet",
+    "Kernel",
     "Policy",
     "Schema",
     "Store",

@@ -35,6 +35,22 @@ class WrongType(EverviewError):
     """A value that its column's type does not hold."""
 
 
+class TypeMismatch(WrongType):
+    """An expression whose operands have types that do not go together; the message names them."""
+
+
+class ArithmeticFailure(EverviewError):
+    """A number that its type does not hold, or a division by zero; the message names expression and operands."""
+
+
+class CastFailure(EverviewError):
+    """A value that is none of another type, such as text that is no number; the message names both."""
+
+
+class SqlError(EverviewError):
+    """A text of SQL that cannot be read, is ambiguous, or asks for what cannot be maintained."""
+
+
 class NullNotAllowed(EverviewError):
     """NULL in a column declared NOT NULL."""
 
@@ -57,6 +73,18 @@ class FunctionError(EverviewError):
 
 class NegativeWeight(EverviewError):
     """A view that is to be positive would hold a row less than not at all."""
+
+
+class DuplicateKey(EverviewError):
+    """Two rows with one primary key; the message names the table and the key."""
+
+
+class TransactionError(EverviewError):
+    """A transaction used in a way that cannot work, or something that cannot be done inside of one."""
+
+
+class DefinitionError(EverviewError):
+    """A table or view that cannot be made, changed or dropped as asked, because of what there is."""
 
 
 class ListenerError(EverviewError):
@@ -109,3 +137,15 @@ class PipelineError(EverviewError):
 
 class BadRows(SourceError):
     """Rows arrived that cannot be taken, and the pipeline does not set such rows aside."""
+
+
+class GraphError(EverviewError):
+    """A graph of relational operators that cannot be, or not now; the message names the node or the relation."""
+
+
+class ProviderError(EverviewError):
+    """A provider of a computed relation raised, or answered what cannot be; the message names node and relation."""
+
+
+class HistoryWarning(UserWarning):
+    """What a stream gives depends on when its rows came, not only on which are there."""

@@ -1,0 +1,8 @@
+"""GraphSpec: a graph of relational operators as a JSON object, whose nodes become streams of a circuit."""
+
+from everview.frontends.graphspec.build import build
+from everview.frontends.graphspec.check import Graph, Relation, check
+from everview.frontends.graphspec.model import GraphSpec, parse
+from everview.frontends.graphspec.over import graph
+
+__all__ = ["Graph", "GraphSpec", "Relation", "build", "check", "graph", "parse"]

@@ -1,0 +1,400 @@
+"""What a graph must be to mean anything: every name known and once, every variable bound, no negation of itself.
+
+A checked graph has its nodes in an order in which each comes after what it reads. Nodes that read each other come
+together, as a cycle: one of joins, unions, projections and renamings is positive, and has a least fixed point. A
+cycle through `Diff`, or through a predicate that only a provider knows, is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from everview.errors import GraphError
+from everview.frontends.graphspec.model import (
+    Column,
+    Declared,
+    Diff,
+    Enumerable,
+    GraphSpec,
+    Join,
+    Node,
+    Pointwise,
+    Project,
+    Rename,
+    Scan,
+    Union,
+)
+from everview.types import unknown_name
+
+WIDEST = 255  # columns: the canonical encoding of a tuple has one byte for their number
+Variables = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation as a graph sees it: its columns, and the names of the predicates that their values satisfy."""
+
+    name: str
+    columns: Variables
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph that has been checked, without the nodes that no output depends on."""
+
+    relations: Mapping[str, Relation]  # those that its nodes read
+    nodes: Mapping[str, Node]
+    variables: Mapping[str, Variables]  # of each node's tuples
+    order: tuple[tuple[str, ...], ...]  # nodes in an order to compute them; more than one read each other
+    outputs: Mapping[str, str]  # name → node
+    computed: frozenset[str]  # relations that have providers, also those that no output depends on
+
+    @property
+    def scanned(self) -> tuple[str, ...]:
+        return _relations(self.nodes.values(), Scan)
+
+    @property
+    def enumerated(self) -> tuple[str, ...]:
+        return _relations(self.nodes.values(), Enumerable)
+
+    @property
+    def pointwise(self) -> tuple[Pointwise, ...]:
+        return tuple(node for node in self.nodes.values() if isinstance(node, Pointwise))
+
+    def is_cycle(self, part: Sequence[str]) -> bool:
+        """Whether nodes that are computed together read what they give."""
+        return len(part) > 1 or part[0] in self.nodes[part[0]].sources
+
+
+def _relations(nodes: Iterable[Node], kind: type[Scan] | type[Enumerable]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node.rel for node in nodes if isinstance(node, kind)))
+
+
+def declared(part: Declared) -> Relation:
+    """A relation of a graph."""
+    names = tuple(column.name if isinstance(column, Column) else column for column in part.columns)
+    types = tuple(column.type if isinstance(column, Column) else "any" for column in part.columns)
+    check_columns(f'relation "{part.name}"', names)
+    return Relation(part.name, names, types)
+
+
+def check_columns(what: str, names: Sequence[str]) -> None:
+    """Refuse columns that no relation can have."""
+    if not names:
+        raise GraphError(f"{what} has no columns", hint="name at least one")
+    if len(names) > WIDEST:
+        raise GraphError(f"{what} has {len(names)} columns", hint=f"at most {WIDEST} are possible: split it")
+    _once(what, "column", names)
+
+
+def check(spec: GraphSpec, known: Mapping[str, Relation] | None = None) -> Graph:
+    """The graph of a spec, over its own relations and others that are known; refused if it is ill-formed."""
+    _once("the graph", "relation", [part.name for part in spec.relations])
+    _once("the graph", "node", [node.id for node in spec.nodes])
+    _once("the graph", "output", [output.name for output in spec.outputs])
+    relations = dict(known or {}) | {part.name: declared(part) for part in spec.relations}
+    nodes = {node.id: node for node in spec.nodes}
+    for node in spec.nodes:
+        _check_names(node, nodes, relations)
+    _check_roles(spec.nodes)
+    outputs = _outputs(spec, nodes)
+    order = _ordered(nodes)
+    for part in order:
+        _check_cycle(part, nodes)
+    variables: dict[str, Variables] = {}
+    for part in order:
+        _find_variables(part, nodes, relations, variables)
+        for one in part:
+            _check_node(nodes[one], nodes, variables, relations)
+    needed = _needed(nodes, outputs.values())
+    return Graph(
+        _named(relations, (nodes[one] for one in needed)),
+        {one: node for one, node in nodes.items() if one in needed},
+        variables,
+        tuple(part for part in order if part[0] in needed),
+        outputs,
+        frozenset(node.rel for node in spec.nodes if isinstance(node, Enumerable | Pointwise)),
+    )
+
+
+def _named(relations: Mapping[str, Relation], nodes: Iterable[Node]) -> dict[str, Relation]:
+    names = {node.rel for node in nodes if isinstance(node, Scan | Enumerable | Pointwise)}
+    return {name: relation for name, relation in relations.items() if name in names}
+
+
+def _once(what: str, kind: str, names: Sequence[str]) -> None:
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise GraphError(f"{what} has {kind} {', '.join(map(repr, twice))} more than once", hint="names are unique")
+
+
+def _label(node: Node) -> str:
+    return f'node "{node.id}" ({node.op})'
+
+
+# -- names
+
+
+def _check_names(node: Node, nodes: Mapping[str, Node], relations: Mapping[str, Relation]) -> None:
+    for source in node.sources:
+        if source not in nodes:
+            hint = unknown_name("", source, nodes).hint
+            raise GraphError(f'{_label(node)} reads node "{source}", which does not exist', hint=hint)
+    if isinstance(node, Scan | Enumerable | Pointwise):
+        _check_relation(node, node.rel, relations)
+    if isinstance(node, Join):
+        _check_atoms(node, nodes, relations)
+
+
+def _check_relation(node: Node, name: str, relations: Mapping[str, Relation]) -> None:
+    if name not in relations:
+        hint = unknown_name("", name, relations).hint
+        raise GraphError(f'{_label(node)} names relation "{name}", which does not exist', hint=hint)
+
+
+def _check_atoms(node: Join, nodes: Mapping[str, Node], relations: Mapping[str, Relation]) -> None:
+    if len(node.atoms) != len(node.inputs):
+        counts = f"{len(node.atoms)} atoms for {len(node.inputs)} inputs"
+        raise GraphError(f"{_label(node)} has {counts}", hint="the atoms say the variables of the inputs, in order")
+    for source, atom in zip(node.inputs, node.atoms, strict=True):
+        read = nodes[source]
+        if atom.rel is None or atom.rel == source:
+            continue
+        _check_relation(node, atom.rel, relations)
+        if isinstance(read, Scan | Enumerable) and read.rel != atom.rel:
+            raise GraphError(
+                f'{_label(node)} has an atom of "{atom.rel}" where its input "{source}" is of "{read.rel}"',
+                hint="the atoms stand in the order of the inputs",
+            )
+
+
+def _check_roles(nodes: Sequence[Node]) -> None:
+    """A relation comes from the host, or from a provider that lists it, or from one that only judges."""
+    roles: dict[str, Node] = {}
+    for node in nodes:
+        if not isinstance(node, Scan | Enumerable | Pointwise):
+            continue
+        first = roles.setdefault(node.rel, node)
+        if type(first) is not type(node):
+            raise GraphError(
+                f'{_label(node)} and {_label(first)} take relation "{node.rel}" in different ways',
+                hint="a relation is scanned, or enumerated by a provider, or pointwise; give them different names",
+            )
+
+
+def _outputs(spec: GraphSpec, nodes: Mapping[str, Node]) -> dict[str, str]:
+    if not spec.outputs:
+        raise GraphError("the graph has no outputs", hint='add {"name": …, "from": the id of a node}')
+    for output in spec.outputs:
+        if output.node not in nodes:
+            hint = unknown_name("", output.node, nodes).hint
+            raise GraphError(f'output "{output.name}" is of node "{output.node}", which does not exist', hint=hint)
+    return {output.name: output.node for output in spec.outputs}
+
+
+def _needed(nodes: Mapping[str, Node], outputs: Iterable[str]) -> set[str]:
+    found, waiting = set[str](), list(outputs)
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += nodes[one].sources
+    return found
+
+
+# -- order and cycles
+
+
+def _ordered(nodes: Mapping[str, Node]) -> tuple[tuple[str, ...], ...]:
+    """The strongly connected parts, each after what it reads (Tarjan); within one, as a search finishes them.
+
+    So of a cycle as few nodes as possible read what comes later: only those where the search met its own path.
+    """
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    finished: dict[str, int] = {}
+    path: list[str] = []
+    waiting: set[str] = set()  # nodes on the path, or in a part that is not complete
+    parts: list[tuple[str, ...]] = []
+    for start in nodes:
+        if start in number:
+            continue
+        calls = [(start, iter(nodes[start].sources))]
+        number[start] = lowest[start] = len(number)
+        path.append(start)
+        waiting.add(start)
+        while calls:
+            one, rest = calls[-1]
+            for other in rest:
+                if other not in number:
+                    number[other] = lowest[other] = len(number)
+                    path.append(other)
+                    waiting.add(other)
+                    calls.append((other, iter(nodes[other].sources)))
+                    break
+                if other in waiting:
+                    lowest[one] = min(lowest[one], number[other])
+            else:
+                calls.pop()
+                finished[one] = len(finished)
+                if calls:
+                    lowest[calls[-1][0]] = min(lowest[calls[-1][0]], lowest[one])
+                if lowest[one] == number[one]:
+                    at = path.index(one)
+                    parts.append(tuple(sorted(path[at:], key=finished.__getitem__)))
+                    waiting.difference_update(path[at:])
+                    del path[at:]
+    return tuple(parts)
+
+
+def _check_cycle(part: Sequence[str], nodes: Mapping[str, Node]) -> None:
+    for one in part:
+        if isinstance(nodes[one], Diff | Pointwise) and (path := _cycle(one, part, nodes)):
+            what = "negates itself" if isinstance(nodes[one], Diff) else "depends on its own truth"
+            raise GraphError(
+                f"{_label(nodes[one])} {what}, in the cycle {' → '.join(path)}",
+                hint="a cycle may go through Join, Union, Project and Rename only: then it has a least fixed point",
+            )
+
+
+def _cycle(one: str, part: Sequence[str], nodes: Mapping[str, Node]) -> list[str]:
+    """The shortest way from a node along what it reads back to itself, in the direction of the data."""
+    came: dict[str, str] = {}
+    waiting = deque([one])
+    while waiting:
+        here = waiting.popleft()
+        for other in nodes[here].sources:
+            if other == one:
+                path = [one, here]
+                while path[-1] != one:
+                    path.append(came[path[-1]])
+                return path
+            if other in part and other not in came:
+                came[other] = here
+                waiting.append(other)
+    return []
+
+
+# -- variables
+
+
+def _find_variables(
+    part: Sequence[str],
+    nodes: Mapping[str, Node],
+    relations: Mapping[str, Relation],
+    variables: dict[str, Variables],
+) -> None:
+    """What each node of a part gives; in a cycle a node may say it only after others."""
+    left = list(part)
+    while left:
+        found = {one: names for one in left if (names := _given(nodes[one], relations, variables)) is not None}
+        if not found:
+            raise GraphError(
+                f"nothing says which variables nodes {', '.join(map(repr, left))} have: they only read each other",
+                hint="a cycle needs an input from outside",
+            )
+        variables |= found
+        left = [one for one in left if one not in found]
+
+
+def _given(node: Node, relations: Mapping[str, Relation], variables: Mapping[str, Variables]) -> Variables | None:
+    """The variables of a node's tuples; None where they depend on nodes that are not known yet."""
+    match node:
+        case Scan() | Enumerable():
+            return relations[node.rel].columns
+        case Join():
+            return tuple(node.vo)
+        case Project():
+            return tuple(node.attrs)
+        case Union():
+            return next((variables[source] for source in node.inputs if source in variables), None)
+        case Diff() | Pointwise():
+            return variables.get(node.inputs[0])
+        case Rename():
+            names = variables.get(node.inputs[0])
+            return None if names is None else tuple(node.names.get(name, name) for name in names)
+
+
+def _check_node(
+    node: Node, nodes: Mapping[str, Node], variables: Mapping[str, Variables], relations: Mapping[str, Relation]
+) -> None:
+    what = _label(node)
+    inputs = [(source, variables[source]) for source in node.sources]
+    match node:
+        case Scan() | Enumerable():
+            return
+        case Join():
+            _check_join(node, inputs)
+        case Union():
+            _check_union(node, inputs)
+        case Diff():
+            _once(what, "key variable", node.key)
+            for source, names in inputs:
+                _among(node, "key", node.key, source, names)
+        case Project():
+            _once(what, "attribute", node.attrs)
+            _among(node, "attrs", node.attrs, *inputs[0])
+        case Rename():
+            _among(node, "names", list(node.names), *inputs[0])
+            _once(what, "variable", variables[node.id])
+        case Pointwise():
+            _check_pointwise(node, inputs[0], relations[node.rel])
+    if len(variables[node.id]) > WIDEST:
+        raise GraphError(f"{what} has {len(variables[node.id])} variables", hint=f"at most {WIDEST} are possible")
+
+
+def _check_join(node: Join, inputs: Sequence[tuple[str, Variables]]) -> None:
+    what = _label(node)
+    for (source, names), atom in zip(inputs, node.atoms, strict=True):
+        if len(atom.vars) != len(names):
+            raise GraphError(
+                f'{what} has an atom of {len(atom.vars)} variables for its input "{source}", which has {len(names)}',
+                hint=f"name one for each of {', '.join(names)}",
+            )
+    _once(f"{what}: vo", "variable", node.vo)
+    bound = dict.fromkeys(name for atom in node.atoms for name in atom.vars)
+    missing = [name for name in bound if name not in node.vo]
+    if missing:
+        raise GraphError(
+            f"{what}: vo does not have {', '.join(missing)}", hint=f"it orders all variables: {', '.join(bound)}"
+        )
+    unbound = [name for name in node.vo if name not in bound]
+    if unbound:
+        raise GraphError(f"{what}: no atom binds {', '.join(unbound)} of vo", hint=f"the atoms have {', '.join(bound)}")
+
+
+def _check_union(node: Union, inputs: Sequence[tuple[str, Variables]]) -> None:
+    first, wanted = inputs[0]
+    for source, names in inputs[1:]:
+        if names != wanted:
+            raise GraphError(
+                f'{_label(node)}: inputs "{first}" [{", ".join(wanted)}] and "{source}" [{", ".join(names)}] differ',
+                hint="Project or Rename one, so that both have the same variables in the same order",
+            )
+
+
+def _check_pointwise(node: Pointwise, parent: tuple[str, Variables], relation: Relation) -> None:
+    source, names = parent
+    _once(_label(node), "tuple variable", node.variables)
+    unbound = [name for name in node.variables if name not in names]
+    if unbound:
+        raise GraphError(
+            f'{_label(node)} comes before {", ".join(unbound)} of its tupleVars: its input "{source}" has '
+            f"{', '.join(names)}",
+            hint="place it after the nodes that bind all of its variables",
+        )
+    if len(node.variables) != len(relation.columns):
+        counts = f"{len(node.variables)} tupleVars for the {len(relation.columns)} columns of {relation.name!r}"
+        raise GraphError(f"{_label(node)} has {counts}", hint=f"one for each of {', '.join(relation.columns)}")
+
+
+def _among(node: Node, part: str, wanted: Sequence[str], source: str, names: Variables) -> None:
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise GraphError(
+            f'{_label(node)}: {part} has {", ".join(missing)}, which its input "{source}" has not',
+            hint=f"it has {', '.join(names)}",
+        )

@@ -1,0 +1,55 @@
+"""A pointwise predicate as a function over columns: how operators ask a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from everview.codes import to_rows
+from everview.errors import EverviewError, ProviderError
+from everview.frontends.graphspec.tuples import TUPLES, Row, Tuples, key_of
+from everview.types import Schema
+
+Asked = Callable[[Tuples], Iterable[Row]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdicts:
+    """The verdict for every row of some columns, by asking for all that are true among them."""
+
+    what: str  # node and relation, for errors
+    eval_many: Asked
+    schema: Schema
+
+    def __call__(self, *columns: Any) -> Any:
+        rows = to_rows(self.schema, pa.Table.from_arrays(list(columns), schema=self.schema.arrow))
+        true = self._true(Tuples.of_rows(rows))
+        return pa.array([key_of(row) in true for row in rows], pa.bool_())
+
+    def _true(self, candidates: Tuples) -> set[Any]:
+        try:
+            return {key_of(self._row(row)) for row in rows_of(self.eval_many(candidates))}
+        except EverviewError as error:
+            raise ProviderError(f"{self.what}: eval_many: {error.message}", hint=error.hint) from error
+        except Exception as error:
+            raise ProviderError(
+                f"{self.what}: eval_many raised {type(error).__name__}: {error}",
+                hint="nothing was applied; everything is as it was before",
+            ) from error
+
+    def _row(self, row: Any) -> Row:
+        if not isinstance(row, tuple) or len(row) != len(self.schema):
+            raise ProviderError(f"it answered {row!r}, not tuples of {len(self.schema)} values", hint=TUPLES)
+        return row
+
+
+def rows_of(answer: Any) -> list[Any]:
+    """What a provider answers as a list; what is no collection is refused."""
+    if isinstance(answer, Tuples):
+        return list(answer.unordered)
+    if isinstance(answer, str | bytes | dict) or not isinstance(answer, Iterable):
+        raise ProviderError(f"it answered {type(answer).__name__}, which is no set of tuples", hint=TUPLES)
+    return list(answer)  # pyright: ignore[reportUnknownArgumentType]

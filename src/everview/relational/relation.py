@@ -1,0 +1,160 @@
+"""A relation of the kernel: its schema, and by default the tuples it holds.
+
+What is held turns any delta into an exact one: adding what is there and removing what is not change nothing. Tuples
+are kept as a table whose key is all of its columns, so that is what its commands mean already. A relation whose host
+vouches for exact deltas keeps nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import pyarrow as pa
+
+from everview.circuit.circuit import Circuit
+from everview.codes import ingest, to_rows
+from everview.errors import EverviewError, GraphError, WrongArity, WrongType
+from everview.frontends.graphspec.check import Relation as Shape
+from everview.frontends.graphspec.check import check_columns
+from everview.frontends.graphspec.tuples import Order, Tuples
+from everview.relational.delta import Delta, is_table
+from everview.relational.predicates import Predicate, check_value
+from everview.relational.ticking import run_tick
+from everview.runtimes.embedded import Embedded
+from everview.runtimes.tables import WEIGHT, Commands, Table
+from everview.types import ANY, Field, Schema
+from everview.zset.batch import Batch
+
+HELD = "held"
+FEW = 64  # values; beyond them a change goes on as an Arrow table
+
+
+def anonymous(columns: int) -> Schema:
+    """Columns of atoms under names that cannot be in anybody's way."""
+    return Schema(Field(f"c{at}", ANY, nullable=False) for at in range(columns))
+
+
+def commands(schema: Schema, delta: Delta) -> Commands:
+    """Puts and deletes of whole tuples."""
+    rows = [*delta.removes.unordered, *delta.adds.unordered]
+    table, _ = ingest(schema, rows)
+    weights = pa.array([-1] * len(delta.removes) + [1] * len(delta.adds), pa.int64())
+    return Commands(table.append_column(WEIGHT, weights))
+
+
+def change_of(batch: Batch) -> Any:
+    """A change in a form that another dictionary encodes without a detour."""
+    return list(batch) if len(batch) * len(batch.schema) <= FEW else batch.to_arrow()
+
+
+class Relation:
+    """A named relation."""
+
+    def __init__(
+        self, name: str, columns: Sequence[str], types: Sequence[tuple[str, Predicate]], *, exact: bool
+    ) -> None:
+        check_columns(f'relation "{name}"', columns)
+        self.name = name
+        self.columns = tuple(columns)
+        self.exact = exact
+        self.pushed = False  # whether an exact relation, which keeps nothing, has had tuples
+        self.shape = Shape(name, self.columns, tuple(of for of, _ in types))
+        self._types = [(of, predicate) for of, predicate in types]
+        self._named = Schema(Field(column, ANY, nullable=False) for column in columns)
+        self.schema = anonymous(len(columns))
+        self.run = None if exact else self._kept()
+
+    def _kept(self) -> Embedded:
+        circuit = Circuit()
+        circuit.source(HELD, self.schema).sink(HELD)
+        return Embedded(circuit, tables={HELD: Table(self.schema.names)})
+
+    # -- checking
+
+    def delta(self, given: Any, *, check_types: bool) -> Delta:
+        """A delta as it was given, checked and normalised."""
+        try:
+            raw = Delta.of(given)
+        except EverviewError as error:
+            raise self._told(error) from None
+        adds, removes = (self.tuples(rows, check_types=check_types) for rows in (raw.adds, raw.removes))
+        return Delta(adds, removes).normalized()
+
+    def tuples(self, rows: Any, *, check_types: bool) -> Tuples:
+        """A set of tuples of this relation, from whatever rows may be given as."""
+        try:
+            found = rows if isinstance(rows, Tuples) else self._ingested(rows)
+        except EverviewError as error:
+            raise self._told(error) from None
+        for row in found.unordered:
+            self._check(row, check_types)
+        return found
+
+    def _ingested(self, rows: Any) -> Tuples:
+        if not is_table(rows) and not isinstance(rows, list):
+            return Tuples(rows)
+        table, weights = ingest(self._named, rows)
+        if (weights != 1).any():
+            raise WrongType("tuples of a set have no weights", hint="give them as adds, or as removes")
+        return Tuples(to_rows(self._named, table))
+
+    def _check(self, row: tuple[Any, ...], check_types: bool) -> None:
+        if len(row) != len(self.columns):
+            raise WrongArity(
+                f'relation "{self.name}": {row!r} has {len(row)} values, not {len(self.columns)}',
+                hint=f"the columns are {', '.join(self.columns)}",
+            )
+        if check_types:
+            for column, (of, predicate), value in zip(self.columns, self._types, row, strict=True):
+                check_value(f'relation "{self.name}", column "{column}"', of, predicate, value)
+
+    def _told(self, error: EverviewError) -> EverviewError:
+        return type(error)(f'relation "{self.name}": {error.message}', hint=error.hint)
+
+    # -- changing
+
+    def apply(self, delta: Delta, stack: ExitStack) -> Any:
+        """The exact change, as a source takes it; done with when the stack of attempts is."""
+        if self.run is None:
+            return [(row, -1) for row in delta.removes.unordered] + [(row, 1) for row in delta.adds.unordered]
+        out = run_tick(self.run, {HELD: commands(self.schema, delta)}, stack)
+        return change_of(out[HELD])
+
+    def close(self) -> None:
+        """What was applied counts."""
+        self.pushed = True
+        if self.run is not None:
+            self.run.state.close()
+            self.run.epoch += 1
+
+    def contents(self, order: Order) -> Tuples:
+        """The tuples it holds."""
+        return Tuples.of_rows(self._held().elements(), order)
+
+    def whole(self) -> Any:
+        """All it holds, as a source takes it."""
+        return change_of(self._held())
+
+    def _held(self) -> Batch:
+        if self.run is None:
+            raise GraphError(
+                f'relation "{self.name}" takes exact deltas and keeps nothing',
+                hint="define it without exact=True, or give its tuples in the bootstrap batch",
+            )
+        return self.run.view(HELD).contents()
+
+    def vacuum(self) -> None:
+        if self.run is not None:
+            self.run.vacuum()
+
+
+def same_shape(relation: Relation, shape: Shape) -> bool:
+    """Whether a graph declares a relation as it is."""
+    return relation.columns == shape.columns and relation.shape.types == shape.types
+
+
+def shapes(relations: Mapping[str, Relation]) -> dict[str, Shape]:
+    """The relations as graphs see them."""
+    return {name: relation.shape for name, relation in relations.items()}

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,3 +31,15 @@ def measured(script: str, python: str | Path = sys.executable, /, **parameters: 
 def answer(measure: Callable[..., dict[str, Any]]) -> None:
     """Called by a script: run its measure with the parameters given, and print what it found."""
     print(json.dumps(measure(**json.loads(sys.argv[1]))))
+
+
+def give_up_after(seconds: int) -> None:
+    """Called by a script that may take too long: it then answers that it gave up."""
+
+    def give_up() -> None:
+        print(json.dumps({"gave_up": seconds}), flush=True)
+        os._exit(0)
+
+    alarm = threading.Timer(seconds, give_up)
+    alarm.daemon = True
+    alarm.start()

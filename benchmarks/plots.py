@@ -21,6 +21,7 @@ def draw(raw: dict[str, Any], to: Path) -> None:
         ("recompute.png", _recompute, "join_group_by"),
         ("scaling.png", _scaling, "scaling"),
         ("tails.png", _tails, "tails"),
+        ("multiway.png", _multiway, "multiway"),
         ("spark.png", _spark, "spark_pipeline"),
     ):
         if scenario not in raw:
@@ -86,6 +87,31 @@ def _tails(axes: Any, raw: dict[str, Any]) -> None:
     axes.set_xticks([2, 10, 100, 1_000, 10_000], ["median", "p90", "p99", "p99.9", "p99.99"])
     axes.set_ylabel("milliseconds")
     axes.set_title("How long a tick takes")
+    axes.legend(frameon=False)
+
+
+def _multiway(axes: Any, raw: dict[str, Any]) -> None:
+    """Bars by pattern: every side's best load; one that gave up has the bar of its patience, hatched."""
+    loads = {key.removeprefix("load-"): found for key, found in raw.items() if key.startswith("load-")}
+    sides = ["Everview", *next(iter(loads.values()))["peers"]]
+    shades = [OURS, THEIRS, "#d8b48f", "#8c5a2b"]
+    width = 0.8 / len(sides)
+    for at, (side, shade) in enumerate(zip(sides, shades, strict=True)):
+        every = [found["everview"] if side == "Everview" else found["peers"][side] for found in loads.values()]
+        best = [
+            min(each["gave_up"] if "gave_up" in each else each["load"]["seconds"] for each in runs) for runs in every
+        ]
+        places = [x - 0.4 + (at + 0.5) * width for x in range(len(loads))]
+        bars = axes.bar(places, best, width, color=shade, label=side)
+        for bar, runs in zip(bars, every, strict=True):
+            bar.set_hatch("//" if all("gave_up" in each for each in runs) else "")
+    names = [
+        f"{found['everview'][0]['counts'][0]:,} {name}\nof {found['edges']:,} edges" for name, found in loads.items()
+    ]
+    axes.set_xticks(range(len(loads)), names)
+    axes.set_yscale("log")
+    axes.set_ylabel("seconds")
+    axes.set_title("Load a skewed graph and count")
     axes.legend(frameon=False)
 
 

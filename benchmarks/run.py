@@ -23,7 +23,17 @@ from figures import Figure, Findings, Target, number
 from scale import FULL, QUICK
 from stream import DATA
 
-SCENARIOS = ("join_group_by", "scaling", "tails", "memory", "startup", "durable", "recursion", "spark_pipeline")
+SCENARIOS = (
+    "join_group_by",
+    "scaling",
+    "tails",
+    "memory",
+    "startup",
+    "durable",
+    "recursion",
+    "multiway",
+    "spark_pipeline",
+)
 RESULTS = Path(__file__).parent / "results"
 CORES = os.cpu_count() or 1
 BUSY = 1.5  # times the cores; the benchmarks alone stay below that

@@ -16,7 +16,9 @@ from typing import Any
 from everview.circuit.circuit import Circuit
 from everview.errors import SchemaError, UnknownName, VerificationFailed
 from everview.oracle import contents, schema_of, sources_of
+from everview.oracle.plans import contents as contents_of_plan
 from everview.oracle.rows import Rows, difference, seen
+from everview.plan.nodes import Plan
 from everview.types import Schema, unknown_name
 from everview.zset import ZSet
 from everview.zset.batch import Batch
@@ -162,8 +164,30 @@ def _check_sources(circuit: Circuit, sources: Mapping[str, Batch | ZSet], views:
             raise UnknownName(f'the rows of source "{name}" were not given', hint="give an empty Z-set if it has none")
 
 
+def verify_plans(
+    plans: Mapping[str, Plan], relations: Mapping[str, Batch | ZSet], views: Mapping[str, Batch | ZSet]
+) -> Verdict:
+    """Whether views hold what their plans say of the rows that relations hold, as `verify` does of a circuit.
+
+    A plan that reads another view is given what that should hold, so plans come after those that they read.
+    """
+    start = perf_counter()
+    given: dict[str, Any] = dict(relations)
+    compared: dict[str, Compared] = {}
+    for name, plan in plans.items():
+        wanted = contents_of_plan(plan, given)
+        given[name] = ZSet.of(wanted.outside(plan.schema))
+        if name in views:
+            compared[name] = compare(name, plan.schema, views[name], wanted)
+    return Verdict({name: compared[name] for name in views}, perf_counter() - start)
+
+
 def _compared(circuit: Circuit, name: str, view: Batch | ZSet, wanted: Rows) -> Compared:
-    schema = schema_of(circuit, name)
+    return compare(name, schema_of(circuit, name), view, wanted)
+
+
+def compare(name: str, schema: Schema, view: Batch | ZSet, wanted: Rows) -> Compared:
+    """A view beside the rows that it should hold."""
     _check_types(f"view {name}", schema, view)
     held = Rows.inside(schema, view)
     missing = difference(wanted.weights, held.weights)

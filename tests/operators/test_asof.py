@@ -385,9 +385,13 @@ class Ledger:
             elif now == 0:
                 bill.clear()
             else:
-                self._give_back(bill, was - now)
+                self._give_back(bill, was - now, was)
 
-    def _give_back(self, bill: Counter[Row], places: int) -> None:
+    def _give_back(self, bill: Counter[Row], places: int, was: int) -> None:
+        if all(w % was == 0 for w in bill.values()):
+            for price in bill:
+                bill[price] -= bill[price] // was * places
+            return
         for price in sorted((p for p, w in bill.items() if w > 0), key=lambda p: p[1].encode()):
             taken = min(places, bill[price])
             bill[price] -= taken
@@ -395,6 +399,16 @@ class Ledger:
 
     def contents(self) -> ZSet:
         return ZSet.of(((*row, *price[1:]), w) for row, bill in self.billed.items() for price, w in bill.items())
+
+
+def test_each_time_that_goes_takes_its_share_of_every_row() -> None:
+    circuit = Circuit()
+    orders, prices = circuit.source("orders", ORDERS), circuit.source("prices", "item STRING, price STRING")
+    orders.as_of_now(prices, "item", remember=True).sink("pay me")
+    run = Embedded(circuit)
+    run.tick({"prices": [(("x", "5"), 1), (("x", "7"), 1)], "orders": [((1, "x"), 2)]})
+    run.tick({"orders": [((1, "x"), -1)]})
+    assert run.view("pay me").contents().to_zset() == ZSet({(1, "x", "5"): 1, (1, "x", "7"): 1})
 
 
 @settings(max_examples=15)

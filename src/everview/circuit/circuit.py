@@ -275,6 +275,10 @@ class Circuit:
                 found |= dict.fromkeys(child.circuit.user_functions(node.node))
         return tuple(found)
 
+    def line(self, at: int) -> str:
+        """A node as `str` shows it; a child with its own nodes."""
+        return self._line(at)
+
     def __str__(self) -> str:
         return "\n".join(self._line(at) for at in range(len(self._nodes)))
 
@@ -395,7 +399,9 @@ class Circuit:
                     parts += [found[node.child], str(node.node)]
                 case Feedback():
                     assert node.input is not None, "an ordered circuit is connected"
-                    parts += [str(at), first.get(node.input, "")]
+                    # At the root its number tells only loops apart, which have it from the first time: so what is
+                    # built before it does not matter.
+                    parts += [first[node.input]] if first and outer is None else [str(at), first.get(node.input, "")]
                 case _:
                     parts += [found[i] for i in inputs_of(node) if i is not None]
                     # A trace that is read before the tick may stand later in the order.

@@ -22,6 +22,7 @@ from everview.operators.billed import Billed
 from everview.operators.constant import Constant, Repeated
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.exchange import Exchange
+from everview.operators.explode import Explode
 from everview.operators.index import Index
 from everview.operators.join import LEFT, JoinChanges, JoinIncremental, JoinStream, JoinTrace
 from everview.operators.linear import (
@@ -44,6 +45,8 @@ from everview.operators.pointwise import Pointwise
 from everview.operators.present import Present
 from everview.operators.semijoin import Semijoin, SemijoinIncremental
 from everview.operators.top import Top, TopIncremental
+from everview.operators.where import Where
+from everview.operators.window import Window, WindowIncremental
 
 
 def _trace(stream: Stream) -> Trace:
@@ -124,6 +127,8 @@ def constant(copy: Copy, node: Apply) -> Stream:
 
 def _with_state(operator: Operator) -> Operator:
     match operator:
+        case Window(source, order, peers, calls):
+            return WindowIncremental(source, order, peers, calls)
         case Bags(source, compare):
             return BagsIncremental(source, compare)
         case Distinct(source):
@@ -146,8 +151,10 @@ RULES: dict[type, Rule] = {
     Recode: linear,
     NotNull: linear,
     Matching: linear,
+    Where: linear,
     Pad: linear,
     Present: linear,
+    Explode: linear,
     Negate: linear,
     Plus: linear,
     Minus: linear,
@@ -163,6 +170,7 @@ RULES: dict[type, Rule] = {
     Aggregate: by_state,
     Top: by_state,
     Bags: by_state,
+    Window: by_state,
     Constant: constant,
     Arrange: incremental,
     Consolidate: incremental,
@@ -178,6 +186,7 @@ RULES: dict[type, Rule] = {
     AggregateIncremental: incremental,
     TopIncremental: incremental,
     BagsIncremental: incremental,
+    WindowIncremental: incremental,
     Repeated: incremental,
     Pointwise: incremental,
 }

@@ -24,29 +24,33 @@ from everview.operators.operator import Anywhere, ByKey, Layout, Moment, Partiti
 from everview.operators.present import Present
 from everview.operators.semijoin import Semijoin, SemijoinIncremental
 from everview.operators.top import Top, TopIncremental
+from everview.operators.where import Where
+from everview.operators.window import Window, WindowIncremental
 
 
-def keep_tables(circuit: Circuit, keys: Mapping[str, Sequence[str]]) -> Circuit:
-    """A trace of what each of these sources holds, by its key (without one, by all columns)."""
-    new = rewrite(circuit, Rules())
-    for source, key in keys.items():
-        new.table(source, key)
-    return new
+def keep_contents(circuit: Circuit, tables: Mapping[str, Sequence[str]] | None = None) -> Circuit:
+    """An `Arrange` before every sink that keeps its contents; shared with a trace that is there already.
 
-
-def keep_contents(circuit: Circuit) -> Circuit:
-    """An `Arrange` before every sink that keeps its contents; shared with a trace that is there already."""
+    Of ``tables`` too, which are sources: a trace of what each holds, by its key (without one, by all columns).
+    """
 
     def sink(copy: Copy, node: Sink) -> None:
         stream = copy.at[node.input]
-        if node.keep:
-            stream = copy.new.add(Arrange(stream.layout), [stream])
-        copy.new.sink_again(node, stream)
+        copy.new.sink_again(node, _arranged(stream) if node.keep else stream)
 
-    return rewrite(circuit, Rules(sink=sink))
+    new = rewrite(circuit, Rules(sink=sink), checked=True)
+    for source, key in (tables or {}).items():
+        stream = new.stream(new.sources[source])
+        indexed = stream.index(*(key or stream.schema.names))
+        new.sink_again(Sink(source, indexed.id, table=True), _arranged(indexed))
+    return new
 
 
-Where = dict[tuple[Circuit, int], Partition]  # of the new circuit's streams
+def _arranged(stream: Stream) -> Stream:
+    return stream.circuit.add(Arrange(stream.layout), [stream])
+
+
+Places = dict[tuple[Circuit, int], Partition]  # of the new circuit's streams
 
 
 def spread_tops(circuit: Circuit) -> Circuit:
@@ -71,7 +75,7 @@ def spread_tops(circuit: Circuit) -> Circuit:
         kept = copy.new.add(Arrange(indexed.layout), [indexed])
         return copy.new.add(operator, [kept], [Trace(kept, Moment.BEFORE)])
 
-    return rewrite(circuit, Rules(apply)) if ends else circuit
+    return rewrite(circuit, Rules(apply), checked=True) if ends else circuit
 
 
 def _top_of_all(circuit: Circuit, at: int) -> tuple[int, int] | None:
@@ -103,7 +107,7 @@ def place_exchanges(circuit: Circuit) -> Circuit:
 
     The rows of a source with a table arrive on the shards of their keys, the others anywhere.
     """
-    where: Where = {}
+    where: Places = {}
 
     def source(copy: Copy, node: Source) -> Stream:
         stream = copy.new.source(node.name, node.schema)
@@ -121,10 +125,10 @@ def place_exchanges(circuit: Circuit) -> Circuit:
         where[copy.new, stream.id] = _partition(stream, where)
         return stream
 
-    return rewrite(circuit, Rules(apply, source=source))
+    return rewrite(circuit, Rules(apply, source=source), checked=True)
 
 
-def deal_seeds(circuit: Circuit) -> Circuit:
+def deal_seeds(circuit: Circuit, shards: int) -> Circuit:
     """The seeds of delta queries are dealt to all shards, whatever their keys; each looks up keys on all shards."""
 
     def apply(copy: Copy, node: Apply) -> Stream:
@@ -135,12 +139,12 @@ def deal_seeds(circuit: Circuit) -> Circuit:
         index = {(reading.atom, reading.order): trace.delay() for reading, trace in traces.items()}
         seeds: list[Stream] = []
         for seed, stream in enumerate(copy.inputs(node)):
-            deal = Deal(operator.join, seed)
+            deal = Deal(operator.join, seed, shards)
             reads = [index[reading.atom, reading.order] for reading in deal.readings]
             seeds.append(copy.new.add(deal, [stream], reads))
         return copy.new.add(replace(operator, dealt=True), seeds, list(traces.values()))
 
-    return rewrite(circuit, Rules(apply))
+    return rewrite(circuit, Rules(apply), checked=True)
 
 
 def table_key(circuit: Circuit, source: str) -> tuple[int, ...]:
@@ -152,7 +156,7 @@ def table_key(circuit: Circuit, source: str) -> tuple[int, ...]:
     return tuple(wanted.index(name) for name in layout.schema.names[: layout.key])
 
 
-def _found(stream: Stream, where: Where) -> Partition:
+def _found(stream: Stream, where: Places) -> Partition:
     """Where a stream's rows are; an import has those of its parent's stream, an export those of its child's."""
     circuit = stream.circuit
     node = circuit[stream.id]
@@ -177,6 +181,8 @@ def _reads_alone(circuit: Circuit, at: int, node: Node) -> bool:
     match node:
         case Sink() | Apply(Distinct() | DistinctIncremental() | Top() | TopIncremental() | Consolidate()):
             return True
+        case Apply(Window() | WindowIncremental()):
+            return True
         case Apply(Aggregate() | AggregateIncremental()):
             return len(node.inputs) == 1  # several inputs must have their groups in the same places
         case Apply(Index() | Arrange()):
@@ -192,7 +198,7 @@ def _together(found: Partition, wanted: Partition) -> bool:
     return isinstance(found, ByKey) and isinstance(wanted, ByKey) and set(found.fields) <= set(wanted.fields)
 
 
-def _moved(stream: Stream, port: Port, where: Where, *, alone: bool) -> Stream:
+def _moved(stream: Stream, port: Port, where: Places, *, alone: bool) -> Stream:
     wanted, found = port.partition, _found(stream, where)
     if isinstance(wanted, Anywhere) or wanted == found:
         return stream
@@ -209,17 +215,29 @@ def _moved(stream: Stream, port: Port, where: Where, *, alone: bool) -> Stream:
     return sorted_again
 
 
-def _partition(stream: Stream, where: Where) -> Partition:
+def _partition(stream: Stream, where: Places) -> Partition:
     """Where the rows of an operator's output are, given where its inputs' are."""
     circuit = stream.circuit
     node = circuit[stream.id]
     assert isinstance(node, Apply)
     inputs = [_found(circuit.stream(i), where) for i in node.inputs if i is not None]
     match node.operator:
-        case Filter() | NotNull() | Matching() | Inspect() | Negate() | Arrange() | Distinct() | DistinctIncremental():
+        case (
+            Filter()
+            | NotNull()
+            | Matching()
+            | Where()
+            | Inspect()
+            | Negate()
+            | Arrange()
+            | Distinct()
+            | DistinctIncremental()
+        ):
             return inputs[0]
         case Top() | TopIncremental() | Semijoin() | SemijoinIncremental() | Bags() | BagsIncremental():
             return inputs[0]
+        case Window() | WindowIncremental():
+            return inputs[0]  # a result begins with its row
         case Plus() | Minus():
             return inputs[0] if all(i == inputs[0] for i in inputs) else Anywhere()
         case Present(source, fields):

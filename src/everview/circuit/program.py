@@ -18,7 +18,7 @@ import numpy as np
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
-from everview.circuit.place import deal_seeds, keep_contents, keep_tables, place_exchanges, spread_tops, table_key
+from everview.circuit.place import deal_seeds, keep_contents, place_exchanges, spread_tops, table_key
 from everview.errors import WeightOverflow
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange
@@ -109,13 +109,29 @@ class Task:
         return cls(at, node.operator.step, inputs, node.reads, _wide(node))
 
 
+@dataclass(slots=True)
+class Spent:
+    """What a node has done so far."""
+
+    steps: int = 0
+    rows: int = 0  # put out
+    seconds: float = 0.0
+
+    def add(self, rows: int, seconds: float) -> None:
+        self.steps += 1
+        self.rows += rows
+        self.seconds += seconds
+
+
 class Program:
     """The stages and loops of a circuit for a number of shards."""
 
     def __init__(self, circuit: Circuit, shards: int = 1, tables: Mapping[str, Sequence[str]] | None = None) -> None:
         """``tables`` names the sources whose contents are kept, each with its key."""
-        circuit = keep_contents(keep_tables(circuit, tables) if tables else circuit)
-        self._prepare(place_exchanges(deal_seeds(spread_tops(circuit))) if shards > 1 else circuit, shards, 0, None)
+        circuit = keep_contents(circuit, tables)
+        self._prepare(
+            place_exchanges(deal_seeds(spread_tops(circuit), shards)) if shards > 1 else circuit, shards, 0, None
+        )
         self._tell_apart()
 
     @classmethod
@@ -142,7 +158,7 @@ class Program:
         self._level = level = self._levels()
         self._needed: dict[tuple[int, int], frozenset[int]] = {}
         self._prepared: dict[tuple[int, ...], tuple[Task, ...]] = {}
-        self.spent = [[0, 0, 0.0] for _ in self._nodes]  # of each node of the root: steps, rows put out, seconds
+        self.spent = tuple(Spent() for _ in self._nodes)  # of the nodes of the root
         self.stages = tuple(self._stage(n, level) for n in range(max(level.values(), default=0) + 1))
         self.loops = tuple(
             tuple(self._loop(at, prints) for at in self.order if level[at] == n and isinstance(circuit[at], Child))
@@ -231,7 +247,7 @@ class Program:
         self, stage: Stage, cells: dict[int, Matrix], before: Before, everywhere: Everywhere, context: Context
     ) -> Ran:
         """One stage of one shard: ``cells`` holds what has arrived, and gets what is computed."""
-        ran, empty = Ran(cells), self._empty
+        ran, empty, spent = Ran(cells), self._empty, self.spent
         for task in self._tasks(stage.nodes):
             if task.step is None:
                 cells[task.at] = before(task.at).consolidated()
@@ -244,9 +260,24 @@ class Program:
                 elif len(delta):
                     idle = False
                 deltas.append(delta)
-            if not idle:
-                self._apply(task, task.step, deltas, ran, before, everywhere, context)
+            if idle:
+                continue
+            start = perf_counter()
+            views = self._views(task, cells, before, everywhere) if task.reads else ()
+            try:
+                step = task.step(deltas, views, context)
+            except OverflowError as error:
+                raise self._overflow(task.at, error) from None
+            cells[task.at] = step.out
+            if step.append is not None:
+                ran.appends[task.at] = step.append
+            spent[task.at].add(len(step.out), perf_counter() - start)
         return ran
+
+    def _views(self, task: Task, cells: Mapping[int, Matrix], before: Before, everywhere: Everywhere) -> Sequence[Any]:
+        if task.wide:
+            return [everywhere(read) for read in task.reads]
+        return [self._view(read, cells, before) for read in task.reads]
 
     def _tasks(self, nodes: tuple[int, ...]) -> tuple[Task, ...]:
         """The nodes of a stage that have something to do, as `run` needs them."""
@@ -266,34 +297,6 @@ class Program:
                 change = np.concatenate([forgotten, cells.get(input_, self._empty[at])])
                 appends[at] = arrange(change, np.arange(change.shape[1] - 1))
         return appends
-
-    def _apply(
-        self,
-        task: Task,
-        step: Callable[..., Step],
-        deltas: list[Matrix],
-        ran: Ran,
-        before: Before,
-        everywhere: Everywhere,
-        context: Context,
-    ) -> None:
-        start, cells = perf_counter(), ran.cells
-        views: list[Any]
-        if task.wide:
-            views = [everywhere(read) for read in task.reads]
-        else:
-            views = [self._view(read, cells, before) for read in task.reads]
-        try:
-            done = step(deltas, views, context)
-        except OverflowError as error:
-            raise self._overflow(task.at, error) from None
-        cells[task.at] = out = done.out
-        if done.append is not None:
-            ran.appends[task.at] = done.append
-        spent = self.spent[task.at]
-        spent[0] += 1
-        spent[1] += len(out)
-        spent[2] += perf_counter() - start
 
     def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> View:
         view = before(read.node)

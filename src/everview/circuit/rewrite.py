@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 
 from everview.circuit.circuit import Circuit
@@ -56,19 +56,50 @@ class Rules:
     changes: bool | None = None
 
 
-def rewrite(old: Circuit, rules: Rules) -> Circuit:
-    """A new circuit with every node replaced by what the rules make of it, children included."""
-    old.check()
+def rewrite(old: Circuit, rules: Rules, *, checked: bool = False) -> Circuit:
+    """A new circuit with every node replaced by what the rules make of it, children included.
+
+    One that another pass has made is ``checked`` already.
+    """
+    if not checked:
+        old.check()
     copy = Copy(old)
     copy.new.functions.update(old.functions)
     _fill(copy, rules, None)
     return copy.new
 
 
-def _fill(copy: Copy, rules: Rules, outer: Copy | None) -> None:
+def part(old: Circuit, streams: Iterable[int], sinks: Iterable[str]) -> tuple[Circuit, dict[int, Stream]]:
+    """What some streams and sinks need of a circuit, as a circuit of its own, and what became of the streams.
+
+    It knows all functions that the old one knew, so that another function of the same name gets another name.
+    """
+    wanted = (*streams, *(old.sinks[name] for name in sinks))
+    copy = Copy(old)
+    copy.new.functions.update(old.functions)
+    _fill(copy, Rules(), None, _behind(old, wanted))
+    return copy.new, copy.at
+
+
+def _behind(circuit: Circuit, wanted: Iterable[int]) -> set[int]:
+    """Some nodes and all that they depend on."""
+    found: set[int] = set()
+    waiting = list(wanted)
+    while waiting:
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            waiting += [i for i in inputs_of(circuit[at]) if i is not None]
+            waiting += [read.node for read in reads_of(circuit[at])]
+    return found
+
+
+def _fill(copy: Copy, rules: Rules, outer: Copy | None, only: Container[int] | None = None) -> None:
     loops: list[tuple[int, Callable[[Stream], None]]] = []
     children: dict[int, Copy] = {}
     for at in _traces_first(copy.old):
+        if only is not None and at not in only:
+            continue
         node, copy.here = copy.old[at], at
         match node:
             case Source():

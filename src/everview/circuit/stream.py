@@ -243,8 +243,9 @@ class Stream:
         `HistoryWarning` says so.
 
         With ``remember``, what each order was billed is remembered, and an order that goes gives back just that. If
-        its weight only falls, as many of the rows billed for it go, the first in the order of their values. An order
-        of negative weight is not there.
+        its weight only falls, the same share of every row billed for it goes; or, if it was billed differently at
+        different times, as many of the rows, the first in the order of their values. An order of negative weight is
+        not there.
         """
         sides = self.sides(other, on, select)
         return billed_now(*sides) if remember else joined_now(*sides)

@@ -4,8 +4,9 @@ What the right side does later does not matter: a bill is a bill. A left row tha
 billed, because the operator reads the sum of its own earlier outputs. So the sum of its outputs is zero for a row that
 is not there, whatever has happened in between.
 
-A row is there as often as its weight says, and not at all below zero. If only some of its weight goes, as many of the
-rows billed for it go as the weight falls by, the first ones in the order of their values.
+A row is there as often as its weight says, and not at all below zero. If only some of its weight goes, and every row
+billed for it was billed equally often each time, the same share of each goes back. Else it was billed differently at
+different times, and as many of the rows go back as the weight falls by, the first ones in the order of their values.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ from functools import cached_property
 
 import numpy as np
 
-from everview.kernels.billed import first_of, risen_and_fallen
+from everview.kernels.billed import given_back, risen_and_fallen
 from everview.kernels.linear import negated
+from everview.kernels.sort import arrange, sorted_by_value
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, Words, key_partition
 from everview.traces.view import View
 from everview.types import Schema
-
-ALL = 2**63 - 1  # places
 
 
 @dataclass(frozen=True)
@@ -68,5 +68,8 @@ class Billed:
         if gone.shape[0]:
             parts.append(negated(billed.group_rows(gone, width)))
         if fewer.shape[0]:
-            parts.append(negated(first_of(billed.first_rows(fewer, width, 0, ALL), fewer, width)))
+            rows = arrange(billed.group_rows(fewer, width), np.arange(self.schema.width))
+            order = context.order(self.billed)
+            rows = rows if order is None else sorted_by_value(rows, *order.arrays)
+            parts.append(negated(given_back(rows, fewer, left_before.weights(fewer, width), width)))
         return Step(np.concatenate(parts) if len(parts) > 1 else parts[0])

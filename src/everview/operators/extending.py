@@ -21,6 +21,7 @@ Words = NDArray[np.int64]
 
 SLICE = 1 << 16  # prefixes looked up at once
 MOST = 1 << 20  # proposals followed at once
+HEAVY = 4096  # proposals for one prefix that are worth dividing
 
 
 class Lookup(NamedTuple):
@@ -77,15 +78,19 @@ class Extending:
             part = prefixes[begin : begin + SLICE]
             for check in self.plan.checks:
                 part = self._weighed(part, check, check.key)
+            if self.dealt and not self.plan.levels:
+                part = np.ascontiguousarray(part[part[:, self.depth] == 0])
             if part.shape[0]:
                 yield from self._level(part, 0)
 
     def estimate(self, prefixes: Matrix) -> Words:
         """How many values are proposed for each seed at the first level."""
-        if not self.plan.levels:
-            return np.zeros(prefixes.shape[0], np.int64)
-        spots = self._find(prefixes, self.plan.levels[0].lookups)
-        return kernels.proposals(spots.at, spots.slots)
+        counts = np.zeros(prefixes.shape[0], np.int64)
+        for level in self.plan.levels[:1]:
+            for begin in range(0, prefixes.shape[0], SLICE):
+                spots = self._find(prefixes[begin : begin + SLICE], level.lookups)
+                counts[begin : begin + SLICE] = kernels.proposals(spots.at, spots.slots)
+        return counts
 
     def _level(self, prefixes: Matrix, number: int) -> Iterator[Matrix]:
         if number == len(self.plan.levels):
@@ -96,14 +101,32 @@ class Extending:
         for begin in range(0, prefixes.shape[0], SLICE):
             part = prefixes[begin : begin + SLICE]
             spots = self._find(part, level.lookups)
-            if number == 0 and self.dealt:
-                piece, pieces = (np.ascontiguousarray(part[:, self.depth + c]) for c in (0, 1))
-                kernels.narrow(*spots, level.width, piece, pieces)
+            if self.dealt:
+                part, spots = self._own_piece(part, spots, level.width, final=final)
             for some, where, capacity in self._bounded(part, spots, level.width):
                 self.proposed += capacity
                 extended = self._extended(some, where, level, capacity, counted=final and self.plan.counted)
                 if extended.shape[0]:
                     yield from self._level(extended, number + 1)
+
+    def _own_piece(self, prefixes: Matrix, spots: Spots, width: int, *, final: bool) -> tuple[Matrix, Spots]:
+        """Divide the work of prefixes that several pieces follow, at the first level at which it is much.
+
+        Everyone who follows one of the pieces sees the same traces, and so divides alike. What never is much to do,
+        the first piece does alone.
+        """
+        piece, pieces = (np.ascontiguousarray(prefixes[:, self.depth + c]) for c in (0, 1))
+        several = pieces > 1
+        if not several.any():
+            return prefixes, spots
+        much = several & (kernels.proposals(spots.at, spots.slots) >= HEAVY)
+        kernels.narrow(*spots, width, piece, np.where(much, pieces, 1))
+        prefixes = prefixes.copy()
+        prefixes[much, self.depth], prefixes[much, self.depth + 1] = 0, 1
+        if not final:
+            return prefixes, spots
+        mine = ~several | much | (piece == 0)
+        return np.ascontiguousarray(prefixes[mine]), spots._replace(at=np.ascontiguousarray(spots.at[mine]))
 
     def _extended(self, prefixes: Matrix, spots: Spots, level: Level, capacity: int, *, counted: bool) -> Matrix:
         timed = self.depth > 0

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes.columns import from_python
-from everview.errors import FunctionError, WrongType
+from everview.errors import EverviewError, FunctionError, WrongType
 from everview.types import Schema
 
 Column = Any  # an Arrow array; its stubs are generic where the class is not
@@ -105,6 +105,8 @@ class Function:
         """What the function gives; a generator runs only when it is read, so that is done here, too."""
         try:
             return into(self.call(*arguments))
+        except EverviewError:
+            raise  # it says what is wrong: a division by zero, perhaps
         except Exception as error:
             raise FunctionError(
                 f"function {self.name} raised {type(error).__name__}: {error}",

@@ -86,11 +86,19 @@ class Index(Unary):
     def _indexed(self) -> Layout:
         return Layout(self.schema, self.key, sorted=True, by_value=by_value(self.schema, self.order))
 
+    @cached_property
+    def _columns(self) -> Words:
+        return word_columns(self.source.schema, self.fields)
+
+    @cached_property
+    def _in_place(self) -> bool:
+        return _in_place(self._columns, self.source.width)
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,) = deltas
-        columns = word_columns(self.source.schema, self.fields)
+        columns = self._columns
         if not self.order:
-            return Step(sorted_by(delta, columns))
+            return Step(delta if self._in_place and is_batch(delta) else arrange(delta, columns))
         turned = project(delta, columns)
         recode(turned, self.schema, self.order)
         batch = sorted_by(turned, np.arange(columns.size))
@@ -114,8 +122,12 @@ def _renamed(fields: Iterable[Field]) -> Iterator[Field]:
 
 def sorted_by(delta: Matrix, columns: Words) -> Matrix:
     """The batch of a delta on these columns; as it is, when it is that already."""
-    in_place = columns.size == delta.shape[1] - 1 and bool((columns == np.arange(columns.size)).all())
+    in_place = _in_place(columns, delta.shape[1] - 1)
     return delta if in_place and is_batch(delta) else arrange(delta, columns)
+
+
+def _in_place(columns: Words, width: int) -> bool:
+    return columns.size == width and bool((columns == np.arange(width)).all())
 
 
 def by_value(schema: Schema, order: Order) -> Fields:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class Map(Unary):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    @property
+    @cached_property
     def computed(self) -> Schema:
         return Schema(self.schema.fields[len(self.keep) :])
 
@@ -71,8 +71,11 @@ class Filter(Unary):
         (delta,) = deltas
         table = _arguments(self.source.schema, self.arguments, delta, context)
         (kept,) = context.functions[self.function].columns(table, VERDICT, context.check)
-        mask = kept.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
-        return Step(delta[mask])
+        if kept.type != pa.bool_():
+            kept = kept.cast(pa.bool_())
+        if kept.null_count:
+            kept = kept.fill_null(False)
+        return Step(delta[kept.to_numpy(zero_copy_only=False)])
 
 
 @dataclass(frozen=True)
@@ -321,5 +324,9 @@ VERDICT = Schema.parse("verdict BOOLEAN")
 def _arguments(schema: Schema, fields: tuple[int, ...] | None, delta: Matrix, context: Context) -> pa.Table:
     if fields is None:
         return decode(schema, delta[:, :-1], context.dictionary)
-    chosen = Schema(schema.fields[f] for f in fields)
-    return decode(chosen, delta[:, word_columns(schema, fields)], context.dictionary)
+    return decode(_chosen(schema, fields), delta[:, word_columns(schema, fields)], context.dictionary)
+
+
+@cache
+def _chosen(schema: Schema, fields: tuple[int, ...]) -> Schema:
+    return Schema(schema.fields[f] for f in fields)

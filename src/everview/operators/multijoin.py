@@ -18,7 +18,7 @@ import numpy as np
 from everview.errors import SchemaError
 from everview.kernels.linear import project
 from everview.kernels.sort import arrange
-from everview.operators.extending import MOST, Extending, Level, Lookup, Plan
+from everview.operators.extending import HEAVY, MOST, Extending, Level, Lookup, Plan
 from everview.operators.index import sorted_by
 from everview.operators.operator import (
     Context,
@@ -40,8 +40,7 @@ from everview.zset import ZSet
 from everview.zset.elements import identity
 
 Fields = tuple[int, ...]
-HEAVY = 4096  # proposals that are worth a piece of their own
-PIECES = 64  # at most
+FEW = 1000  # seeds that all shards may follow, since it costs little to find out where the work is
 
 
 @dataclass(frozen=True)
@@ -238,6 +237,10 @@ class MultijoinIncremental:
 
     @property
     def inputs(self) -> tuple[Port, ...]:
+        return self._ports
+
+    @cached_property
+    def _ports(self) -> tuple[Port, ...]:
         layouts = (self.join.index(atom, query.indexes[atom]) for atom, query in enumerate(self.join.queries))
         return tuple(Port(dealt(layout), Evenly()) if self.dealt else Port(layout) for layout in layouts)
 
@@ -256,7 +259,7 @@ class MultijoinIncremental:
             if atom != seed
         )
 
-    @property
+    @cached_property
     def reads(self) -> tuple[Layout, ...]:
         return tuple(self.join.index(reading.atom, reading.order) for reading in self.readings)
 
@@ -311,13 +314,15 @@ def _prefixes(rows: Matrix, now: Words, *, dealt: bool) -> Matrix:
 
 @dataclass(frozen=True)
 class Deal:
-    """Seeds of a delta query, to be spread evenly over shards: one with many proposals as several pieces. Linear.
+    """Seeds of a delta query, to be spread evenly over shards: one with much work as several pieces. Linear.
 
-    How many there are is looked up in the traces as they were: it decides who does what, never what is found.
+    Few seeds are given to all, who divide the work where it is. Of many seeds, those with many proposals are divided;
+    how many that is is looked up in the traces as they were: it decides who does what, never what is found.
     """
 
     join: Multijoin
     seed: int
+    pieces: int  # at most
     wide = True
 
     @property
@@ -348,7 +353,10 @@ class Deal:
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[Any], context: Context) -> Step:
         (rows,) = deltas
-        pieces = np.clip(self._extending(views).estimate(rows) // HEAVY + 1, 1, PIECES)
+        if rows.shape[0] <= FEW and self.join.queries[self.seed].variables:
+            pieces = np.full(rows.shape[0], self.pieces, np.int64)
+        else:
+            pieces = np.clip(self._extending(views).estimate(rows) // HEAVY + 1, 1, self.pieces)
         numbers = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         copies = np.repeat(rows, pieces, axis=0)
         return Step(np.column_stack([copies[:, :-1], numbers, np.repeat(pieces, pieces), copies[:, -1]]))

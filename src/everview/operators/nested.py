@@ -32,6 +32,7 @@ from everview.operators.join import LEFT, RIGHT, JoinIncremental, JoinTrace
 from everview.operators.multijoin import Deal, MultijoinIncremental
 from everview.operators.operator import Context, Matrix, Operator, Words, nothing
 from everview.operators.top import TopIncremental
+from everview.operators.window import WindowIncremental
 from everview.traces.view import View
 from everview.traces.wide import Wide
 
@@ -75,7 +76,9 @@ def step_at(
             return _split(operator.change_at(deltas, wide, now), now)
         case Deal():
             return TimedStep(operator.step(deltas, wide, context).out)
-        case DistinctIncremental() | AggregateIncremental() | TopIncremental() | BagsIncremental():
+        case DistinctIncremental() | AggregateIncremental() | TopIncremental():
+            return _by_state(operator, now, deltas, woken, reads, context)
+        case BagsIncremental() | WindowIncremental():
             return _by_state(operator, now, deltas, woken, reads, context)
         case _:
             assert not reads, f"{type(operator).__name__} does not run inside a recursive scope"

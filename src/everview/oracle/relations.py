@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from everview.operators.bags import Bags
 from everview.operators.index import Direction
@@ -11,9 +12,10 @@ from everview.operators.linear import Matching
 from everview.operators.multijoin import Multijoin
 from everview.operators.semijoin import Semijoin
 from everview.operators.top import Top
+from everview.operators.where import Test, Where
 from everview.oracle.rows import Entry, Row, Rows, picking
-from everview.oracle.values import Keyed, in_order
-from everview.types import Schema
+from everview.oracle.values import Keyed, in_order, rank
+from everview.types import Field, Schema
 
 
 def projected(rows: Rows, fields: Sequence[int | None], width: int) -> Rows:
@@ -61,6 +63,38 @@ def matching(match: Matching, rows: Rows) -> Rows:
     return Rows(
         {row: w for row, w in rows if all(row[a] == row[b] for a, b in match.same) and wanted(row) == constants}
     )
+
+
+def passing(where: Where, rows: Rows) -> Rows:
+    """The rows that pass all tests; NULL passes none but the one for it."""
+    fields = where.source.schema.fields
+    given: dict[Test, list[Any]] = {}
+    for test in where.tests:
+        field = Field("value", fields[test.field].type)
+        given[test] = [row[0] for value in test.constants for row, _ in Rows.inside(Schema([field]), [((value,), 1)])]
+    return Rows({row: w for row, w in rows if all(_passes(test, row, given[test], fields) for test in where.tests)})
+
+
+def _passes(test: Test, row: Row, constants: list[Any], fields: Sequence[Field]) -> bool:
+    value, of = row[test.field], fields[test.field].type
+    if test.how in ("is_null", "is_not_null"):
+        return (value is None) == (test.how == "is_null")
+    others = constants if test.other is None else [row[test.other]]
+    if value is None or None in others:
+        return False
+    place = rank(of) or (lambda found: found)
+    return any(_holds(test.how, place(value), place(other)) for other in others)
+
+
+def _holds(how: str, a: Any, b: Any) -> bool:
+    return {
+        "equal": a == b,
+        "not_equal": a != b,
+        "less": a < b,
+        "less_equal": a <= b,
+        "greater": a > b,
+        "greater_equal": a >= b,
+    }[how]
 
 
 def semijoined(semijoin: Semijoin, left: Rows, keys: Rows) -> Rows:

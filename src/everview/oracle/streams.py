@@ -18,6 +18,7 @@ from everview.operators.bags import Bags
 from everview.operators.constant import Constant
 from everview.operators.distinct import Distinct
 from everview.operators.exchange import Exchange
+from everview.operators.explode import Explode
 from everview.operators.index import Index
 from everview.operators.join import JoinStream
 from everview.operators.linear import (
@@ -38,11 +39,14 @@ from everview.operators.pad import Pad
 from everview.operators.present import Present
 from everview.operators.semijoin import Semijoin
 from everview.operators.top import Top
+from everview.operators.where import Where
+from everview.operators.window import Window
 from everview.oracle.aggregates import aggregated
 from everview.oracle.asof import in_force
 from everview.oracle.calls import called
-from everview.oracle.relations import compared, first, joined, joined_all, matching, projected, semijoined
+from everview.oracle.relations import compared, first, joined, joined_all, matching, passing, projected, semijoined
 from everview.oracle.rows import Rows
+from everview.oracle.windows import windowed
 
 SHOWN = 8  # iterations whose sizes an error shows
 Inputs = tuple[Rows, ...]
@@ -95,6 +99,8 @@ class Streams:
                 return Rows({row: w for row, w in inputs[0] if row[field] is not None})
             case Present(_, fields):
                 return Rows({row: w for row, w in inputs[0] if all(row[f] is not None for f in fields)})
+            case Explode():
+                return Rows.of((image, w) for row, w in inputs[0] for image in operator.images(row))
             case Negate():
                 return Rows.of((row, -w) for row, w in inputs[0])
             case Plus():
@@ -109,12 +115,16 @@ class Streams:
                 return semijoined(operator, *inputs)
             case Multijoin():
                 return joined_all(operator, inputs)
+            case Where():
+                return passing(operator, inputs[0])
             case Matching():
                 return matching(operator, inputs[0])
             case Asof():
                 return in_force(operator, *inputs)
             case Top():
                 return first(operator, inputs[0])
+            case Window():
+                return windowed(operator, inputs[0])
             case Bags():
                 return compared(operator, *inputs)
             case Constant(rows, schema):

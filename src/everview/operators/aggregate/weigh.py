@@ -142,11 +142,11 @@ class Weigh(Unary):
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,) = deltas
         group = word_columns(self.source.schema, self.group)
-        parts = [weighed(delta, group, *self._spread(delta, slot), slot.base) for slot in self.slots]
+        parts = [weighed(delta, group, *self.spread(delta, slot), slot.base) for slot in self.slots]
         whole = np.concatenate(parts) if len(parts) > 1 else parts[0]
         return Step(arrange(whole, np.arange(group.size + 1)))
 
-    def _spread(self, delta: Matrix, slot: Slot) -> exact_sum.Entries:
+    def spread(self, delta: Matrix, slot: Slot) -> exact_sum.Entries:
         """(row, place, contribution) of every entry of a slot."""
         weights = delta[:, -1].copy()
         rows = np.arange(delta.shape[0])

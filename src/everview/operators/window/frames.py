@@ -1,0 +1,80 @@
+"""Where partitions, peers and frames begin and end, for rows that lie in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.operators.operator import Matrix, Words
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Rows in order, each once: the first ``key`` words tell partitions apart, the first ``order`` words peers."""
+
+    rows: Matrix
+    key: int
+    order: int
+
+    @cached_property
+    def at(self) -> Words:
+        return np.arange(self.rows.shape[0])
+
+    @cached_property
+    def starts(self) -> Words:
+        """The first row of each row's partition."""
+        return _firsts(_changes(self.rows, self.key))
+
+    @cached_property
+    def stops(self) -> Words:
+        """The row after the last of each row's partition."""
+        return _afters(_changes(self.rows, self.key))
+
+    @cached_property
+    def first_peers(self) -> Words:
+        return _firsts(self._peers)
+
+    @cached_property
+    def after_peers(self) -> Words:
+        return _afters(self._peers)
+
+    @cached_property
+    def peer_groups(self) -> Words:
+        """The number of each row's group of peers, counted over all partitions."""
+        return np.cumsum(self._peers, dtype=np.int64)
+
+    @cached_property
+    def _peers(self) -> Flags:
+        return _changes(self.rows, self.order)
+
+    def frame(self, unit: str, start: int | None, end: int | None) -> tuple[Words, Words]:
+        """The rows that each row sees: from which, and before which; as many as none where it sees none."""
+        if unit == "rows":
+            low = self.starts if start is None else np.clip(self.at + start, self.starts, self.stops)
+            high = self.stops if end is None else np.clip(self.at + end + 1, self.starts, self.stops)
+        else:
+            low = self.starts if start is None else self.first_peers
+            high = self.stops if end is None else self.after_peers
+        return low, np.maximum(low, high)
+
+
+def _changes(rows: Matrix, words: int) -> Flags:
+    """Which rows differ from the one before in their first words; the first one does."""
+    found = np.ones(rows.shape[0], np.bool_)
+    if rows.shape[0]:
+        found[1:] = (rows[1:, :words] != rows[:-1, :words]).any(axis=1)
+    return found
+
+
+def _firsts(changes: Flags) -> Words:
+    return np.flatnonzero(changes)[np.cumsum(changes) - 1]
+
+
+def _afters(changes: Flags) -> Words:
+    ends = np.append(np.flatnonzero(changes)[1:], changes.size)
+    return ends[np.cumsum(changes) - 1]

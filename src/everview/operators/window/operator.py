@@ -1,0 +1,90 @@
+"""Window: each touched partition anew, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from everview.errors import WeightOverflow
+from everview.operators.by_state import change
+from everview.operators.index import Order, restore
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition
+from everview.operators.window.frames import Places
+from everview.operators.window.functions import Over
+from everview.traces.view import View
+from everview.types import Schema
+
+ALL = 1 << 62  # more places than a partition has
+MOST = 1 << 31  # rows of one change
+
+
+@dataclass(frozen=True)
+class _Window(Unary):
+    """The input is indexed by the partition, then by the order, of which the first ``peers`` fields tell peers."""
+
+    source: Layout
+    order: Order
+    peers: int
+    calls: tuple[Over, ...]
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return (Port(self.source, key_partition(self.source.key)),)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema([*self.source.schema.fields, *(call.result for call in self.calls)])
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.schema)
+
+    @property
+    def group_words(self) -> int:
+        return self.source.key_words
+
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+        return [self._beside(view.first_rows(groups, self.group_words, 0, ALL), context) for (view,) in states]
+
+    def _beside(self, rows: Matrix, context: Context) -> Matrix:
+        """Every row, as often as it is there, with the results after its words."""
+        schema, weights = self.source.schema, rows[:, -1]
+        if int(weights.astype(np.float64).sum()) > MOST:
+            raise WeightOverflow(
+                f"a window over {int(weights.sum()):,} rows", hint="partition by more columns, or aggregate first"
+            )
+        if (weights != 1).any():
+            rows = np.repeat(rows, weights, axis=0)
+            rows[:, -1] = 1
+        last = self.source.key + self.peers
+        restore(rows, schema, self.order)  # one to one, so that equal stays equal
+        places = Places(rows, self.group_words, schema.words(last - 1).stop if last else 0)
+        out = np.empty((rows.shape[0], self.schema.width + 1), np.int64)
+        out[:, : schema.width], out[:, -1] = rows[:, :-1], 1
+        if rows.shape[0]:
+            for at, call in enumerate(self.calls, len(schema)):
+                out[:, self.schema.words(at)] = call.words(places, schema, context)
+        return out
+
+
+@dataclass(frozen=True)
+class Window(_Window):
+    """The windows of every tick's whole input."""
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        return Step(change(self, deltas, [context.view(self.source)], context))
+
+
+@dataclass(frozen=True)
+class WindowIncremental(_Window):
+    """The change of `Window`; reads the trace before the tick."""
+
+    @property
+    def reads(self) -> tuple[Layout, ...]:
+        return (self.source,)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        return Step(change(self, deltas, views, context))

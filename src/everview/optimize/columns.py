@@ -1,0 +1,271 @@
+"""Columns that nobody reads are left out, as far down as it goes.
+
+First every node is asked what its readers need of it, from the top, all readers together; then the plan is built
+anew from the bottom. So a part that is shared stays shared. Where rows as a whole matter (distinct, sets, places in
+an order, recursion) all columns do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from everview.plan.expressions import AggregateCall, Expression, WindowCall, columns_of, moved
+from everview.plan.nodes import (
+    Aggregate,
+    Asof,
+    Filter,
+    Join,
+    Multiway,
+    Plan,
+    Project,
+    Recursive,
+    Scan,
+    Top,
+    Union,
+    Values,
+    Window,
+    unique,
+)
+
+# Window functions that see peers only: which of several equal rows comes first does not matter to them.
+OF_PEERS = ("rank", "dense_rank", "percent_rank", "cume_dist")
+
+
+def prune_columns(plan: Plan) -> Plan:
+    """The plan with the same columns, over narrower parts."""
+    return _built(_Needs(plan), plan)
+
+
+def narrow_joins(plan: Plan) -> Plan:
+    """The same, with projections below joins: what only a condition has read, or another join, is not kept."""
+    return _built(_Kept(plan), plan)
+
+
+def _built(needs: _Needs, plan: Plan) -> Plan:
+    built = needs.built(plan)
+    return _picked(built, [built.places[at] for at in range(len(plan.schema))], plan)
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """A node that was built anew, and where its old columns stand."""
+
+    plan: Plan
+    places: dict[int, int]
+
+
+def _picked(narrow: Narrow, columns: list[int], old: Plan) -> Plan:
+    plan = narrow.plan
+    if columns == list(range(len(plan.schema))) and plan.schema.names == old.schema.names:
+        return plan
+    return Project(plan, tuple(plan.column(at) for at in columns), old.schema.names)
+
+
+class _Needs:
+    """What is needed of every node."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.needs: dict[Plan, set[int]] = {plan: set(range(len(plan.schema)))}
+        self._known: dict[Plan, Narrow] = {}
+        for part in _from_the_top(plan):
+            for input_, columns in zip(part.inputs, _asked(part, self.needs[part]), strict=True):
+                self.needs.setdefault(input_, set()).update(columns or {0})  # a row has a column at least
+
+    def built(self, plan: Plan) -> Narrow:
+        if plan not in self._known:
+            self._known[plan] = self._built(plan, sorted(self.needs[plan]))
+        return self._known[plan]
+
+    def _built(self, plan: Plan, needed: list[int]) -> Narrow:
+        match plan:
+            case Scan():
+                return _some(plan, needed)
+            case Values(rows, schema):
+                names = [schema.names[at] for at in needed]
+                narrow = Values(tuple(tuple(row[at] for at in needed) for row in rows), schema.select(names))
+                return _numbered(narrow, needed)
+            case Project(input_, expressions, names):
+                inner = self.built(input_)
+                kept = tuple(_moved(expressions[at], inner) for at in needed)
+                return _numbered(Project(inner.plan, kept, tuple(names[at] for at in needed)), needed)
+            case Filter(input_, predicate):
+                inner = self.built(input_)
+                return replace(inner, plan=Filter(inner.plan, _moved(predicate, inner)))
+            case Join():
+                return self._join(plan)
+            case Multiway():
+                return self._multiway(plan, needed)
+            case Aggregate():
+                return self._aggregate(plan, needed)
+            case Window():
+                return self._window(plan, needed)
+            case Union():
+                inputs = (_some_of(self.built(i), needed) for i in plan.inputs)
+                return _numbered(Union(tuple(inputs)), needed)
+            case Asof(left, right):
+                a, b = self.built(left), _whole(self.built(right), right)
+                keys = tuple((a.places[x], y) for x, y in plan.keys)
+                made = replace(plan, left=a.plan, right=b, keys=keys, at=(a.places[plan.at[0]], plan.at[1]))
+                return Narrow(made, _beside(a.places, len(a.plan.schema), _same(right), len(left.schema)))
+            case _:
+                inputs = tuple(_whole(self.built(i), i) for i in plan.inputs)
+                return Narrow(plan.with_inputs(*inputs), _same(plan))
+
+    def _sides(self, plan: Plan) -> list[Narrow]:
+        """The inputs of a join."""
+        return list(map(self.built, plan.inputs))
+
+    def _join(self, plan: Join) -> Narrow:
+        a, b = self._sides(plan)
+        width = len(plan.left.schema)
+        places = _beside(a.places, len(a.plan.schema), b.places, width)
+        condition = None if plan.condition is None else moved(plan.condition, places.__getitem__)
+        made = Join(a.plan, b.plan, plan.kind, condition)
+        return Narrow(made, a.places if plan.kind in ("semi", "anti") else places)
+
+    def _multiway(self, plan: Multiway, needed: list[int]) -> Narrow:
+        inner = self._sides(plan)
+        read = {plan.select[at] for at in needed} | plan.shared
+        terms: list[tuple[int | None, ...]] = []
+        for narrow, old in zip(inner, plan.variables, strict=True):
+            own: list[int | None] = [None] * len(narrow.plan.schema)
+            for before, after in narrow.places.items():
+                own[after] = old[before] if old[before] in read else None
+            terms.append(tuple(own))
+        select, names = tuple(plan.select[at] for at in needed), tuple(plan.names[at] for at in needed)
+        return _numbered(Multiway(tuple(n.plan for n in inner), tuple(terms), select, names), needed)
+
+    def _aggregate(self, plan: Aggregate, needed: list[int]) -> Narrow:
+        inner, count = self.built(plan.input), len(plan.groups)
+        chosen = _calls(plan, needed)
+        groups = tuple(_moved(g, inner) for g in plan.groups)
+        calls = tuple(c for at in chosen if isinstance(c := _moved(plan.calls[at], inner), AggregateCall))
+        kept = [*range(count), *(count + at for at in chosen)]
+        made = Aggregate(inner.plan, groups, calls, tuple(plan.names[at] for at in kept))
+        return _numbered(made, kept)
+
+    def _window(self, plan: Window, needed: list[int]) -> Narrow:
+        inner, width = self.built(plan.input), len(plan.input.schema)
+        chosen = [at - width for at in needed if at >= width]
+        if not chosen:
+            return inner
+        calls = tuple(c for at in chosen if isinstance(c := _moved(plan.calls[at], inner), WindowCall))
+        made = Window(inner.plan, calls, tuple(plan.names[at] for at in chosen))
+        places = {width + old: len(inner.plan.schema) + new for new, old in enumerate(chosen)}
+        return Narrow(made, inner.places | places)
+
+
+class _Kept(_Needs):
+    """What is needed of every node, and of what a join keeps nothing else."""
+
+    def _sides(self, plan: Plan) -> list[Narrow]:
+        asked = _asked(plan, self.needs[plan])
+        return [self._side(i, sorted(columns or {0})) for i, columns in zip(plan.inputs, asked, strict=True)]
+
+    def _side(self, plan: Plan, needed: list[int]) -> Narrow:
+        built = self.built(plan)
+        if len(needed) == len(built.plan.schema):
+            return built
+        return _numbered(_some_of(built, needed), needed)
+
+
+def _from_the_top(plan: Plan) -> list[Plan]:
+    """All nodes, each after those that read it."""
+    done: dict[Plan, None] = {}
+
+    def visit(part: Plan) -> None:
+        if part not in done:
+            for input_ in part.inputs:
+                visit(input_)
+            done[part] = None
+
+    visit(plan)
+    return list(reversed(done))
+
+
+def _asked(plan: Plan, needed: set[int]) -> list[set[int]]:
+    """What a node needs of its inputs, when this much of it is needed."""
+    match plan:
+        case Project(_, expressions, _):
+            return [_read(expressions[at] for at in needed)]
+        case Filter(_, predicate):
+            return [needed | columns_of(predicate)]
+        case Join(left):
+            width = len(left.schema)
+            both = _read(plan.expressions) | needed
+            return [{at for at in both if at < width}, {at - width for at in both if at >= width}]
+        case Multiway(_, variables, select):
+            read = {select[at] for at in needed} | plan.shared
+            return [{at for at, variable in enumerate(terms) if variable in read} for terms in variables]
+        case Aggregate():
+            return [_read([*plan.groups, *(plan.calls[at] for at in _calls(plan, sorted(needed)))])]
+        case Window(input_):
+            width = len(input_.schema)
+            calls = [plan.calls[at - width] for at in needed if at >= width]
+            if all(call.function in OF_PEERS or _is_of_all(call) for call in calls):
+                return [{at for at in needed if at < width} | _read(calls)]
+            return [set(range(width))]
+        case Union():
+            return [set(needed) for _ in plan.inputs]
+        case Asof(left, right):
+            width = len(left.schema)
+            own = {at for at in needed if at < width} | {a for a, _ in plan.keys} | {plan.at[0]}
+            return [own, set(range(len(right.schema)))]
+        case Recursive() | Top() | _:
+            return [set(range(len(i.schema))) for i in plan.inputs]
+
+
+def _is_of_all(call: WindowCall) -> bool:
+    """Whether it is an aggregate of whole peers, or of the whole partition."""
+    ordered = call.function in ("first_value", "last_value", "nth_value", "lag", "lead", "ntile", "row_number")
+    return not ordered and (call.frame is None or call.frame.unit == "range")
+
+
+def _calls(plan: Aggregate, needed: list[int]) -> list[int]:
+    """The calls of an aggregate that are read; one at least where there are no groups, whose row must stay."""
+    count = len(plan.groups)
+    found = [at - count for at in needed if at >= count]
+    return found or ([] if count else [0])
+
+
+def _read(expressions: Iterable[Expression]) -> set[int]:
+    return {at for e in expressions for at in columns_of(e)}
+
+
+def _moved(expression: Expression, inner: Narrow) -> Expression:
+    return moved(expression, inner.places.__getitem__)
+
+
+def _numbered(plan: Plan, columns: list[int]) -> Narrow:
+    return Narrow(plan, {old: new for new, old in enumerate(columns)})
+
+
+def _same(plan: Plan) -> dict[int, int]:
+    return {at: at for at in range(len(plan.schema))}
+
+
+def _some(plan: Plan, needed: list[int]) -> Narrow:
+    if len(needed) == len(plan.schema):
+        return Narrow(plan, _same(plan))
+    names = plan.schema.names
+    return _numbered(Project(plan, tuple(plan.column(at) for at in needed), tuple(names[at] for at in needed)), needed)
+
+
+def _some_of(narrow: Narrow, needed: list[int]) -> Plan:
+    """The needed columns of a part, in their order."""
+    places = [narrow.places[at] for at in needed]
+    if places == list(range(len(narrow.plan.schema))):
+        return narrow.plan
+    plan = narrow.plan
+    return Project(plan, tuple(plan.column(at) for at in places), unique(plan.schema.names[at] for at in places))
+
+
+def _whole(narrow: Narrow, old: Plan) -> Plan:
+    """All columns of a part, where they were."""
+    return _picked(narrow, [narrow.places[at] for at in range(len(old.schema))], old)
+
+
+def _beside(a: dict[int, int], width: int, b: dict[int, int], old_width: int) -> dict[int, int]:
+    """Where the columns of two parts stand beside each other."""
+    return a | {old_width + old: width + new for old, new in b.items()}

@@ -1,0 +1,301 @@
+"""Trees of inner joins: in which order, and which of them at once.
+
+A tree is taken apart into its relations and conditions. One operator joins all of them (`Multiway`) where
+
+- their graph is cyclic, so that any join of two may be larger than the result, as with triangles, or
+- some value is shared by three relations or more, and no condition makes any of them smaller, so that none of the
+  joins between is worth keeping,
+
+and every relation is reached by equalities of columns. Else relations are joined one after the other, each with one
+that a condition ties to those before, so that there is no product where none was asked for; smaller ones come first,
+where sizes are known, else those of which conditions leave the least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from everview.multiway import Statistics
+from everview.plan import nodes
+from everview.plan.conditions import conjunction, conjuncts, split
+from everview.plan.expressions import Call, Column, Expression, columns_of, moved
+from everview.plan.nodes import Filter, Join, Multiway, Plan, Project, Scan
+
+
+def arrange_joins(plan: Plan, statistics: Mapping[str, Statistics] | None = None) -> Plan:
+    """The plan with its trees of inner joins put in order, or joined at once."""
+    return _Arranging(plan, statistics or {}).of(plan)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The relations of a tree of inner joins, and its conditions over the columns of all of them, side by side."""
+
+    relations: tuple[Plan, ...]
+    conditions: tuple[Expression, ...]
+
+    @property
+    def starts(self) -> list[int]:
+        """The first column of each relation, and the number of all."""
+        found = [0]
+        for relation in self.relations:
+            found.append(found[-1] + len(relation.schema))
+        return found
+
+    def relation_of(self, column: int) -> int:
+        return next(at for at, start in enumerate(self.starts[1:]) if column < start)
+
+    def reads(self, condition: Expression) -> frozenset[int]:
+        """The relations that a condition reads."""
+        return frozenset(map(self.relation_of, columns_of(condition)))
+
+    def equalities(self) -> dict[Expression, tuple[int, int]]:
+        """The conditions that are equalities of columns of two relations, of one type."""
+        found: dict[Expression, tuple[int, int]] = {}
+        for condition in self.conditions:
+            match condition:
+                case Call("equal", (Column(a, _, of), Column(b, _, other))) if of == other:
+                    if self.relation_of(a) != self.relation_of(b):
+                        found[condition] = a, b
+                case _:
+                    pass
+        return found
+
+
+class _Arranging:
+    def __init__(self, plan: Plan, statistics: Mapping[str, Statistics]) -> None:
+        self.statistics = statistics
+        self._known: dict[Plan, Plan] = {}
+        self._readers: dict[Plan, int] = {}
+        for part in nodes.walk(plan):
+            for input_ in part.inputs:
+                self._readers[input_] = self._readers.get(input_, 0) + 1
+
+    def of(self, plan: Plan) -> Plan:
+        if plan not in self._known:
+            self._known[plan] = self._arranged(plan)
+        return self._known[plan]
+
+    def _arranged(self, plan: Plan) -> Plan:
+        sunk = self._sunk(plan)
+        if sunk != plan:
+            return self.of(sunk)
+        if not _is_inner(plan):
+            inputs = tuple(map(self.of, plan.inputs))
+            return plan.with_inputs(*inputs) if inputs else plan
+        tree = self._tree(plan, root=True)
+        if len(tree.relations) < 3:
+            return plan.with_inputs(*map(self.of, plan.inputs))
+        tree = Tree(tuple(map(self.of, tree.relations)), tree.conditions)
+        return self._at_once(plan, tree) or self._in_turn(plan, tree)
+
+    def _sunk(self, plan: Plan) -> Plan:
+        """A semijoin below the inner joins under it, where it asks more than anything else there.
+
+        ``(A ⋈ B) ⋉ C = (A ⋉ C) ⋈ B``, if the condition reads A and C only.
+        """
+        match plan:
+            case Join(Join(a, b, "inner") as left, right, "semi", condition):
+                if self._readers.get(left, 0) > 1 or split(condition, len(left.schema)).rest is not None:
+                    return plan
+                if _strictness(right) <= max(map(_strictness, self._tree(left, root=True).relations)):
+                    return plan
+                reads = [at for e in conjuncts(condition) for at in columns_of(e) if at < len(left.schema)]
+                start, end, width = len(a.schema), len(left.schema), len(b.schema)
+                if all(at < start for at in reads):
+                    over = moved(condition, lambda at: at if at < start else at - end + start) if condition else None
+                    return Join(self._sunk(Join(a, right, "semi", over)), b, "inner", left.condition)
+                if all(at >= start for at in reads):
+                    over = (
+                        moved(condition, lambda at: at - start if at < end else at - end + width) if condition else None
+                    )
+                    return Join(a, self._sunk(Join(b, right, "semi", over)), "inner", left.condition)
+            case _:
+                pass
+        return plan
+
+    def _tree(self, plan: Plan, *, root: bool = False) -> Tree:
+        """A join that several read stays one, so that they read the same."""
+        shared = not root and self._readers.get(plan, 0) > 1
+        if shared or not isinstance(plan, Join) or plan.kind != "inner":
+            return Tree((plan,), ())
+        left, right = self._tree(plan.left), self._tree(plan.right)
+        width = len(plan.left.schema)
+        theirs = tuple(moved(c, lambda at: at + width) for c in right.conditions)
+        own = tuple(conjuncts(plan.condition))
+        return Tree((*left.relations, *right.relations), (*left.conditions, *theirs, *own))
+
+    # -- at once
+
+    def _at_once(self, plan: Plan, tree: Tree) -> Plan | None:
+        equalities = tree.equalities()
+        variable = _classes(tree.starts[-1], equalities.values())
+        edges = [
+            frozenset(variable[at] for at in range(start, stop))
+            for start, stop in zip(tree.starts, tree.starts[1:], strict=False)
+        ]
+        shared = {v for edge in edges for v in edge if sum(v in other for other in edges) > 1}
+        joined = [edge & shared for edge in edges]
+        whole = not any(map(_strictness, tree.relations))
+        if not _connected(joined) or not (_is_cyclic(joined) or (whole and _meet_in_three(joined, shared))):
+            return None
+        terms = tuple(
+            tuple(variable[at] for at in range(start, stop))
+            for start, stop in zip(tree.starts, tree.starts[1:], strict=False)
+        )
+        made = Multiway(tree.relations, terms, tuple(variable), plan.schema.names)
+        rest = conjunction(c for c in tree.conditions if c not in equalities)
+        return made if rest is None else Filter(made, rest)
+
+    # -- one after the other
+
+    def _in_turn(self, plan: Plan, tree: Tree) -> Plan:
+        order = self._order(tree)
+        starts = tree.starts
+        places: dict[int, int] = {}
+        for relation in order:
+            for column in range(starts[relation], starts[relation + 1]):
+                places[column] = len(places)
+        waiting = list(tree.conditions)
+        found, known = tree.relations[order[0]], {order[0]}
+        for relation in order[1:]:
+            known.add(relation)
+            now = [c for c in waiting if tree.reads(c) <= known]
+            waiting = [c for c in waiting if c not in now]
+            condition = conjunction(moved(c, places.__getitem__) for c in now)
+            found = Join(found, tree.relations[relation], "inner", condition)
+        if order == sorted(order):
+            return found
+        columns = tuple(found.column(places[at]) for at in range(len(plan.schema)))
+        return Project(found, columns, plan.schema.names)
+
+    def _order(self, tree: Tree) -> list[int]:
+        waiting = list(range(len(tree.relations)))
+        sizes = [self._size(relation) for relation in tree.relations]
+        if None not in sizes:
+            waiting.sort(key=lambda at: sizes[at] or 0)
+        else:
+            waiting.sort(key=lambda at: (-_strictness(tree.relations[at]), _breadth(tree.relations[at])))
+        order = [waiting.pop(0)]
+        ties = [tree.reads(c) for c in tree.conditions if isinstance(c, Call) and c.function == "equal"]
+        loose = [tree.reads(c) for c in tree.conditions]
+        while waiting:
+            known = frozenset(order)
+            following = next(
+                (
+                    at
+                    for conditions in (ties, loose)
+                    for at in waiting
+                    if any(at in read and len(read) > 1 and read <= known | {at} for read in conditions)
+                ),
+                waiting[0],
+            )
+            waiting.remove(following)
+            order.append(following)
+        return order
+
+    def _size(self, plan: Plan) -> int | None:
+        """How many rows a relation may have, if that is known."""
+        match plan:
+            case Scan(relation):
+                found = self.statistics.get(relation)
+                return None if found is None else int(found.rows)
+            case Project(input_):
+                return self._size(input_)
+            case Filter(input_):
+                found = self._size(input_)
+                return None if found is None else found // 3
+            case _:
+                return None
+
+
+def _strictness(plan: Plan) -> int:
+    """How much conditions ask of a relation's rows: an equality most."""
+    match plan:
+        case Filter(input_, predicate):
+            return _strictness(input_) + sum(map(_asks, conjuncts(predicate)))
+        case Project(input_):
+            return _strictness(input_)
+        case Join(left, right):
+            return max(_strictness(left), _strictness(right))
+        case _:
+            return 0
+
+
+def _breadth(plan: Plan) -> int:
+    """How many columns the tables of a relation have: what others refer to has few, and few rows."""
+    return sum(len(part.schema) for part in nodes.walk(plan) if isinstance(part, Scan))
+
+
+def _asks(condition: Expression) -> int:
+    match condition:
+        case Call("equal"):
+            return 6
+        case Call("like" | "in"):
+            return 4
+        case Call("not_equal" | "not" | "is_not_null"):
+            return 0
+        case Call("or", alternatives):
+            return min(sum(map(_asks, conjuncts(part))) for part in alternatives) * 2 // 3
+        case _:
+            return 1
+
+
+def _is_inner(plan: Plan) -> bool:
+    return isinstance(plan, Join) and plan.kind == "inner"
+
+
+def _classes(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """The class of each column, numbered as they come: columns that are equal have one."""
+    parent = list(range(count))
+
+    def root(at: int) -> int:
+        while parent[at] != at:
+            at = parent[at]
+        return at
+
+    for a, b in pairs:
+        parent[max(root(a), root(b))] = min(root(a), root(b))
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(root(at), len(numbers)) for at in range(count)]
+
+
+def _connected(edges: Sequence[frozenset[int]]) -> bool:
+    """Whether every relation is reached from the first by shared variables."""
+    reached, waiting = {0}, [0]
+    while waiting:
+        here = edges[waiting.pop()]
+        for at, edge in enumerate(edges):
+            if at not in reached and here & edge:
+                reached.add(at)
+                waiting.append(at)
+    return len(reached) == len(edges)
+
+
+def _meet_in_three(edges: Sequence[frozenset[int]], shared: Iterable[int]) -> bool:
+    return any(sum(v in edge for edge in edges) > 2 for v in shared)
+
+
+def _is_cyclic(edges: Sequence[frozenset[int]]) -> bool:
+    """Whether ears can be taken off until nothing is left (then it is not): relations that hang on one other.
+
+    >>> _is_cyclic([frozenset({0, 1}), frozenset({1, 2}), frozenset({0, 2})])
+    True
+    >>> _is_cyclic([frozenset({0}), frozenset({0, 1}), frozenset({1})])
+    False
+    """
+    left = [set(edge) for edge in edges]
+    changed = True
+    while changed:
+        changed = False
+        for edge in left:
+            alone = {v for v in edge if sum(v in other for other in left) == 1}
+            edge.difference_update(alone)
+            changed = changed or bool(alone)
+        for at, edge in enumerate(left):
+            if any(edge <= other for i, other in enumerate(left) if i != at):
+                del left[at]
+                changed = True
+                break
+    return len(left) > 1

@@ -1,0 +1,225 @@
+"""What can be known before any row comes: constants are folded, conditions decided, needless nodes dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from everview.plan import nodes
+from everview.plan.conditions import conjunction, conjuncts
+from everview.plan.evaluate import fallible, fold
+from everview.plan.expressions import (
+    FALSE,
+    TRUE,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    rewritten,
+)
+from everview.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    Plan,
+    Project,
+    Top,
+    Union,
+    Values,
+    Window,
+)
+from everview.plan.typing import call
+from everview.types import BOOLEAN
+
+
+def fold_constants(plan: Plan) -> Plan:
+    """The plan with constant expressions evaluated, and what follows from conditions that are always true or false."""
+    return nodes.rewritten(plan, lambda part: _decided(_folded(part)))
+
+
+def drop_needless(plan: Plan) -> Plan:
+    """The plan without projections of projections, filters of filters, and nodes that change nothing."""
+    return nodes.rewritten(plan, _needed)
+
+
+# -- expressions
+
+
+def _folded(plan: Plan) -> Plan:
+    old = plan.expressions
+    new = tuple(simplified(e) for e in old)
+    return plan if new == old else plan.with_expressions(*new)
+
+
+def simplified(expression: Expression) -> Expression:
+    """The expression with its constants folded and its logic shortened."""
+    return rewritten(fold(expression), _shorter)
+
+
+def _shorter(e: Expression) -> Expression:
+    if not isinstance(e, Call):
+        return e
+    match e.function:
+        case "and":
+            return _logic(e, keeps=TRUE, ends=FALSE)
+        case "or":
+            return _factored(_logic(e, keeps=FALSE, ends=TRUE))
+        case "not" if isinstance(e.arguments[0], Literal):
+            value = e.arguments[0].value
+            return Literal(None if value is None else not value, BOOLEAN)
+        case "is_null" | "is_not_null" if not e.arguments[0].nullable and not fallible(e.arguments[0]):
+            return FALSE if e.function == "is_null" else TRUE
+        case "if" if isinstance(e.arguments[0], Literal):
+            return e.arguments[1] if e.arguments[0].value is True else e.arguments[2]
+        case _:
+            return e
+
+
+def _logic(e: Call, keeps: Literal, ends: Literal) -> Expression:
+    """AND and OR without what changes nothing, up to what decides them."""
+    parts: list[Expression] = []
+    for part in e.arguments:
+        if part == keeps or part in parts:
+            continue
+        parts.append(part)
+        if part == ends:
+            # What stands before and may fail still does; else the end is known.
+            return ends if not any(map(fallible, parts)) else replace(e, arguments=tuple(parts))
+    if not parts:
+        return keeps
+    return parts[0] if len(parts) == 1 else replace(e, arguments=tuple(parts))
+
+
+def _factored(e: Expression) -> Expression:
+    """What every alternative asks for is asked for once: ``(a AND b) OR (a AND c)`` is ``a AND (b OR c)``.
+
+    So an equality in all of them is one that a join can have as its key.
+    """
+    if not (isinstance(e, Call) and e.function == "or") or fallible(e):
+        return e
+    alternatives = [list(conjuncts(part)) for part in e.arguments]
+    common = [part for part in alternatives[0] if all(part in other for other in alternatives[1:])]
+    if not common:
+        return e
+    rest = [conjunction(part for part in own if part not in common) for own in alternatives]
+    others = [part for part in rest if part is not None]
+    # An alternative that asks for no more is met whenever they are.
+    either = [call("or", *others)] if len(others) == len(rest) else []
+    return conjunction([*common, *either]) or e
+
+
+# -- nodes that are decided
+
+
+def _nothing(plan: Plan) -> Values:
+    return Values((), plan.schema)
+
+
+def _is_nothing(plan: Plan) -> bool:
+    return isinstance(plan, Values) and not plan.rows
+
+
+def _decided(plan: Plan) -> Plan:
+    match plan:
+        case Filter(input_, predicate):
+            if predicate == TRUE:
+                return input_
+            never = isinstance(predicate, Literal) or any(p == FALSE for p in conjuncts(predicate))
+            return _nothing(plan) if never or _is_nothing(input_) else plan
+        case Join():
+            return _decided_join(plan)
+        case Union():
+            return _decided_union(plan)
+        case Aggregate(input_, groups):
+            return _nothing(plan) if groups and _is_nothing(input_) else plan
+        case Project(input_) | Distinct(input_) | Window(input_):
+            return _nothing(plan) if _is_nothing(input_) else plan
+        case Top(input_, _, limit):
+            return _nothing(plan) if _is_nothing(input_) or limit == 0 else plan
+        case Intersect(left, right):
+            return _nothing(plan) if _is_nothing(left) or _is_nothing(right) else plan
+        case Except(left):
+            return _nothing(plan) if _is_nothing(left) else plan
+        case _:
+            return plan
+
+
+def _decided_join(plan: Join) -> Plan:
+    if plan.condition == TRUE:
+        plan = replace(plan, condition=None)
+    never = isinstance(plan.condition, Literal)
+    left, right = _is_nothing(plan.left), _is_nothing(plan.right)
+    match plan.kind:
+        case "inner":
+            return _nothing(plan) if never or left or right else plan
+        case "semi":
+            return _nothing(plan) if never or left or right else plan
+        case "anti":
+            return _nothing(plan) if left else plan.left if never or right else plan
+        case "left":
+            return _nothing(plan) if left else plan
+        case "right":
+            return _nothing(plan) if right else plan
+        case "full":
+            return _nothing(plan) if left and right else plan
+
+
+def _decided_union(plan: Union) -> Plan:
+    flat: list[Plan] = []
+    for input_ in plan.inputs:
+        flat += input_.inputs if isinstance(input_, Union) else (input_,)
+    kept = [i for i in flat if not _is_nothing(i)]
+    if not kept:
+        return _nothing(plan)
+    found = Union(tuple(kept))
+    return found if found.schema == plan.schema else plan
+
+
+# -- nodes that are needless
+
+
+def _needed(plan: Plan) -> Plan:
+    match plan:
+        case Project(Project(input_, inner, _), outer, names) if _merge(inner, outer):
+            return _needed(Project(input_, tuple(_put_in(e, inner) for e in outer), names))
+        case Project(input_, expressions, _) if _same(input_, expressions, plan):
+            return input_
+        case Filter(Filter(input_, first), second):
+            return Filter(input_, call("and", *conjuncts(first), *conjuncts(second)))
+        case Distinct(Distinct() as inner):
+            return inner
+        case Union(inputs) if len(inputs) == 1:
+            return inputs[0]
+        case _:
+            return plan
+
+
+def _same(input_: Plan, expressions: Sequence[Expression], plan: Plan) -> bool:
+    places = tuple(e.index for e in expressions if isinstance(e, Column))
+    return (
+        places == tuple(range(len(input_.schema))) and len(expressions) == len(places) and plan.schema == input_.schema
+    )
+
+
+def _merge(inner: Sequence[Expression], outer: Sequence[Expression]) -> bool:
+    """Whether nothing is computed twice then, and nothing that fails is passed by or reached in another order."""
+    uses = [0] * len(inner)
+
+    def note(e: Expression) -> Expression:
+        if isinstance(e, Column):
+            uses[e.index] += 1
+        return e
+
+    for expression in outer:
+        rewritten(expression, note)
+    plain = [isinstance(e, Column | Literal) for e in inner]
+    if not all(p or count <= 1 for p, count in zip(plain, uses, strict=True)):
+        return False
+    return all(p or not fallible(e) or count for p, e, count in zip(plain, inner, uses, strict=True))
+
+
+def _put_in(expression: Expression, values: Sequence[Expression]) -> Expression:
+    return rewritten(expression, lambda e: values[e.index] if isinstance(e, Column) else e)

@@ -1,0 +1,32 @@
+"""A multiway join as joins of two, where one at once is in the way."""
+
+from __future__ import annotations
+
+from everview.plan.conditions import conjunction
+from everview.plan.expressions import Expression
+from everview.plan.nodes import Filter, Join, Multiway, Plan, Project
+from everview.plan.typing import call
+
+
+def in_turn(plan: Multiway) -> Plan:
+    """The same rows, by joining one input after the other."""
+    found: Plan | None = None
+    places: dict[int, int] = {}
+    for input_, terms in zip(plan.inputs, plan.variables, strict=True):
+        start = 0 if found is None else len(found.schema)
+        made = Project(input_, input_.columns, input_.schema.names) if found is None else Join(found, input_, "inner")
+        parts: list[Expression] = []
+        for at, variable in enumerate(terms, start):
+            if variable is None:
+                continue
+            known = places.setdefault(variable, at)
+            if known != at:
+                parts.append(call("equal", made.column(known), made.column(at)))
+        found = _filtered(made, parts)
+    assert found is not None, "a join of something"
+    return Project(found, tuple(found.column(places[v]) for v in plan.select), plan.names)
+
+
+def _filtered(plan: Plan, parts: list[Expression]) -> Plan:
+    predicate = conjunction(parts)
+    return plan if predicate is None else Filter(plan, predicate)

@@ -1,0 +1,419 @@
+"""Subqueries become joins of the query around them, whatever they read from it.
+
+- ``EXISTS`` and ``IN`` as conditions are semijoins, their negations antijoins. ``NOT IN`` must know that NULL is not
+  equal to anything nor different from it: rows are given up for an equal row, for a row with NULL, and a NULL for any.
+- In other places a truth value is a column: that of the rows with a partner, beside that of those without.
+- A value is the column of an outer join.
+- What the subquery reads from outside is bound by the condition of the join (`reach`), else by equalities inside
+  (`pull`), else by the distinct values outside (`push`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from everview.errors import SqlError
+from everview.optimize.subqueries.pull import pulled
+from everview.optimize.subqueries.push import Domain
+from everview.optimize.subqueries.reach import Reach, reached
+from everview.optimize.subqueries.shifting import opened, picked, shifted, unbound
+from everview.plan import nodes
+from everview.plan.conditions import conjunction, conjuncts
+from everview.plan.expressions import (
+    FALSE,
+    TRUE,
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    Exists,
+    Expression,
+    InQuery,
+    Literal,
+    Outer,
+    Scalar,
+    rewritten,
+)
+from everview.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Lateral,
+    Plan,
+    Project,
+    Top,
+    Union,
+    Values,
+    Window,
+    unique,
+)
+from everview.plan.outers import Subquery, is_subquery, outers_of, subqueries
+from everview.plan.typing import call
+from everview.types import BIGINT, BOOLEAN, INTEGER, STRING
+
+SEVERAL = "a subquery that is used as a value gave several rows"
+
+
+def decorrelate(plan: Plan) -> Plan:
+    """The plan without subqueries in its expressions."""
+    return nodes.rewritten(plan, _without)
+
+
+def _without(plan: Plan) -> Plan:
+    if isinstance(plan, Lateral):
+        return _lateral(plan)
+    if not any(True for e in plan.expressions for _ in subqueries(e)):
+        return plan
+    plan = plan.with_expressions(*(rewritten(e, _inner) for e in plan.expressions))
+    match plan:
+        case Filter(input_, predicate):
+            return _filtered(input_, [_positive(p) for p in conjuncts(predicate)])
+        case Join():
+            return _joined(plan)
+        case Project() | Aggregate():
+            (input_,) = plan.inputs
+            extended, expressions = _with_values(input_, plan.expressions)
+            return plan.with_inputs(extended).with_expressions(*expressions)
+        case Top() | Window():
+            width, added = len(plan.input.schema), len(plan.schema) - len(plan.input.schema)
+            extended, expressions = _with_values(plan.input, plan.expressions)
+            made = plan.with_inputs(extended).with_expressions(*expressions)
+            return picked(made, [*range(width), *range(len(made.schema) - added, len(made.schema))])
+        case _:
+            raise SqlError(f"a subquery in a {type(plan).__name__}", hint="write it as a join")
+
+
+def _inner(expression: Expression) -> Expression:
+    """Subqueries inside subqueries first."""
+    return replace(expression, plan=decorrelate(expression.plan)) if is_subquery(expression) else expression
+
+
+def _positive(part: Expression) -> Expression:
+    """``NOT EXISTS`` as one thing."""
+    if isinstance(part, Call) and part.function == "not":
+        (inner,) = part.arguments
+        if isinstance(inner, Exists | InQuery):
+            return replace(inner, negated=not inner.negated)
+    return part
+
+
+def _lateral(plan: Lateral) -> Plan:
+    """The right, computed for all values of the left that it reads, joined to the rows that have them."""
+    right, condition, values = _reach(plan.left, plan.right, distinct=False)
+    width, start = len(plan.left.schema), len(right.schema) - len(values)
+    made = Join(plan.left, right, plan.kind, conjunction(condition))
+    return picked(made, [*range(width), *range(width + start, len(made.schema))])
+
+
+# -- conditions
+
+
+def _filtered(input_: Plan, parts: Sequence[Expression]) -> Plan:
+    width = len(input_.schema)
+    plain = [p for p in parts if not any(True for _ in subqueries(p))]
+    found = _kept(input_, plain)
+    for part in parts:
+        if isinstance(part, Exists | InQuery) and not any(True for c in part.children for _ in subqueries(c)):
+            found = _having(found, part)
+    rest = [p for p in parts if p not in plain and not isinstance(p, Exists | InQuery)]
+    rest += [p for p in parts if isinstance(p, InQuery) and any(True for c in p.children for _ in subqueries(c))]
+    if not rest:
+        return found
+    extended, expressions = _with_values(found, rest)
+    return picked(_kept(extended, expressions), range(width))
+
+
+def _kept(plan: Plan, parts: Sequence[Expression]) -> Plan:
+    predicate = conjunction(parts)
+    return plan if predicate is None else Filter(plan, predicate)
+
+
+def _having(input_: Plan, part: Exists | InQuery) -> Plan:
+    """The rows for which a subquery as a condition is true."""
+    right, condition, values = _reach(input_, part.plan, distinct=True)
+    if isinstance(part, Exists):
+        return Join(input_, right, "anti" if part.negated else "semi", conjunction(condition))
+    equal = [call("equal", a, v) for a, v in zip(part.arguments, values, strict=True)]
+    if not part.negated:
+        return Join(input_, right, "semi", conjunction([*condition, *equal]))
+    if len(equal) > 1:
+        possible = [call("coalesce", e, TRUE) for e in equal]
+        return Join(input_, right, "anti", conjunction([*condition, *possible]))
+    found = Join(input_, right, "anti", conjunction([*condition, *equal]))
+    (argument,), (value,) = part.arguments, values
+    if value.nullable:
+        found = Join(found, right, "anti", conjunction([*condition, call("is_null", value)]))
+    if not argument.nullable:
+        return found
+    known, unknown = call("is_not_null", argument), call("is_null", argument)
+    return Union((Filter(found, known), Join(Filter(found, unknown), right, "anti", conjunction(condition))))
+
+
+def _reach(input_: Plan, plan: Plan, *, distinct: bool) -> tuple[Plan, list[Expression], list[Expression]]:
+    """The right side of a join for a subquery, the condition, and the subquery's columns, over both sides."""
+    inside = opened(plan)
+    found = reached(inside) if distinct else None
+    if found is not None:
+        return found.plan, *_over_both(input_, found)
+    bound, columns, start = _bound(input_, inside)
+    width = len(input_.schema)
+    right = Join(input_, bound, "inner").both
+    values: list[Expression] = [
+        Column(width + at, f.name, f.type, f.nullable)
+        for at, f in ((at, right.fields[width + at]) for at in range(start, len(bound.schema)))
+    ]
+    return bound, columns, values
+
+
+def _over_both(input_: Plan, found: Reach) -> tuple[list[Expression], list[Expression]]:
+    width = len(input_.schema)
+    places = {at: at for at in range(width)}
+    condition = [shifted(c, width, places) for c in found.conditions]
+    return condition, [shifted(v, width, places) for v in found.values]
+
+
+def _bound(input_: Plan, inside: Plan) -> tuple[Plan, list[Expression], int]:
+    """An opened subquery with columns for what it reads, the condition that binds them, and how many they are."""
+    found, wanted = pulled(inside), unbound(inside)
+    if found is not None and found.empty is None and set(found.outers) == set(wanted):
+        return found.plan, _meeting(input_, found.plan, found.outers, "equal"), len(found.outers)
+    domain = _domain(input_, wanted)
+    made = domain.pushed(inside)
+    return made, _meeting(input_, made, wanted, "null_safe_equal"), len(wanted)
+
+
+def _domain(input_: Plan, outers: tuple[int, ...]) -> Domain:
+    return Domain(Distinct(picked(input_, outers)), outers)
+
+
+def _meeting(input_: Plan, right: Plan, outers: Sequence[int], equality: str) -> list[Expression]:
+    both = Join(input_, right, "inner")
+    width = len(input_.schema)
+    return [call(equality, both.column(outer), both.column(width + at)) for at, outer in enumerate(outers)]
+
+
+# -- values
+
+
+def _with_values(input_: Plan, expressions: Sequence[Expression]) -> tuple[Plan, tuple[Expression, ...]]:
+    """A plan with columns for the values of subqueries after its own, and the expressions over them."""
+    plan = input_
+    known: dict[Expression, Expression] = {}
+
+    def valued(e: Expression) -> Expression:
+        nonlocal plan
+        if not is_subquery(e):
+            return e
+        if e not in known:
+            plan, known[e] = _attached(plan, e)
+        return known[e]
+
+    changed = tuple(rewritten(e, valued) for e in expressions)
+    return plan, changed
+
+
+def _attached(plan: Plan, subquery: Subquery) -> tuple[Plan, Expression]:
+    """The plan with a further column, from which the value of a subquery follows."""
+    match subquery:
+        case Scalar():
+            return _with_scalar(plan, subquery)
+        case Exists():
+            right, condition, _ = _reach(plan, subquery.plan, distinct=True)
+            return _marked(plan, right, condition, Literal(not subquery.negated, BOOLEAN), _said(subquery.negated))
+        case InQuery():
+            return _with_membership(plan, subquery)
+
+
+def _said(truth: bool) -> Literal:
+    return TRUE if truth else FALSE
+
+
+def _marked(
+    plan: Plan, right: Plan, condition: Sequence[Expression], yes: Literal, no: Literal
+) -> tuple[Plan, Expression]:
+    """A column that says which rows have a partner."""
+    made = Union(
+        (
+            _beside(Join(plan, right, "semi", conjunction(condition)), yes),
+            _beside(Join(plan, right, "anti", conjunction(condition)), no),
+        )
+    )
+    return made, made.column(len(plan.schema))
+
+
+def _beside(plan: Plan, value: Expression) -> Plan:
+    return Project(plan, (*plan.columns, value), unique([*plan.schema.names, "subquery"]))
+
+
+def _with_membership(plan: Plan, subquery: InQuery) -> tuple[Plan, Expression]:
+    """True for an equal row; else unknown for one that NULL might make equal; else false."""
+    right, condition, values = _reach(plan, subquery.plan, distinct=True)
+    equal = [call("equal", a, v) for a, v in zip(subquery.arguments, values, strict=True)]
+    yes, no = _said(not subquery.negated), _said(subquery.negated)
+    if not any(e.nullable for e in equal):
+        return _marked(plan, right, [*condition, *equal], yes, no)
+    possible = [call("coalesce", e, TRUE) for e in equal]
+    there = Join(plan, right, "semi", conjunction([*condition, *equal]))
+    absent = Join(plan, right, "anti", conjunction([*condition, *equal]))
+    unknown = Join(absent, right, "semi", conjunction([*condition, *possible]))
+    different = Join(absent, right, "anti", conjunction([*condition, *possible]))
+    made = Union((_beside(there, yes), _beside(unknown, Literal(None, BOOLEAN)), _beside(different, no)))
+    return made, made.column(len(plan.schema))
+
+
+def _with_scalar(plan: Plan, subquery: Scalar) -> tuple[Plan, Expression]:
+    inside, width = opened(subquery.plan), len(plan.schema)
+    found, wanted = pulled(inside), unbound(inside)
+    if not wanted and _always_one(inside):
+        joined = Join(plan, picked(inside, [0]), "inner")
+        return joined, joined.column(width)
+    if found is not None and set(found.outers) == set(wanted):
+        right, outers, equality = found.plan, found.outers, "equal"
+        nothing = None if found.empty is None else found.empty[0]
+    else:
+        right, outers, equality, nothing = _domain(plan, wanted).pushed(inside), wanted, "null_safe_equal", None
+    right = _single(picked(right, [*range(len(outers)), len(outers)]), len(outers), inside)
+    if nothing is not None and not (isinstance(nothing, Literal) and nothing.value is None):
+        right = Project(right, (*right.columns, TRUE), unique([*right.schema.names, "there"]))
+        joined = Join(plan, right, "left", conjunction(_meeting(plan, right, outers, equality)))
+        there = joined.column(len(joined.schema) - 1)
+        value = joined.column(width + len(outers))
+        return joined, call("if", call("is_not_null", there), value, nothing)
+    joined = Join(plan, right, "left", conjunction(_meeting(plan, right, outers, equality)))
+    return joined, joined.column(width + len(outers))
+
+
+def _single(plan: Plan, keys: int, inside: Plan) -> Plan:
+    """A plan of keys and a value, which fails where a key has several values."""
+    if _at_most_one(inside):
+        return plan
+    value = plan.column(keys)
+    count = AggregateCall("count", (), False, None, (), BIGINT, False)
+    only = AggregateCall("min", (value,), False, None, (), value.type, value.nullable)
+    names = unique([*plan.schema.names[:keys], "rows", plan.schema.names[keys]])
+    made = Aggregate(plan, plan.columns[:keys], (count, only), names)
+    if not keys:
+        # Of no rows at all there is no value, and no row to say so is needed: an outer join gives NULL.
+        made = Filter(made, call("greater", made.column(0), Literal(0, BIGINT)))
+    several = call("greater", made.column(keys), Literal(1, BIGINT))
+    fails = call("is_null", Cast(Literal(SEVERAL, STRING), INTEGER))
+    checked = call("if", call("if", several, fails, FALSE), Literal(None, value.type), made.column(keys + 1))
+    return Project(made, (*made.columns[:keys], checked), plan.schema.names)
+
+
+def _at_most_one(plan: Plan) -> bool:
+    """Whether a subquery has at most one row, whatever it reads."""
+    match plan:
+        case Aggregate():
+            return not plan.groups
+        case Project(input_) | Filter(input_) | Distinct(input_):
+            return _at_most_one(input_)
+        case Top(input_, _, limit, _, partition):
+            return (limit is not None and limit <= 1 and not partition) or _at_most_one(input_)
+        case Values(rows):
+            return len(rows) <= 1
+        case _:
+            return False
+
+
+def _always_one(plan: Plan) -> bool:
+    """Whether a subquery has just one row."""
+    match plan:
+        case Aggregate():
+            return not plan.groups
+        case Project(input_) | Distinct(input_):
+            return _always_one(input_)
+        case Values(rows):
+            return len(rows) == 1
+        case _:
+            return False
+
+
+# -- conditions of joins
+
+
+def _joined(plan: Join) -> Plan:
+    """Subqueries in the condition of a join: after it, or as columns of the one side that they read."""
+    parts = [_positive(p) for p in conjuncts(plan.condition)]
+    plain = [p for p in parts if not any(True for _ in subqueries(p))]
+    rest = [p for p in parts if p not in plain]
+    if plan.kind == "inner":
+        return _filtered(replace(plan, condition=conjunction(plain)), rest)
+    width, count = len(plan.left.schema), len(plan.right.schema)
+    found = list(dict.fromkeys(s for p in rest for s in subqueries(p)))
+    read = {at for s in found for at in _read(s)}
+    if all(at < width for at in read):
+        extended, values = _with_values(plan.left, found)
+        more = len(extended.schema) - width
+        places = {at: at if at < width else at + more for at in range(width + count)}
+        condition = _replacing(plan.expressions, found, values, places, 0)
+        made = Join(extended, plan.right, plan.kind, conjunction(condition))
+        kept = [*range(width), *range(width + more, len(made.schema))]
+        return picked(made, kept if plan.kind not in ("semi", "anti") else range(width))
+    if all(at >= width for at in read):
+        inner = [_moved_out(s, -width) for s in found]
+        extended, values = _with_values(plan.right, inner)
+        places = {at: at for at in range(width + count)}
+        condition = _replacing(plan.expressions, found, values, places, width)
+        made = Join(plan.left, extended, plan.kind, conjunction(condition))
+        return picked(made, range(len(plan.schema)))
+    raise SqlError(
+        f"a subquery in the condition of a {plan.kind} join reads both sides", hint="use it in WHERE, or split it"
+    )
+
+
+def _read(subquery: Subquery) -> set[int]:
+    """The columns of the query around that a subquery reads, in its plan or beside it."""
+    own = {e.index for c in subquery.children for e in _columns(c)}
+    return own | {outer.index for outer in outers_of(subquery)}
+
+
+def _columns(expression: Expression) -> list[Column]:
+    found: list[Column] = []
+
+    def note(e: Expression) -> Expression:
+        if isinstance(e, Column):
+            found.append(e)
+        return e
+
+    rewritten(expression, note)
+    return found
+
+
+def _moved_out(subquery: Subquery, by: int) -> Subquery:
+    """The subquery in a query whose columns stand elsewhere."""
+    from everview.plan.outers import with_outers_of
+
+    def move(outer: Outer, nesting: int) -> Expression:
+        return replace(outer, index=outer.index + by) if outer.depth == nesting else outer
+
+    moved = with_outers_of(shifted(subquery, by, {}), move)
+    assert is_subquery(moved)
+    return moved
+
+
+def _replacing(
+    expressions: Sequence[Expression],
+    found: Sequence[Subquery],
+    values: Sequence[Expression],
+    places: dict[int, int],
+    by: int,
+) -> list[Expression]:
+    """Conditions with columns moved, and values in place of subqueries."""
+    known = {s: shifted(v, by, {}) for s, v in zip(found, values, strict=True)}
+
+    def change(e: Expression) -> Expression:
+        if is_subquery(e):
+            return e
+        return replace(e, index=places[e.index]) if isinstance(e, Column) else e
+
+    def whole(e: Expression) -> Expression:
+        if is_subquery(e):
+            return known[e]
+        if not e.children:
+            return change(e)
+        return e.with_children(tuple(whole(c) for c in e.children))
+
+    return [whole(e) for e in expressions]

@@ -1,0 +1,372 @@
+"""What a plan means: every node by its definition, over all rows at once, from scratch.
+
+Rows are tuples of Python values, bags are plain dictionaries; nothing is optimized, lowered or compiled. A subquery
+is evaluated again for every row of the query around it, which is what it means.
+
+>>> from everview.plan.nodes import Distinct, Project, Scan
+>>> from everview.types import Schema
+>>> edge = Scan("edge", Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL"))
+>>> starts = Distinct(Project(edge, (edge.column(0),), ("start",)))
+>>> evaluate(starts, {"edge": [((1, 2), 1), ((1, 3), 2)]})
+ZSet({(1,): 1})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from everview.errors import ArithmeticFailure, EndlessLoop
+from everview.operators.index import Direction
+from everview.oracle.asof import distance
+from everview.oracle.calls_of_plans import called, direction
+from everview.oracle.rows import Entry, Row, Rows
+from everview.oracle.scalars import value_of
+from everview.oracle.values import in_order, inward, outward
+from everview.oracle.windows import framed
+from everview.plan.expressions import (
+    AggregateCall,
+    Column,
+    Exists,
+    Expression,
+    InQuery,
+    Literal,
+    Order,
+    Outer,
+    Scalar,
+    WindowCall,
+    rewritten,
+)
+from everview.plan.nodes import (
+    Aggregate,
+    Asof,
+    Distinct,
+    Except,
+    Explode,
+    Filter,
+    Intersect,
+    Join,
+    Lateral,
+    Multiway,
+    Plan,
+    Project,
+    Recursive,
+    Reference,
+    Scan,
+    Top,
+    Union,
+    Values,
+    Window,
+)
+from everview.types import DATE, Type, unknown_name
+from everview.zset import ZSet
+
+LIMIT = 10_000  # rounds of a recursion
+
+Outside = tuple[Row, ...]  # the rows of the queries around, the nearest last
+Given = Mapping[str, Iterable[tuple[Any, int]]]
+
+
+def evaluate(plan: Plan, relations: Given) -> ZSet:
+    """What a plan holds when its relations hold these weighted rows, as people see it."""
+    return ZSet.of(contents(plan, relations).outside(plan.schema))
+
+
+def contents(plan: Plan, relations: Given) -> Rows:
+    """`evaluate`, with rows as the oracle holds them."""
+    return Evaluation(relations).of(plan, ())
+
+
+class Evaluation:
+    """Plans over relations that hold certain rows."""
+
+    def __init__(self, relations: Given) -> None:
+        self.relations = relations
+        self.bound: dict[str, Rows] = {}
+
+    def of(self, plan: Plan, outside: Outside) -> Rows:
+        match plan:
+            case Scan(relation, schema):
+                if relation not in self.relations:
+                    raise unknown_name("relation", relation, self.relations)
+                return Rows.inside(schema, self.relations[relation])
+            case Values(rows, schema):
+                return Rows.inside(schema, [(tuple(found.value for found in row), 1) for row in rows])
+            case Reference(name):
+                return self.bound[name]
+            case Project(input_, expressions, _):
+                return Rows.of((self._values(expressions, r, outside), w) for r, w in self.of(input_, outside))
+            case Filter(input_, predicate):
+                kept = self.of(input_, outside)
+                return Rows({r: w for r, w in kept if self._value(predicate, r, outside) is True})
+            case Distinct(input_):
+                return Rows({r: 1 for r, w in self.of(input_, outside) if w > 0})
+            case Aggregate():
+                return self._aggregate(plan, outside)
+            case Top():
+                return self._top(plan, outside)
+            case Window():
+                return self._window(plan, outside)
+            case Join():
+                return Rows.of(self._join(plan, outside))
+            case Asof():
+                return Rows.of(self._asof(plan, outside))
+            case Lateral():
+                return Rows.of(self._lateral(plan, outside))
+            case Explode():
+                return Rows.of(self._explode(plan, outside))
+            case Multiway():
+                return self._multiway(plan, outside)
+            case Union():
+                return Rows.of(entry for i in plan.inputs for entry in self.of(i, outside))
+            case Intersect(left, right, keeps_all):
+                a, b = self._both(left, right, outside)
+                found = {r: min(w, b[r]) for r, w in a.items() if r in b}
+                return Rows(found if keeps_all else dict.fromkeys(found, 1))
+            case Except(left, right, keeps_all):
+                a, b = self._both(left, right, outside)
+                if keeps_all:
+                    return Rows({r: w - b.get(r, 0) for r, w in a.items() if w > b.get(r, 0)})
+                return Rows({r: 1 for r in a if r not in b})
+            case Recursive():
+                return self._recursive(plan, outside)
+            case _:
+                raise AssertionError(f"the oracle knows no {plan}")
+
+    # -- expressions
+
+    def _values(self, expressions: Sequence[Expression], row: Row, outside: Outside) -> Row:
+        return tuple(self._value(e, row, outside) for e in expressions)
+
+    def _value(self, expression: Expression, row: Row, outside: Outside) -> Any:
+        """The value of an expression; columns and what comes from other queries are put in as constants first."""
+
+        def known(e: Expression) -> Expression:
+            match e:
+                case Column(index):
+                    return Literal(_out(e.type, row[index]), e.type)
+                case Outer(index, depth):
+                    return Literal(_out(e.type, outside[-depth][index]), e.type)
+                case Exists(plan, negated):
+                    found = any(w > 0 for _, w in self.of(plan, (*outside, row)))
+                    return Literal(found != negated, e.type)
+                case Scalar(plan):
+                    return Literal(_out(e.type, self._scalar(plan, (*outside, row))), e.type)
+                case InQuery(arguments, plan, negated):
+                    given = tuple(_in(a.type, value_of(a, ())) for a in arguments)
+                    found = _among(given, self.of(plan, (*outside, row)))
+                    return Literal(found if found is None else found != negated, e.type)
+                case _:
+                    return e
+
+        return _in(expression.type, value_of(rewritten(expression, known), ()))
+
+    def _scalar(self, plan: Plan, outside: Outside) -> Any:
+        rows = [row for row, w in self.of(plan, outside) for _ in range(w)]
+        if len(rows) > 1:
+            raise ArithmeticFailure("a subquery that is used as a value gave several rows", hint="limit it to one")
+        return rows[0][0] if rows else None
+
+    # -- groups and orders
+
+    def _aggregate(self, plan: Aggregate, outside: Outside) -> Rows:
+        groups: dict[Row, list[Entry]] = {} if plan.groups else {(): []}
+        for row, w in self.of(plan.input, outside):
+            groups.setdefault(self._values(plan.groups, row, outside), []).append((row, w))
+        there = {key: entries for key, entries in groups.items() if not plan.groups or sum(w for _, w in entries) > 0}
+        return Rows(
+            {(*key, *(self._call(c, entries, outside) for c in plan.calls)): 1 for key, entries in there.items()}
+        )
+
+    def _call(self, call: AggregateCall, entries: list[Entry], outside: Outside) -> Any:
+        """A call over the rows that its filter keeps, each as the call's arguments and what it is ordered by."""
+        kept = [e for e in entries if call.filter is None or self._value(call.filter, e[0], outside) is True]
+        by = tuple(e for e, _ in call.order)
+        given = [(self._values((*call.arguments, *by), row, outside), w) for row, w in kept]
+        return called(call, given)
+
+    def _ordered(
+        self, rows: Iterable[Entry], order: Order, types: Sequence[Type], outside: Outside
+    ) -> list[tuple[Row, Row]]:
+        """Rows by some expressions and then by all their columns, a row of weight w w times, each with the values."""
+        width = len(order)
+        keyed: list[Entry] = [
+            ((*self._values([e for e, _ in order], row, outside), *row), w) for row, w in rows if w > 0
+        ]
+        keys = [(at, e.type, direction(how)) for at, (e, how) in enumerate(order)]
+        keys += [(width + at, of, Direction.ASC) for at, of in enumerate(types)]
+        return [(row[:width], row[width:]) for row, w in in_order(keyed, keys) for _ in range(w)]
+
+    def _top(self, plan: Top, outside: Outside) -> Rows:
+        found: list[Entry] = []
+        for rows in self.of(plan.input, outside).by(plan.partition).values():
+            ordered = self._ordered(rows, plan.order, plan.input.schema.types, outside)[plan.offset :]
+            found += [(row, 1) for _, row in (ordered if plan.limit is None else ordered[: plan.limit])]
+        return Rows.of(found)
+
+    def _window(self, plan: Window, outside: Outside) -> Rows:
+        """Calls over the same window together, one window after the other; what is there by then breaks ties."""
+        entries = list(self.of(plan.input, outside))
+        windows: dict[object, list[int]] = {}
+        for number, call in enumerate(plan.calls):
+            windows.setdefault((call.partition, call.order), []).append(number)
+        types, numbers = list(plan.input.schema.types), list[int]()
+        for chosen in windows.values():
+            calls = [plan.calls[number] for number in chosen]
+            entries = list(Rows.of(self._windowed(calls, entries, types, outside)))
+            types += [call.type for call in calls]
+            numbers += chosen
+        width = len(plan.input.schema)
+        places = [*range(width), *(width + numbers.index(at) for at in range(len(plan.calls)))]
+        return Rows.of((tuple(row[at] for at in places), w) for row, w in entries)
+
+    def _windowed(
+        self, calls: Sequence[WindowCall], entries: list[Entry], types: Sequence[Type], outside: Outside
+    ) -> Iterator[Entry]:
+        parts: dict[Row, list[Entry]] = {}
+        for row, w in entries:
+            parts.setdefault(self._values(calls[0].partition, row, outside), []).append((row, w))
+        for part in parts.values():
+            ordered = self._ordered(part, calls[0].order, types, outside)
+            keys = [key for key, _ in ordered]
+            results: list[list[Any]] = []
+            for call in calls:
+                arguments = [self._values(call.arguments, row, outside) for _, row in ordered]
+                kept = [call.filter is None or self._value(call.filter, row, outside) is True for _, row in ordered]
+                results.append(framed(call, keys, arguments, kept))
+            for at, (_, row) in enumerate(ordered):
+                yield (*row, *(_in(call.type, found[at]) for call, found in zip(calls, results, strict=True))), 1
+
+    # -- several relations
+
+    def _join(self, plan: Join, outside: Outside) -> Iterator[Entry]:
+        left, right = list(self.of(plan.left, outside)), list(self.of(plan.right, outside))
+
+        def meets(a: Row, b: Row) -> bool:
+            return plan.condition is None or self._value(plan.condition, a + b, outside) is True
+
+        pairs = [(i, j) for i, (a, _) in enumerate(left) for j, (b, _) in enumerate(right) if meets(a, b)]
+        lefts, rights = {i for i, _ in pairs}, {j for _, j in pairs}
+        if plan.kind in ("semi", "anti"):
+            yield from (e for i, e in enumerate(left) if (i in lefts) == (plan.kind == "semi"))
+            return
+        yield from ((left[i][0] + right[j][0], left[i][1] * right[j][1]) for i, j in pairs)
+        if plan.kind in ("left", "full"):
+            nothing = (None,) * len(plan.right.schema)
+            yield from ((row + nothing, w) for i, (row, w) in enumerate(left) if i not in lefts)
+        if plan.kind in ("right", "full"):
+            nothing = (None,) * len(plan.left.schema)
+            yield from ((nothing + row, w) for j, (row, w) in enumerate(right) if j not in rights)
+
+    def _lateral(self, plan: Lateral, outside: Outside) -> Iterator[Entry]:
+        nothing = (None,) * len(plan.right.schema)
+        for row, w in self.of(plan.left, outside):
+            found = list(self.of(plan.right, (*outside, row)))
+            yield from ((row + other, w * v) for other, v in found)
+            if not found and plan.kind == "left":
+                yield row + nothing, w
+
+    def _explode(self, plan: Explode, outside: Outside) -> Iterator[Entry]:
+        for row, w in self.of(plan.input, outside):
+            elements = self._value(plan.array, row, outside) or ()
+            yield from (((*row, element), w) for element in elements)
+            if not elements and plan.outer:
+                yield (*row, None), w
+
+    def _asof(self, plan: Asof, outside: Outside) -> Iterator[Entry]:
+        right = [row for row, w in self.of(plan.right, outside) if w > 0]
+        here, there = plan.at
+        of = plan.left.schema.fields[here].type
+        nothing = (None,) * len(plan.right.schema)
+        ties = [(at, f.type, Direction.ASC) for at, f in enumerate(plan.right.schema.fields) if at != there]
+        for row, w in self.of(plan.left, outside):
+            t = row[here]
+            near = [r for r in right if all(row[a] == r[b] for a, b in plan.keys) and t is not None]
+            near = [r for r in near if r[there] is not None and _in_force(plan, t, r[there])]
+            if plan.tolerance is not None:
+                near = [r for r in near if distance(of, t, r[there]) <= _units(plan.tolerance, of)]
+            if not near:
+                if plan.how == "left":
+                    yield row + nothing, w
+                continue
+            best = min(near, key=lambda r, t=t: (distance(of, t, r[there]), r[there] > t))[there]
+            last = in_order([(r, 1) for r in near if r[there] == best], ties)[-1][0]
+            yield row + last, w
+
+    def _multiway(self, plan: Multiway, outside: Outside) -> Rows:
+        found: list[tuple[dict[int, Any], int]] = [({}, 1)]
+        for input_, terms in zip(plan.inputs, plan.variables, strict=True):
+            rows = list(self.of(input_, outside))
+            found = [
+                (bound, v * w)
+                for before, v in found
+                for row, w in rows
+                if (bound := _bound(before, terms, row, plan.shared)) is not None
+            ]
+        return Rows.of((tuple(bound[v] for v in plan.select), w) for bound, w in found)
+
+    def _both(self, left: Plan, right: Plan, outside: Outside) -> tuple[dict[Row, int], dict[Row, int]]:
+        a, b = ({row: w for row, w in self.of(side, outside) if w > 0} for side in (left, right))
+        return a, b
+
+    def _recursive(self, plan: Recursive, outside: Outside) -> Rows:
+        """All bindings from nothing, together, until a round gives what the last one gave."""
+        before = dict(self.bound)
+        self.bound = before | {name: Rows({}) for name, _ in plan.bindings}
+        for _ in range(LIMIT):
+            found = {name: Rows({r: 1 for r, w in self.of(p, outside) if w > 0}) for name, p in plan.bindings}
+            if all(found[name].weights == self.bound[name].weights for name in found):
+                break
+            self.bound = self.bound | found
+        else:
+            raise EndlessLoop(f"a recursion has not ended after {LIMIT:,} rounds", hint="does it make new values?")
+        result = self.of(plan.body, outside)
+        self.bound = before
+        return result
+
+
+def _in(of: Type, value: Any) -> Any:
+    change = inward(of) if value is not None else None
+    return value if change is None else change(value)
+
+
+def _out(of: Type, value: Any) -> Any:
+    change = outward(of) if value is not None else None
+    return value if change is None else change(value)
+
+
+def _among(given: Row, rows: Rows) -> bool | None:
+    """Whether a row is there; unknown if none is, but one might be where something is NULL."""
+    answers = {_equal(given, row) for row, w in rows if w > 0}
+    return True if True in answers else None if None in answers else False
+
+
+def _equal(a: Row, b: Row) -> bool | None:
+    parts = [None if x is None or y is None else x == y for x, y in zip(a, b, strict=True)]
+    return False if False in parts else None if None in parts else True
+
+
+def _bound(before: dict[int, Any], terms: Sequence[int | None], row: Row, shared: frozenset[int]) -> Any:
+    """A binding with the values of a row, unless they differ or are NULL where they join."""
+    found = dict(before)
+    for variable, value in zip(terms, row, strict=True):
+        if variable is None:
+            continue
+        if variable in shared and value is None:
+            return None
+        if found.setdefault(variable, value) != value:
+            return None
+    return found
+
+
+def _in_force(plan: Asof, t: Any, at: Any) -> bool:
+    if plan.strict and at == t:
+        return False
+    return plan.direction == "nearest" or (at <= t if plan.direction == "backward" else at >= t)
+
+
+def _units(tolerance: Any, of: Type) -> Any:
+    if isinstance(tolerance, timedelta):
+        return tolerance.days if of == DATE else tolerance // timedelta(microseconds=1)
+    return tolerance

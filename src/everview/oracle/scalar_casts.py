@@ -1,0 +1,263 @@
+"""What CAST means, one value at a time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import re
+import struct
+import zoneinfo
+from fractions import Fraction
+from typing import Any, Final
+
+from everview.plan.kinds import INTERVALS
+from everview.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Array,
+    Decimal,
+    Struct,
+    Type,
+)
+
+EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_BITS: Final[dict[Type, int]] = {TINYINT: 8, SMALLINT: 16, INTEGER: 32, BIGINT: 64}
+
+
+class NoValue(Exception):
+    """There is no such value."""
+
+
+def cast_value(value: Any, of: Type, to: Type) -> Any:
+    """The value as the other type; raises `NoValue`."""
+    if value is None or of == to or to in INTERVALS:
+        return value
+    if isinstance(of, Array) and isinstance(to, Array):
+        return [cast_value(v, of.element, to.element) for v in value]
+    if isinstance(of, Struct) and isinstance(to, Struct):
+        parts = zip(value.values(), of.fields, to.fields, strict=True)
+        return {b.name: cast_value(v, a.type, b.type) for v, a, b in parts}
+    if to == STRING:
+        return _text(value, of)
+    if isinstance(value, str):
+        return _read(value.strip("".join(map(chr, range(33)))), value, to)
+    return _convert(value, of, to)
+
+
+def rounded_decimal(exact: Any, to: Decimal) -> decimal.Decimal:
+    """The nearest decimal, halves away from zero."""
+    scaled = Fraction(exact) * 10**to.scale
+    size = math.floor(abs(scaled) + Fraction(1, 2))
+    if size >= 10**to.precision:
+        raise NoValue(f"more digits than {to}")
+    sign = 1 if scaled < 0 and size else 0
+    return decimal.Decimal((sign, tuple(map(int, str(size))), -to.scale))
+
+
+def _integer(exact: Any, to: Type) -> int:
+    found = math.trunc(exact)
+    if not -(1 << (_BITS[to] - 1)) <= found < 1 << (_BITS[to] - 1):
+        raise NoValue(f"outside {to}")
+    return found
+
+
+def _convert(value: Any, of: Type, to: Type) -> Any:
+    if to == BOOLEAN:
+        return value != 0
+    if isinstance(value, dt.datetime):
+        return _from_timestamp(value, to)
+    if isinstance(value, dt.date):
+        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    if to == TIMESTAMP:
+        return _from_seconds(value)
+    exact = Fraction(_shortest(value, of)) if isinstance(value, float) and math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value) and to not in (FLOAT, DOUBLE):
+        raise NoValue("not finite")
+    if isinstance(to, Decimal):
+        return rounded_decimal(exact, to)
+    if to in (FLOAT, DOUBLE):
+        return _single(float(value)) if to == FLOAT else float(value)
+    if value == 2.0**63 and to == BIGINT and isinstance(value, float):
+        return 2**63 - 1
+    return _integer(Fraction(value) if isinstance(value, (float, decimal.Decimal)) else value, to)
+
+
+def _shortest(value: float, of: Type) -> str:
+    if of != FLOAT:
+        return repr(value)
+    for digits in range(1, 18):
+        text = f"{value:.{digits}g}"
+        if _single(float(text)) == value:
+            return text
+    return repr(value)
+
+
+def _single(value: float) -> float:
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _from_timestamp(value: dt.datetime, to: Type) -> Any:
+    micros = (value - EPOCH) // dt.timedelta(microseconds=1)
+    if to == DATE:
+        return value.astimezone(dt.UTC).date()
+    if to in _BITS:
+        return _integer(micros // 1_000_000, to)
+    if isinstance(to, Decimal):
+        return rounded_decimal(Fraction(micros, 1_000_000), to)
+    return _single(micros / 1_000_000.0) if to == FLOAT else micros / 1_000_000.0
+
+
+def _from_seconds(value: Any) -> dt.datetime:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise NoValue("not finite")
+        micros = int(value * 1_000_000)
+    else:
+        micros = math.trunc(Fraction(value) * 1_000_000)
+    try:
+        return EPOCH + dt.timedelta(microseconds=micros)
+    except OverflowError:
+        raise NoValue("outside the years 1 to 9999") from None
+
+
+# -- text
+
+
+def _text(value: Any, of: Type) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case bytes():
+            return value.decode(errors="replace")
+        case float():
+            return _float_text(value, of)
+        case decimal.Decimal():
+            return f"{value:f}"
+        case dt.datetime():
+            return _timestamp_text(value)
+        case _:
+            return str(value)
+
+
+def _timestamp_text(value: dt.datetime) -> str:
+    value = value.astimezone(dt.UTC)
+    whole = f"{value.year:04}-{value.month:02}-{value.day:02} {value.hour:02}:{value.minute:02}:{value.second:02}"
+    return whole + (f".{value.microsecond:06}".rstrip("0") if value.microsecond else "")
+
+
+def _float_text(value: float, of: Type) -> str:
+    if not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
+    number = decimal.Decimal(_shortest(value, of))
+    if decimal.Decimal("0.001") <= abs(number) < 10_000_000:
+        text = f"{number:f}"
+        text = text.rstrip("0") if "." in text else text
+        return text + "0" if text.endswith(".") else text if "." in text else text + ".0"
+    sign, digits, _ = number.normalize().as_tuple()
+    rest = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{rest}E{number.adjusted()}"
+
+
+def _read(text: str, given: str, to: Type) -> Any:
+    if to == BINARY:
+        return given.encode()
+    if to == BOOLEAN:
+        return _read_boolean(text.lower())
+    if to in _BITS:
+        if not re.fullmatch(r"[+-]?[0-9]+", text):
+            raise NoValue("no whole number")
+        return _integer(int(text), to)
+    if to == DATE:
+        return read_date(text)
+    if to == TIMESTAMP:
+        return read_timestamp(text)
+    return _read_number(text, to)
+
+
+def _read_boolean(text: str) -> bool:
+    if text in ("t", "true", "y", "yes", "1"):
+        return True
+    if text in ("f", "false", "n", "no", "0"):
+        return False
+    raise NoValue("no truth value")
+
+
+def _read_number(text: str, to: Type) -> Any:
+    plain = re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text)
+    if isinstance(to, Decimal):
+        if not plain:
+            raise NoValue("no number")
+        if decimal.Decimal(text).adjusted() > 100:
+            raise NoValue("too many digits")
+        return rounded_decimal(Fraction(text), to)
+    special = re.fullmatch(r"[+-]?(inf|infinity)|nan", text, re.IGNORECASE)
+    if not plain and not special and text[-1:] in "dDfF":
+        return _read_number(text[:-1], to) if re.fullmatch(r".*[0-9.]", text[:-1]) else _none()
+    if not plain and not special:
+        raise NoValue("no number")
+    return _single(float(text)) if to == FLOAT else float(text)
+
+
+def _none() -> Any:
+    raise NoValue("no number")
+
+
+def read_date(text: str) -> dt.date:
+    """``2024``, ``2024-1``, ``2024-1-5``, and that with anything after a space or a T."""
+    match = re.fullmatch(r"\+?([0-9]{4,6})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", text)
+    if match is None:
+        raise NoValue("no date")
+    year, month, day = (int(part or 1) for part in match.groups())
+    try:
+        return dt.date(year, month, day)
+    except ValueError:
+        raise NoValue("no such date") from None
+
+
+def read_timestamp(text: str) -> dt.datetime:
+    """A date, a time of day to the minute or finer, and a zone; each part may be left out from the end."""
+    head, _, rest = text.replace("T", " ", 1).partition(" ")
+    if not rest:
+        day = read_date(head)
+        return dt.datetime(day.year, day.month, day.day, tzinfo=dt.UTC)
+    day = read_date(head)
+    if head.count("-") != 2:
+        raise NoValue("no timestamp")
+    match = re.fullmatch(r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)? ?([^0-9: .].*)?", rest)
+    if match is None:
+        raise NoValue("no timestamp")
+    hour, minute, second, fraction, zone = match.groups()
+    micros = int(f"{fraction or ''}000000"[:6])
+    try:
+        local = dt.datetime(day.year, day.month, day.day, int(hour), int(minute or 0), int(second or 0), micros)
+        return local.replace(tzinfo=_zone(zone or "Z")).astimezone(dt.UTC)
+    except (ValueError, OverflowError, KeyError, OSError):
+        raise NoValue("no timestamp") from None
+
+
+def _zone(name: str) -> dt.tzinfo:
+    if name in ("Z", "z", "UTC", "GMT", "UT"):
+        return dt.UTC
+    match = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2})(?::?([0-9]{2}))?)?", name)
+    if match is None:
+        return zoneinfo.ZoneInfo(name)
+    sign, hours, minutes, seconds = match.groups()
+    shift = dt.timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0))
+    if shift > dt.timedelta(hours=18):
+        raise NoValue("no zone")
+    return dt.timezone(-shift if sign == "-" else shift)

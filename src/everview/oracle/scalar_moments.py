@@ -1,0 +1,248 @@
+"""What the functions of dates, timestamps and intervals mean, one value at a time, by Python's `datetime`."""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import math
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from everview.oracle.scalar_casts import EPOCH, NoValue, read_timestamp
+
+_MICRO: Final = dt.timedelta(microseconds=1)
+
+
+def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*values: Any) -> Any:
+        try:
+            return function(*values)
+        except (OverflowError, ValueError):
+            raise NoValue("outside the years 1 to 9999") from None
+
+    return run
+
+
+def _add_days(day: dt.date, by: int) -> dt.date:
+    return day + dt.timedelta(days=by)
+
+
+def _add_months(when: Any, by: int) -> Any:
+    months = when.year * 12 + when.month - 1 + by
+    year, month = divmod(months, 12)
+    if not 1 <= year <= 9999:
+        raise NoValue("outside the years 1 to 9999")
+    return when.replace(year=year, month=month + 1, day=min(when.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _interval(micros: Any) -> dt.timedelta:
+    return micros if isinstance(micros, dt.timedelta) else dt.timedelta(microseconds=micros)
+
+
+def _micros(span: Any) -> int:
+    return span // _MICRO if isinstance(span, dt.timedelta) else span
+
+
+def _span(micros: int) -> Any:
+    if not -(1 << 63) <= micros < 1 << 63:
+        raise NoValue("overflow")
+    return micros
+
+
+def _months_between(a: dt.datetime, b: dt.datetime, rounded: bool = True) -> float:
+    months = (a.year - b.year) * 12 + a.month - b.month
+    last = all(x.day == calendar.monthrange(x.year, x.month)[1] for x in (a, b))
+    if a.day == b.day or last:
+        return float(months)
+    clock = [x.hour * 3600 + x.minute * 60 + x.second for x in (a, b)]
+    found = months + ((a.day - b.day) * 86400 + clock[0] - clock[1]) / (31 * 86400.0)
+    return round(found * 1e8) / 1e8 if rounded else found
+
+
+def _first_day(day: dt.date, unit: str) -> dt.date | None:
+    unit = unit.lower()
+    if unit in ("year", "yyyy", "yy"):
+        return day.replace(month=1, day=1)
+    if unit == "quarter":
+        return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+    if unit in ("month", "mon", "mm"):
+        return day.replace(day=1)
+    return day - dt.timedelta(days=day.weekday()) if unit == "week" else None
+
+
+def _date_trunc(unit: str, at: dt.datetime) -> dt.datetime | None:
+    day = _first_day(at.date(), unit)
+    if day is not None:
+        return dt.datetime(day.year, day.month, day.day, tzinfo=dt.UTC)
+    match unit.lower():
+        case "day" | "dd":
+            return at.replace(hour=0, minute=0, second=0, microsecond=0)
+        case "hour":
+            return at.replace(minute=0, second=0, microsecond=0)
+        case "minute":
+            return at.replace(second=0, microsecond=0)
+        case "second":
+            return at.replace(microsecond=0)
+        case "millisecond":
+            return at.replace(microsecond=at.microsecond // 1000 * 1000)
+        case "microsecond":
+            return at
+        case _:
+            return None
+
+
+def _make_date(year: int, month: int, day: int) -> dt.date:
+    try:
+        return dt.date(year, month, day)
+    except (ValueError, OverflowError):
+        raise NoValue("no such date") from None
+
+
+def _since(unit: int) -> Callable[[dt.datetime], int]:
+    return lambda at: (at - EPOCH) // _MICRO // unit
+
+
+def _until(unit: int) -> Callable[[int], dt.datetime]:
+    return lambda count: EPOCH + dt.timedelta(microseconds=count * unit)
+
+
+# -- patterns: those that Python's strptime and strftime share with Spark's
+
+_PARTS: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|(.)", re.DOTALL)
+
+
+def _tokens(pattern: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for quoted, letters, _, mark in _PARTS.findall(pattern):
+        if letters:
+            found.append(("letters", letters))
+        else:
+            found.append(("text", mark or quoted.replace("''", "'") or "'"))
+    return found
+
+
+def _written(at: dt.datetime, letters: str) -> str:
+    count = len(letters)
+    hour = at.hour % 12 or 12
+    numbers = {"M": at.month, "d": at.day, "H": at.hour, "h": hour, "m": at.minute, "s": at.second}
+    numbers |= {"D": at.timetuple().tm_yday, "Q": (at.month - 1) // 3 + 1, "y": at.year}
+    match letters[0]:
+        case "y" if count == 2:
+            return f"{at.year % 100:02}"
+        case "M" if count >= 3:
+            return at.strftime("%B" if count == 4 else "%b")
+        case "E":
+            return at.strftime("%A" if count == 4 else "%a")
+        case "a":
+            return "AM" if at.hour < 12 else "PM"
+        case "S":
+            return f"{at.microsecond:06}000"[:count]
+        case letter:
+            return str(numbers[letter]).rjust(count, "0")
+
+
+def _date_format(at: dt.datetime, pattern: str) -> str:
+    return "".join(text if kind == "text" else _written(at, text) for kind, text in _tokens(pattern))
+
+
+def _read(text: str, pattern: str) -> dt.datetime:
+    regex, letters = "", []
+    for kind, token in _tokens(pattern):
+        if kind == "text":
+            regex += re.escape(token)
+            continue
+        letters.append(token)
+        count = len(token)
+        if token[0] in "aEM" and not (token[0] == "M" and count < 3):
+            regex += "([A-Za-z]+)"
+        elif token[0] == "y" and count not in (2, 4):
+            regex += r"(\d{1,6})"
+        else:
+            regex += rf"(\d{{1,{count}}})" if token[0] == "S" else rf"(\d{{{count}}})" if count > 1 else r"(\d{1,2})"
+    match = re.fullmatch(regex, text, re.ASCII)
+    if match is None:
+        raise NoValue(f"not of the form {pattern}")
+    parts = {token[0]: (token, found) for token, found in zip(letters, match.groups(), strict=True)}
+    try:
+        return _assembled(parts)
+    except (ValueError, KeyError):
+        raise NoValue("no such moment") from None
+
+
+def _assembled(parts: dict[str, tuple[str, str]]) -> dt.datetime:
+    def number(letter: str, missing: int) -> int:
+        return int(parts[letter][1]) if letter in parts else missing
+
+    year = number("y", 1970) + (2000 if parts.get("y", ("", ""))[0] == "yy" else 0)
+    if len(parts.get("M", ("", ""))[0]) >= 3:
+        names = list(calendar.month_name if len(parts["M"][0]) == 4 else calendar.month_abbr)
+        month = names.index(parts["M"][1])
+    else:
+        month = number("M", 1)
+    hour = number("H", 0)
+    if "h" in parts:
+        twelve = number("h", 12)
+        if not 1 <= twelve <= 12:
+            raise ValueError(twelve)
+        hour = twelve % 12 + {"": 0, "am": 0, "pm": 12}[parts.get("a", ("", ""))[1].lower()]
+    micros = int(f"{parts.get('S', ('', ''))[1]}000000"[:6])
+    return dt.datetime(year, month, number("d", 1), hour, number("m", 0), number("s", 0), micros, dt.UTC)
+
+
+def _unix_timestamp(value: Any, pattern: str | None = None) -> int:
+    at = value if pattern is None else _read(value, pattern)
+    return math.trunc(Decimal((at - EPOCH) // _MICRO) / 1_000_000)
+
+
+def _to_timestamp(text: str, pattern: str | None = None) -> dt.datetime:
+    return read_timestamp(text.strip()) if pattern is None else _read(text, pattern)
+
+
+MOMENTS: Final[Mapping[str, Callable[..., Any]]] = {
+    "year": lambda day: day.year,
+    "quarter": lambda day: (day.month + 2) // 3,
+    "month": lambda day: day.month,
+    "day": lambda day: day.day,
+    "dayofweek": lambda day: day.isoweekday() % 7 + 1,
+    "weekday": lambda day: day.weekday(),
+    "dayofyear": lambda day: day.timetuple().tm_yday,
+    "weekofyear": lambda day: day.isocalendar().week,
+    "yearofweek": lambda day: day.isocalendar().year,
+    "hour": lambda at: at.hour,
+    "minute": lambda at: at.minute,
+    "second": lambda at: at.second,
+    "second_fraction": lambda at: Decimal(at.second * 1_000_000 + at.microsecond).scaleb(-6),
+    "date_add": _moved(_add_days),
+    "date_sub": _moved(lambda day, by: _add_days(day, -by)),
+    "add_months": _moved(_add_months),
+    "datediff": lambda a, b: (a - b).days,
+    "months_between": _months_between,
+    "add_months_to": _moved(_add_months),
+    "subtract_months_to": _moved(lambda when, by: _add_months(when, -by)),
+    "add_days_to": _moved(lambda day, by: day + _interval(by)),
+    "subtract_days_to": _moved(lambda day, by: day - _interval(by)),
+    "add_time_to": _moved(lambda at, by: at + _interval(by)),
+    "subtract_time_to": _moved(lambda at, by: at - _interval(by)),
+    "add_intervals": lambda a, b: _span(_micros(a) + _micros(b)),
+    "subtract_intervals": lambda a, b: _span(_micros(a) - _micros(b)),
+    "scale_interval": lambda n, b: _span(n * _micros(b)),
+    "subtract_dates": lambda a, b: _micros(a - b),
+    "subtract_timestamps": lambda a, b: _micros(a - b),
+    "last_day": lambda day: day.replace(day=calendar.monthrange(day.year, day.month)[1]),
+    "trunc": _moved(_first_day),
+    "date_trunc": _moved(_date_trunc),
+    "make_date": _make_date,
+    "unix_micros": _since(1),
+    "unix_millis": _since(1_000),
+    "unix_seconds": _since(1_000_000),
+    "timestamp_micros": _moved(_until(1)),
+    "timestamp_millis": _moved(_until(1_000)),
+    "timestamp_seconds": _moved(_until(1_000_000)),
+    "date_format": _date_format,
+    "from_unixtime": _moved(lambda n, pattern: _date_format(EPOCH + dt.timedelta(seconds=n), pattern)),
+    "to_date": lambda text, pattern: _read(text, pattern).date(),
+    "to_timestamp": _to_timestamp,
+    "unix_timestamp": _unix_timestamp,
+}

@@ -1,0 +1,1 @@
+"""The one logical plan: typed expressions, nodes, and how both become circuits."""

@@ -1,0 +1,204 @@
+"""Which type two types have in common, and what is cast without being asked: Spark's ANSI rules.
+
+- Numbers meet in the wider type; an integer meets FLOAT in DOUBLE, and a DECIMAL meets either in DOUBLE.
+- Text meets an integer as BIGINT, a fraction as DOUBLE, a date or a timestamp as that.
+- DATE meets TIMESTAMP as TIMESTAMP. A bare NULL is of any type. Nothing else meets.
+
+>>> str(common(INTEGER, Decimal(12, 2)))
+'DECIMAL(12,2)'
+>>> common(STRING, INTEGER), common(BOOLEAN, INTEGER)
+(BIGINT, None)
+"""
+
+from __future__ import annotations
+
+import decimal
+from dataclasses import replace
+from typing import Final
+
+from everview.errors import TypeMismatch
+from everview.plan.expressions import Cast, Expression, Literal
+from everview.plan.kinds import DAY, DAY_TIME, VOID, Passing
+from everview.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Array,
+    Decimal,
+    Field,
+    Scalar,
+    Struct,
+    Type,
+)
+
+INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)
+FRACTIONS: Final = (FLOAT, DOUBLE)
+MOST_DIGITS: Final = 38
+_WHOLE: Final[dict[Type, int]] = {TINYINT: 3, SMALLINT: 5, INTEGER: 10, BIGINT: 20}
+_LEAST_SCALE: Final = 6  # digits after the point that a product or quotient keeps when it must give some up
+
+
+def is_integer(of: Type) -> bool:
+    """TINYINT, SMALLINT, INTEGER or BIGINT."""
+    return of in INTEGERS
+
+
+def is_number(of: Type) -> bool:
+    """An integer, a float or a DECIMAL."""
+    return of in INTEGERS or of in FRACTIONS or isinstance(of, Decimal)
+
+
+def is_simple(of: Type) -> bool:
+    """A type that is written as text: a number, text, a truth value, a date or a timestamp."""
+    return is_number(of) or of in (STRING, BOOLEAN, DATE, TIMESTAMP)
+
+
+def bounded(precision: int, scale: int) -> Decimal:
+    """The DECIMAL of so many digits; beyond 38, digits after the point are given up, down to six of them."""
+    if precision <= MOST_DIGITS:
+        return Decimal(precision, scale)
+    return Decimal(MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE)))
+
+
+def decimal_of(found: Expression | Type) -> Decimal:
+    """The DECIMAL that holds an integer type; an integer literal takes only the digits it has."""
+    if isinstance(found, Literal) and is_integer(found.type) and found.value is not None:
+        return Decimal(len(str(abs(found.value))), 0)
+    of = found.type if isinstance(found, Expression) else found
+    return of if isinstance(of, Decimal) else Decimal(_WHOLE[of], 0)
+
+
+def wider(a: Decimal, b: Decimal) -> Decimal:
+    """The DECIMAL that holds both; beyond 38 digits, those before the point are kept."""
+    whole, scale = max(a.precision - a.scale, b.precision - b.scale), max(a.scale, b.scale)
+    if whole + scale <= MOST_DIGITS:
+        return Decimal(whole + scale, scale)
+    return Decimal(MOST_DIGITS, max(0, MOST_DIGITS - whole))
+
+
+def tightest(a: Type, b: Type) -> Type | None:
+    """The least type that holds both without a look at text."""
+    if a == b:
+        return a
+    if VOID in (a, b):
+        return b if a == VOID else a
+    if is_number(a) and is_number(b):
+        return _numbers(a, b)
+    if {a, b} == {DATE, TIMESTAMP}:
+        return TIMESTAMP
+    if {a, b} == {DAY, DAY_TIME}:
+        return DAY_TIME
+    if isinstance(a, Array) and isinstance(b, Array):
+        element = tightest(a.element, b.element)
+        return None if element is None else Array(element)
+    if isinstance(a, Struct) and isinstance(b, Struct):
+        return _structs(a, b)
+    return None
+
+
+def common(a: Type, b: Type) -> Type | None:
+    """The type in which two values are compared, added, or stand in one column."""
+    found = tightest(a, b)
+    if found is not None:
+        return found
+    if isinstance(a, Array) and isinstance(b, Array):
+        element = common(a.element, b.element)
+        return None if element is None else Array(element)
+    if STRING not in (a, b):
+        return None
+    other = b if a == STRING else a
+    if is_integer(other):
+        return BIGINT
+    if is_number(other):
+        return DOUBLE
+    return other if other in (BOOLEAN, DATE, TIMESTAMP, BINARY) else None
+
+
+def common_of(arguments: tuple[Expression, ...], what: str) -> Type:
+    """The type that all have in common; raises `TypeMismatch`."""
+    found = arguments[0].type
+    for argument in arguments[1:]:
+        met = common(found, argument.type)
+        if met is None:
+            raise mismatch(what, (found, argument.type))
+        found = met
+    return found
+
+
+def coerced(argument: Expression, of: Type) -> Expression:
+    """The argument as that type: itself, a literal, or under a cast."""
+    if argument.type == of:
+        return argument
+    if isinstance(argument, Literal):
+        if argument.value is None:
+            return Literal(None, of)
+        if is_integer(argument.type) and of in INTEGERS and INTEGERS.index(of) > INTEGERS.index(argument.type):
+            return replace(argument, type=of)
+        if is_integer(argument.type) and isinstance(of, Decimal) and _fits(argument.value, of):
+            return Literal(decimal.Decimal(argument.value), of)
+        if is_integer(argument.type) and of == DOUBLE and abs(argument.value) <= 1 << 53:
+            return Literal(float(argument.value), of)
+    return Cast(argument, of)
+
+
+def implicit(argument: Expression, wanted: Type, what: str) -> Expression:
+    """The argument as a function takes it; raises `TypeMismatch` where only an explicit cast would do."""
+    of = argument.type
+    if of == wanted:
+        return argument
+    if of == VOID or _implied(of, wanted):
+        return coerced(argument, wanted)
+    raise mismatch(what, (of,), f"it takes {wanted}")
+
+
+def mismatch(what: str, types: tuple[Type, ...], hint: str = "cast one of them") -> TypeMismatch:
+    """The error for operands whose types do not go together."""
+    return TypeMismatch(f"{what} is not defined on {' and '.join(t.sql for t in types)}", hint=hint)
+
+
+def _implied(of: Type, wanted: Type) -> bool:
+    if isinstance(wanted, Passing):
+        return (of, wanted) == (DAY, DAY_TIME)
+    if of == STRING:
+        return isinstance(wanted, (Scalar, Decimal)) and (is_simple(wanted) or wanted == BINARY)
+    if wanted == STRING:
+        return is_simple(of)
+    if is_number(of) and is_number(wanted):
+        return _numbers(of, wanted) == wanted or wanted in FRACTIONS
+    if isinstance(of, Array) and isinstance(wanted, Array):
+        return of.element in (wanted.element, VOID) or _implied(of.element, wanted.element)
+    return {of, wanted} == {DATE, TIMESTAMP}
+
+
+def _numbers(a: Type, b: Type) -> Type:
+    if a in INTEGERS and b in INTEGERS:
+        return max(a, b, key=INTEGERS.index)
+    if a == b == FLOAT:
+        return FLOAT
+    if a in FRACTIONS or b in FRACTIONS:
+        return DOUBLE
+    return wider(decimal_of(a), decimal_of(b))
+
+
+def _structs(a: Struct, b: Struct) -> Type | None:
+    if [f.name.lower() for f in a.fields] != [f.name.lower() for f in b.fields]:
+        return None
+    fields: list[Field] = []
+    for x, y in zip(a.fields, b.fields, strict=True):
+        met = tightest(x.type, y.type)
+        if met is None:
+            return None
+        fields.append(Field(x.name, met, x.nullable or y.nullable))
+    return Struct(fields)
+
+
+def _fits(value: int, of: Decimal) -> bool:
+    return len(str(abs(value))) <= of.precision - of.scale

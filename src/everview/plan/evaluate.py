@@ -1,0 +1,466 @@
+"""Expressions on Arrow columns: one implementation for both runtimes, a column at a time.
+
+A failing function fails the tick: an overflow, a division by zero and a cast of what has no value there raise, naming
+the expression and the first row's operands. CASE, IF, COALESCE, AND and OR evaluate what may fail only on the rows
+that come to it. An expression that occurs twice is evaluated once.
+
+>>> from everview.plan.expressions import Column
+>>> from everview.plan.typing import call, literal
+>>> from everview.types import INTEGER
+>>> x = Column(0, "x", INTEGER)
+>>> share = call("case", call("equal", x, literal(0)), literal(0.0), call("divide", literal(1), x))
+>>> Evaluate((share,))(pa.array([4, 0, None], pa.int32()))[0].to_pylist()
+[0.25, 0.0, None]
+>>> Evaluate((call("divide", literal(1), x),))(pa.array([4, 0], pa.int32()))
+Traceback (most recent call last):
+everview.errors.ArithmeticFailure: division by zero in 1.0D / CAST(x AS DOUBLE): 1.0D / 0.0D
+  hint: try_divide gives NULL there
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.errors import ArithmeticFailure, BadPattern, CastFailure, EverviewError, FunctionError
+from everview.operators.functions import Function
+from everview.plan.casts import convert, safe
+from everview.plan.expressions import TRY, Call, Cast, Column, Expression, Literal, Now, UserCall, rewritten, walk
+from everview.plan.functions import FAILING, KERNELS
+from everview.plan.functions.kernel import Checked, Value, assembled, is_scalar, truth, whole
+from everview.plan.functions.patterns import like_regex
+from everview.plan.functions.user import user_function
+from everview.plan.text import sql, value_text
+from everview.types import DATE, Field, Schema, Struct, Type
+
+Run = Callable[["Rows"], Value]
+_MOMENT: Final[ContextVar[dt.datetime]] = ContextVar("moment")
+
+
+@contextmanager
+def moment(at: dt.datetime) -> Generator[None]:
+    """Within it, CURRENT_TIMESTAMP is that moment: a tick has one, however many expressions ask."""
+    token = _MOMENT.set(at if at.tzinfo else at.replace(tzinfo=dt.UTC))
+    try:
+        yield
+    finally:
+        _MOMENT.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluate:
+    """Expressions as a function of columns; it pickles, and its `name` is the same in every run.
+
+    Without columns it gives scalars: one row stands for all.
+    """
+
+    expressions: tuple[Expression, ...]
+    users: tuple[Function, ...] = ()
+    _run: list[tuple[Run, ...]] = field(default_factory=list, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.users:
+            names = sorted({e.name for x in self.expressions for e in walk(x) if isinstance(e, UserCall)})
+            object.__setattr__(self, "users", tuple(map(user_function, names)))
+
+    @property
+    def name(self) -> str:
+        """A short name that says which expressions these are."""
+        return "x" + blake2b(repr(self.expressions).encode(), digest_size=8).hexdigest()
+
+    def __call__(self, *columns: Value) -> tuple[Value, ...]:
+        if not self._run:
+            self._run.append(Compiler(self.expressions, self.users).runs)
+        rows = Rows(columns, len(columns[0]) if columns else None)
+        return tuple(rows.whole(run(rows)) for run in self._run[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Evaluate, (self.expressions, self.users)
+
+
+class Rows:
+    """Columns on which expressions are evaluated, all rows or chosen ones; columns are chosen when they are read."""
+
+    __slots__ = ("_chosen", "_columns", "count", "memo")
+
+    def __init__(self, columns: Sequence[Value], count: int | None, chosen: Value | None = None) -> None:
+        self._columns = list(columns)
+        self._chosen = chosen
+        self.count = count  # None: no columns, everything is a scalar
+        self.memo: dict[int, Value] = {}
+
+    def column(self, index: int) -> Value:
+        found = self._columns[index]
+        if self._chosen is not None and len(found) != self.count:
+            found = self._columns[index] = found.take(self._chosen)
+        return found
+
+    def choose(self, mask: Any) -> Rows:
+        at = np.flatnonzero(mask)
+        if len(at) == self.count:
+            return self
+        # Columns that were chosen already are of this length; the others are chosen from the beginning.
+        chosen = pa.array(at)
+        base = [self.column(i) for i in range(len(self._columns))] if self._chosen is not None else self._columns
+        return Rows(base, len(at), chosen)
+
+    def whole(self, value: Value) -> Value:
+        return value if self.count is None or not is_scalar(value) else pa.repeat(value, self.count)
+
+
+class Compiler:
+    """Expressions as closures over `Rows`; the ones that occur more than once share a place in the memo."""
+
+    def __init__(self, expressions: Sequence[Expression], users: Sequence[Function]) -> None:
+        self._users = {f.name: f for f in users}
+        self._often: Counter[Expression] = Counter(
+            e for x in expressions for e in walk(x) if isinstance(e, (Call, Cast, UserCall))
+        )
+        self._places: dict[Expression, int] = {}
+        self._made: dict[Expression, Run] = {}
+        self.runs = tuple(map(self.run, expressions))
+
+    def run(self, expression: Expression) -> Run:
+        found = self._made.get(expression)
+        if found is None:
+            found = self._made[expression] = self._remembered(expression, self._run(expression))
+        return found
+
+    def _remembered(self, expression: Expression, run: Run) -> Run:
+        if self._often[expression] < 2:
+            return run
+        place = self._places.setdefault(expression, len(self._places))
+
+        def remembered(rows: Rows) -> Value:
+            found = rows.memo.get(place)
+            if found is None:
+                found = rows.memo[place] = run(rows)
+            return found
+
+        return remembered
+
+    def _run(self, expression: Expression) -> Run:
+        match expression:
+            case Column(index):
+                return lambda rows: rows.column(index)
+            case Literal(value, of):
+                constant = scalar(value, of)
+                return lambda rows: constant
+            case Now():
+                return lambda rows: _now(expression)
+            case Cast(argument, of, try_):
+                return self._cast(expression, self.run(argument), argument.type, of, try_)
+            case Call(function, arguments) if function in _CHOOSING:
+                return _CHOOSING[function](arguments, [self.run(a) for a in arguments], expression.type)
+            case Call():
+                return self._call(expression)
+            case UserCall():
+                return self._user_call(expression)
+            case _:
+                raise AssertionError(f"{type(expression).__name__} is no scalar expression of one row")
+
+    def _cast(self, expression: Expression, inner: Run, of: Type, to: Type, try_: bool) -> Run:
+        def run(rows: Rows) -> Value:
+            value = inner(rows)
+            single = is_scalar(value)
+            array = whole(value, 1)
+            found = _settled(convert(array, of, to), try_, lambda at: _cast_failure(expression, array, at, of))
+            return found[0] if single else found
+
+        return run
+
+    def _call(self, expression: Call) -> Run:
+        name = expression.function
+        attempt = name not in KERNELS and name.startswith(TRY)
+        kernel = KERNELS[name.removeprefix(TRY) if attempt else name]
+        inner = [self.run(a) for a in expression.arguments]
+        out = expression.type.arrow
+
+        def run(rows: Rows) -> Value:
+            values = [i(rows) for i in inner]
+            single = all(map(is_scalar, values))
+            if single:
+                values = [whole(v, 1) if i == 0 else v for i, v in enumerate(values)]
+            try:
+                found = kernel(out, *values)
+            except pa.ArrowException as error:
+                raise ArithmeticFailure(f"{error} in {sql(expression)}", hint="the tick was not applied") from error
+            found = _settled(found, attempt, lambda at: _failure(expression, values, at))
+            if found.type != out:
+                found = found.cast(out)
+            return found[0] if single and not is_scalar(found) else found
+
+        return run
+
+    def _user_call(self, expression: UserCall) -> Run:
+        function = self._users[expression.name]
+        inner = [self.run(a) for a in expression.arguments]
+        out = Schema((Field(expression.name, expression.type),))
+
+        def run(rows: Rows) -> Value:
+            values = [i(rows) for i in inner]
+            single = all(map(is_scalar, values))
+            arrays = [whole(v, 1 if single else rows.count or 0) for v in values]
+            table = pa.table(arrays, names=[str(i) for i in range(len(arrays))])
+            (found,) = function.columns(table, out, check=False)
+            if found.type != expression.type.arrow:
+                raise FunctionError(
+                    f"function {expression.name} returned {found.type}, not {expression.type.arrow}",
+                    hint=f"declared: {expression.type}",
+                )
+            return found[0] if single else found
+
+        return run
+
+
+def scalar(value: Any, of: Type) -> Value:
+    """A literal's value as an Arrow scalar."""
+    return pa.scalar(_outward(value, of), of.arrow)
+
+
+def _outward(value: Any, of: Type) -> Any:
+    if isinstance(of, Struct) and isinstance(value, tuple):
+        return {f.name: _outward(v, f.type) for f, v in zip(of.fields, value, strict=True)}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _now(expression: Now) -> Value:
+    at = _MOMENT.get(None) or dt.datetime.now(dt.UTC)
+    return scalar(at.astimezone(dt.UTC).date() if expression.type == DATE else at, expression.type)
+
+
+# -- failures
+
+
+def _settled(found: Any, attempt: bool, failure: Callable[[int], EverviewError]) -> Value:
+    """The value of what may have failed: NULL there for an attempt, else the error of the first row."""
+    if not isinstance(found, Checked):
+        return found
+    if not found.failed.any():
+        return found.value
+    if not attempt:
+        raise _because(failure(int(np.argmax(found.failed))), found.reason)
+    return pc.if_else(pa.array(found.failed), pa.scalar(None, found.value.type), found.value)
+
+
+def _because(error: EverviewError, reason: str) -> EverviewError:
+    return type(error)(error.message.replace("{reason}", reason, 1), hint=error.hint)
+
+
+def _cast_failure(expression: Expression, array: Value, at: int, of: Type) -> EverviewError:
+    shown = value_text(_plain(array[at]), of)
+    message = f"{shown} is not {_article(expression.type)}: {{reason}} in {sql(expression)}"
+    return CastFailure(message, hint="try_cast gives NULL there")
+
+
+def _article(of: Type) -> str:
+    return f"an {of}" if of.sql[0] in "AEIOU" else f"a {of}"
+
+
+_MARKS: Final = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "integral_divide": "DIV", "modulo": "%"}
+_ATTEMPTS: Final = {*_MARKS} - {"integral_divide"} | {"element_at"}
+
+
+def _failure(expression: Call, values: list[Value], at: int) -> EverviewError:
+    name = expression.function
+    shown = [
+        value_text(_plain(v if is_scalar(v) else v[at]), a.type)
+        for v, a in zip(values, expression.arguments, strict=True)
+    ]
+    operands = f" {_MARKS[name]} ".join(shown) if name in _MARKS else f"{name}({', '.join(shown)})"
+    hint = f"try_{name} gives NULL there" if name in _ATTEMPTS else "correct the row, or guard it with CASE"
+    kind = CastFailure if name in ("to_date", "to_timestamp", "unix_timestamp", "make_date") else ArithmeticFailure
+    return kind(f"{{reason}} in {sql(expression)}: {operands}", hint=hint)
+
+
+def _plain(value: Value) -> Any:
+    return value.as_py()
+
+
+# -- what chooses rows
+
+
+def fallible(expression: Expression) -> bool:
+    """May evaluating it raise?"""
+    match expression:
+        case Cast(argument, of, try_):
+            return (not try_ and not safe(argument.type, of)) or fallible(argument)
+        case Call("like", (value, *pattern)) if _is_pattern(pattern):
+            return fallible(value)
+        case Call(function, arguments):
+            return function in FAILING or any(map(fallible, arguments))
+        case UserCall():
+            return True
+        case _:
+            return False
+
+
+def _is_pattern(pattern: Sequence[Expression]) -> bool:
+    """Whether it is a pattern of LIKE, known and good, with its escape if that is given."""
+    values = [part.value if isinstance(part, Literal) else None for part in pattern]
+    if not all(isinstance(value, str) for value in values):
+        return False
+    try:
+        like_regex(*([*values, "\\"][:2]))
+    except BadPattern:
+        return False
+    return True
+
+
+def _case(arguments: tuple[Expression, ...], runs: list[Run], of: Type) -> Run:
+    out = of.arrow
+    if any(map(fallible, arguments[1:])):
+        return lambda rows: _choose(rows, runs, out) if rows.count is not None else _choose_one(rows, runs)
+    return lambda rows: _choose_all(rows, runs) if rows.count is not None else _choose_one(rows, runs)
+
+
+def _choose_one(rows: Rows, runs: list[Run]) -> Value:
+    """Without columns: conditions are scalars."""
+    for condition, value in zip(runs[:-1:2], runs[1::2], strict=True):
+        if condition(rows).as_py():
+            return value(rows)
+    return runs[-1](rows)
+
+
+def _choose_all(rows: Rows, runs: list[Run]) -> Value:
+    found = runs[-1](rows)
+    for condition, value in zip(runs[-3::-2], runs[-2::-2], strict=True):
+        test = condition(rows)
+        if is_scalar(test):
+            found = value(rows) if test.as_py() else found
+            continue
+        found = pc.if_else(test.fill_null(False) if test.null_count else test, value(rows), found)
+    return found
+
+
+def _choose(rows: Rows, runs: list[Run], out: pa.DataType) -> Value:
+    places, parts = [], []
+    where = np.arange(rows.count or 0)
+    for condition, value in zip(runs[:-1:2], runs[1::2], strict=True):
+        mask = truth(rows.whole(condition(rows)))
+        if mask.any():
+            chosen = rows.choose(mask)
+            parts.append(chosen.whole(value(chosen)))
+            places.append(where[mask])
+            rows, where = rows.choose(~mask), where[~mask]
+        if not len(where):
+            break
+    if len(where) or not parts:
+        parts.append(rows.whole(runs[-1](rows)))
+        places.append(where)
+    return parts[0] if len(parts) == 1 else assembled(parts, places, out)
+
+
+def _coalesce(arguments: tuple[Expression, ...], runs: list[Run], of: Type) -> Run:
+    out = of.arrow
+    lazy = any(map(fallible, arguments[1:]))
+
+    def run(rows: Rows) -> Value:
+        if rows.count is None:
+            return next((v for r in runs if (v := r(rows)).is_valid), pa.scalar(None, out))
+        if not lazy:
+            return pc.coalesce(*(rows.whole(r(rows)) for r in runs))
+        found = rows.whole(runs[0](rows))
+        for other in runs[1:]:
+            if not found.null_count:
+                break
+            mask = found.is_null().to_numpy(zero_copy_only=False)
+            chosen = rows.choose(mask)
+            found = pc.replace_with_mask(found, pa.array(mask), chosen.whole(other(chosen)))
+        return found
+
+    return run
+
+
+def _joined(function: Callable[[Value, Value], Value], ends: bool) -> Callable[..., Run]:
+    """AND ends at false, OR at true; NULL does not end them."""
+
+    def made(arguments: tuple[Expression, ...], runs: list[Run], of: Type) -> Run:
+        lazy = [False, *map(fallible, arguments[1:])]
+
+        def run(rows: Rows) -> Value:
+            found = runs[0](rows)
+            for other, careful in zip(runs[1:], lazy[1:], strict=True):
+                if is_scalar(found):
+                    if found.as_py() is ends:
+                        return found
+                    found = function(found, other(rows))
+                elif not careful:
+                    found = function(found, other(rows))
+                else:
+                    found = _where_open(rows, found, other)
+            return found
+
+        return run
+
+    def _where_open(rows: Rows, found: Value, other: Run) -> Value:
+        opened = truth(pc.not_equal(found, pa.scalar(ends)).fill_null(True))
+        if not opened.any():
+            return found
+        chosen = rows.choose(opened)
+        if chosen is rows:
+            return function(found, other(rows))
+        mask = pa.array(opened)
+        met = function(found.filter(mask), chosen.whole(other(chosen)))
+        return pc.replace_with_mask(found, mask, met)
+
+    return made
+
+
+_CHOOSING: Final[dict[str, Callable[..., Run]]] = {
+    "case": _case,
+    "if": _case,
+    "coalesce": _coalesce,
+    "and": _joined(pc.and_kleene, ends=False),
+    "or": _joined(pc.or_kleene, ends=True),
+}
+
+
+# -- constants
+
+
+def fold(expression: Expression) -> Expression:
+    """The expression with its constant parts evaluated; a part that fails stays, to fail when rows come to it.
+
+    >>> from everview.plan.typing import call, literal
+    >>> str(fold(call("add", literal(1), literal(2)))), str(fold(call("integral_divide", literal(1), literal(0))))
+    ('3', '1L DIV 0L')
+    """
+    return rewritten(expression, _folded)
+
+
+def _folded(expression: Expression) -> Expression:
+    if not isinstance(expression, (Call, Cast)) or not all(isinstance(c, Literal) for c in expression.children):
+        return expression
+    try:
+        (found,) = Evaluate((expression,))()
+    except EverviewError:
+        return expression
+    return Literal(_inward(found), expression.type)
+
+
+def _inward(found: Value) -> Any:
+    """A value as literals hold it."""
+    if not found.is_valid:
+        return None
+    if isinstance(found, pa.DurationScalar):
+        return found.value
+    return _tuples(found.as_py())
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC)
+    if isinstance(value, dict):
+        return tuple(map(_tuples, value.values()))
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,330 @@
+"""Scalar expressions over the row of a plan: typed, immutable, hashable, and the same `repr` in every run.
+
+An expression knows its type and whether it may be NULL from its construction; `everview.plan.typing` constructs
+calls and casts by the rules of SQL. Values of literals are what Python has for the type: a `datetime.datetime` in
+UTC for TIMESTAMP, a `decimal.Decimal` for DECIMAL, a tuple for ARRAY; an interval is a number of months or of
+microseconds.
+
+>>> from everview.types import BIGINT
+>>> from everview.plan.typing import call, literal
+>>> total = call("add", Column(0, "x", BIGINT, nullable=False), literal(1))
+>>> total.type, total.nullable, str(total)
+(BIGINT, False, 'x + 1L')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from typing import Literal as Either
+
+from everview.plan.kinds import VOID
+from everview.types import BOOLEAN, DATE, TIMESTAMP, Type
+
+TRY: Final = "try_"  # functions of that prefix give NULL where the others raise
+
+
+class Expression:
+    """What a row's columns give: a value of `type`, NULL only where `nullable`."""
+
+    __slots__ = ()
+
+    type: Type
+    nullable: bool
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The expressions that it is made of, of the same row."""
+        return ()
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        """The same with other children; their types are to be the same."""
+        assert not children
+        return self
+
+    def __str__(self) -> str:
+        from everview.plan.text import sql
+
+        return sql(self)
+
+
+def _tell(expression: Expression, **fields: Any) -> None:
+    for name, value in fields.items():
+        object.__setattr__(expression, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Expression):
+    """A field of the row, by position; the name is for people."""
+
+    index: int
+    name: str
+    type: Type
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expression):
+    """A constant; None is the NULL of its type."""
+
+    value: Any
+    type: Type
+    nullable: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _tell(self, nullable=self.value is None)
+
+
+NULL: Final = Literal(None, VOID)
+TRUE: Final = Literal(True, BOOLEAN)
+FALSE: Final = Literal(False, BOOLEAN)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """A scalar function by its name in `everview.plan.functions`; its arguments have the types that it takes."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: Type
+    nullable: bool
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        return replace(self, arguments=tuple(children))
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expression):
+    """A value as another type; what has none there raises, or is NULL with `try_`."""
+
+    argument: Expression
+    type: Type
+    try_: bool = False
+    nullable: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _tell(self, nullable=self.try_ or self.argument.nullable)
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.argument,)
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        (argument,) = children
+        return replace(self, argument=argument)
+
+
+@dataclass(frozen=True, slots=True)
+class UserCall(Expression):
+    """A user's function by its registered name."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    type: Type
+    nullable: bool = True
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        return replace(self, arguments=tuple(children))
+
+
+@dataclass(frozen=True, slots=True)
+class Now(Expression):
+    """The moment of the tick, or its day: the same for all rows of a tick."""
+
+    kind: Either["timestamp", "date"] = "timestamp"
+    type: Type = field(init=False, repr=False, compare=False)
+    nullable: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _tell(self, type=TIMESTAMP if self.kind == "timestamp" else DATE, nullable=False)
+
+
+# -- Subqueries, which decorrelation turns into joins. Their plans are `everview.plan.nodes.Plan`.
+
+
+@dataclass(frozen=True, slots=True)
+class Outer(Expression):
+    """A column of the row of an enclosing query; depth 1 is the nearest."""
+
+    index: int
+    depth: int
+    name: str
+    type: Type
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Expression):
+    """Has the plan any row?"""
+
+    plan: Any
+    negated: bool = False
+    type: Type = field(init=False, repr=False, compare=False)
+    nullable: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _tell(self, type=BOOLEAN, nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InQuery(Expression):
+    """Is the tuple of arguments a row of the plan? NULL when no row equals it, and NULL might have."""
+
+    arguments: tuple[Expression, ...]
+    plan: Any
+    negated: bool = False
+    type: Type = field(init=False, repr=False, compare=False)
+    nullable: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        unknown = any(a.nullable for a in self.arguments) or any(f.nullable for f in self.plan.schema.fields)
+        _tell(self, type=BOOLEAN, nullable=unknown)
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        return replace(self, arguments=tuple(children))
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar(Expression):
+    """The one value of the plan's one row; NULL when it has none, an error when it has more."""
+
+    plan: Any
+    type: Type = field(init=False, repr=False, compare=False)
+    nullable: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _tell(self, type=self.plan.schema.fields[0].type, nullable=True)
+
+
+# -- Calls over many rows, which only Aggregate and Window hold.
+
+Order = tuple[tuple[Expression, str], ...]  # (by what, "asc | desc [nulls first | nulls last]")
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall(Expression):
+    """An aggregate function over the rows of a group for which `filter` holds."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    distinct: bool
+    filter: Expression | None
+    order: Order
+    type: Type
+    nullable: bool
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        kept = () if self.filter is None else (self.filter,)
+        return (*self.arguments, *kept, *(by for by, _ in self.order))
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        rest = iter(children)
+        arguments = _next(rest, self.arguments)
+        kept = None if self.filter is None else next(rest)
+        return replace(self, arguments=arguments, filter=kept, order=_reordered(self.order, rest))
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Which rows around the current one a window function sees.
+
+    `unit` is "rows" or "range"; a bound is None for unbounded, else an offset: 0 is the current row, -1 the one
+    before.
+    """
+
+    unit: Either["rows", "range"]
+    start: Any
+    end: Any
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall(Expression):
+    """A window function over the rows of a partition, in order; `frame` None is the default of SQL."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    partition: tuple[Expression, ...]
+    order: Order
+    frame: Frame | None
+    type: Type
+    nullable: bool
+    filter: Expression | None = None
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        kept = () if self.filter is None else (self.filter,)
+        return (*self.arguments, *kept, *self.partition, *(by for by, _ in self.order))
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        rest = iter(children)
+        arguments = _next(rest, self.arguments)
+        kept = None if self.filter is None else next(rest)
+        partition = _next(rest, self.partition)
+        order = _reordered(self.order, rest)
+        return replace(self, arguments=arguments, filter=kept, partition=partition, order=order)
+
+
+def _next(rest: Iterator[Expression], old: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    return tuple(next(rest) for _ in old)
+
+
+def _reordered(order: Order, rest: Iterator[Expression]) -> Order:
+    return tuple((next(rest), direction) for _, direction in order)
+
+
+# -- Walking
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all that it is made of, from the outside in; not into the plans of subqueries.
+
+    >>> from everview.plan.typing import call, literal
+    >>> [str(e) for e in walk(call("add", literal(1), literal(2)))]
+    ['1 + 2', '1', '2']
+    """
+    yield expression
+    for child in expression.children:
+        yield from walk(child)
+
+
+def rewritten(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The expression with `change` applied to every part, from the inside out."""
+    children = expression.children
+    if children:
+        changed = tuple(rewritten(child, change) for child in children)
+        if any(new is not old for new, old in zip(changed, children, strict=True)):
+            expression = expression.with_children(changed)
+    return change(expression)
+
+
+def columns_of(expression: Expression) -> frozenset[int]:
+    """The positions of the columns that it reads.
+
+    >>> from everview.types import BIGINT
+    >>> columns_of(Cast(Column(3, "x", BIGINT), BIGINT))
+    frozenset({3})
+    """
+    return frozenset(e.index for e in walk(expression) if isinstance(e, Column))
+
+
+def moved(expression: Expression, places: Callable[[int], int]) -> Expression:
+    """The expression over a row whose columns stand elsewhere: `places` says where."""
+
+    def move(e: Expression) -> Expression:
+        return replace(e, index=places(e.index)) if isinstance(e, Column) else e
+
+    return rewritten(expression, move)

@@ -1,0 +1,49 @@
+"""The scalar functions: by name, how each is computed on Arrow columns, and which of them may fail.
+
+What they take and give is in `everview.plan.signatures`. One file a family; a new function is a line in its
+family's `KERNELS`, one in `SIGNATURES`, and one in the documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from everview.plan.functions import (
+    arithmetic,
+    collections,
+    comparison,
+    dates,
+    formats,
+    hashing,
+    logic,
+    numbers,
+    patterns,
+    strings,
+)
+from everview.plan.functions.kernel import Kernel, Value, length, whole
+
+
+def _on_columns(kernel: Kernel) -> Kernel:
+    """A kernel whose first argument is a column, never one value for all rows."""
+
+    def run(out: Any, *arguments: Value) -> Any:
+        if not arguments:
+            return kernel(out)
+        return kernel(out, whole(arguments[0], length(arguments)), *arguments[1:])
+
+    return run
+
+
+_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing)
+_OF_COLUMNS: Final = (strings, patterns, formats)
+
+KERNELS: Final[Mapping[str, Kernel]] = {
+    **{name: kernel for family in _PLAIN for name, kernel in family.KERNELS.items()},
+    **{name: _on_columns(kernel) for family in _OF_COLUMNS for name, kernel in family.KERNELS.items()},
+    "concat_ws": strings.KERNELS["concat_ws"],
+}
+# Functions that raise for some arguments; all others may be called on rows whose result nobody looks at.
+FAILING: Final[frozenset[str]] = frozenset(
+    arithmetic.FAILING | numbers.FAILING | dates.FAILING | collections.FAILING | patterns.FAILING | formats.FAILING
+)

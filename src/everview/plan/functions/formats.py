@@ -1,0 +1,274 @@
+"""Dates and timestamps to and from text by a pattern, such as ``yyyy-MM-dd HH:mm:ss``.
+
+The letters are those of Spark: y M d D H h m s S a E Q, text in quotes, and marks as themselves; names of months and
+days are English. Another letter is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.errors import BadPattern
+from everview.plan.functions.kernel import Checked, Kernel, Kind, Value, constant, from_numbers, nulls, numbers
+from everview.plan.functions.moments import DAY, days_of
+
+_MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_TOKEN: Final = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']", re.DOTALL)
+_LETTERS: Final = "yMdDHhmsSaEQ"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A letter of the pattern and how often it stands there; or text as it is, with no letter."""
+
+    letter: str
+    count: int
+    text: str = ""
+
+
+@cache
+def pieces(pattern: str) -> tuple[Piece, ...]:
+    """A pattern taken apart; raises `BadPattern`."""
+    found: list[Piece] = []
+    at = 0
+    while at < len(pattern):
+        match = _TOKEN.match(pattern, at)
+        if match is None:
+            raise BadPattern(f"the pattern {pattern!r}: a quote is not closed", hint="close it")
+        token, at = match.group(), match.end()
+        if token.startswith("'"):
+            found.append(Piece("", 0, "'" if token == "''" else token[1:-1].replace("''", "'")))
+        elif not token[0].isalpha():
+            if token in "[]{}#":
+                raise _unknown(pattern, token)
+            found.append(Piece("", 0, token))
+        elif token[0] not in _LETTERS:
+            raise _unknown(pattern, token)
+        else:
+            found.append(Piece(token[0], len(token)))
+    return tuple(found)
+
+
+def _unknown(pattern: str, token: str) -> BadPattern:
+    return BadPattern(
+        f"the pattern {pattern!r}: {token} is not supported", hint=f"its letters are {', '.join(_LETTERS)}"
+    )
+
+
+# -- writing
+
+
+def _written(micros: Any, pattern: str) -> Value:
+    days = micros // DAY
+    parts = [_piece(p, days, micros - days * DAY, pattern) for p in pieces(pattern)]
+    if not parts:
+        return pa.repeat(pa.scalar(""), len(micros))
+    if len(parts) == 1 and not isinstance(parts[0], pa.Scalar):
+        return parts[0]
+    if all(isinstance(p, pa.Scalar) for p in parts):
+        return pa.repeat(pa.scalar("".join(p.as_py() for p in parts)), len(micros))
+    return pc.binary_join_element_wise(*parts, pa.scalar(""))
+
+
+def _piece(piece: Piece, days: Any, time: Any, pattern: str) -> Value:
+    count = piece.count
+    match piece.letter:
+        case "":
+            return pa.scalar(piece.text)
+        case "y":
+            year = _months(days) // 12 + 1970
+            return _padded(year % 100, 2) if count == 2 else _padded(year, count)
+        case "M":
+            month = _months(days) % 12
+            return _padded(month + 1, count) if count <= 2 else _one_of(_MONTHS, month, count, pattern)
+        case "d" if count <= 2:
+            return _padded((days - _month_start(days)) + 1, count)
+        case "D" if count <= 3:
+            return _padded(days - _year_start(days) + 1, count)
+        case "E":
+            return _one_of(_DAYS, (days + 3) % 7, max(count, 3), pattern)
+        case "Q" if count <= 2:
+            return _padded(_months(days) % 12 // 3 + 1, count)
+        case "a" if count == 1:
+            return pa.array(["AM", "PM"]).take(pa.array(time // (DAY // 2)))
+        case "H" if count <= 2:
+            return _padded(time // 3_600_000_000, count)
+        case "h" if count <= 2:
+            return _padded((time // 3_600_000_000 + 11) % 12 + 1, count)
+        case "m" if count <= 2:
+            return _padded(time // 60_000_000 % 60, count)
+        case "s" if count <= 2:
+            return _padded(time // 1_000_000 % 60, count)
+        case "S" if count <= 9:
+            digits = _padded(time % 1_000_000 * 1_000, 9)
+            return pc.utf8_slice_codeunits(digits, 0, count)
+        case _:
+            raise _unknown(pattern, piece.letter * count)
+
+
+def _padded(found: Any, count: int) -> Value:
+    return pc.utf8_lpad(pa.array(found).cast(pa.string()), count, "0")
+
+
+def _one_of(names: tuple[str, ...], which: Any, count: int, pattern: str) -> Value:
+    if count > 4:
+        raise _unknown(pattern, "five letters")
+    shown = [name if count == 4 else name[:3] for name in names]
+    return pa.array(shown).take(pa.array(which))
+
+
+def _months(days: Any) -> Any:
+    return days.astype("M8[D]").astype("M8[M]").astype(np.int64)
+
+
+def _month_start(days: Any) -> Any:
+    return days.astype("M8[D]").astype("M8[M]").astype("M8[D]").astype(np.int64)
+
+
+def _year_start(days: Any) -> Any:
+    return days.astype("M8[D]").astype("M8[Y]").astype("M8[D]").astype(np.int64)
+
+
+def _date_format(out: Kind, a: Value, pattern: Value) -> Any:
+    found = _written(numbers(a).astype(np.int64), pattern.as_py())
+    return found if nulls(a) is None else pc.if_else(pc.is_valid(a), found, pa.scalar(None, out))
+
+
+def _from_unixtime(out: Kind, a: Value, pattern: Value) -> Any:
+    seconds = numbers(a)
+    good = (seconds >= -62_135_596_800) & (seconds < 253_402_300_800)
+    found = _date_format(out, from_numbers(np.where(good, seconds, 0) * 1_000_000, pa.int64(), nulls(a)), pattern)
+    return found if good.all() else Checked(found, ~good, "the result is outside the years 1 to 9999")
+
+
+# -- reading
+
+
+@cache
+def _reader(pattern: str) -> str:
+    """The regular expression of what a pattern reads, with a group for each letter."""
+    seen: set[str] = set()
+    found: list[str] = []
+    parts = pieces(pattern)
+    for at, piece in enumerate(parts):
+        if not piece.letter:
+            found.append(re.sub(r"([^\w\s])", r"\\\1", piece.text, flags=re.ASCII))
+            continue
+        if piece.letter in seen or piece.letter in "DEQ":
+            raise _unknown(pattern, piece.letter * piece.count)
+        seen.add(piece.letter)
+        adjacent = (at + 1 < len(parts) and parts[at + 1].letter != "") or (at > 0 and parts[at - 1].letter != "")
+        found.append(f"(?P<{piece.letter}>{_reads(piece, adjacent, pattern)})")
+    return f"^{''.join(found)}$"
+
+
+def _reads(piece: Piece, adjacent: bool, pattern: str) -> str:
+    count = piece.count
+    match piece.letter:
+        case "y" if count == 2:
+            return "[0-9]{2}"
+        case "y":
+            return f"[0-9]{{{count}}}" if count >= 4 or adjacent else "[0-9]{1,6}"
+        case "M" if count >= 3:
+            if count > 4:
+                raise _unknown(pattern, piece.letter * count)
+            return "|".join(name if count == 4 else name[:3] for name in _MONTHS)
+        case "a":
+            return "AM|PM|am|pm"
+        case "S":
+            return f"[0-9]{{{count}}}" if adjacent else f"[0-9]{{1,{count}}}"
+        case _ if count > 2:
+            raise _unknown(pattern, piece.letter * count)
+        case _:
+            return "[0-9]{2}" if count == 2 else "[0-9]{1,2}"
+
+
+def _read(a: Value, pattern: str) -> tuple[Any, Any]:
+    """Microseconds since 1970, and which texts fit the pattern."""
+    parts = pc.extract_regex(a, pattern=_reader(pattern))
+    letters = {p.letter: p.count for p in pieces(pattern) if p.letter}
+
+    def number(letter: str, missing: int) -> Any:
+        if letter not in letters:
+            return np.full(len(a), missing, np.int64)
+        text = pc.struct_field(parts, letter).fill_null(str(missing))
+        if letter == "M" and letters["M"] >= 3:
+            names = pa.array([n if letters["M"] == 4 else n[:3] for n in _MONTHS])
+            return pc.add(pc.index_in(text, value_set=names), 1).fill_null(0).to_numpy(zero_copy_only=False)
+        if letter == "S":
+            text = pc.utf8_slice_codeunits(pc.utf8_rpad(text, 6, "0"), 0, 6)
+        return text.cast(pa.int64()).to_numpy(zero_copy_only=False)
+
+    year = number("y", 1970) + (2000 if letters.get("y") == 2 else 0)
+    days, good = days_of(year, number("M", 1), number("d", 1))
+    hour = number("H", 0)
+    if "h" in letters:
+        half, twelve = _half(parts, letters), number("h", 12)
+        good &= (twelve >= 1) & (twelve <= 12)
+        hour = twelve % 12 + 12 * half
+    minute, second = number("m", 0), number("s", 0)
+    good &= (hour < 24) & (minute < 60) & (second < 60)
+    good &= pc.is_valid(parts).to_numpy(zero_copy_only=False)
+    return days * DAY + (hour * 3600 + minute * 60 + second) * 1_000_000 + number("S", 0), good
+
+
+def _half(parts: Value, letters: dict[str, int]) -> Any:
+    if "a" not in letters:
+        return 0
+    text = pc.struct_field(parts, "a")
+    return pc.is_in(text, value_set=pa.array(["PM", "pm"])).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _reading(unit: int) -> Kernel:
+    """What the pattern reads, in so many microseconds."""
+
+    def run(out: Kind, a: Value, pattern: Value) -> Any:
+        micros, good = _read(a, pattern.as_py())
+        missing = nulls(a)
+        failed = ~good if missing is None else ~good & ~missing
+        micros = np.where(good, micros, 0)
+        value = from_numbers(_seconds(micros) if unit == 1_000_000 else micros // unit, out, missing)
+        return Checked(value, failed, f"the text is not of the form {pattern.as_py()!r}") if failed.any() else value
+
+    return constant(1, run)
+
+
+def _seconds(micros: Any) -> Any:
+    """Cut off towards 1970, as Spark does it."""
+    return np.where(micros < 0, -(-micros // 1_000_000), micros // 1_000_000)
+
+
+def _unix_timestamp(out: Kind, a: Value, *pattern: Value) -> Any:
+    if not pattern:
+        return from_numbers(_seconds(numbers(a)), out, nulls(a))
+    return _reading(1_000_000)(out, a, *pattern)
+
+
+def _to_timestamp(out: Kind, a: Value, *pattern: Value) -> Any:
+    if pattern:
+        return _reading(1)(out, a, *pattern)
+    from everview.plan.casts import convert
+    from everview.types import STRING, TIMESTAMP
+
+    return convert(a, STRING, TIMESTAMP)
+
+
+KERNELS: Final[dict[str, Kernel]] = {
+    "date_format": constant(1, _date_format),
+    "from_unixtime": constant(1, _from_unixtime),
+    "to_date": _reading(DAY),
+    "to_timestamp": _to_timestamp,
+    "unix_timestamp": _unix_timestamp,
+}
+FAILING: Final = frozenset(KERNELS)

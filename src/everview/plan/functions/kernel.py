@@ -1,0 +1,196 @@
+"""What an implementation of a scalar function is: a function of Arrow columns, which may say where it failed.
+
+A kernel is called with the Arrow type of its result and its arguments, at least one of them an array; the others may
+be scalars, which stand for all rows. It returns an array. One that may fail returns `Checked`: where it failed it
+may hold anything, and the caller raises there, or puts NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Value = Any  # an Arrow array or scalar; its stubs are generic where the classes are not
+Kernel = Callable[..., Any]
+Kind = Any  # an Arrow data type, with what its own kind of them has
+Mask = Any  # a NumPy array of truth values
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Values, the rows where there is none, and why."""
+
+    value: Value
+    failed: Mask
+    reason: str
+
+
+class Failed(Exception):
+    """What a function of one row raises where it has no value."""
+
+
+def is_scalar(value: Value) -> bool:
+    return isinstance(value, pa.Scalar)
+
+
+def length(arguments: Iterable[Value]) -> int:
+    """How many rows: that of any array among the arguments."""
+    return next((len(a) for a in arguments if not is_scalar(a)), 1)
+
+
+def whole(value: Value, rows: int) -> Value:
+    """As an array."""
+    return pa.repeat(value, rows) if is_scalar(value) else value
+
+
+def truth(value: Value) -> Mask:
+    """A BOOLEAN column as NumPy has it; NULL is false."""
+    if value.null_count:
+        value = value.fill_null(False)
+    return value.to_numpy(zero_copy_only=False)
+
+
+def nulls(*arguments: Value) -> Mask | None:
+    """Where any argument is NULL; None where none is."""
+    found = None
+    rows = length(arguments)
+    for a in arguments:
+        if is_scalar(a):
+            mask = None if a.is_valid else np.ones(rows, bool)
+        else:
+            mask = a.is_null().to_numpy(zero_copy_only=False) if a.null_count else None
+        if mask is not None:
+            found = mask if found is None else found | mask
+    return found
+
+
+def numbers(value: Value, fill: Any = 0) -> Any:
+    """A column of a fixed width as NumPy has it, `fill` for NULL; a scalar as one number."""
+    if is_scalar(value):
+        found: Any = value.as_py() if not isinstance(value, (pa.TimestampScalar, pa.DurationScalar)) else value.value
+        kind = value.type.to_pandas_dtype()
+        number = np.dtype(kind) if not isinstance(kind, np.dtype) else kind
+        number = np.dtype(np.int64) if number.kind in "mMO" else number
+        return number.type(fill if found is None else found)
+    if pa.types.is_date32(value.type):
+        value = value.cast(pa.int32())
+    elif pa.types.is_timestamp(value.type) or pa.types.is_duration(value.type):
+        value = value.cast(pa.int64())
+    if value.null_count:
+        value = value.fill_null(fill)
+    return value.to_numpy(zero_copy_only=False)
+
+
+def from_numbers(found: Any, out: Kind, missing: Mask | None) -> Value:
+    """A NumPy array as an Arrow column, NULL where `missing`."""
+    if pa.types.is_date32(out):
+        return pa.array(np.asarray(found, np.int32), pa.int32(), mask=missing).cast(out)
+    if pa.types.is_timestamp(out) or pa.types.is_duration(out):
+        return pa.array(np.asarray(found, np.int64), pa.int64(), mask=missing).cast(out)
+    return pa.array(found, mask=missing).cast(out)
+
+
+def each(out: Kind, function: Callable[..., Any], *arguments: Value) -> Value:
+    """A function of one row, called once for each distinct combination of its arguments; NULL in, NULL out.
+
+    For what Arrow has no kernel for. `Failed` marks a row as failed.
+    """
+    return each_row(out, lambda *row: None if any(v is None for v in row) else function(*row), *arguments)
+
+
+def each_row(out: Kind, function: Callable[..., Any], *arguments: Value) -> Value:
+    """`each` for a function that takes NULL as None."""
+    rows = length(arguments)
+    columns = [repeat(a.as_py(), rows) if is_scalar(a) else a.to_pylist() for a in arguments]
+    hashable = not any(pa.types.is_nested(a.type) for a in arguments)
+    memo: dict[Any, Any] = {}
+    found: list[Any] = []
+    failed: dict[int, str] = {}
+    for at, row in enumerate(zip(*columns, strict=True)):
+        if hashable and row in memo:
+            found.append(memo[row])
+            continue
+        try:
+            value = function(*row)
+        except Failed as failure:
+            failed[at] = str(failure)
+            found.append(None)
+            continue
+        if hashable:
+            memo[row] = value
+        found.append(value)
+    array = pa.array(found, out)
+    if not failed:
+        return array
+    mask = np.zeros(rows, bool)
+    mask[list(failed)] = True
+    return Checked(array, mask, next(iter(failed.values())))
+
+
+def constant(position: int, kernel: Kernel) -> Kernel:
+    """A kernel for an argument that is one value for all rows, such as a pattern, made to take a column there, too.
+
+    Rows are grouped by the argument's value; a NULL there is NULL.
+    """
+
+    def run(out: Kind, *arguments: Value) -> Any:
+        pattern = arguments[position]
+        rows = length(arguments)
+        if is_scalar(pattern):
+            if not pattern.is_valid:
+                return pa.nulls(rows, out)
+            return kernel(out, *arguments)
+        if rows == 1:
+            return run(out, *[whole(a, 1) if i != position else pattern[0] for i, a in enumerate(arguments)])
+        return _grouped(out, run, position, arguments)
+
+    return run
+
+
+def _grouped(out: Kind, run: Kernel, position: int, arguments: tuple[Value, ...]) -> Any:
+    rows = length(arguments)
+    coded = arguments[position].dictionary_encode()
+    codes = numbers(coded.indices, -1)
+    parts: list[Value] = []
+    places: list[Any] = []
+    failed = np.zeros(rows, bool)
+    reason = ""
+    for code in np.unique(codes):
+        at = np.flatnonzero(codes == code)
+        chosen = pa.array(at)
+        given = [whole(a, rows).take(chosen) for a in arguments]
+        given[position] = pa.scalar(None, coded.dictionary.type) if code < 0 else coded.dictionary[int(code)]
+        found = run(out, *given)
+        if isinstance(found, Checked):
+            failed[at[found.failed]] = True
+            found, reason = found.value, reason or found.reason
+        parts.append(found)
+        places.append(at)
+    value = assembled(parts, places, out) if parts else pa.array([], out)
+    return Checked(value, failed, reason) if failed.any() else value
+
+
+def assembled(parts: list[Value], places: list[Any], out: Kind) -> Value:
+    """One column of parts of which each says which rows it is for."""
+    joined = pa.concat_arrays([p.cast(out) if p.type != out else p for p in parts])
+    order = np.empty(len(joined), np.int64)
+    order[np.concatenate(places)] = np.arange(len(joined))
+    return joined.take(pa.array(order))
+
+
+def nan_free(value: Value) -> bool:
+    """Has a float column no NaN?"""
+    if is_scalar(value):
+        found = value.as_py()
+        return found is None or found == found
+    return not pc.any(pc.is_nan(value)).as_py()
+
+
+def is_float(of: Kind) -> bool:
+    return pa.types.is_floating(of)

@@ -1,0 +1,214 @@
+"""Functions of numbers: roots, powers, logarithms, rounding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from everview.plan.functions.arithmetic import overflow
+from everview.plan.functions.decimals import double_as_decimal, half_even, half_up, objects, scaled, unscaled
+from everview.plan.functions.kernel import (
+    Checked,
+    Kernel,
+    Kind,
+    Value,
+    each,
+    from_numbers,
+    length,
+    nulls,
+    numbers,
+    whole,
+)
+
+
+def _floats(function: Callable[..., Any]) -> Kernel:
+    """A NumPy function of doubles."""
+
+    def run(out: Kind, *arguments: Value) -> Any:
+        rows = length(arguments)
+        with np.errstate(all="ignore"):
+            found = function(*(numbers(whole(a, rows), 1.0) for a in arguments))
+        return from_numbers(found, out, nulls(*arguments))
+
+    return run
+
+
+def _logarithm(function: Callable[[Any], Any], above: float = 0.0) -> Kernel:
+    """NULL where there is no logarithm."""
+
+    def run(out: Kind, a: Value) -> Any:
+        x = numbers(a, 1.0)
+        with np.errstate(all="ignore"):
+            found = function(x)
+        none = x <= above
+        missing = nulls(a)
+        return from_numbers(found, out, none if missing is None else none | missing)
+
+    return run
+
+
+def _log(out: Kind, base: Value, a: Value) -> Any:
+    rows = length((base, a))
+    b, x = numbers(whole(base, rows), 2.0), numbers(whole(a, rows), 1.0)
+    with np.errstate(all="ignore"):
+        found = np.log(x) / np.log(b)
+    none = (x <= 0) | (b <= 0)
+    missing = nulls(base, a)
+    return from_numbers(found, out, none if missing is None else none | missing)
+
+
+def _power(x: Any, y: Any) -> Any:
+    """As Java has it: 1 to the NaN is NaN, and so is 1 or -1 to the infinite."""
+    found = np.power(x, y)
+    odd = np.isnan(y) | (np.isinf(y) & (np.abs(x) == 1))
+    return np.where(odd, np.nan, found)
+
+
+def _sign(x: Any) -> Any:
+    return np.sign(x)
+
+
+def _towards(function: Callable[[Any], Any], mode: str) -> Kernel:
+    """Ceiling and floor: a DOUBLE gives a BIGINT, and a DECIMAL one without digits after the point."""
+
+    def run(out: Kind, a: Value, scale: Value | None = None) -> Any:
+        if pa.types.is_decimal(a.type):
+            return _decimal_towards(out, a, mode, out.scale if scale is None else scale.as_py())
+        if pa.types.is_integer(a.type):
+            return a
+        found = function(numbers(a, 0.0))
+        # As Spark has it: NaN is 0, and the double next to the largest BIGINT is that.
+        inside = (found >= -(2.0**63)) & (found < 2.0**63)
+        whole_part = np.where(inside, found, 0.0).astype(np.int64)
+        whole_part[found == 2.0**63] = np.iinfo(np.int64).max
+        value = from_numbers(whole_part, out, nulls(a))
+        failed = ~inside & (found == found) & (found != 2.0**63)
+        return Checked(value, failed, overflow(out)) if failed.any() else value
+
+    return run
+
+
+def _decimal_towards(out: Kind, a: Value, mode: str, scale: int) -> Any:
+    drop = a.type.scale - scale
+    if drop <= 0:
+        return a.cast(out)
+    integers = objects(scaled(a))
+    unit = 10**drop
+    found = integers // unit if mode == "down" else -(-integers // unit)
+    if scale < 0:
+        found = found * 10**-scale
+    return unscaled(found, out, nulls(a))
+
+
+def _rounding(integral: Callable[[Any, int], Any], mode: str) -> Kernel:
+    def run(out: Kind, a: Value, scale: Value) -> Any:
+        digits = scale.as_py()
+        if pa.types.is_decimal(a.type):
+            return _round_decimal(out, a, digits, integral)
+        if pa.types.is_integer(a.type):
+            return a if digits >= 0 else _round_integer(out, a, digits, integral)
+        return _round_float(out, a, digits, mode)
+
+    return run
+
+
+def _round_decimal(out: Kind, a: Value, digits: int, integral: Callable[[Any, int], Any]) -> Any:
+    drop = a.type.scale - digits
+    if drop <= 0:
+        return a.cast(out)
+    found = integral(objects(scaled(a)) if drop > 17 or a.type.precision > 17 else scaled(a), drop)
+    if digits < 0:
+        found = objects(found) * 10**-digits
+    return unscaled(found, out, nulls(a))
+
+
+def _round_integer(out: Kind, a: Value, digits: int, integral: Callable[[Any, int], Any]) -> Any:
+    found = integral(numbers(a).astype(object), -digits) * 10**-digits
+    limit = 1 << (out.bit_width - 1)
+    failed = ((found < -limit) | (found >= limit)).astype(bool)
+    found[failed] = 0
+    value = from_numbers(found.astype(np.int64), out, nulls(a))
+    return Checked(value, failed, overflow(out)) if failed.any() else value
+
+
+def _round_float(out: Kind, a: Value, digits: int, mode: str) -> Any:
+    if mode == "half_even" or pa.types.is_float32(out) or abs(digits) > 15:
+        return each(out, lambda x: _round_one(x, digits, mode, pa.types.is_float32(out)), a)
+    found, beyond = double_as_decimal(a, digits)
+    plain = numbers(a, 0.0)
+    # A float divided by a power of ten is the nearest to the quotient while both are exact.
+    large = np.flatnonzero(np.abs(found) >= 1 << 53)
+    exact = [_quotient(int(found[at]), digits) for at in large]
+    found = (
+        found.astype(np.float64) if not len(large) else np.where(np.abs(found) < 1 << 53, found, 0).astype(np.float64)
+    )
+    found = found / 10.0**digits if digits >= 0 else found * 10.0**-digits
+    found[large] = exact
+    found = np.where(beyond, plain, found)
+    return from_numbers(found, out, nulls(a))
+
+
+def _quotient(found: int, digits: int) -> float:
+    import decimal
+
+    return float(decimal.Decimal(found).scaleb(-digits, decimal.Context(prec=800)))
+
+
+def _round_one(x: float, digits: int, mode: str, single: bool) -> float:
+    import decimal
+
+    if not math.isfinite(x):
+        return x
+    text = str(np.float32(x)) if single else repr(x)
+    how = decimal.ROUND_HALF_EVEN if mode == "half_even" else decimal.ROUND_HALF_UP
+    number = decimal.Decimal(text).scaleb(digits, decimal.Context(prec=800)).to_integral_value(how)
+    return float(number.scaleb(-digits, decimal.Context(prec=800)))
+
+
+def _format_number(out: Kind, a: Value, digits: Value) -> Any:
+    return each(out, _format_one, a, digits)
+
+
+def _format_one(x: Any, digits: int) -> str | None:
+    if digits < 0:
+        return None
+    if isinstance(x, float) and not math.isfinite(x):
+        return "NaN" if x != x else "∞" if x > 0 else "-∞"
+    import decimal
+
+    # The value itself, not its shortest text: halves to the even digit.
+    exact = decimal.Decimal(x)
+    with decimal.localcontext(decimal.Context(prec=800)):
+        cut = exact.quantize(decimal.Decimal(1).scaleb(-digits), decimal.ROUND_HALF_EVEN)
+    return f"{cut:,f}"
+
+
+KERNELS: Final[dict[str, Kernel]] = {
+    "sqrt": _floats(np.sqrt),
+    "cbrt": _floats(np.cbrt),
+    "exp": _floats(np.exp),
+    "sin": _floats(np.sin),
+    "cos": _floats(np.cos),
+    "tan": _floats(np.tan),
+    "atan": _floats(np.arctan),
+    "atan2": _floats(lambda y, x: np.arctan2(y + 0.0, x + 0.0)),
+    "radians": _floats(lambda x: x * (math.pi / 180.0)),
+    "degrees": _floats(lambda x: x * (180.0 / math.pi)),
+    "pow": _floats(_power),
+    "sign": _floats(_sign),
+    "ln": _logarithm(np.log),
+    "log10": _logarithm(np.log10),
+    "log2": _logarithm(np.log2),
+    "log1p": _logarithm(np.log1p, -1.0),
+    "log": _log,
+    "ceil": _towards(np.ceil, "up"),
+    "floor": _towards(np.floor, "down"),
+    "round": _rounding(half_up, "half_up"),
+    "bround": _rounding(half_even, "half_even"),
+    "format_number": _format_number,
+}
+FAILING: Final = frozenset({"ceil", "floor", "round", "bround"})

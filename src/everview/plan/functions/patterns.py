@@ -1,0 +1,252 @@
+"""LIKE and regular expressions. Spark's are Java's, ours RE2's: what the two read differently is refused.
+
+RE2 has no look-around and no back references, and so never takes exponential time. What remains different is in the
+reference of the functions: ``$`` is the very end of the text, and ``.`` is everything but the newline.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.errors import BadPattern
+from everview.plan.functions.kernel import Kernel, Kind, Value, constant, each
+from everview.plan.functions.strings import lower
+
+
+def _like(out: Kind, a: Value, pattern: Value, escape: Value | None = None) -> Any:
+    mark = "\\" if escape is None else escape.as_py()
+    return pc.match_substring_regex(a, pattern=like_regex(pattern.as_py(), mark))
+
+
+def _ilike(out: Kind, a: Value, pattern: Value, escape: Value | None = None) -> Any:
+    lowered = lower(pa.string(), pa.array([pattern.as_py()]))[0]
+    return _like(out, lower(pa.string(), a), lowered, escape)
+
+
+@cache
+def like_regex(pattern: str, escape: str) -> str:
+    """A LIKE pattern as a regular expression; raises `BadPattern`.
+
+    >>> like_regex("a%.b", "!")
+    '^(?s:a.*\\\\.b)$'
+    """
+    if len(escape) != 1:
+        raise BadPattern(f"the escape of LIKE is {escape!r}", hint="it is one character")
+    found: list[str] = []
+    letters = iter(pattern)
+    for letter in letters:
+        if letter == escape:
+            following = next(letters, None)
+            if following is None or following not in ("_", "%", escape):
+                hint = f"{escape} may stand before %, _ and itself"
+                raise BadPattern(f"{pattern!r} is no pattern of LIKE with the escape {escape!r}", hint=hint)
+            found.append(_quoted(following))
+        else:
+            found.append({"%": ".*", "_": "."}.get(letter) or _quoted(letter))
+    return f"^(?s:{''.join(found)})$"
+
+
+def _quoted(letter: str) -> str:
+    return letter if letter.isalnum() or not letter.isascii() or letter in " _\n\t\r" else "\\" + letter
+
+
+_JAVA_ONLY: Final = re.compile(
+    r"""(?<!\\)(?:\\\\)*(?:
+        (?P<around>\(\?<?[=!]) | (?P<atomic>\(\?>) | (?P<back>\\[1-9]|\\k<) | (?P<possessive>[*+?}]\+)
+        | (?P<both>&&) | (?P<escape>\\[hHRXZGce0])
+    )""",
+    re.VERBOSE,
+)
+_WHY: Final = {
+    "around": "look-around is not supported",
+    "atomic": "atomic groups are not supported",
+    "back": "back references are not supported",
+    "possessive": "possessive quantifiers are not supported",
+    "both": "intersections of character classes are not supported",
+    "escape": "this escape is not supported",
+}
+
+
+@cache
+def regex(pattern: str) -> str:
+    """A regular expression that means the same here as in Spark; raises `BadPattern`."""
+    match = _JAVA_ONLY.search(pattern)
+    if match is not None:
+        raise BadPattern(f"the regular expression {pattern!r}: {_WHY[match.lastgroup or '']}", hint=_HINT)
+    if re.search(r"(?<!\\)\[[^\]]*(?<!\\)\[(?!:)", pattern):
+        raise BadPattern(f"the regular expression {pattern!r}: a class inside a class is not supported", hint=_HINT)
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern=pattern)
+    except pa.ArrowInvalid as error:
+        raise BadPattern(f"the regular expression {pattern!r}: {error}", hint=_HINT) from None
+    return pattern
+
+
+_HINT: Final = "regular expressions are RE2's"
+
+
+def _rlike(out: Kind, a: Value, pattern: Value) -> Any:
+    return pc.match_substring_regex(a, pattern=regex(pattern.as_py()))
+
+
+def _regexp_replace(out: Kind, a: Value, pattern: Value, by: Value) -> Any:
+    found = regex(pattern.as_py())
+    replacement = _replacement(by.as_py(), _groups(found))
+    if _matches_nothing(found):
+        # After a match RE2 does not look for an empty one at the same place; Java and Python do.
+        return each(out, lambda text: _compiled(found).sub(_python(replacement), text), a)
+    return pc.replace_substring_regex(a, pattern=found, replacement=replacement)
+
+
+def _matches_nothing(pattern: str) -> bool:
+    return pc.match_substring_regex(pa.array([""]), pattern=f"^(?:{pattern})$")[0].as_py()
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern, re.ASCII)
+    except re.error as error:
+        raise BadPattern(f"the regular expression {pattern!r}, which may match nothing: {error}", hint=_HINT) from None
+
+
+def _python(replacement: str) -> str:
+    return re.sub(r"\\(\d)", r"\\g<\1>", replacement)
+
+
+@cache
+def _replacement(text: str, groups: int) -> str:
+    """Java's ``$1`` and ``\\$`` as RE2 writes them."""
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        letter = text[at]
+        at += 1
+        if letter == "\\":
+            if at == len(text):
+                raise BadPattern(f"the replacement {text!r} ends in a backslash", hint="write two")
+            found.append(_literal(text[at]))
+            at += 1
+        elif letter == "$":
+            group, at = _group(text, at, groups)
+            found.append(f"\\{group}")
+        else:
+            found.append(letter)
+    return "".join(found)
+
+
+def _literal(letter: str) -> str:
+    return "\\\\" if letter == "\\" else letter
+
+
+def _group(text: str, at: int, groups: int) -> tuple[int, int]:
+    """The group's number, which takes as many digits as there are such groups."""
+    if at == len(text) or not text[at].isdigit():
+        raise BadPattern(f"the replacement {text!r}", hint="$ stands before a group's number; write \\$ for itself")
+    number = int(text[at])
+    at += 1
+    while at < len(text) and text[at].isdigit() and number * 10 + int(text[at]) <= groups:
+        number, at = number * 10 + int(text[at]), at + 1
+    if number > min(groups, 9):
+        raise BadPattern(f"the replacement {text!r} names group {number}", hint=f"there are {groups}, and 9 at most")
+    return number, at
+
+
+_OPENING: Final = re.compile(r"\\.|\[(?:\\.|\[:\w+:\]|[^\]\\])*\]|\((?!\?)|\(\?P?<(?![=!])", re.DOTALL)
+
+
+def _groups(pattern: str) -> int:
+    return sum(m.group().startswith("(") for m in _OPENING.finditer(pattern))
+
+
+@cache
+def _named(pattern: str) -> str:
+    """The pattern with every group named by its number, and the whole as group 0."""
+    count = 0
+
+    def name(match: re.Match[str]) -> str:
+        nonlocal count
+        if not match.group().startswith("("):
+            return match.group()
+        count += 1
+        return f"(?P<g{count}>" if match.group() == "(" else match.group()
+
+    named = _OPENING.sub(name, pattern)
+    if re.search(r"\(\?P?<(?!g\d)", named):
+        raise BadPattern(f"the regular expression {pattern!r}: named groups are not supported", hint="count them")
+    return f"(?P<g0>{named})"
+
+
+def _regexp_extract(out: Kind, a: Value, pattern: Value, group: Value | None = None) -> Any:
+    number = 1 if group is None else group.as_py()
+    if number is None:
+        return pa.nulls(len(a), out)
+    found = regex(pattern.as_py())
+    if not 0 <= number <= _groups(found):
+        raise BadPattern(f"{found!r} has no group {number}", hint=f"it has {_groups(found)}")
+    parts = pc.extract_regex(a, pattern=_named(found))
+    part = pc.struct_field(parts, f"g{number}").fill_null("")
+    return pc.if_else(pc.is_valid(a), part, pa.scalar(None, out))
+
+
+def _split(out: Kind, a: Value, pattern: Value, limit: Value | None = None) -> Any:
+    text = pattern.as_py()
+    most = -1 if limit is None else limit.as_py()
+    if most is None:
+        return pa.nulls(len(a), out)
+    splits = most - 1 if most > 0 else -1
+    if text and not re.search(r"[\\.\[\]{}()*+?^$|]", text):
+        return pc.split_pattern(a, pattern=text, max_splits=splits if splits else 0) if splits != 0 else _single(out, a)
+    found = regex(text)
+    if splits == 0:
+        return _single(out, a)
+    if _matches_nothing(found):
+        return each(out, lambda value: _split_empty(value, text, splits), a)
+    return pc.split_pattern_regex(a, pattern=found, max_splits=splits)
+
+
+def _single(out: Kind, a: Value) -> Value:
+    return each(out, lambda value: [value], a)
+
+
+def _split_empty(value: str, pattern: str, splits: int) -> list[str]:
+    """A pattern that may match nothing splits between characters, but not before the first."""
+    found: list[str] = []
+    begin = 0
+    for match in _compiled(pattern).finditer(value):
+        if splits >= 0 and len(found) == splits:
+            break
+        if match.end() == 0 or (not pattern and match.start() == len(value)):
+            continue
+        found.append(value[begin : match.start()])
+        begin = match.end()
+    return [*found, value[begin:]]
+
+
+def _patterned(kernel: Kernel, *positions: int) -> Kernel:
+    """Each of these arguments is one value for all rows, or a column of few."""
+    for position in positions:
+        kernel = _optional(position, kernel)
+    return kernel
+
+
+def _optional(position: int, kernel: Kernel) -> Kernel:
+    chosen = constant(position, kernel)
+    return lambda out, *arguments: (chosen if len(arguments) > position else kernel)(out, *arguments)
+
+
+KERNELS: Final[dict[str, Kernel]] = {
+    "like": _patterned(_like, 1, 2),
+    "ilike": _patterned(_ilike, 1, 2),
+    "rlike": _patterned(_rlike, 1),
+    "regexp_replace": _patterned(_regexp_replace, 1, 2),
+    "regexp_extract": _patterned(_regexp_extract, 1, 2),
+    "split": _patterned(_split, 1, 2),
+}
+# A bad pattern raises.
+FAILING: Final = frozenset(KERNELS)

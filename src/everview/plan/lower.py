@@ -1,0 +1,155 @@
+"""From a plan to a circuit: every node by its own small lowering.
+
+The circuit is a query over whole Z-sets; `everview.circuit.incrementalize` makes it one over changes. A part that
+several plans share becomes one node, because building the same operator twice gives the same node.
+
+>>> from everview.circuit import Circuit
+>>> from everview.plan.nodes import Distinct, Project, Scan
+>>> circuit = Circuit()
+>>> edge = circuit.source("edge", "a BIGINT NOT NULL, b BIGINT NOT NULL")
+>>> scan = Scan("edge", edge.schema)
+>>> lower(Distinct(Project(scan, (scan.column(0),), ("start",))), {"edge": edge}).sink("starts")
+>>> print(circuit)
+0 source edge → [a, b]
+1 Project(0) → [start]
+2 Index(1) → [start → ]
+3 Distinct(2) → [start → ]
+4 sink starts(3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.stream import Stream
+from everview.errors import CircuitError
+from everview.operators.bags import Bags
+from everview.plan.lowering.aggregates import grouped
+from everview.plan.lowering.constants import written
+from everview.plan.lowering.joins import in_force, joined, joined_all
+from everview.plan.lowering.ranges import first, over
+from everview.plan.lowering.rows import exploded, filtered, projected
+from everview.plan.nodes import (
+    Aggregate,
+    Asof,
+    Distinct,
+    Except,
+    Explode,
+    Filter,
+    Intersect,
+    Join,
+    Multiway,
+    Plan,
+    Project,
+    Recursive,
+    Reference,
+    Scan,
+    Top,
+    Union,
+    Values,
+    Window,
+)
+from everview.plan.references import check_monotone, free_references
+from everview.types import unknown_name
+
+
+def lower(plan: Plan, relations: Mapping[str, Stream], circuit: Circuit | None = None) -> Stream:
+    """The stream of a plan, given those of the relations that it scans; a plan that scans none needs a circuit."""
+    if circuit is None:
+        if not relations:
+            raise CircuitError("a plan over no relations", hint="say in which circuit it is to be")
+        circuit = next(iter(relations.values())).circuit
+    return Lowering(circuit, relations).of(plan)
+
+
+class Lowering:
+    """The streams of plans in one circuit; what is lowered once is known after."""
+
+    def __init__(self, circuit: Circuit, relations: Mapping[str, Stream], outer: Lowering | None = None) -> None:
+        self.circuit = circuit
+        self.relations = relations
+        self.outer = outer  # of a recursion and of its body, what is around it
+        self._references: dict[str, Stream] = {}
+        self._known: dict[Plan, Stream] = {}
+
+    def of(self, plan: Plan) -> Stream:
+        """The stream of a plan, under its schema."""
+        found = self._known.get(plan)
+        if found is None:
+            found = self._known[plan] = self._entered(plan)
+        return found
+
+    def _entered(self, plan: Plan) -> Stream:
+        """What does not depend on a recursion is computed outside of it, and enters."""
+        if self.outer is not None and not (free_references(plan) & self._references.keys()):
+            return self.circuit.enter(self.outer.of(plan))
+        return self._lowered(plan).under(plan.schema)
+
+    def _lowered(self, plan: Plan) -> Stream:
+        inputs: list[Stream] = [] if isinstance(plan, Recursive) else [self.of(i) for i in plan.inputs]
+        match plan:
+            case Scan(relation):
+                if relation not in self.relations:
+                    raise unknown_name("relation", relation, self.relations)
+                return self.relations[relation]
+            case Values():
+                return written(plan, self.circuit)
+            case Reference(name):
+                if name not in self._references:
+                    raise unknown_name("recursive relation", name, self._references)
+                return self._references[name]
+            case Project(_, expressions, names):
+                return projected(inputs[0], expressions, names)
+            case Filter(_, predicate):
+                return filtered(inputs[0], predicate)
+            case Explode(_, array, name, outer):
+                return exploded(inputs[0], array, name, outer)
+            case Aggregate():
+                return grouped(plan, inputs[0])
+            case Distinct():
+                return inputs[0].distinct()
+            case Top():
+                return first(plan, inputs[0])
+            case Window():
+                return over(plan, inputs[0])
+            case Join():
+                return joined(plan, *inputs)
+            case Asof():
+                return in_force(plan, *inputs)
+            case Multiway():
+                return joined_all(plan, inputs)
+            case Union():
+                alike = [stream.under(plan.schema) for stream in inputs]
+                return alike[0].plus(*alike[1:]) if len(alike) > 1 else alike[0]
+            case Intersect() | Except():
+                return _compared(plan, *inputs)
+            case Recursive():
+                return self._recursive(plan)
+            case _:
+                raise AssertionError(f"{plan} has no lowering")
+
+    def _recursive(self, plan: Recursive) -> Stream:
+        """Every binding is fed back: ``R ← distinct(plan(R))``, together, until nothing is new."""
+        check_monotone(plan)
+        names = ", ".join(name for name, _ in plan.bindings)
+        inside = Lowering(self.circuit.child(names), self.relations, self)
+        body = Lowering(self.circuit, self.relations, self)
+        again: dict[str, Callable[[Stream], None]] = {}
+        for name, bound in plan.bindings:
+            inside._references[name], again[name] = inside.circuit.feedback(bound.schema)
+        for name, bound in plan.bindings:
+            found = inside.of(bound).distinct()
+            again[name](found)
+            body._references[name] = inside.circuit.leave(found).under(bound.schema)
+        return body.of(plan.body)
+
+
+def _compared(plan: Intersect | Except, left: Stream, right: Stream) -> Stream:
+    left, right = left.under(plan.schema), right.under(plan.schema)
+    names = list(plan.schema.names)
+    if plan.all:
+        sides = [left.index(*names), right.index(*names)]
+        return left.circuit.add(Bags(sides[0].layout, "common" if isinstance(plan, Intersect) else "more"), sides)
+    different = left.distinct()
+    return different.semijoin(right, names) if isinstance(plan, Intersect) else different.antijoin(right, names)

@@ -1,0 +1,273 @@
+"""Aggregates: what the calls read becomes columns, FILTER becomes NULL, and no groups at all become one.
+
+Without groups there is a row also of nothing. So all rows agree on a key, and a constant row, the results of
+nothing, is there unless the key is: ``aggregate ∪ (constant ▷ aggregate)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from everview.circuit.grouped import aggregated
+from everview.circuit.stream import Stream
+from everview.errors import SchemaError
+from everview.operators.aggregate import Call
+from everview.operators.index import Direction
+from everview.plan.expressions import TRUE, AggregateCall, Column, Expression, Literal
+from everview.plan.lowering.constants import constant
+from everview.plan.lowering.joins import everywhere
+from everview.plan.lowering.rows import extended, picked, projected
+from everview.plan.nodes import Aggregate
+from everview.plan.typing import call, cast
+from everview.types import BOOLEAN, Array, unknown_name
+
+Direct = tuple[tuple[Expression, Direction], ...]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A call as the operator knows it, its arguments still expressions."""
+
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    order: Direct = ()
+    distinct: bool = False
+    nulls: bool = False
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (*self.arguments, *(by for by, _ in self.order))
+
+    def call(self, places: Sequence[int]) -> Call:
+        count = len(self.arguments)
+        order = tuple(zip(places[count:], (how for _, how in self.order), strict=True))
+        return Call(self.function, tuple(places[:count]), self.distinct, order, self.nulls, **self.extra)
+
+
+def grouped(plan: Aggregate, stream: Stream) -> Stream:
+    """The stream of an aggregate."""
+    wanted = [wanted_of(c) for c in plan.calls]
+    groups = tuple(dict.fromkeys(plan.groups))
+    expressions = [*groups, *(e for w in wanted for e in w.expressions)]
+    stream, places = extended(stream, expressions)
+    calls: dict[str, Call] = {}
+    start = len(groups)
+    for number, found in enumerate(wanted):
+        stop = start + len(found.expressions)
+        calls[f"result {number}"] = found.call(places[start:stop])
+        start = stop
+    if not groups:
+        return _of_all(plan, stream, calls)
+    by = list(dict.fromkeys(places[: len(groups)]))
+    made = _aggregated(stream, by, calls)
+    own = [by.index(places[groups.index(g)]) for g in plan.groups]
+    return _as_declared(plan, picked(made, [*own, *range(len(by), len(made.schema))], plan.names))
+
+
+def _aggregated(stream: Stream, by: Sequence[int], calls: dict[str, Call]) -> Stream:
+    """One row a group: its columns, then the results under names that no column has."""
+    taken = {stream.schema.names[at] for at in by}
+    prefix = ""
+    while any(f"{prefix}{name}" in taken for name in calls):
+        prefix += "the "
+    return aggregated(stream, [stream.schema.names[at] for at in by], {f"{prefix}{n}": c for n, c in calls.items()})
+
+
+def _of_all(plan: Aggregate, stream: Stream, calls: dict[str, Call]) -> Stream:
+    """The results of all rows, or of nothing."""
+    keyed = everywhere(stream)
+    made = _aggregated(keyed, [len(keyed.schema) - 1], calls)
+    declared = _as_declared(plan, picked(made, range(1, len(made.schema)), plan.names))
+    key = everywhere(declared)
+    nothing = constant(stream.circuit, (tuple(of_nothing(c) for c in plan.calls),), plan.schema)
+    name = key.schema.names[-1]
+    missing = everywhere(nothing).antijoin(picked(key, [len(key.schema) - 1]), name)
+    return declared + picked(missing, range(len(plan.schema)))
+
+
+def of_nothing(found: AggregateCall) -> Any:
+    """What a call gives when there are no rows."""
+    if found.function.lower() in ("count", "count_if"):
+        return 0
+    return () if isinstance(found.type, Array) else None
+
+
+def _as_declared(plan: Aggregate, stream: Stream) -> Stream:
+    """The results in the types that the plan says they have."""
+    if stream.schema.types == plan.schema.types:
+        return stream.under(plan.schema)
+    expressions: list[Expression] = []
+    for at, (found, wanted) in enumerate(zip(stream.schema.fields, plan.schema.fields, strict=True)):
+        expressions.append(cast(Column(at, found.name, found.type, found.nullable), wanted.type))
+    return projected(stream, expressions, plan.schema.names).under(plan.schema)
+
+
+# -- which call is which
+
+
+def wanted_of(found: AggregateCall) -> Wanted:
+    """A call of SQL as the operator knows it."""
+    name = found.function.lower()
+    make = CALLS.get(name)
+    if make is None:
+        raise unknown_name("aggregate", found.function, list(CALLS))
+    return make(found)
+
+
+def _plain(function: str) -> Callable[[AggregateCall], Wanted]:
+    def make(found: AggregateCall) -> Wanted:
+        (value,) = _of(found, 1)
+        return Wanted(function, (_kept(found, value),), distinct=found.distinct)
+
+    return make
+
+
+def _unordered(function: str) -> Callable[[AggregateCall], Wanted]:
+    """A call for which every different value is as good as all of them."""
+
+    def make(found: AggregateCall) -> Wanted:
+        (value,) = _of(found, 1)
+        return Wanted(function, (_kept(found, value),))
+
+    return make
+
+
+def _count(found: AggregateCall) -> Wanted:
+    if not found.arguments:
+        if found.filter is None:
+            return Wanted("count")
+        return Wanted("count", (_kept(found, TRUE),))
+    if found.distinct:
+        first, *others = found.arguments
+        return Wanted("count", (_kept(found, first), *others), distinct=True)
+    if len(found.arguments) == 1:
+        return Wanted("count", (_kept(found, found.arguments[0]),))
+    there = call("and", *(call("is_not_null", a) for a in found.arguments))
+    return Wanted("count", (_kept(found, call("if", there, TRUE, Literal(None, BOOLEAN))),))
+
+
+def _count_if(found: AggregateCall) -> Wanted:
+    (value,) = _of(found, 1)
+    return Wanted("count", (_kept(found, call("if", value, TRUE, Literal(None, BOOLEAN))),))
+
+
+def _end(function: str) -> Callable[[AggregateCall], Wanted]:
+    """The first or last value in an order; without one, in the order of the values themselves."""
+
+    def make(found: AggregateCall) -> Wanted:
+        value, skips = found.arguments[0], _skips_nulls(found)
+        order = _order(found)
+        if found.filter is not None:
+            kept = call("coalesce", found.filter, Literal(False, BOOLEAN))
+            order = ((kept, Direction.DESC if function == "first" else Direction.ASC), *order)
+        return Wanted(function, (_kept(found, value),), order, nulls=not skips)
+
+    return make
+
+
+def _skips_nulls(found: AggregateCall) -> bool:
+    """``first(x, true)`` passes over NULL."""
+    return len(found.arguments) > 1 and isinstance(found.arguments[1], Literal) and bool(found.arguments[1].value)
+
+
+def _by(function: str, direction: Direction) -> Callable[[AggregateCall], Wanted]:
+    """The value in the row where another one is greatest or least; rows in which that is NULL do not count."""
+
+    def make(found: AggregateCall) -> Wanted:
+        value, by = _of(found, 2)
+        by = _kept(found, by)
+        known = call("if", call("is_null", by), Literal(None, value.type), value)
+        return Wanted(function, (known,), ((by, direction),), nulls=True)
+
+    return make
+
+
+def _percentile(function: str) -> Callable[[AggregateCall], Wanted]:
+    def make(found: AggregateCall) -> Wanted:
+        value, fraction = found.arguments if len(found.arguments) == 2 else (found.arguments[0], Literal(0.5, BOOLEAN))
+        if not isinstance(fraction, Literal) or fraction.value is None or not 0 <= fraction.value <= 1:
+            raise SchemaError(f"{found.function} at {fraction}", hint="give a constant from 0 to 1")
+        if found.order:
+            (by, how), *_ = found.order
+            at = 1 - float(fraction.value) if "desc" in how.lower().split() else float(fraction.value)
+            return Wanted(function, (_kept(found, by),), distinct=found.distinct, extra={"fraction": at})
+        return Wanted(
+            function, (_kept(found, value),), distinct=found.distinct, extra={"fraction": float(fraction.value)}
+        )
+
+    return make
+
+
+def _array(found: AggregateCall) -> Wanted:
+    (value,) = _of(found, 1)
+    return Wanted("array", (_kept(found, value),), _order(found), distinct=found.distinct)
+
+
+def _set(found: AggregateCall) -> Wanted:
+    (value,) = _of(found, 1)
+    return Wanted("array", (_kept(found, value),), distinct=True)
+
+
+def _text(found: AggregateCall) -> Wanted:
+    value, *rest = found.arguments
+    separator = rest[0].value if rest and isinstance(rest[0], Literal) else ""
+    return Wanted(
+        "string", (_kept(found, value),), _order(found), distinct=found.distinct, extra={"separator": separator or ""}
+    )
+
+
+CALLS: dict[str, Callable[[AggregateCall], Wanted]] = {
+    "count": _count,
+    "count_if": _count_if,
+    **dict.fromkeys(("sum",), _plain("sum")),
+    **dict.fromkeys(("avg", "mean"), _plain("avg")),
+    "min": _unordered("min"),
+    "max": _unordered("max"),
+    **dict.fromkeys(("variance", "var_samp"), _plain("variance")),
+    "var_pop": _plain("variance pop"),
+    **dict.fromkeys(("stddev", "stddev_samp", "std"), _plain("stddev")),
+    "stddev_pop": _plain("stddev pop"),
+    **dict.fromkeys(("bool_and", "every"), _unordered("bool_and")),
+    **dict.fromkeys(("bool_or", "any", "some"), _unordered("bool_or")),
+    **dict.fromkeys(("first", "first_value", "any_value"), _end("first")),
+    **dict.fromkeys(("last", "last_value"), _end("last")),
+    "max_by": _by("last", Direction.ASC),
+    "min_by": _by("first", Direction.ASC_NULLS_LAST),
+    **dict.fromkeys(("median", "percentile", "percentile_cont"), _percentile("percentile")),
+    "percentile_disc": _percentile("percentile discrete"),
+    **dict.fromkeys(("array_agg", "collect_list"), _array),
+    "collect_set": _set,
+    **dict.fromkeys(("listagg", "string_agg"), _text),
+}
+
+
+def _of(found: AggregateCall, count: int) -> tuple[Expression, ...]:
+    if len(found.arguments) != count:
+        raise SchemaError(f"{found.function} of {len(found.arguments)} values", hint=f"{found.function} takes {count}")
+    return found.arguments
+
+
+def _kept(found: AggregateCall, value: Expression) -> Expression:
+    """The value where the filter holds, else NULL, which no call counts."""
+    return value if found.filter is None else call("if", found.filter, value, Literal(None, value.type))
+
+
+def _order(found: AggregateCall) -> Direct:
+    return tuple((by, direction(how)) for by, how in found.order)
+
+
+def direction(how: str) -> Direction:
+    """``"desc nulls last"`` as the operators know it; NULL is the least unless the words say otherwise.
+
+    >>> direction("desc"), direction("asc nulls last")
+    (<Direction.DESC: 'desc'>, <Direction.ASC_NULLS_LAST: 'asc nulls last'>)
+    """
+    words = how.lower().split()
+    descends = "desc" in words
+    nulls_first = not descends if "nulls" not in words else "first" in words
+    if descends:
+        return Direction.DESC_NULLS_FIRST if nulls_first else Direction.DESC
+    return Direction.ASC if nulls_first else Direction.ASC_NULLS_LAST

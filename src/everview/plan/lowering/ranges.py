@@ -1,0 +1,175 @@
+"""What depends on the order of rows: the first of them, and windows.
+
+Ties are broken by the values of all columns, so that the result is a function of the rows. Windows with the same
+partition and order are one operator; the others follow, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from everview.circuit.stream import Stream
+from everview.errors import SchemaError
+from everview.operators.aggregate import Call
+from everview.operators.aggregate.call import ADDED_UP
+from everview.operators.index import Direction, Index
+from everview.operators.operator import Layout
+from everview.operators.window import COPIES, NEVER_NULL, RANKS, Over
+from everview.operators.window import Window as WindowOperator
+from everview.plan.expressions import TRUE, Column, Expression, Literal, WindowCall
+from everview.plan.lowering.aggregates import direction
+from everview.plan.lowering.rows import extended, picked, projected
+from everview.plan.nodes import Top, Window
+from everview.plan.typing import call as called
+from everview.plan.typing import cast
+from everview.types import BOOLEAN, DOUBLE, INTEGER, Field, Schema, unknown_name
+
+ALL = 1 << 62  # more places than there are rows
+SAME = {"first": "first_value", "last": "last_value", "any_value": "first_value", "mean": "avg", "every": "bool_and",
+        "some": "bool_or", "any": "bool_or", "var_samp": "variance", "var_pop": "variance pop", "std": "stddev",
+        "stddev_samp": "stddev", "stddev_pop": "stddev pop"}  # fmt: skip
+KNOWN = (*RANKS, *COPIES, "min", "max", *ADDED_UP)
+
+
+def first(plan: Top, stream: Stream) -> Stream:
+    """The stream of `Top`."""
+    width = len(stream.schema)
+    stream, places = extended(stream, plan.expressions)
+    names = stream.schema.names
+    order = [(names[at], how) for at, (_, how) in zip(places, plan.order, strict=True)]
+    limit = ALL if plan.limit is None else plan.limit
+    found = stream.top(limit, order, by=[names[at] for at in plan.partition], skip=plan.offset)
+    return picked(found, range(width))
+
+
+def over(plan: Window, stream: Stream) -> Stream:
+    """The stream of `Window`."""
+    width = len(stream.schema)
+    where: list[int] = [0] * len(plan.calls)
+    for numbers in by_window(plan.calls):
+        start = len(stream.schema)
+        stream = _windowed(stream, [plan.calls[at] for at in numbers])
+        for place, number in enumerate(numbers):
+            where[number] = start + place
+    found = picked(stream, [*range(width), *where], plan.schema.names)
+    if found.schema.types == plan.schema.types:
+        return found
+    declared = [
+        cast(Column(at, f.name, f.type, f.nullable), wanted.type)
+        for at, (f, wanted) in enumerate(zip(found.schema.fields, plan.schema.fields, strict=True))
+    ]
+    return projected(found, declared, plan.schema.names)
+
+
+def by_window(calls: Sequence[WindowCall]) -> list[list[int]]:
+    """The numbers of the calls with the same partition and order."""
+    found: dict[object, list[int]] = {}
+    for number, call in enumerate(calls):
+        found.setdefault((call.partition, call.order), []).append(number)
+    return list(found.values())
+
+
+def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
+    """The stream with the results of calls over one window after its columns."""
+    width, first_call = len(stream.schema), calls[0]
+    arguments = [_arguments(call) for call in calls]
+    by = tuple(e for e, _ in first_call.order)
+    wanted = [*first_call.partition, *by, *(e for found in arguments for e in found)]
+    stream, places = extended(stream, wanted)
+    partition = list(dict.fromkeys(places[: len(first_call.partition)]))
+    start = len(first_call.partition)
+    directions: dict[int, Direction] = {}
+    for at, (_, how) in zip(places[start:], first_call.order, strict=False):
+        directions.setdefault(at, direction(how))
+    ordered = [at for at in directions if at not in partition]
+    for at in range(len(stream.schema)):
+        directions.setdefault(at, Direction.ASC)
+    fields = (*partition, *ordered, *(at for at in directions if at not in partition and at not in ordered))
+    order = tuple((place, directions[at]) for place, at in enumerate(fields) if at not in partition)
+    indexed = stream.circuit.add(Index(Layout(stream.schema), fields, len(partition), order), [stream])
+    rest = iter(places[start + len(by) :])
+    made = [
+        _over(call, [fields.index(next(rest)) for _ in found], indexed.schema, number)
+        for number, (call, found) in enumerate(zip(calls, arguments, strict=True))
+    ]
+    operator = WindowOperator(indexed.layout, order, len(ordered), tuple(made))
+    found = stream.circuit.add(operator, [indexed])
+    back = [fields.index(at) for at in range(width)]
+    return picked(found, [*back, *range(len(fields), len(found.schema))], [
+        *stream.schema.names[:width], *(call.result.name for call in made)
+    ])  # fmt: skip
+
+
+def _name(call: WindowCall) -> str:
+    name = SAME.get(call.function.lower(), call.function.lower())
+    if name not in KNOWN:
+        raise unknown_name("window function", call.function, KNOWN)
+    return name
+
+
+def _arguments(call: WindowCall) -> tuple[Expression, ...]:
+    """What a call reads of each row."""
+    name = _name(call)
+    if name in RANKS:
+        return ()
+    if name in ("lag", "lead"):
+        value = call.arguments[0]
+        return (value,) if len(call.arguments) < 3 else (value, cast(call.arguments[2], value.type))
+    if name in COPIES:
+        if call.filter is not None:
+            raise SchemaError(f"{call.function} with a filter", hint="filter the rows, or use min or max")
+        return call.arguments[:1]
+    if not call.arguments:
+        return () if call.filter is None else (called("if", call.filter, TRUE, Literal(None, BOOLEAN)),)
+    (value,) = call.arguments
+    return (value if call.filter is None else called("if", call.filter, value, Literal(None, value.type)),)
+
+
+def _over(call: WindowCall, fields: Sequence[int], schema: Schema, number: int) -> Over:
+    name = _name(call)
+    nullable = name not in NEVER_NULL
+    if name in RANKS:
+        of = DOUBLE if name in ("percent_rank", "cume_dist") else INTEGER
+    elif name in COPIES or name in ("min", "max"):
+        of = schema.fields[fields[0]].type
+    else:
+        of = Call(name, tuple(fields)).result(schema, "").type
+    result = Field(_fresh(schema, f"window {number}"), of, nullable)
+    unit, start, end = _frame(call)
+    return Over(name, tuple(fields), result, unit, start, end, _number(call, name), _skips(call, name))
+
+
+def _fresh(schema: Schema, name: str) -> str:
+    while name in schema:
+        name += "'"
+    return name
+
+
+def _frame(call: WindowCall) -> tuple[str, int | None, int | None]:
+    if call.frame is None:
+        return ("range", None, 0) if call.order else ("range", None, None)
+    unit, start, end = call.frame.unit, call.frame.start, call.frame.end
+    if unit == "range" and not (start in (None, 0) and end in (None, 0)):
+        raise SchemaError(
+            f"{call.function} over a range of values", hint="use ROWS, or RANGE with UNBOUNDED and CURRENT ROW"
+        )
+    return unit, start, end
+
+
+def _number(call: WindowCall, name: str) -> int:
+    place = 0 if name == "ntile" else 1
+    if name not in ("lag", "lead", "nth_value", "ntile") or len(call.arguments) <= place:
+        return 1
+    found = call.arguments[place]
+    if not isinstance(found, Literal) or not isinstance(found.value, int):
+        raise SchemaError(f"{call.function} by {found}", hint="give a constant")
+    if name in ("ntile", "nth_value") and found.value < 1:
+        raise SchemaError(f"{call.function} of {found}", hint="give 1 or more")
+    return found.value
+
+
+def _skips(call: WindowCall, name: str) -> bool:
+    if name not in ("first_value", "last_value") or len(call.arguments) < 2:
+        return False
+    flag = call.arguments[1]
+    return isinstance(flag, Literal) and flag.value is True

@@ -1,0 +1,113 @@
+"""What acts on each row alone: projections, filters, and columns that are added for those who need one.
+
+A column that is read as it is stays words; only what is computed goes through Arrow. A function is named by the
+expressions that it evaluates, so that the same ones make the same node, in every run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from everview.circuit.stream import Stream
+from everview.operators.explode import Explode
+from everview.operators.functions import Function
+from everview.operators.linear import Map, Project
+from everview.operators.present import Present
+from everview.operators.where import Where
+from everview.plan.evaluate import Evaluate
+from everview.plan.expressions import TRUE, Column, Expression, columns_of, moved
+from everview.plan.lowering.tests import told_apart
+from everview.plan.nodes import field_of, unique
+from everview.types import Field, Schema
+
+SHOWN = 60  # characters of an expression in the name of its function
+
+
+def projected(stream: Stream, expressions: Sequence[Expression], names: Sequence[str]) -> Stream:
+    """The values of some expressions, under these names."""
+    names = unique(names)
+    plain = [at for at, e in enumerate(expressions) if isinstance(e, Column)]
+    computed = [at for at, e in enumerate(expressions) if not isinstance(e, Column)]
+    if computed:
+        stream = _mapped(stream, [expressions[at] for at in plain], [expressions[at] for at in computed])
+        fields = tuple((*plain, *computed).index(at) for at in range(len(expressions)))
+    else:
+        fields = tuple(e.index for e in expressions if isinstance(e, Column))
+    return picked(stream, fields, names)
+
+
+def picked(stream: Stream, fields: Sequence[int], names: Iterable[str] | None = None) -> Stream:
+    """Some columns, in this order, under new names."""
+    found = [stream.schema.fields[f] for f in fields]
+    given = unique(f.name for f in found) if names is None else unique(names)
+    schema = Schema(Field(name, f.type, f.nullable) for name, f in zip(given, found, strict=True))
+    if tuple(fields) == tuple(range(len(stream.schema))) and schema == stream.schema:
+        return stream
+    return stream.circuit.add(Project(stream.layout, tuple(fields), schema), [stream])
+
+
+def filtered(stream: Stream, predicate: Expression | None) -> Stream:
+    """The rows for which a predicate is true."""
+    if predicate is None or predicate == TRUE:
+        return stream
+    tests, predicate = told_apart(predicate, stream.schema)
+    if tests:
+        stream = stream.circuit.add(Where(stream.layout, tests), [stream])
+    if predicate is None:
+        return stream
+    arguments, (rebased,) = _rebased([predicate])
+    return stream.filter(evaluating((rebased,)), columns=[stream.schema.names[at] for at in arguments])
+
+
+def extended(stream: Stream, expressions: Sequence[Expression]) -> tuple[Stream, tuple[int, ...]]:
+    """The stream with a column for every expression that is not one already, and where each of them stands."""
+    added = list(dict.fromkeys(e for e in expressions if not isinstance(e, Column)))
+    width = len(stream.schema)
+    places = tuple(e.index if isinstance(e, Column) else width + added.index(e) for e in expressions)
+    if not added:
+        return stream, places
+    own = [Column(at, f.name, f.type, f.nullable) for at, f in enumerate(stream.schema.fields)]
+    return _mapped(stream, own, added), places
+
+
+def exploded(stream: Stream, array: Expression, name: str, outer: bool) -> Stream:
+    """A row for each element of an array, after the columns that were there."""
+    keep = tuple(range(len(stream.schema)))
+    stream, (place,) = extended(stream, (array,))
+    free = unique([*stream.schema.names, name])[-1]
+    return stream.circuit.add(Explode(stream.layout, place, keep, free, outer), [stream])
+
+
+def present(stream: Stream, columns: Iterable[int]) -> Stream:
+    """The rows in which some columns are not NULL, under a schema that says so."""
+    fields = tuple(sorted({at for at in columns if stream.schema.fields[at].nullable}))
+    return stream.circuit.add(Present(stream.layout, fields), [stream]) if fields else stream
+
+
+def evaluating(expressions: tuple[Expression, ...]) -> Function:
+    """The function of Arrow columns that evaluates some expressions."""
+    key = hashlib.blake2b(repr(expressions).encode(), digest_size=8).hexdigest()
+    text = ", ".join(map(str, expressions))
+    shown = text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return Function(f"{shown} #{key}", Evaluate(expressions), "columns")
+
+
+def _mapped(stream: Stream, kept: Sequence[Expression], computed: Sequence[Expression]) -> Stream:
+    """The columns that are kept, then those that are computed."""
+    arguments, rebased = _rebased(computed)
+    keep = tuple(e.index for e in kept if isinstance(e, Column))
+    fields = [stream.schema.fields[at] for at in keep] + [field_of(e, stream.schema) for e in computed]
+    names = unique([*(f.name for f in fields[: len(keep)]), *(f"computed {at}" for at in range(len(computed)))])
+    schema = Schema(Field(name, f.type, f.nullable) for name, f in zip(names, fields, strict=True))
+    name = stream.circuit.function(evaluating(rebased), "columns")
+    return stream.circuit.add(Map(stream.layout, name, schema, keep, arguments), [stream])
+
+
+def _rebased(expressions: Sequence[Expression]) -> tuple[tuple[int, ...], tuple[Expression, ...]]:
+    """The columns that expressions read, at least one, and the expressions over just those."""
+    found: set[int] = set()
+    for expression in expressions:
+        found |= columns_of(expression)
+    arguments = tuple(sorted(found)) or (0,)  # of no columns nobody knows how many rows there are
+    return arguments, tuple(moved(e, arguments.index) for e in expressions)

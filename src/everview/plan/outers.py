@@ -1,0 +1,73 @@
+"""Columns of enclosing queries: which ones a subquery reads, and subqueries inside expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeGuard
+
+from everview.plan import expressions as ex
+from everview.plan import nodes
+from everview.plan.expressions import Exists, Expression, InQuery, Outer, Scalar
+from everview.plan.nodes import Plan
+
+Subquery = Exists | InQuery | Scalar
+
+
+def is_subquery(expression: Expression) -> TypeGuard[Subquery]:
+    return isinstance(expression, Exists | InQuery | Scalar)
+
+
+def subqueries(expression: Expression) -> Iterator[Subquery]:
+    """The subqueries of an expression, not those inside them."""
+    return (e for e in ex.walk(expression) if is_subquery(e))
+
+
+def has_subqueries(plan: Plan) -> bool:
+    """Whether any expression of a plan has a subquery."""
+    return any(True for part in nodes.walk(plan) for e in part.expressions for _ in subqueries(e))
+
+
+def outers(plan: Plan, depth: int = 1) -> frozenset[Outer]:
+    """What a plan reads of the row ``depth`` queries out, as Outer of depth 1."""
+    cache: dict[int, frozenset[Outer]] = plan.__dict__.setdefault("_outers", {})
+    if depth not in cache:
+        found: frozenset[Outer] = frozenset[Outer]().union(*(outers(i, depth) for i in plan.inputs))
+        cache[depth] = found.union(*(outers_of(e, depth) for e in plan.expressions))
+    return cache[depth]
+
+
+def outers_of(expression: Expression, depth: int = 1) -> frozenset[Outer]:
+    """What an expression of a plan reads of the row ``depth`` queries out."""
+    found: set[Outer] = set()
+    for e in ex.walk(expression):
+        if isinstance(e, Outer) and e.depth == depth:
+            found.add(replace(e, depth=1))
+        elif is_subquery(e):
+            found |= outers(e.plan, depth + 1)
+    return frozenset(found)
+
+
+def with_outers(plan: Plan, change: Callable[[Outer, int], Expression], nesting: int = 0) -> Plan:
+    """The plan with every `Outer` changed; ``nesting`` says in how many subqueries it stands."""
+
+    def in_plan(part: Plan) -> Plan:
+        old = part.expressions
+        new = tuple(with_outers_of(e, change, nesting) for e in old)
+        return part if all(a is b for a, b in zip(new, old, strict=True)) else part.with_expressions(*new)
+
+    return nodes.rewritten(plan, in_plan)
+
+
+def with_outers_of(expression: Expression, change: Callable[[Outer, int], Expression], nesting: int = 0) -> Expression:
+    """The expression with every `Outer` changed, also in its subqueries."""
+
+    def in_expression(e: Expression) -> Expression:
+        if isinstance(e, Outer):
+            return change(e, nesting)
+        if is_subquery(e):
+            inner = with_outers(e.plan, change, nesting + 1)
+            return e if inner is e.plan else replace(e, plan=inner)
+        return e
+
+    return ex.rewritten(expression, in_expression)

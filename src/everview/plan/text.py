@@ -1,0 +1,243 @@
+"""Expressions as SQL text, for `explain` and for errors.
+
+>>> from everview.types import BIGINT
+>>> from everview.plan.expressions import Column
+>>> from everview.plan.typing import call, literal
+>>> x = Column(0, "x", BIGINT)
+>>> sql(call("multiply", call("add", x, literal(1)), literal(2)))
+'(x + 1L) * 2L'
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from everview.plan.coercion import is_number
+from everview.plan.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    Exists,
+    Expression,
+    Frame,
+    InQuery,
+    Literal,
+    Now,
+    Order,
+    Outer,
+    Scalar,
+    UserCall,
+    WindowCall,
+)
+from everview.plan.kinds import DAY, INTERVALS, MICROS, YEAR_MONTH
+from everview.types import BIGINT, DOUBLE, FLOAT, STRING, Array, Decimal, Struct, Type
+
+# How tightly an operator binds its operands, loosest first.
+_LEVELS: Final = (
+    ("or",),
+    ("and",),
+    ("not",),
+    ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "null_safe_equal", "in",
+     "like", "ilike", "rlike", "is_null", "is_not_null"),
+    ("bit_or",),
+    ("bit_xor",),
+    ("bit_and",),
+    ("add", "subtract", "add_intervals", "subtract_intervals", "add_months_to", "add_days_to", "add_time_to",
+     "subtract_months_to", "subtract_days_to", "subtract_time_to", "subtract_dates", "subtract_timestamps"),
+    ("multiply", "divide", "integral_divide", "modulo", "scale_interval"),
+    ("negate", "bit_not"),
+)  # fmt: skip
+_LEVEL: Final = {name: level for level, names in enumerate(_LEVELS) for name in names}
+_ATOM: Final = len(_LEVELS)
+_INFIX: Final = {
+    "or": "OR", "and": "AND", "equal": "=", "not_equal": "<>", "less": "<", "less_equal": "<=", "greater": ">",
+    "greater_equal": ">=", "null_safe_equal": "<=>", "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE",
+    "bit_or": "|", "bit_xor": "^", "bit_and": "&", "add": "+", "subtract": "-", "multiply": "*", "divide": "/",
+    "integral_divide": "DIV", "modulo": "%", "scale_interval": "*",
+}  # fmt: skip
+_INFIX_OF: Final = {name: _INFIX.get(name, "-" if name.startswith("subtract") else "+") for name in _LEVELS[7]} | _INFIX
+_PREFIX: Final = {"not": "NOT ", "negate": "-", "bit_not": "~"}
+_POSTFIX: Final = {"is_null": " IS NULL", "is_not_null": " IS NOT NULL"}
+
+
+def sql(expression: Expression) -> str:
+    """The expression as SQL text."""
+    return _written(expression)[0]
+
+
+def _written(expression: Expression) -> tuple[str, int]:
+    """The text, and how tightly it binds."""
+    match expression:
+        case Column(_, name) | Outer(_, _, name):
+            return _name(name), _ATOM
+        case Literal(value, of):
+            text = value_text(value, of)
+            return text, _LEVEL["negate"] if text.startswith("-") else _ATOM
+        case Call():
+            return _call(expression)
+        case Cast(argument, of, try_):
+            return f"{'TRY_' if try_ else ''}CAST({sql(argument)} AS {of.sql})", _ATOM
+        case UserCall(name, arguments):
+            return f"{name}({_listed(arguments)})", _ATOM
+        case Now(kind):
+            return f"CURRENT_{kind.upper()}", _ATOM
+        case Exists(plan, negated):
+            return f"{'NOT ' if negated else ''}EXISTS ({plan})", _LEVEL["not"]
+        case InQuery(arguments, plan, negated):
+            return f"({_listed(arguments)}) {'NOT ' if negated else ''}IN ({plan})", _LEVEL["in"]
+        case Scalar(plan):
+            return f"({plan})", _ATOM
+        case AggregateCall():
+            return _aggregate(expression), _ATOM
+        case WindowCall():
+            return _window(expression), _ATOM
+        case _:
+            return repr(expression), _ATOM
+
+
+def _name(name: str) -> str:
+    return name if name.replace("_", "a").replace(".", "a").isalnum() else "`" + name.replace("`", "``") + "`"
+
+
+def _listed(arguments: tuple[Expression, ...]) -> str:
+    return ", ".join(map(sql, arguments))
+
+
+def _within(expression: Expression, level: int) -> str:
+    text, binds = _written(expression)
+    return text if binds >= level else f"({text})"
+
+
+def _call(found: Call) -> tuple[str, int]:
+    name, arguments = found.function, found.arguments
+    level = _LEVEL.get(name, _ATOM)
+    if name in _PREFIX:
+        return _PREFIX[name] + _within(arguments[0], level + (name == "negate")), level
+    if name in _POSTFIX:
+        return _within(arguments[0], level + 1) + _POSTFIX[name], level
+    if name in _INFIX_OF and not (name in ("like", "ilike") and len(arguments) == 3):
+        first, *rest = arguments
+        mark = f" {_INFIX_OF[name]} "
+        return mark.join([_within(first, level), *(_within(a, level + 1) for a in rest)]), level
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(arguments), level
+    return f"{name}({_listed(arguments)})", _ATOM
+
+
+def _in(arguments: tuple[Expression, ...]) -> str:
+    return f"{_within(arguments[0], _LEVEL['in'] + 1)} IN ({_listed(arguments[1:])})"
+
+
+def _case(arguments: tuple[Expression, ...]) -> str:
+    pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
+    branches = "".join(f" WHEN {sql(c)} THEN {sql(v)}" for c, v in pairs)
+    last = arguments[-1]
+    otherwise = "" if isinstance(last, Literal) and last.value is None else f" ELSE {sql(last)}"
+    return f"CASE{branches}{otherwise} END"
+
+
+def _like(word: str) -> Callable[[tuple[Expression, ...]], str]:
+    return lambda arguments: f"{sql(arguments[0])} {word} {sql(arguments[1])} ESCAPE {sql(arguments[2])}"
+
+
+def _member(arguments: tuple[Expression, ...]) -> str:
+    field = arguments[1]
+    assert isinstance(field, Literal)
+    return f"{_within(arguments[0], _ATOM)}.{_name(field.value)}"
+
+
+_SPECIAL: Final[dict[str, Callable[[tuple[Expression, ...]], str]]] = {
+    "in": _in,
+    "case": _case,
+    "like": _like("LIKE"),
+    "ilike": _like("ILIKE"),
+    "get_field": _member,
+}
+
+
+def _aggregate(found: AggregateCall) -> str:
+    inner = _listed(found.arguments) or "*"
+    distinct = "DISTINCT " if found.distinct else ""
+    order = f" ORDER BY {_ordered(found.order)}" if found.order else ""
+    kept = f" FILTER (WHERE {sql(found.filter)})" if found.filter is not None else ""
+    return f"{found.function}({distinct}{inner}{order}){kept}"
+
+
+def _window(found: WindowCall) -> str:
+    parts: list[str] = []
+    if found.partition:
+        parts.append(f"PARTITION BY {_listed(found.partition)}")
+    if found.order:
+        parts.append(f"ORDER BY {_ordered(found.order)}")
+    if found.frame is not None:
+        parts.append(_frame(found.frame))
+    kept = f" FILTER (WHERE {sql(found.filter)})" if found.filter is not None else ""
+    return f"{found.function}({_listed(found.arguments)}){kept} OVER ({' '.join(parts)})"
+
+
+def _ordered(order: Order) -> str:
+    return ", ".join(f"{sql(by)} {direction.upper()}" for by, direction in order)
+
+
+def _frame(frame: Frame) -> str:
+    return f"{frame.unit.upper()} BETWEEN {_bound(frame.start, 'PRECEDING')} AND {_bound(frame.end, 'FOLLOWING')}"
+
+
+def _bound(bound: Any, side: str) -> str:
+    if bound is None:
+        return f"UNBOUNDED {side}"
+    if isinstance(bound, Expression):
+        return f"{sql(bound)} {side}"
+    if bound == 0:
+        return "CURRENT ROW"
+    return f"{-bound} PRECEDING" if bound < 0 else f"{bound} FOLLOWING"
+
+
+def value_text(value: Any, of: Type) -> str:
+    """A value as SQL writes it."""
+    if value is None:
+        return "NULL"
+    if isinstance(of, Array):
+        return f"array({', '.join(value_text(v, of.element) for v in value)})"
+    if isinstance(of, Struct):
+        parts = value.values() if isinstance(value, dict) else value
+        return f"struct({', '.join(value_text(v, f.type) for v, f in zip(parts, of.fields, strict=True))})"
+    if of in INTERVALS:
+        return _interval(value, of)
+    if of == STRING:
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, dt.datetime):
+        return f"TIMESTAMP '{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ')}'"
+    if isinstance(value, dt.date):
+        return f"DATE '{value.isoformat()}'"
+    return _number(value, of) if is_number(of) else str(value)
+
+
+def _number(value: Any, of: Type) -> str:
+    if of in (FLOAT, DOUBLE):
+        if not math.isfinite(value):
+            return f"CAST('{value}' AS {of})"
+        return f"{value!r}{'D' if of == DOUBLE else 'F'}"
+    if isinstance(of, Decimal):
+        text = f"{value:f}"
+        return text if "." in text else f"{text}BD"
+    return f"{value}L" if of == BIGINT else str(value)
+
+
+def _interval(value: Any, of: Type) -> str:
+    if isinstance(value, dt.timedelta):
+        value = value // dt.timedelta(microseconds=1)
+    if of == YEAR_MONTH:
+        return f"INTERVAL {value} MONTH"
+    units = ("day",) if of == DAY else ("day", "hour", "minute", "second", "millisecond", "microsecond")
+    unit = next((u for u in units if value % MICROS[u] == 0), "microsecond")
+    return f"INTERVAL {value // MICROS[unit]} {unit.upper()}"

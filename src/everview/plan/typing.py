@@ -1,0 +1,208 @@
+"""Constructing expressions: names resolved, arguments coerced, types inferred, mistakes refused.
+
+>>> from everview.types import INTEGER, Decimal
+>>> from everview.plan.expressions import Column
+>>> price = Column(0, "price", Decimal(12, 2))
+>>> call("multiply", price, literal(3)).type.sql
+'DECIMAL(14,2)'
+>>> call("equal", price, literal(True))
+Traceback (most recent call last):
+everview.errors.TypeMismatch: equal is not defined on DECIMAL(12,2) and BOOLEAN
+  hint: cast one of them
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from typing import Any, Final
+
+from everview.errors import TypeMismatch, WrongArity
+from everview.plan.coercion import coerced, common, implicit, is_integer, is_number, tightest
+from everview.plan.expressions import NULL, Call, Cast, Expression, Literal
+from everview.plan.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH, Passing
+from everview.plan.signatures import ALIASES, SIGNATURES, Signature
+from everview.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    Array,
+    Decimal,
+    Scalar,
+    Struct,
+    Type,
+    unknown_name,
+)
+
+__all__ = [
+    "call",
+    "cast",
+    "coerced",
+    "common",
+    "implicit",
+    "interval",
+    "is_function",
+    "is_integer",
+    "is_number",
+    "literal",
+    "number",
+    "tightest",
+]
+
+
+def is_function(name: str) -> bool:
+    """Is there a scalar function of that name?"""
+    return ALIASES.get(name.lower(), name.lower()) in SIGNATURES
+
+
+def call(name: str, *arguments: Expression) -> Expression:
+    """A call of a scalar function, its arguments cast as SQL says; raises `TypeMismatch`, `WrongArity`, `UnknownName`.
+
+    `name` is that of `SIGNATURES`, or one that SQL has for it: ``call("mod", a, b)``, ``call("%", a, b)``.
+    """
+    name = ALIASES.get(name.lower(), name.lower())
+    signature = SIGNATURES.get(name)
+    if signature is None:
+        raise unknown_name("function", name, sorted(SIGNATURES))
+    _check_arity(name, signature, len(arguments))
+    found = signature.rule(name, arguments)
+    if isinstance(found, Expression):
+        return found
+    nullable = any(a.nullable for a in found.arguments) if found.nullable is None else found.nullable
+    return Call(name, found.arguments, found.type, nullable)
+
+
+def _check_arity(name: str, signature: Signature, count: int) -> None:
+    least, most = signature.least, signature.most
+    if count >= least and (most is None or count <= most):
+        return
+    takes = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
+    raise WrongArity(f"{name} takes {takes} arguments, and was given {count}", hint=f"write {name} with {takes}")
+
+
+def literal(value: Any, of: Type | None = None) -> Literal:
+    """A literal of a Python value; without a type, of the one that SQL would give it.
+
+    >>> literal(1).type, literal(2**40).type, literal(decimal.Decimal("1.50")).type.sql
+    (INTEGER, BIGINT, 'DECIMAL(3,2)')
+    """
+    if of is not None:
+        return Literal(_inward(value, of), of)
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return Literal(value, BOOLEAN)
+        case int():
+            return _integer(value)
+        case float():
+            return Literal(value, DOUBLE)
+        case decimal.Decimal():
+            return number(value)
+        case str():
+            return Literal(value, STRING)
+        case bytes():
+            return Literal(value, BINARY)
+        case dt.datetime():
+            return Literal(_inward(value, TIMESTAMP), TIMESTAMP)
+        case dt.date():
+            return Literal(value, DATE)
+        case _:
+            raise TypeMismatch(f"{value!r} is no literal", hint="give a number, text, bytes, a date or a datetime")
+
+
+def _integer(value: int) -> Literal:
+    for of, bits in ((INTEGER, 31), (BIGINT, 63)):
+        if -(1 << bits) <= value < (1 << bits):
+            return Literal(value, of)
+    return number(decimal.Decimal(value))
+
+
+def number(value: decimal.Decimal) -> Literal:
+    """A literal of a DECIMAL just wide enough."""
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise TypeMismatch(f"{value} is no DECIMAL", hint="use DOUBLE for NaN and infinity")
+    if exponent > 0:
+        digits, exponent, value = (*digits, *(0,) * exponent), 0, decimal.Decimal(int(value))
+    return Literal(value, Decimal(max(len(digits), -exponent), -exponent))
+
+
+def _inward(value: Any, of: Type) -> Any:
+    if value is None:
+        return None
+    match of:
+        case Array(element):
+            return tuple(_inward(v, element) for v in value)
+        case Struct(fields):
+            values = [value[f.name] for f in fields] if isinstance(value, dict) else value
+            return tuple(_inward(v, f.type) for v, f in zip(values, fields, strict=True))
+        case _ if of == TIMESTAMP and isinstance(value, dt.datetime):
+            return value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
+        case _:
+            return value
+
+
+def interval(amount: int | decimal.Decimal, unit: str) -> Literal:
+    """A literal interval: ``interval(3, "month")``.
+
+    >>> interval(2, "year").value, interval(1, "week").type, interval(1, "hour").value
+    (24, INTERVAL DAY, 3600000000)
+    """
+    unit = unit.lower().removesuffix("s")
+    if unit in MONTHS:
+        return Literal(int(amount) * MONTHS[unit], YEAR_MONTH)
+    if unit not in MICROS:
+        raise unknown_name("unit", unit, [*MONTHS, *MICROS])
+    of = DAY if unit in ("day", "week") else DAY_TIME
+    return Literal(int(amount * MICROS[unit]), of)
+
+
+_SCALAR_CASTS: Final[dict[str, frozenset[str]]] = {
+    "BOOLEAN": frozenset(["number", "STRING"]),
+    "number": frozenset(["number", "BOOLEAN", "STRING"]),
+    "DATE": frozenset(["STRING", "TIMESTAMP"]),
+    "TIMESTAMP": frozenset(["STRING", "DATE", "number"]),
+    "STRING": frozenset(["number", "BOOLEAN", "DATE", "TIMESTAMP", "BINARY"]),
+    "BINARY": frozenset(["STRING"]),
+}
+
+
+def cast(argument: Expression, of: Type, *, try_: bool = False) -> Expression:
+    """``CAST(argument AS type)``; raises `TypeMismatch` where SQL has no such cast."""
+    if argument.type == of:
+        return argument
+    if not castable(argument.type, of):
+        what = "try_cast" if try_ else "cast"
+        raise TypeMismatch(f"there is no {what} of {argument.type} to {of}", hint=f"the value is {argument}")
+    if isinstance(argument, Literal) and argument.value is None:
+        return Literal(None, of)
+    return Cast(argument, of, try_)
+
+
+def castable(a: Type, b: Type) -> bool:
+    """Has SQL a cast from the one to the other?"""
+    if VOID in (a, b) or a == b:
+        return b != VOID
+    if isinstance(a, Array) and isinstance(b, Array):
+        return castable(a.element, b.element)
+    if isinstance(a, Struct) and isinstance(b, Struct):
+        return len(a.fields) == len(b.fields) and all(
+            castable(x.type, y.type) and (y.nullable or not x.nullable) for x, y in zip(a.fields, b.fields, strict=True)
+        )
+    if isinstance(a, Passing) or isinstance(b, Passing):
+        return a in INTERVALS and b in INTERVALS and YEAR_MONTH not in (a, b)
+    if a == TIMESTAMP or b == TIMESTAMP:
+        return _cast_name(b) in _SCALAR_CASTS.get(_cast_name(a), frozenset()) or (is_number(a) and b == TIMESTAMP)
+    return _cast_name(b) in _SCALAR_CASTS.get(_cast_name(a), frozenset())
+
+
+def _cast_name(of: Type) -> str:
+    if is_number(of):
+        return "number"
+    return of.name if isinstance(of, Scalar) else of.sql

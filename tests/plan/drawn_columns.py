@@ -1,0 +1,130 @@
+"""Columns of drawn values, and what holds evaluation to its meaning on them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import strategies as st
+
+from everview.errors import EverviewError
+from everview.oracle.scalars import value_of
+from everview.plan.evaluate import Evaluate
+from everview.plan.expressions import Column, Expression
+from everview.plan.typing import literal
+from everview.types import Array, Decimal, Struct, Type
+
+BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
+FLOATS = [
+    0.0, -0.0, 0.5, 1.5, 2.5, -2.5, 1.005, 2.675, math.nan, math.inf, -math.inf, 1e20, 1e-9, 9.2233720368547758e18,
+]  # fmt: skip
+TEXTS = [
+    "", " ", "a", "abc", "Hello World", " 12 ", "-7", "+5", "1.5", "1e3", "-.5", "1.", "nan", "Infinity", "-inf", "1d",
+    "300", "true", "no", "2024-02-29", "2023-02-29", "2024-1-5", "2024-03-01 10:11:12.5", "2024-03-01T10:11:12+05:30",
+    "x%y_z", "éàß", "ΑΣ", "İ", "a,b,,c", "a.b.c", "\n", "99999999999999999999", "aGVsbG8=", "4a4B", "zz",
+    "1970-01-01 00:00:00 Z",
+]  # fmt: skip
+
+
+def integers(bits: int) -> st.SearchStrategy[int]:
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return st.one_of(st.integers(-10, 10), st.sampled_from([low, low + 1, high, high - 1]), st.integers(low, high))
+
+
+def single(value: float) -> float:
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.inf
+
+
+def decimals(of: Decimal) -> st.SearchStrategy[decimal.Decimal]:
+    limit = 10**of.precision - 1
+    whole = st.one_of(st.integers(-200, 200), st.integers(-limit, limit), st.sampled_from([limit, -limit, 0]))
+    return whole.map(lambda n: decimal.Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -of.scale)))
+
+
+EIGHTHS = st.integers(-1000, 1000).map(lambda n: n / 8)
+SIMPLE: dict[str, st.SearchStrategy[Any]] = {
+    "BOOLEAN": st.booleans(),
+    "DOUBLE": st.one_of(st.sampled_from(FLOATS), st.floats(), EIGHTHS),
+    "FLOAT": st.one_of(st.sampled_from(FLOATS), st.floats(width=32), EIGHTHS).map(single),
+    "DATE": st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31)) | st.dates(dt.date(1968, 1, 1), dt.date(2032, 1, 1)),
+    "TIMESTAMP": st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)).map(
+        lambda at: at.replace(tzinfo=dt.UTC)
+    ),
+    "STRING": st.one_of(st.sampled_from(TEXTS), st.text("ab %_,.1éß", max_size=6)),
+    "BINARY": st.binary(max_size=40),
+}
+
+
+def values(of: Type) -> st.SearchStrategy[Any]:
+    """Any value of a type, the difficult ones often."""
+    if of.sql in BITS:
+        return integers(BITS[of.sql])
+    if isinstance(of, Decimal):
+        return decimals(of)
+    if isinstance(of, Array):
+        return st.lists(st.none() | values(of.element), max_size=4)
+    if isinstance(of, Struct):
+        return st.fixed_dictionaries({f.name: st.none() | values(f.type) for f in of.fields})
+    return SIMPLE[of.sql]
+
+
+@st.composite
+def tables(draw: st.DrawFn, types: list[Type], most: int = 6) -> list[list[Any]]:
+    """One column of values for each type, of the same length, with NULLs."""
+    rows = draw(st.integers(0, most))
+    return [draw(st.lists(st.none() | values(of), min_size=rows, max_size=rows)) for of in types]
+
+
+def argument(found: Any, at: int) -> Expression:
+    """A type is a column of it; another value is a literal."""
+    return Column(at, f"c{at}", found) if isinstance(found, Type) else literal(found)
+
+
+# Whose last digits depend on the machine's library of mathematics.
+NEARLY = frozenset(
+    {"exp", "ln", "log", "log10", "log2", "log1p", "pow", "cbrt"}
+    | {"sin", "cos", "tan", "atan", "atan2", "months_between"}
+)
+
+
+def comparable(value: Any, near: bool = False) -> Any:
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "nan"
+        return pytest.approx(value, rel=1e-13) if near and math.isfinite(value) else value + 0.0
+    if isinstance(value, dt.timedelta):
+        return value // dt.timedelta(microseconds=1)
+    if isinstance(value, list):
+        return [comparable(v, near) for v in value]
+    if isinstance(value, dict):
+        return {name: comparable(v, near) for name, v in value.items()}
+    return value
+
+
+def agrees(found: Expression, types: list[Type], drawn: list[list[Any]], near: bool = False) -> None:
+    """Evaluation says what the meaning says, row by row; and fails where it fails."""
+    arrays = [pa.array(column, of.arrow) for column, of in zip(drawn, types, strict=True)]
+    rows = list(zip(*(a.to_pylist() for a in arrays), strict=True)) if types else [()]
+    expected: list[Any] = []
+    for row in rows:
+        try:
+            expected.append(value_of(found, row))
+        except EverviewError as error:
+            with pytest.raises(type(error)):
+                Evaluate((found,))(*arrays)
+            return
+    (array,) = Evaluate((found,))(*arrays)
+    if not types:
+        # Without columns one value stands for all rows.
+        array = pa.array([array.as_py()], array.type)
+    assert array.type == found.type.arrow
+    assert found.nullable or array.null_count == 0
+    assert [comparable(v) for v in array.to_pylist()] == [comparable(v, near) for v in expected], str(found)

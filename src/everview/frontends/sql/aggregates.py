@@ -1,0 +1,427 @@
+"""Aggregates and window functions: what was written, and the calls of the plan that mean it.
+
+The plan has few aggregates, those of `everview.operators.aggregate`; the others of SQL are written by them here:
+``max_by(x, y)`` is the first x in the order of y from the top, ``count_if(c)`` counts the rows where c holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from everview.frontends.sql.expressions import Here, condition, expression, handles
+from everview.frontends.sql.naming import direction
+from everview.operators.aggregate.call import Call as Aggregated
+from everview.plan.expressions import AggregateCall, Expression, Literal, Order
+from everview.plan.kinds import VOID
+from everview.plan.typing import call, coerced, implicit, is_number, literal
+from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, TINYINT, Field, Schema, Type
+
+
+@dataclass(frozen=True)
+class Written:
+    """A call as it was written, without what it means."""
+
+    name: str
+    arguments: tuple[exp.Expr, ...]
+    node: exp.Expr
+    distinct: bool = False
+    order: tuple[exp.Ordered, ...] = ()
+    filter: exp.Expr | None = None
+    skips_nulls: bool = False
+
+
+@dataclass(frozen=True)
+class Made:
+    """An aggregate after its arguments are bound; the same over groups and over windows."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    distinct: bool = False
+    order: Order = ()
+    filter: Expression | None = None
+
+
+RANKS: dict[str, Type] = {
+    "row_number": INTEGER,
+    "rank": INTEGER,
+    "dense_rank": INTEGER,
+    "ntile": INTEGER,
+    "percent_rank": DOUBLE,
+    "cume_dist": DOUBLE,
+    "lag": INTEGER,  # of the value
+    "lead": INTEGER,
+    "nth_value": INTEGER,
+}
+PICKED = ("first_value", "last_value", "first", "last", "nth_value", "any_value")
+
+
+def is_window_function(name: str) -> bool:
+    """Is it one that takes a window?"""
+    return name in RANKS
+
+
+# What the operators call the plan's aggregates.
+OPERATORS = {
+    "var_pop": "variance pop",
+    "stddev_pop": "stddev pop",
+    "percentile_cont": "percentile",
+    "percentile_disc": "percentile discrete",
+    "collect_list": "array",
+    "listagg": "string",
+    "max_by": "last",
+    "min_by": "first",
+}
+# sqlglot's names of what Spark calls otherwise.
+CLASSES: dict[type[exp.Expr], str] = {
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev",
+    exp.StddevPop: "stddev_pop",
+    exp.Variance: "variance",
+    exp.VariancePop: "var_pop",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+    exp.ArgMax: "max_by",
+    exp.ArgMin: "min_by",
+    exp.GroupConcat: "listagg",
+    exp.ArrayAgg: "array_agg",
+    exp.ArrayUniqueAgg: "collect_set",
+    exp.Quantile: "percentile",
+    exp.ApproxQuantile: "percentile",
+    exp.PercentileCont: "percentile_cont",
+    exp.PercentileDisc: "percentile_disc",
+    exp.ApproxDistinct: "approx_count_distinct",
+    exp.AnyValue: "any_value",
+    exp.CountIf: "count_if",
+    exp.FirstValue: "first_value",
+    exp.LastValue: "last_value",
+    exp.NthValue: "nth_value",
+    exp.RowNumber: "row_number",
+    exp.DenseRank: "dense_rank",
+    exp.PercentRank: "percent_rank",
+    exp.CumeDist: "cume_dist",
+    exp.Ntile: "ntile",
+}
+_FLAGS = ("big_int", "nulls_excluded", "on_overflow")  # said by sqlglot, not by the user
+
+
+def read(node: exp.Expr, here: Here) -> Written | None:
+    """What a call of an aggregate or a window function says; None when it is neither."""
+    only, order, kept, skips = here.context.only, tuple[exp.Ordered, ...](), None, False
+    outside = node
+    while isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+        only(node, "this", "expression")
+        if isinstance(node, exp.Filter):
+            kept = node.expression.this
+        elif isinstance(node, exp.WithinGroup):
+            order = tuple(node.expression.expressions)
+        skips = skips or isinstance(node, exp.IgnoreNulls)
+        node = node.this
+    found = _core(node, here)
+    if found is None:
+        if node is not outside:
+            raise here.context.error("FILTER, WITHIN GROUP and IGNORE NULLS follow an aggregate", outside)
+        return None
+    name, arguments = found
+    written = Written(name, (), outside, order=order, filter=kept, skips_nulls=skips)
+    return _opened(written, arguments, here)
+
+
+def _core(node: exp.Expr, here: Here) -> tuple[str, list[exp.Expr]] | None:
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        here.context.only(node, "this", "expressions")
+        return (name, node.expressions) if name in NAMES or name in RANKS else None
+    if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
+        return "bool_or", [node.this]
+    if not isinstance(node, exp.AggFunc) and type(node) not in CLASSES:
+        return None
+    name = CLASSES.get(type(node)) or node.sql_name().lower()  # pyright: ignore
+    if name not in NAMES and name not in RANKS:
+        raise here.context.unsupported(f"the aggregate {name}", node, f"there are {', '.join(sorted(NAMES))}")
+    arguments: list[exp.Expr] = []
+    for key, value in node.args.items():
+        if isinstance(value, exp.Expr):
+            arguments.append(value)
+        elif isinstance(value, list):
+            arguments += value
+        elif value and key not in _FLAGS:
+            raise here.context.unsupported(f"{key} in {name}", node)
+    return name, arguments
+
+
+def _opened(written: Written, arguments: list[exp.Expr], here: Here) -> Written:
+    """The arguments without the words that stand before and after them."""
+    found: list[exp.Expr] = []
+    for given in arguments:
+        argument = given
+        while isinstance(argument, _DRESSES):
+            here.context.only(argument, "this", "expressions")
+            if isinstance(argument, exp.Distinct):
+                *first, argument = argument.expressions
+                found += first
+                written = replace(written, distinct=True)
+                continue
+            if isinstance(argument, exp.Order):
+                written = replace(written, order=tuple(argument.expressions))
+            elif isinstance(argument, exp.IgnoreNulls):
+                written = replace(written, skips_nulls=True)
+            argument = argument.this
+        if isinstance(argument, (exp.Limit, exp.Having, exp.HavingMax)):
+            raise here.context.unsupported(f"{argument.key.upper()} inside of an aggregate", argument)
+        found.append(argument)
+    return replace(written, arguments=tuple(found))
+
+
+_DRESSES = (exp.Distinct, exp.Order, exp.IgnoreNulls, exp.RespectNulls)
+
+
+def ordering(items: tuple[exp.Ordered, ...] | list[exp.Ordered], here: Here) -> Order:
+    """What ORDER BY says, every direction in full."""
+    found: list[tuple[Expression, str]] = []
+    for item in items:
+        here.context.only(item, "this", "desc", "nulls_first")
+        found.append((expression(item.this, here), direction(item)))
+    return tuple(found)
+
+
+# -- aggregates
+
+
+def aggregate(node: exp.Expr, here: Here) -> Expression | None:
+    """A call of an aggregate over a group; None when it is something else."""
+    written = read(node, here)
+    if written is None:
+        return None
+    if written.name not in NAMES:
+        hint = f"write {written.name}(…) OVER (PARTITION BY … ORDER BY …)"
+        raise here.context.error(f"{written.name} without a window", node, hint)
+    if not here.aggregates:
+        hint = "an aggregate stands in SELECT, HAVING and ORDER BY, and not in another one"
+        raise here.context.error(f"the aggregate {written.name} in {here.clause}", node, hint)
+    made = made_of(written, here.inside(f"the aggregate {written.name}"))
+    return typed(made)
+
+
+def typed(made: Made) -> AggregateCall:
+    """The call with its type, which is that of the operator."""
+    of, nullable = type_of(made)
+    return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, of, nullable)
+
+
+def type_of(made: Made) -> tuple[Type, bool]:
+    if made.function in ("grouping", "grouping_id"):
+        return (TINYINT if made.function == "grouping" else BIGINT), False
+    schema = Schema(Field(f"a{i}", a.type, a.nullable) for i, a in enumerate(made.arguments))
+    function = OPERATORS.get(made.function, made.function)
+    found = Aggregated(function, tuple(range(len(schema)))).result(schema, "x")
+    never = function in ("count", "array")
+    empty = made.filter is not None or made.function in ("max_by", "min_by")
+    return found.type, not never and (found.nullable or empty)
+
+
+def made_of(written: Written, here: Here) -> Made:
+    kept = None if written.filter is None else condition(written.filter, replace(here, clause="FILTER"))
+    found = NAMES[written.name](written, here)
+    return replace(found, filter=_both(kept, found.filter))
+
+
+def _both(a: Expression | None, b: Expression | None) -> Expression | None:
+    return b if a is None else a if b is None else call("and", a, b)
+
+
+def _bound(written: Written, here: Here, least: int, most: int) -> list[Expression]:
+    count = len(written.arguments)
+    if not least <= count <= most:
+        takes = str(least) if least == most else f"{least} to {most}"
+        raise here.context.error(f"{written.name} takes {takes} arguments, and was given {count}", written.node)
+    return [expression(argument, here) for argument in written.arguments]
+
+
+def _plain(function: str, wanted: Callable[[str, Expression], Expression]) -> Callable[[Written, Here], Made]:
+    """One argument, in no order."""
+
+    def make(written: Written, here: Here) -> Made:
+        (argument,) = _bound(written, here, 1, 1)
+        _check_no_order(written, here)
+        return Made(function, (wanted(written.name, argument),), written.distinct)
+
+    return make
+
+
+def _check_no_order(written: Written, here: Here) -> None:
+    if written.order and written.name not in ("min", "max", "sum", "avg", "count"):
+        raise here.context.error(f"{written.name} does not depend on an order", written.node, "leave ORDER BY out")
+
+
+def _number(name: str, argument: Expression) -> Expression:
+    if argument.type in (STRING, VOID):
+        return coerced(argument, DOUBLE)
+    if not is_number(argument.type):
+        return implicit(argument, DOUBLE, name)  # raises
+    return argument
+
+
+def _float(name: str, argument: Expression) -> Expression:
+    return argument if is_number(argument.type) else implicit(argument, DOUBLE, name)
+
+
+def _truth(name: str, argument: Expression) -> Expression:
+    return implicit(argument, BOOLEAN, name)
+
+
+def any_value(name: str, argument: Expression) -> Expression:
+    return coerced(argument, STRING) if argument.type == VOID else argument
+
+
+def _count(written: Written, here: Here) -> Made:
+    arguments = written.arguments
+    if len(arguments) == 1 and isinstance(arguments[0], exp.Star) and not written.distinct:
+        here.context.only(arguments[0])
+        return Made("count", ())
+    if not arguments:
+        if written.distinct or here.context.dialect == "spark":
+            raise here.context.error("count of what?", written.node, "write count(*)")
+        return Made("count", ())
+    bound = tuple(any_value(written.name, expression(a, here)) for a in arguments)
+    if written.distinct:
+        return Made("count", bound, distinct=True)
+    if len(bound) > 1:
+        return Made("count", (), filter=call("and", *(call("is_not_null", b) for b in bound)))
+    return Made("count", bound) if any(b.nullable for b in bound) else Made("count", ())
+
+
+def _average(written: Written, here: Here) -> Made:
+    """Of DECIMALs a DECIMAL, as in Spark; in DuckDB a DOUBLE."""
+    made = _plain("avg", _number)(written, here)
+    if here.context.dialect != "duckdb":
+        return made
+    return replace(made, arguments=tuple(coerced(a, DOUBLE) for a in made.arguments))
+
+
+def _count_if(written: Written, here: Here) -> Made:
+    (test,) = _bound(written, here, 1, 1)
+    return Made("count", (), filter=_truth(written.name, test))
+
+
+def _count_different(written: Written, here: Here) -> Made:
+    return Made("count", tuple(_bound(written, here, 1, 2)[:1]), distinct=True)
+
+
+def _some(end: str) -> Callable[[Written, Here], Made]:
+    """The first or last in an order; in none, any value will do, and it is the least or the greatest."""
+
+    def make(written: Written, here: Here) -> Made:
+        value, *more = _bound(written, here, 1, 2)
+        skips = written.skips_nulls or (bool(more) and more[0] == literal(True))
+        value = any_value(written.name, value)
+        if not written.order:
+            return Made("min" if end == "first" else "max", (value,))
+        rest = (literal(True),) if skips else ()
+        return Made(end, (value, *rest), order=ordering(written.order, here))
+
+    return make
+
+
+def _by(function: str) -> Callable[[Written, Here], Made]:
+    def make(written: Written, here: Here) -> Made:
+        value, by = (any_value(written.name, b) for b in _bound(written, here, 2, 2))
+        skips = here.context.dialect == "duckdb" and value.nullable
+        return Made(function, (value, by), filter=call("is_not_null", value) if skips else None)
+
+    return make
+
+
+def _array(distinct: bool) -> Callable[[Written, Here], Made]:
+    def make(written: Written, here: Here) -> Made:
+        (value,) = (any_value(written.name, b) for b in _bound(written, here, 1, 1))
+        return Made("collect_list", (value,), distinct or written.distinct, ordering(written.order, here))
+
+    return make
+
+
+def _string(written: Written, here: Here) -> Made:
+    value, *rest = _bound(written, here, 1, 2)
+    separator = rest[0] if rest else literal("")
+    if not isinstance(separator, Literal) or separator.type != STRING:
+        raise here.context.error("the separator is a text that is written down", written.node, "as in ', '")
+    return Made(
+        "listagg", (implicit(value, STRING, written.name), separator), written.distinct, ordering(written.order, here)
+    )
+
+
+def _percentile(function: str) -> Callable[[Written, Here], Made]:
+    """``percentile(x, 0.9)``, or ``percentile_cont(0.9) WITHIN GROUP (ORDER BY x DESC)``."""
+
+    def make(written: Written, here: Here) -> Made:
+        bound = _bound(written, here, 1, 3)
+        downward = False
+        if written.order and len(bound) == 1:
+            ((value, way),) = ordering(written.order, here)
+            bound, downward = [value, bound[0]], way.startswith("desc")
+        value, share = bound[:2] if len(bound) > 1 else (bound[0], literal(0.5))
+        fraction = _constant(share)
+        if fraction is None or not 0 <= fraction <= 1:
+            raise here.context.error(f"{written.name} of a share that is no number from 0 to 1", written.node)
+        fraction = 1 - fraction if downward else fraction
+        wanted = _float(written.name, value) if function == "percentile_cont" else any_value(written.name, value)
+        return Made(function, (wanted, Literal(float(fraction), DOUBLE)), written.distinct)
+
+    return make
+
+
+def _constant(found: Expression) -> float | None:
+    value = found.value if isinstance(found, Literal) else None
+    return None if value is None or isinstance(value, (str, bool)) else float(value)
+
+
+def _median(written: Written, here: Here) -> Made:
+    (value,) = _bound(written, here, 1, 1)
+    return Made("percentile_cont", (_float(written.name, value), Literal(0.5, DOUBLE)), written.distinct)
+
+
+def _grouping(written: Written, here: Here) -> Made:
+    most = 1 if written.name == "grouping" else 63
+    return Made(written.name, tuple(_bound(written, here, 0 if most > 1 else 1, most)))
+
+
+NAMES: dict[str, Callable[[Written, Here], Made]] = {
+    "count": _count,
+    "count_if": _count_if,
+    "approx_count_distinct": _count_different,
+    **dict.fromkeys(("sum",), _plain("sum", _number)),
+    **dict.fromkeys(("avg", "mean"), _average),
+    "min": _plain("min", any_value),
+    "max": _plain("max", any_value),
+    **dict.fromkeys(("stddev", "stddev_samp", "std"), _plain("stddev", _float)),
+    "stddev_pop": _plain("stddev_pop", _float),
+    **dict.fromkeys(("variance", "var_samp"), _plain("variance", _float)),
+    "var_pop": _plain("var_pop", _float),
+    **dict.fromkeys(("bool_and", "every"), _plain("bool_and", _truth)),
+    **dict.fromkeys(("bool_or", "some", "any"), _plain("bool_or", _truth)),
+    **dict.fromkeys(("first", "first_value", "any_value", "arbitrary"), _some("first")),
+    **dict.fromkeys(("last", "last_value"), _some("last")),
+    **dict.fromkeys(("max_by", "arg_max", "argmax"), _by("max_by")),
+    **dict.fromkeys(("min_by", "arg_min", "argmin"), _by("min_by")),
+    **dict.fromkeys(("collect_list", "array_agg", "list"), _array(distinct=False)),
+    "collect_set": _array(distinct=True),
+    **dict.fromkeys(("listagg", "string_agg", "group_concat"), _string),
+    "median": _median,
+    **dict.fromkeys(("percentile", "percentile_cont", "quantile_cont"), _percentile("percentile_cont")),
+    **dict.fromkeys(
+        ("percentile_disc", "percentile_approx", "approx_percentile", "quantile_disc"),
+        _percentile("percentile_disc"),
+    ),
+    "grouping": _grouping,
+    "grouping_id": _grouping,
+}
+
+
+@handles(exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Any, args="*")
+def _dressed(node: exp.Expr, here: Here) -> Expression:
+    found = aggregate(node, here)
+    if found is None:
+        raise here.context.unsupported(f"{node.key.upper()} here", node)
+    return found

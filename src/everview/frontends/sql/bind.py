@@ -1,0 +1,297 @@
+"""A text to statements: each is parsed, and bound to what the catalog has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from everview.errors import EverviewError, SqlError
+from everview.frontends.sql import comparisons, subqueries, windows
+from everview.frontends.sql import statements as st
+from everview.frontends.sql.context import Bound, Catalog, Context, UserFunction
+from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.names import Scope, fold
+from everview.frontends.sql.parse import Parsed, parse
+from everview.frontends.sql.queries import complete, query
+from everview.frontends.sql.sources import renamed
+from everview.frontends.sql.types import type_of
+from everview.plan.expressions import Expression, columns_of
+from everview.plan.nodes import Plan, Project, unique
+from everview.plan.typing import cast
+from everview.types import Field, Schema, unknown_name
+
+# Modules that say how kinds of expressions are bound.
+HANDLERS = (comparisons, subqueries, windows)
+
+
+class With:
+    """A catalog with relations besides those of another: what the statements before have made."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.made: dict[str, Schema | Plan] = {}
+        self.gone: set[str] = set()
+        self.defaults: dict[str, dict[str, Expression]] = {}
+
+    def names(self) -> Iterable[str]:
+        made = {fold(name) for name in self.made}
+        before = [n for n in self.catalog.names() if fold(n) not in made and fold(n) not in self.gone]
+        return [*before, *self.made]
+
+    def relation(self, name: str) -> Schema | Plan:
+        return self.made[name] if name in self.made else self.catalog.relation(name)
+
+    def function(self, name: str) -> UserFunction | None:
+        find = getattr(self.catalog, "function", None)
+        return None if find is None else find(name)
+
+    def default(self, table: str, column: str) -> Expression | None:
+        if table in self.defaults:
+            return self.defaults[table].get(column)
+        find = getattr(self.catalog, "default", None)
+        return None if find is None else find(table, column)
+
+    def after(self, statement: st.Statement) -> None:
+        """What is there once a statement is done."""
+        match statement:
+            case st.CreateTable(_, name, schema, _, defaults):
+                self.made[name], self.defaults[name] = schema, defaults
+            case st.CreateView(_, name, plan, materialized):
+                self.made[name] = plan.schema if materialized else plan
+            case st.Drop(_, _, names):
+                for name in names:
+                    self.made.pop(name, None)
+                    self.gone.add(fold(name))
+            case _:
+                pass
+
+
+def bind(text: str, catalog: Catalog, dialect: str = "spark") -> list[st.Statement]:
+    """The statements of a text, in Spark's dialect or another; each sees what those before it make.
+
+    >>> from everview.frontends.sql import Tables
+    >>> create, view = bind("CREATE TABLE t (a INT); CREATE VIEW v AS SELECT a + 1 AS b FROM t", Tables({}))
+    >>> print(view.plan)
+    Project a + 1 AS b
+      Scan t
+    """
+    known, found = With(catalog), list[st.Statement]()
+    dialect = dialect.lower() or "spark"
+    parsed, source = parse(text, dialect)
+    dialect = "spark" if dialect == "databricks" else dialect
+    for statement in parsed:
+        context = Context(known, source, dialect)
+        try:
+            bound = _statement(statement.tree, statement, context)
+        except RecursionError:
+            raise context.too_deep(statement.tree) from None
+        except EverviewError as error:
+            source.locate(error, statement.tree)
+            raise
+        found.append(st.Explain(statement.text, bound) if statement.explain else bound)
+        if not statement.explain:
+            known.after(bound)
+    return found
+
+
+def bind_query(text: str, catalog: Catalog, dialect: str = "spark") -> st.Select:
+    """The one query of a text."""
+    found = bind(text, catalog, dialect)
+    if len(found) != 1 or not isinstance(found[0], st.Select):
+        raise SqlError("one query is expected", hint="write SELECT …")
+    return found[0]
+
+
+def _statement(node: exp.Expr, parsed: Parsed, context: Context) -> st.Statement:
+    text = parsed.text
+    match node:
+        case exp.Create():
+            return _create(node, text, context)
+        case exp.Drop():
+            return _drop(node, text, context)
+        case exp.Insert() | exp.Update() | exp.Delete() | exp.Merge() | exp.TruncateTable():
+            from everview.frontends.sql.changes import change
+
+            return change(node, text, context)
+        case exp.Query() | exp.Values():
+            bound = complete(node, context)
+            return st.Select(text, bound.plan, bound.names, bound.order)
+        case exp.Transaction():
+            context.only(node)
+            return st.Begin(text)
+        case exp.Commit():
+            context.only(node)
+            return st.Commit(text)
+        case exp.Rollback():
+            context.only(node)
+            return st.Rollback(text)
+        case _:
+            words = " ".join(text.split()[:2])[:40]
+            hint = "there are SELECT, INSERT, UPDATE, DELETE, MERGE, CREATE TABLE, CREATE VIEW, DROP and EXPLAIN"
+            raise context.source.error(f"the statement {words!r} is not supported", parsed.start, hint=hint)
+
+
+# -- CREATE
+
+
+def _create(node: exp.Create, text: str, context: Context) -> st.Statement:
+    context.only(node, "this", "kind", "replace", "expression", "exists", "properties")
+    kind = str(node.args["kind"]).upper()
+    if kind == "VIEW":
+        return _create_view(node, text, context)
+    if kind == "TABLE":
+        return _create_table(node, text, context)
+    raise context.unsupported(f"CREATE {kind}", node, "there are CREATE TABLE and CREATE [MATERIALIZED] VIEW")
+
+
+def _name(node: exp.Expr, context: Context) -> str:
+    table = node.this if isinstance(node, exp.Schema) else node
+    if not isinstance(table, exp.Table) or table.args.get("db") is not None:
+        raise context.unsupported(f"the name {node.sql('spark')[:60]}", node, "relations have one name")
+    context.only(table, "this")
+    if not table.name.strip() or "\x00" in table.name:
+        raise context.error(f"{table.name!r} is no name", node)
+    return table.name
+
+
+def _properties(node: exp.Create, context: Context, *known: type[exp.Expr]) -> list[exp.Expr]:
+    found = node.args.get("properties")
+    for part in [] if found is None else found.expressions:
+        if not isinstance(part, known):
+            hint = "leave it out"
+            raise context.unsupported(f"{part.sql('spark')[:60]} in CREATE", node, hint)
+    return [] if found is None else found.expressions
+
+
+def _create_view(node: exp.Create, text: str, context: Context) -> st.CreateView:
+    name = _name(node.this, context)
+    properties = _properties(node, context, exp.MaterializedProperty)
+    if node.expression is None:
+        raise context.error("a view of what?", node, "write CREATE VIEW v AS SELECT …")
+    bound = complete(node.expression, context)
+    names = _view_names(node.this, bound, context)
+    count = len(names)
+    plan = bound.plan
+    if plan.schema.names != names:
+        plan = Project(plan, plan.columns[:count], names)
+    kept = all(max(columns_of(by), default=0) < count for by, _ in bound.order)
+    order = bound.order if kept else ()
+    replaces, exists = bool(node.args.get("replace")), bool(node.args.get("exists"))
+    return st.CreateView(text, name, plan, bool(properties), replaces, exists, order, context.dialect)
+
+
+def _view_names(node: exp.Expr, bound: Bound, context: Context) -> tuple[str, ...]:
+    names = bound.names
+    if isinstance(node, exp.Schema):
+        given = [_column_name(part, context) for part in node.expressions]
+        if len(given) != len(names):
+            raise context.error(f"{len(given)} names for {len(names)} columns", node, f"they are {', '.join(names)}")
+        names = renamed(names, given, node, context)
+    return unique(names)
+
+
+def _column_name(node: exp.Expr, context: Context) -> str:
+    if isinstance(node, exp.ColumnDef):
+        context.only(node, "this")
+    return node.name
+
+
+def _create_table(node: exp.Create, text: str, context: Context) -> st.CreateTable:
+    name = _name(node.this, context)
+    _properties(node, context, exp.FileFormatProperty)
+    flags = bool(node.args.get("exists")), bool(node.args.get("replace"))
+    if node.expression is not None:
+        bound = query(node.expression, context)
+        schema = Schema(
+            Field(n, f.type, f.nullable) for n, f in zip(unique(bound.names), bound.plan.schema, strict=True)
+        )
+        return st.CreateTable(text, name, schema, (), {}, *flags, bound.plan)
+    if not isinstance(node.this, exp.Schema):
+        raise context.error("a table of which columns?", node, "write CREATE TABLE t (id BIGINT PRIMARY KEY)")
+    fields, keys, defaults = list[Field](), list[list[str]](), dict[str, Expression]()
+    for part in node.this.expressions:
+        if isinstance(part, exp.ColumnDef):
+            found, key, default = _column(part, context)
+            fields.append(found)
+            keys += [[found.name]] if key else []
+            if default is not None:
+                defaults[found.name] = default
+        else:
+            keys.append(_constraint(part, context))
+    if len(keys) > 1:
+        raise context.error("two primary keys", node, "write PRIMARY KEY (a, b)")
+    return st.CreateTable(text, name, *_keyed(fields, keys, node, context), defaults, *flags)
+
+
+def _keyed(
+    fields: list[Field], keys: list[list[str]], node: exp.Expr, context: Context
+) -> tuple[Schema, tuple[str, ...]]:
+    """The columns, of which those of the key are not nullable, and the names of these."""
+    by_name = {fold(f.name): f.name for f in fields}
+    if len(by_name) < len(fields):
+        names = [fold(f.name) for f in fields]
+        twice = next(n for n in names if names.count(n) > 1)
+        raise context.error(f'a table with two columns "{twice}"', node, "names do not look at case")
+    for part in keys[0] if keys else []:
+        if fold(part) not in by_name:
+            raise unknown_name("column", part, by_name.values())
+    key = tuple(by_name[fold(part)] for part in (keys[0] if keys else []))
+    return Schema(replace(f, nullable=False) if f.name in key else f for f in fields), key
+
+
+def _column(node: exp.ColumnDef, context: Context) -> tuple[Field, bool, Expression | None]:
+    """A column, whether it is the key, and its default."""
+    context.only(node, "this", "kind", "constraints")
+    if node.args.get("kind") is None:
+        raise context.error(f'column "{node.name}" of which type?', node, f"write {node.name} BIGINT")
+    of = type_of(node.args["kind"], context)
+    nullable, key, default = True, False, None
+    for constraint in node.args.get("constraints") or []:
+        match constraint.kind:
+            case exp.NotNullColumnConstraint():
+                nullable = bool(constraint.kind.args.get("allow_null"))
+            case exp.PrimaryKeyColumnConstraint():
+                context.only(constraint.kind)
+                key = True
+            case exp.DefaultColumnConstraint():
+                value = expression(constraint.kind.this, Here(context, Scope(), "DEFAULT"))
+                default = cast(value, of)
+            case exp.CommentColumnConstraint():
+                pass
+            case _:
+                what = constraint.sql("spark")[:60]
+                raise context.unsupported(f"{what} of a column", node, "there are PRIMARY KEY, NOT NULL and DEFAULT")
+    return Field(node.name, of, nullable), key, default
+
+
+def _constraint(node: exp.Expr, context: Context) -> list[str]:
+    inner: Any = node
+    if isinstance(node, exp.Constraint) and len(node.expressions) == 1:
+        inner = node.expressions[0]
+    if not isinstance(inner, exp.PrimaryKey):
+        raise context.unsupported(f"{node.sql('spark')[:60]} of a table", node, "there is PRIMARY KEY (a, b)")
+    context.only(inner, "expressions", "include")
+    return [part.name for part in inner.expressions]
+
+
+# -- DROP
+
+
+def _drop(node: exp.Drop, text: str, context: Context) -> st.Drop:
+    context.only(node, "this", "tables", "kind", "exists", "materialized", "cascade", "restrict")
+    kind = str(node.args["kind"]).upper()
+    if kind not in ("TABLE", "VIEW"):
+        raise context.unsupported(f"DROP {kind}", node, "there are DROP TABLE and DROP VIEW")
+    tables = node.args.get("tables") or [node.this]
+    names = [_stored(_name(table, context), context) for table in tables]
+    of: Any = kind.lower()
+    return st.Drop(text, of, tuple(names), bool(node.args.get("exists")), bool(node.args.get("cascade")))
+
+
+def _stored(name: str, context: Context) -> str:
+    """The name as the catalog has it; one that it does not have stays, the database says what to do."""
+    known = list(context.catalog.names())
+    return name if name in known else next((k for k in known if fold(k) == fold(name)), name)

@@ -1,0 +1,45 @@
+"""Values as other types: whole relations, constants, and NULLs without a type."""
+
+from __future__ import annotations
+
+import decimal
+
+from everview.plan.expressions import Expression, Literal
+from everview.plan.kinds import VOID
+from everview.plan.nodes import Plan, Project, Values
+from everview.plan.typing import coerced
+from everview.types import DOUBLE, STRING, Decimal, Field, Schema, Type
+
+
+def as_types(plan: Plan, kinds: list[Type]) -> Plan:
+    """The same rows, their values cast."""
+    if all(f.type == of for f, of in zip(plan.schema.fields, kinds, strict=True)):
+        return plan
+    if isinstance(plan, Values):
+        rows = [tuple(constant(v, of) for v, of in zip(row, kinds, strict=True)) for row in plan.rows]
+        if all(isinstance(v, Literal) for row in rows for v in row):
+            fields = (Field(f.name, of, f.nullable) for f, of in zip(plan.schema.fields, kinds, strict=True))
+            return Values(tuple(rows), Schema(fields))  # pyright: ignore[reportArgumentType]
+    columns = tuple(coerced(column, of) for column, of in zip(plan.columns, kinds, strict=True))
+    if isinstance(plan, Project):
+        columns = tuple(coerced(e, of) for e, of in zip(plan.expressions, kinds, strict=True))
+        return Project(plan.input, columns, plan.names)
+    return Project(plan, columns, plan.schema.names)
+
+
+def constant(value: Expression, of: Type) -> Expression:
+    """A value as another type; a number that is written down is turned at once, where nothing of it is lost."""
+    found = coerced(value, of)
+    if not isinstance(value, Literal) or isinstance(found, Literal):
+        return found
+    if isinstance(of, Decimal) and isinstance(value.type, Decimal):
+        with decimal.localcontext(decimal.Context(prec=80)):
+            return Literal(value.value.quantize(decimal.Decimal(1).scaleb(-of.scale)), of)
+    if of == DOUBLE and isinstance(value.value, (int, decimal.Decimal)) and not isinstance(value.value, bool):
+        return Literal(float(value.value), of)
+    return found
+
+
+def untyped(found: Expression) -> Expression:
+    """A bare NULL as text, for a column has a type; an interval is refused elsewhere."""
+    return coerced(found, STRING) if found.type == VOID else found

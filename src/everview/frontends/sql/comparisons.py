@@ -1,0 +1,115 @@
+"""Comparisons: of values, of tuples, with lists and patterns."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from everview.frontends.sql.expressions import Here, all_of, as_moment, bare, compared, expression, handles
+from everview.frontends.sql.subqueries import quantified, within
+from everview.plan.expressions import Expression
+from everview.plan.typing import call
+
+COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "equal",
+    exp.NEQ: "not_equal",
+    exp.LT: "less",
+    exp.LTE: "less_equal",
+    exp.GT: "greater",
+    exp.GTE: "greater_equal",
+    exp.NullSafeEQ: "null_safe_equal",
+    exp.NullSafeNEQ: "null_safe_not_equal",
+}
+
+
+@handles(*COMPARISONS, args="this expression")
+def _comparison(node: exp.Binary, here: Here) -> Expression:
+    name, left, right = COMPARISONS[type(node)], bare(node.this), bare(node.expression)
+    if isinstance(right, (exp.Any, exp.All)):
+        return quantified(name, node, left, right, here)
+    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
+        return _tuples(name, node, left, right, here)
+    return compared(name, expression(left, here), expression(right, here))
+
+
+def _tuples(name: str, node: exp.Expr, left: exp.Tuple, right: exp.Tuple, here: Here) -> Expression:
+    if len(left.expressions) != len(right.expressions):
+        counts = f"{len(left.expressions)} and {len(right.expressions)}"
+        raise here.context.error(f"tuples of {counts} values are compared", node, "give both as many")
+    if name not in ("equal", "not_equal", "null_safe_equal"):
+        raise here.context.unsupported(f"{name} of tuples", node, "compare the parts")
+    pairs = zip(left.expressions, right.expressions, strict=True)
+    parts = [compared(name.removeprefix("not_"), expression(a, here), expression(b, here)) for a, b in pairs]
+    found = all_of("and", parts)
+    return call("not", found) if name == "not_equal" else found
+
+
+@handles(exp.Between, args="this low high symmetric")
+def _between(node: exp.Between, here: Here) -> Expression:
+    value, low, high = (expression(node.args[part], here) for part in ("this", "low", "high"))
+    if node.args.get("symmetric"):
+        low, high = call("least", low, high), call("greatest", low, high)
+    return call("and", compared("greater_equal", value, low), compared("less_equal", value, high))
+
+
+@handles(exp.In, args="this expressions query unnest")
+def _in(node: exp.In, here: Here) -> Expression:
+    left = bare(node.this)
+    values = left.expressions if isinstance(left, exp.Tuple) else [left]
+    query = node.args.get("query")
+    options = node.expressions
+    if query is None and len(options) == 1 and isinstance(bare(options[0]), exp.Query):
+        query = bare(options[0])
+    if query is not None:
+        return within([expression(v, here) for v in values], node, query, here)
+    if node.args.get("unnest") is not None:
+        raise here.context.unsupported("IN UNNEST", node, "write array_contains(array, value)")
+    if isinstance(left, exp.Tuple):
+        found = [_tuples("equal", node, left, _tuple(option, here), here) for option in options]
+        return all_of("or", found)
+    value = expression(left, here)
+    listed = [as_moment(expression(option, here), value.type) for option in options]
+    if not listed:
+        raise here.context.error("IN of an empty list", node, "list at least one value")
+    return call("in", value, *dict.fromkeys(listed))
+
+
+def _tuple(node: exp.Expr, here: Here) -> exp.Tuple:
+    node = bare(node)
+    if not isinstance(node, exp.Tuple):
+        raise here.context.error("a tuple is compared with a value", node, "write ((1, 2), (3, 4))")
+    return node
+
+
+@handles(exp.Like, exp.ILike, args="this expression negate")
+def _like(node: exp.Expr, here: Here) -> Expression:
+    return _liked(node, None, here)
+
+
+@handles(exp.Escape, args="this expression")
+def _escaped(node: exp.Escape, here: Here) -> Expression:
+    if not isinstance(node.this, (exp.Like, exp.ILike)):
+        raise here.context.unsupported("ESCAPE here", node, "it follows LIKE")
+    here.context.only(node.this, "this", "expression", "negate")
+    return _liked(node.this, expression(node.expression, here), here)
+
+
+def _liked(node: exp.Expr, escape: Expression | None, here: Here) -> Expression:
+    name = "like" if isinstance(node, exp.Like) else "ilike"
+    extra = () if escape is None else (escape,)
+    value, pattern = expression(node.this, here), bare(node.expression)
+    if isinstance(pattern, (exp.Any, exp.All)):
+        inner = bare(pattern.this)
+        options = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+        found = all_of(
+            "or" if isinstance(pattern, exp.Any) else "and",
+            [call(name, value, expression(option, here), *extra) for option in options],
+        )
+    else:
+        found = call(name, value, expression(pattern, here), *extra)
+    return call("not", found) if node.args.get("negate") else found
+
+
+@handles(exp.RegexpLike, args="this expression negate")
+def _matches(node: exp.RegexpLike, here: Here) -> Expression:
+    found = call("rlike", expression(node.this, here), expression(node.expression, here))
+    return call("not", found) if node.args.get("negate") else found

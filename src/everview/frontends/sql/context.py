@@ -1,0 +1,107 @@
+"""What binding knows besides the tree: the catalog, the text, common table expressions, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from sqlglot import exp
+
+from everview.errors import SqlError
+from everview.frontends.sql.names import Scope
+from everview.frontends.sql.places import Source
+from everview.plan.expressions import Expression
+from everview.plan.nodes import Plan
+from everview.types import Schema, Type
+
+DEEPEST = 120  # levels of queries and expressions inside each other
+
+
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """A scalar function of the user: what it is called, takes and gives."""
+
+    name: str
+    arguments: tuple[Type, ...] | None  # None: takes what it gets
+    type: Type
+    nullable: bool = True
+
+
+class Catalog(Protocol):
+    """What a database says of its relations and functions."""
+
+    def names(self) -> Iterable[str]:
+        """Of all tables and views."""
+        ...
+
+    def relation(self, name: str) -> Schema | Plan:
+        """The columns of a table or materialized view, or the plan of a plain view, which is read in its place."""
+        ...
+
+    def function(self, name: str) -> UserFunction | None:
+        """A user's scalar function; the name in lower case."""
+        ...
+
+    def default(self, table: str, column: str) -> Expression | None:
+        """What a column holds that INSERT leaves out; None is NULL."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A query that is bound: its plan, and the names of its columns as written.
+
+    `plan.schema` has the same names, numbered where two are the same. `order` is what ORDER BY asked for, over the
+    columns of the plan; of these the first `len(names)` are the query's, the others are only to sort by.
+    """
+
+    plan: Plan
+    names: tuple[str, ...]
+    order: tuple[tuple[Expression, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a query stands: everything that it may name, except the columns of its own rows."""
+
+    catalog: Catalog
+    source: Source
+    dialect: str = "spark"
+    ctes: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
+    outer: Scope | None = None  # the row around, for subqueries
+    depth: int = 0
+
+    def deeper(self, node: exp.Expr) -> Context:
+        """One level further in; refuses what no stack could hold."""
+        if self.depth >= DEEPEST:
+            raise self.too_deep(node)
+        return replace(self, depth=self.depth + 1)
+
+    def too_deep(self, node: exp.Expr) -> SqlError:
+        hint = "name the inner parts in a WITH clause, or in views"
+        return self.source.error("the statement is nested too deeply", node, hint=hint)
+
+    def error(self, message: str, node: exp.Expr, hint: str | None = None) -> SqlError:
+        return self.source.error(message, node, hint=hint)
+
+    def unsupported(self, what: str, node: exp.Expr, hint: str | None = None) -> SqlError:
+        return self.source.error(f"{what} is not supported", node, hint=hint)
+
+    def only(self, node: exp.Expr, *known: str) -> None:
+        """Everything that a node says is among what is known; nothing is read over."""
+        for name, value in node.args.items():
+            if name in known or value is None or value is False or value == []:
+                continue
+            what = name.rstrip("_").replace("_", " ").upper()
+            raise self.unsupported(f"{what} in {node.key.upper()}", node, f"it says {_short(value)}")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, list):
+        value = value[0] if value else ""
+    try:
+        text = value.sql("spark") if isinstance(value, exp.Expr) else str(value)
+    except (RecursionError, ValueError):
+        text = type(value).__name__
+    return text if len(text) <= 60 else f"{text[:60]}…"

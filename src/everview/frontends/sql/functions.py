@@ -1,0 +1,309 @@
+"""Calls of scalar functions: by the name that was written, in syntax of their own, or in another dialect's spelling.
+
+A function of another dialect is rendered by sqlglot as Spark would write it, with its arguments already bound, and
+that is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, SqlglotError
+
+from everview.errors import SqlError
+from everview.frontends.sql import aggregates
+from everview.frontends.sql.expressions import Here, expression, handles
+from everview.frontends.sql.names import short
+from everview.frontends.sql.parse import parse_expression
+from everview.plan.expressions import Expression, Literal, Now, UserCall
+from everview.plan.kinds import MICROS, MONTHS
+from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
+from everview.types import INTEGER, parse_type, unknown_name
+
+GIVEN = "given to the function "  # no column is called so
+CASTS = [
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+]
+PARTS = {
+    "year": "year", "years": "year", "y": "year", "quarter": "quarter", "qtr": "quarter",
+    "month": "month", "months": "month", "mon": "month", "week": "weekofyear", "weeks": "weekofyear",
+    "day": "day", "days": "day", "d": "day", "dayofmonth": "day", "doy": "dayofyear", "dayofyear": "dayofyear",
+    "dow": "dayofweek", "dayofweek": "dayofweek", "hour": "hour", "hours": "hour", "h": "hour",
+    "minute": "minute", "minutes": "minute", "min": "minute", "second": "second_fraction",
+    "seconds": "second_fraction", "yearofweek": "yearofweek",
+}  # fmt: skip
+CHANCE = ("rand", "random", "randn", "uuid", "shuffle", "monotonically_increasing_id", "gen_random_uuid", "randstr")
+GENERATORS = ("explode", "explode_outer", "unnest", "posexplode", "inline", "stack", "flatten")
+
+
+def function(node: exp.Expr, here: Here) -> Expression:
+    """What a call means."""
+    found = aggregates.aggregate(node, here)
+    if found is not None:
+        return found
+    if isinstance(node, exp.Anonymous):
+        here.context.only(node, "this", "expressions")
+        return by_name(node.name.lower(), node.expressions, node, here)
+    return _in_spark(node, here)
+
+
+def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+    """A function by its name in Spark."""
+    special = SPECIAL.get(name)
+    if special is not None:
+        return special(arguments, node, here)
+    if name in CHANCE:
+        hint = "a view must give the same answer when a row is taken away again; store the value in a table"
+        raise here.context.unsupported(f"{name}()", node, hint)
+    if name in GENERATORS:
+        raise here.context.unsupported(f"{name} inside of an expression", node, "write it alone in SELECT or in FROM")
+    user = here.context.catalog.function(name)
+    bound = [expression(argument, here) for argument in arguments]
+    if user is not None:
+        kinds = user.arguments
+        if kinds is not None and len(kinds) != len(bound):
+            raise here.context.error(f"{name} takes {len(kinds)} arguments, and was given {len(bound)}", node)
+        if kinds is not None:
+            bound = [implicit(argument, of, name) for argument, of in zip(bound, kinds, strict=True)]
+        return UserCall(user.name, tuple(bound), user.type, user.nullable)
+    if not is_function(name) and aggregates.is_window_function(name):
+        raise here.context.error(f"{name} without a window", node, f"write {name}() OVER (PARTITION BY … ORDER BY …)")
+    if not is_function(name):
+        raise unknown_function(name)
+    return call(name, *bound)
+
+
+def unknown_function(name: str) -> Exception:
+    from difflib import get_close_matches
+
+    from everview.plan.signatures import ALIASES, SIGNATURES
+
+    known = [*SIGNATURES, *(a for a in ALIASES if a.isidentifier()), *aggregates.NAMES, *SPECIAL]
+    near = get_close_matches(name, known, n=5)
+    return unknown_name("function", short(name), near or ["see the reference of functions"])
+
+
+# -- functions that do not take plain values
+
+Special = Callable[[list[exp.Expr], exp.Expr, Here], Expression]
+
+
+def _moment(kind: Any) -> Special:
+    def special(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+        if arguments:
+            raise here.context.error("the current time takes no arguments", node)
+        return Now(kind)
+
+    return special
+
+
+def _conversion(name: str) -> Special:
+    def special(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+        if len(arguments) != 1:
+            raise here.context.error(f"{name} takes one argument", node, f"write {name}(value)")
+        return cast(expression(arguments[0], here), parse_type(name))
+
+    return special
+
+
+def _date_part(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+    if len(arguments) != 2:
+        raise here.context.error("date_part takes a part and a time", node, "write date_part('year', d)")
+    return part(arguments[0].name, expression(arguments[1], here), node, here)
+
+
+def part(name: str, value: Expression, node: exp.Expr, here: Here) -> Expression:
+    """``EXTRACT(name FROM value)``."""
+    found = PARTS.get(name.lower())
+    if found is None:
+        raise here.context.unsupported(f"EXTRACT({name} …)", node, f"there are {', '.join(dict.fromkeys(PARTS))}")
+    return call(found, value)
+
+
+def _difference(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+    """``datediff(end, start)`` in days, ``datediff(DAY, start, end)``."""
+    if len(arguments) != 3:
+        return call("datediff", *(expression(a, here) for a in arguments))
+    unit = arguments[0].name.lower()
+    start, end = (expression(a, here) for a in arguments[1:])
+    if unit in ("day", "days"):
+        return call("datediff", end, start)
+    if unit in ("month", "year", "quarter") and here.context.dialect == "duckdb":
+        return _boundaries(unit, start, end)
+    raise here.context.unsupported(f"datediff in {unit}s", node, "it counts days; subtract timestamps for less")
+
+
+def _boundaries(unit: str, start: Expression, end: Expression) -> Expression:
+    """How many years, quarters or months begin between two dates."""
+    years = call("subtract", call("year", end), call("year", start))
+    if unit == "year":
+        return years
+    inner = call("subtract", call(unit, end), call(unit, start))
+    return call("add", call("multiply", years, literal(12 if unit == "month" else 4)), inner)
+
+
+def _addition(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+    """``date_add(date, days)``, ``dateadd(MONTH, 3, date)``."""
+    if len(arguments) != 3:
+        bound = [expression(a, here) for a in arguments]
+        if len(bound) == 2 and not isinstance(bound[1], Literal):
+            return call("date_add", *bound)
+        return call("add" if _is_interval(bound) else "date_add", *bound)
+    unit, amount = arguments[0].name.lower().removesuffix("s"), expression(arguments[1], here)
+    if unit not in MONTHS and unit not in MICROS:
+        raise unknown_name("unit", unit, [*MONTHS, *MICROS])
+    if isinstance(amount, Literal) and isinstance(amount.value, int):
+        by: Expression = interval(amount.value, unit)
+    else:
+        by = call("multiply", coerced(amount, INTEGER), interval(1, unit))
+    return call("add", expression(arguments[2], here), by)
+
+
+def _is_interval(bound: list[Expression]) -> bool:
+    return len(bound) == 2 and bound[1].type.sql.startswith("INTERVAL")
+
+
+def _trimmed(name: str) -> Special:
+    """``ltrim(characters, text)``: Spark names the characters first."""
+
+    def special(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+        return call(name, *(expression(a, here) for a in reversed(arguments)))
+
+    return special
+
+
+SPECIAL: dict[str, Special] = {
+    "ltrim": _trimmed("ltrim"),
+    "rtrim": _trimmed("rtrim"),
+    "current_date": _moment("date"),
+    "curdate": _moment("date"),
+    "today": _moment("date"),
+    "now": _moment("timestamp"),
+    "current_timestamp": _moment("timestamp"),
+    "localtimestamp": _moment("timestamp"),
+    "date_part": _date_part,
+    "datepart": _date_part,
+    "datediff": _difference,
+    "date_diff": _difference,
+    "timestampdiff": _difference,
+    "date_add": _addition,
+    "dateadd": _addition,
+    "timestampadd": _addition,
+    **{name: _conversion(name) for name in CASTS},
+}
+
+
+# -- functions in syntax of their own
+
+
+@handles(exp.Extract, args="this expression")
+def _extract(node: exp.Extract, here: Here) -> Expression:
+    return part(node.this.name, expression(node.expression, here), node, here)
+
+
+@handles(exp.Substring, args="this start length")
+def _substring(node: exp.Substring, here: Here) -> Expression:
+    parts = [node.this, node.args.get("start"), node.args.get("length")]
+    return call("substring", *(expression(p, here) for p in parts if p is not None))
+
+
+@handles(exp.Trim, args="this expression position")
+def _trim(node: exp.Trim, here: Here) -> Expression:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "trim")
+    parts = [p for p in (node.this, node.args.get("expression")) if p is not None]
+    return call(name, *(expression(p, here) for p in parts))
+
+
+@handles(exp.StrPosition, args="this substr position")
+def _position(node: exp.StrPosition, here: Here) -> Expression:
+    parts = [node.args["substr"], node.this, node.args.get("position")]
+    return call("locate", *(expression(p, here) for p in parts if p is not None))
+
+
+@handles(exp.Ceil, exp.Floor, args="this decimals")
+def _rounded(node: exp.Expr, here: Here) -> Expression:
+    parts = [p for p in (node.this, node.args.get("decimals")) if p is not None]
+    return call("ceil" if isinstance(node, exp.Ceil) else "floor", *(expression(p, here) for p in parts))
+
+
+@handles(exp.Coalesce, args="this expressions is_nvl is_null")
+def _coalesce(node: exp.Coalesce, here: Here) -> Expression:
+    return call("coalesce", *(expression(p, here) for p in (node.this, *node.expressions)))
+
+
+@handles(exp.Chr, args="expressions")
+def _character(node: exp.Chr, here: Here) -> Expression:
+    return call("chr", *(expression(p, here) for p in node.expressions))
+
+
+@handles(exp.Array, args="expressions bracket_notation value_constructor")
+def _array(node: exp.Array, here: Here) -> Expression:
+    return call("array", *(expression(p, here) for p in node.expressions))
+
+
+@handles(exp.Bracket, args="this expressions offset safe")
+def _element(node: exp.Bracket, here: Here) -> Expression:
+    """``a[0]`` is the first; sqlglot has counted so for every dialect."""
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+        raise here.context.unsupported("a slice of an array", node)
+    index = expression(node.expressions[0], here)
+    if isinstance(index, Literal) and isinstance(index.value, str):
+        return call("get_field", expression(node.this, here), index)
+    place = literal(index.value + 1) if isinstance(index, Literal) else call("add", index, literal(1))
+    name = "element_at" if here.context.dialect == "spark" else "try_element_at"
+    return call(name, expression(node.this, here), place)
+
+
+@handles(exp.Greatest, exp.Least, args="this expressions ignore_nulls")
+def _extreme(node: exp.Expr, here: Here) -> Expression:
+    name = "greatest" if isinstance(node, exp.Greatest) else "least"
+    return call(name, *(expression(p, here) for p in (node.this, *node.expressions)))
+
+
+# -- other dialects
+
+
+def _in_spark(node: exp.Expr, here: Here) -> Expression:
+    """A function of sqlglot's own naming, as Spark spells it."""
+    given: dict[str, Expression] = {}
+
+    def placed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [placed(v) for v in value]
+        if not isinstance(value, exp.Expr) or isinstance(value, _KEPT):
+            return value
+        name = f"{GIVEN}{len(given)}"
+        given[name] = expression(value, here)
+        return exp.column(exp.to_identifier(name, quoted=True))
+
+    rendered = type(node)(**{key: placed(value) for key, value in node.args.items()})
+    try:
+        text = rendered.sql("spark", unsupported_level=ErrorLevel.RAISE)
+        tree = parse_expression(text)
+    except (SqlglotError, AssertionError, RecursionError):
+        raise _no_function(node, here) from None
+    if type(tree) is type(node):
+        raise _no_function(node, here)
+    return expression(tree, replace(here, given={**here.given, **given}))
+
+
+_KEPT = (exp.Literal, exp.Var, exp.Boolean, exp.Null, exp.DataType, exp.Identifier)
+
+
+def _no_function(node: exp.Expr, here: Here) -> SqlError:
+    name = node.sql_name() if isinstance(node, exp.Func) else node.key
+    return here.context.unsupported(f"the function {name.lower()}", node, "Spark has it under no name known here")

@@ -1,0 +1,213 @@
+"""GROUP BY: groups and aggregates become columns; GROUPING SETS, ROLLUP and CUBE are a union of groupings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from everview.errors import EverviewError
+from everview.frontends.sql.context import Context
+from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.names import fold
+from everview.frontends.sql.rewrite import replaced
+from everview.plan.expressions import AggregateCall, Column, Expression, Literal, WindowCall, walk
+from everview.plan.nodes import Aggregate, Plan, Project, Union
+from everview.plan.typing import call, literal
+from everview.types import BIGINT, TINYINT
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.queries import Selected
+
+Sets = tuple[tuple[Expression, ...], ...]
+MOST_SETS = 256
+INDICATORS = ("grouping", "grouping_id")
+
+
+def group(node: exp.Select, found: Selected, here: Here) -> None:
+    """Replace rows by groups, if the query has any, or aggregates."""
+    clause = node.args.get("group")
+    calls = _calls(found)
+    if clause is None and not calls and found.having is None:
+        return
+    keys, sets = ((), ((),)) if clause is None else _keys(clause, node, found, replace(here, clause="GROUP BY"))
+    plain = tuple(c for c in calls if c.function not in INDICATORS)
+    plan, flags = _aggregate(found.rows.plan, keys, sets, plain)
+
+    def grouped(e: Expression) -> Expression | None:
+        if e in keys:
+            return plan.column(keys.index(e))
+        if isinstance(e, AggregateCall):
+            if e.function in INDICATORS:
+                return _indicator(e, keys, plan, flags, here.context, node)
+            return plan.column(len(keys) + plain.index(e))
+        if isinstance(e, Column):
+            hint = f"add {e.name} to GROUP BY, or take an aggregate such as any_value({e.name})"
+            raise here.context.error(f'column "{e.name}" is neither grouped nor aggregated', _place(node, e), hint)
+        return None
+
+    found.change(lambda e: replaced(e, grouped), plan)
+
+
+def _place(node: exp.Select, column: Column) -> exp.Expr:
+    """Where the name of a column stands in what a query lists."""
+    parts = [*node.expressions, node.args.get("having"), node.args.get("order"), node.args.get("qualify")]
+    for part in parts:
+        for named in part.find_all(exp.Column) if part is not None else ():
+            if fold(named.name) == fold(column.name):
+                return named
+    return node
+
+
+def _calls(found: Selected) -> tuple[AggregateCall, ...]:
+    return tuple(dict.fromkeys(e for whole in found.expressions() for e in walk(whole) if isinstance(e, AggregateCall)))
+
+
+def _aggregate(
+    plan: Plan, keys: tuple[Expression, ...], sets: Sets, calls: tuple[AggregateCall, ...]
+) -> tuple[Plan, int]:
+    """The groups of all sets, and where the columns that say which key is absent start."""
+    names = tuple(_title(e) for e in (*keys, *calls))
+    if sets == (keys,):
+        return Aggregate(plan, keys, calls, names), -1
+    parts: list[Plan] = []
+    for chosen in sets:
+        own = tuple(dict.fromkeys(chosen))
+        part = Aggregate(plan, own, calls, tuple(_title(e) for e in (*own, *calls)))
+        filled = [part.column(own.index(k)) if k in own else Literal(None, k.type) for k in keys]
+        results = [part.column(len(own) + i) for i in range(len(calls))]
+        absent = [Literal(int(k not in own), TINYINT) for k in keys]
+        marks = tuple(f"grouping {i + 1}" for i in range(len(keys)))
+        parts.append(Project(part, (*filled, *results, *absent), (*names, *marks)))
+    return (parts[0] if len(parts) == 1 else Union(tuple(parts))), len(keys) + len(calls)
+
+
+def _title(e: Expression) -> str:
+    return e.name if isinstance(e, Column) else str(e)[:60]
+
+
+def _indicator(
+    e: AggregateCall, keys: tuple[Expression, ...], plan: Plan, flags: int, context: Context, node: exp.Select
+) -> Expression:
+    arguments = e.arguments or keys
+    if any(a not in keys for a in arguments):
+        raise context.error(f"{e.function} of what is not in GROUP BY", node, "name a column of GROUP BY")
+    bits = [literal(0, TINYINT) if flags < 0 else plan.column(flags + keys.index(a)) for a in arguments]
+    if e.function == "grouping":
+        return bits[0]
+    found: Expression = literal(0, BIGINT)
+    for bit in bits:
+        found = call("add", call("multiply", found, literal(2, BIGINT)), bit)
+    return found
+
+
+# -- what is grouped by
+
+
+def _keys(clause: exp.Group, node: exp.Select, found: Selected, here: Here) -> tuple[tuple[Expression, ...], Sets]:
+    """All keys in order, and the sets of them that make groups."""
+    here.context.only(clause, "expressions", "grouping_sets", "rollup", "cube", "all")
+    if clause.args.get("all"):
+        keys = tuple(dict.fromkeys(e for e in found.items if not _aggregates(e)))
+        return keys, (keys,)
+    inner = replace(here, aggregates=False, windows=False)
+    factors: list[Sets] = []
+    plain: list[Expression] = []
+    for part in clause.expressions:
+        if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)):
+            factors.append(_sets(part, found, inner))
+        else:
+            keys = _set(part, found, inner) if isinstance(part, exp.Tuple) else (_key(part, found, inner),)
+            plain += keys
+            factors.append((keys,))
+    after = [p for name in ("rollup", "cube", "grouping_sets") for p in clause.args.get(name) or []]
+    for part in after:
+        if part.expressions:
+            # ``GROUP BY a, b GROUPING SETS ((a), (b))``: the keys only say what there is.
+            factors = [f for f in factors if f[0] not in {(p,) for p in plain}] if part is after[0] else factors
+            factors.append(_sets(part, found, inner))
+        else:
+            of = tuple(dict.fromkeys(plain))
+            factors = [_prefixes(of) if isinstance(part, exp.Rollup) else _subsets(of)]
+    if _count(factors) > MOST_SETS:
+        raise here.context.error("too many grouping sets", clause, f"at most {MOST_SETS} are possible")
+    sets = tuple(tuple(dict.fromkeys(k for part in chosen for k in part)) for chosen in product(*factors))
+    keys = tuple(dict.fromkeys([*plain, *(k for chosen in sets for k in chosen)]))
+    for key in keys:
+        _check_key(key, clause, here.context)
+    return keys, (keys,) if len(sets) == 1 and set(sets[0]) == set(keys) else sets
+
+
+def _count(factors: list[Sets]) -> int:
+    total = 1
+    for factor in factors:
+        total *= len(factor)
+    return total
+
+
+def _aggregates(e: Expression) -> bool:
+    return any(isinstance(part, (AggregateCall, WindowCall)) for part in walk(e))
+
+
+def _check_key(key: Expression, clause: exp.Expr, context: Context) -> None:
+    if _aggregates(key):
+        raise context.error("GROUP BY an aggregate or a window function", clause, "group by what it is computed of")
+
+
+def _sets(node: exp.Expr, found: Selected, here: Here) -> Sets:
+    here.context.only(node, "expressions")
+    if isinstance(node, exp.GroupingSets):
+        chosen: list[tuple[Expression, ...]] = []
+        for part in node.expressions:
+            if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)):
+                chosen += _sets(part, found, here)
+            else:
+                chosen.append(_set(part, found, here))
+        return tuple(chosen)
+    groups = [_set(part, found, here) for part in node.expressions]
+    if len(groups) > 12:
+        raise here.context.error("too many columns in ROLLUP or CUBE", node, "at most 12 are possible")
+    picked = _runs(groups) if isinstance(node, exp.Rollup) else _choices(groups)
+    return tuple(tuple(k for part in some for k in part) for some in picked)
+
+
+def _runs(groups: list[tuple[Expression, ...]]) -> list[tuple[tuple[Expression, ...], ...]]:
+    return [tuple(groups[:count]) for count in range(len(groups), -1, -1)]
+
+
+def _choices(groups: list[tuple[Expression, ...]]) -> list[tuple[tuple[Expression, ...], ...]]:
+    return [some for count in range(len(groups), -1, -1) for some in combinations(groups, count)]
+
+
+def _prefixes(keys: tuple[Expression, ...]) -> Sets:
+    return tuple(keys[:count] for count in range(len(keys), -1, -1))
+
+
+def _subsets(keys: tuple[Expression, ...]) -> Sets:
+    return tuple(some for count in range(len(keys), -1, -1) for some in combinations(keys, count))
+
+
+def _set(node: exp.Expr, found: Selected, here: Here) -> tuple[Expression, ...]:
+    """``(a, b)`` or ``a``."""
+    if isinstance(node, exp.Paren):
+        return _set(node.this, found, here)
+    parts = node.expressions if isinstance(node, exp.Tuple) else [node]
+    return tuple(_key(part, found, here) for part in parts)
+
+
+def _key(node: exp.Expr, found: Selected, here: Here) -> Expression:
+    """A place in SELECT, a column of FROM, a name of SELECT, or an expression."""
+    from everview.frontends.sql.queries import ordinal
+
+    place = ordinal(node, len(found.items), "GROUP BY", here.context)
+    if place is not None:
+        key = found.items[place]
+        _check_key(key, node, here.context)
+        return key
+    try:
+        return expression(node, here)
+    except EverviewError as error:
+        here.context.source.locate(error, node)
+        raise

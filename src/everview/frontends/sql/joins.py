@@ -1,0 +1,174 @@
+"""Joins: of all kinds, by conditions and by names, with rows of subqueries and elements that read the left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from everview.errors import EverviewError
+from everview.frontends.sql import asof
+from everview.frontends.sql.context import Context
+from everview.frontends.sql.expressions import Here, condition
+from everview.frontends.sql.names import Scope, Visible, fold, outward
+from everview.frontends.sql.rewrite import reads_outside, replaced
+from everview.frontends.sql.rows import Elements, Rows
+from everview.plan.expressions import TRUE, Column, Expression
+from everview.plan.nodes import Explode, Filter, Join, Lateral
+from everview.plan.typing import call
+
+MOST_JOINS = 100
+
+
+def joined_all(rows: Rows, joins: list[exp.Join], context: Context) -> Rows:
+    if len(joins) > MOST_JOINS:
+        raise context.error(
+            f"a join of {len(joins) + 1} relations", joins[-1], f"at most {MOST_JOINS + 1} are possible"
+        )
+    crossed = False
+    for join in joins:
+        side = str(join.args.get("side") or "").upper()
+        if crossed and side in ("RIGHT", "FULL"):
+            hint = "a comma binds less than JOIN: put what the join is of into a subquery"
+            raise context.unsupported(f"a {side} JOIN after a comma or CROSS JOIN", join, hint)
+        crossed = crossed or not (join.args.get("on") or join.args.get("using") or join.args.get("method"))
+        rows = _join(rows, join, context)
+    return rows
+
+
+def _join(left: Rows, node: exp.Join, context: Context) -> Rows:
+    context.only(node, "this", "side", "kind", "method", "on", "using", "match_condition")
+    try:
+        from everview.frontends.sql.sources import relation_of
+
+        right = relation_of(node.this, context, left)
+        if str(node.args.get("method") or "").upper() == "ASOF":
+            return Rows(*asof.joined(left, right, node, context))
+        return _joined(left, right, node, context)
+    except EverviewError as error:
+        context.source.locate(error, node)
+        raise
+
+
+def _joined(left: Rows, right: Rows, node: exp.Join, context: Context) -> Rows:
+    kind, using = _kind(node, context), _using(left, right, node)
+    lateral = isinstance(node.this, exp.Lateral) and reads_outside(right.plan)
+    if isinstance(right, Elements) and right.left is left.plan:
+        return _joined_elements(left, right, kind, node, context)
+    pairs = Join(left.plan, right.plan, "inner")
+    width = len(left.plan.schema)
+    both = left.scope.beside(right.scope, pairs, width)
+    test = _condition(node, using, both, context)
+    if lateral and kind in ("inner", "left"):
+        return _beside_lateral(left, right, kind, test)
+    if lateral:
+        raise context.unsupported(f"a {kind} join of LATERAL", node, "there are inner and left ones")
+    plan = Join(left.plan, right.plan, kind, test)
+    if kind in ("semi", "anti"):
+        hidden = tuple(fold(r) for r in right.scope.relations)
+        return Rows(plan, replace(left.scope, hidden=(*left.scope.hidden, *hidden)))
+    scope = both if kind == "inner" else left.scope.beside(right.scope, plan, width)
+    return Rows(plan, _merged(scope, using, kind))
+
+
+def _joined_elements(left: Rows, right: Elements, kind: str, node: exp.Join, context: Context) -> Rows:
+    on = node.args.get("on")
+    if kind == "left":
+        if not (on is None or (isinstance(on, exp.Boolean) and on.this)):
+            raise context.unsupported("a condition on a LEFT JOIN of elements", node, "write ON TRUE")
+        plan = replace(right.plan, outer=True) if isinstance(right.plan, Explode) else right.plan
+        (element,) = right.scope.visible
+        right = replace(
+            right, plan=plan, scope=Scope((replace(element, expression=plan.column(-1 + len(plan.schema))),))
+        )
+        return beside_elements(left, right)
+    if kind != "inner":
+        raise context.unsupported(f"a {kind} join of elements", node)
+    rows = beside_elements(left, right)
+    if on is None:
+        return rows
+    return Rows(Filter(rows.plan, condition(on, Here(context, rows.scope, "ON"))), rows.scope)
+
+
+def _beside_lateral(left: Rows, right: Rows, kind: Any, test: Expression | None) -> Rows:
+    """The condition becomes a filter of the right, which reads the left as the row around it."""
+    width, inner = len(left.plan.schema), right.plan
+    if test is not None and test != TRUE:
+
+        def moved(e: Expression) -> Expression | None:
+            if not isinstance(e, Column):
+                return None
+            return outward(e, 1) if e.index < width else inner.column(e.index - width)
+
+        inner = Filter(inner, replaced(test, moved))
+    plan = Lateral(left.plan, inner, kind)
+    return Rows(plan, left.scope.beside(right.scope, plan, width))
+
+
+def _kind(node: exp.Join, context: Context) -> Any:
+    side, kind = (str(node.args.get(k) or "").upper() for k in ("side", "kind"))
+    method = str(node.args.get("method") or "").upper()
+    if method not in ("", "NATURAL") or side not in SIDES or kind not in KINDS or (side == "RIGHT" and kind in HALVES):
+        raise context.unsupported(f"a {' '.join(filter(None, (method, side, kind)))} JOIN", node)
+    if kind == "CROSS" and node.args.get("on") is not None and context.dialect == "spark":
+        raise context.error("a CROSS JOIN has no condition", node, "write JOIN … ON")
+    return KINDS[kind] or SIDES[side]
+
+
+SIDES = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
+HALVES = ("SEMI", "ANTI")
+KINDS = {"": None, "INNER": None, "OUTER": None, "CROSS": "inner", "SEMI": "semi", "ANTI": "anti"}
+
+
+def _using(left: Rows, right: Rows, node: exp.Join) -> list[str]:
+    if node.args.get("using"):
+        return [part.name for part in node.args["using"]]
+    if str(node.args.get("method") or "").upper() == "NATURAL":
+        there = {fold(v.name) for v in right.scope.star()}
+        return [v.name for v in left.scope.star() if fold(v.name) in there]
+    return []
+
+
+def _condition(node: exp.Join, using: list[str], both: Scope, context: Context) -> Expression | None:
+    if node.args.get("on") is not None:
+        return condition(node.args["on"], Here(context, both, "ON"))
+    tests = [_equal(name, both, node, context) for name in using]
+    if not tests:
+        return None
+    return tests[0] if len(tests) == 1 else call("and", *tests)
+
+
+def _equal(name: str, both: Scope, node: exp.Join, context: Context) -> Expression:
+    """The two columns of a name that USING compares: the last of them is of the right."""
+    found = [v for v in both.visible if v.bare and v.called(name)]
+    if len(found) != 2:
+        which = "both sides" if not found else "one side only" if len(found) == 1 else "several relations"
+        message = f"USING ({name}): the column is missing on {which}" if len(found) < 2 else f'"{name}" is in {which}'
+        raise context.error(message, node, f"columns are {', '.join(v.name for v in both.star())}")
+    return call("equal", found[0].expression, found[1].expression)
+
+
+def _merged(scope: Scope, using: list[str], kind: str) -> Scope:
+    """The scope in which columns that are compared by name are one, and come first."""
+    if not using:
+        return scope
+    first: list[Visible] = []
+    rest = list(scope.visible)
+    for name in using:
+        at = [i for i, v in enumerate(rest) if v.bare and v.called(name)]
+        a, b = rest[at[0]], rest[at[1]]
+        value = b.expression if kind == "right" else a.expression
+        if kind == "full":
+            value = call("coalesce", a.expression, b.expression)
+        first.append(Visible(None, a.name, value))
+        for i in at:
+            rest[i] = replace(rest[i], bare=False)
+    return replace(scope, visible=(*first, *rest))
+
+
+def beside_elements(left: Rows, right: Rows) -> Rows:
+    """The left beside its own elements."""
+    assert isinstance(right, Elements)
+    (element,) = right.scope.visible
+    return Rows(right.plan, Scope((*left.scope.visible, element), left.scope.outer))

@@ -1,0 +1,208 @@
+"""Scopes: which columns a name can mean, in the rows of a query and in those around it.
+
+Names do not look at case, quoted or not; where two columns differ only in case, the one that is written so is meant.
+A column is found by its name, or by that of its relation and its own; what stands behind them are fields of a struct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+
+from everview.errors import EverviewError, SqlError, UnknownName
+from everview.plan.expressions import Column, Expression, Outer, rewritten
+from everview.plan.nodes import Plan
+from everview.plan.typing import call, literal
+from everview.types import Struct, unknown_name
+
+MOST_SHOWN = 30  # names in a hint
+LONGEST = 60  # characters of a name in a message
+
+
+def short(name: str) -> str:
+    """A name for a message, which is no place for a megabyte."""
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
+
+
+def fold(name: str) -> str:
+    """The name under which it is looked up."""
+    return name.casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """A column that can be named: of which relation, and what it is of the row.
+
+    A column that USING merged is still there under the name of its relation, but not `bare`.
+    """
+
+    relation: str | None
+    name: str
+    expression: Expression
+    bare: bool = True
+
+    def of(self, relation: str) -> bool:
+        return self.relation is not None and fold(self.relation) == fold(relation)
+
+    def called(self, name: str) -> bool:
+        return fold(self.name) == fold(name)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns of a row, what stands around it, and names that SELECT gave to expressions."""
+
+    visible: tuple[Visible, ...] = ()
+    outer: Scope | None = None
+    aliases: Mapping[str, Expression] = field(default_factory=dict[str, Expression])
+    hidden: tuple[str, ...] = ()  # relations that semi joins took away: named in errors only
+
+    @staticmethod
+    def over(plan: Plan, relation: str | None, names: Iterable[str], outer: Scope | None = None) -> Scope:
+        """All columns of a plan, under the name of a relation."""
+        found = zip(names, plan.columns, strict=True)
+        return Scope(tuple(Visible(relation, name, column) for name, column in found), outer)
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(v.relation for v in self.visible if v.relation is not None))
+
+    def find(self, parts: tuple[str, ...]) -> Expression:
+        """What a name means; raises when nothing or several things are meant."""
+        found = self._here(parts)
+        if found is None and len(parts) == 1:
+            found = self.aliases.get(fold(parts[0]))
+        depth, scope = 0, self.outer
+        while found is None and scope is not None:
+            depth += 1
+            found = scope._here(parts)
+            scope = scope.outer
+        if found is None:
+            raise self._unknown(parts)
+        return outward(found, depth) if depth else found
+
+    def _here(self, parts: tuple[str, ...]) -> Expression | None:
+        """In this row: a relation and a column of it first, then a column; then fields."""
+        if len(parts) > 1:
+            found = [v for v in self.visible if v.of(parts[0]) and v.called(parts[1])]
+            if found:
+                return _fields(self._one(found, parts[:2]), parts[2:])
+            if any(v.of(parts[0]) for v in self.visible):
+                raise self._unknown(parts)
+        found = [v for v in self.visible if v.bare and v.called(str(parts[0]))]  # pyright: ignore[reportGeneralTypeIssues]
+        return _fields(self._one(found, parts[:1]), parts[1:]) if found else None
+
+    def _one(self, found: list[Visible], parts: tuple[str, ...]) -> Expression:
+        exact = [v for v in found if v.name == parts[-1]]
+        found = exact if len(exact) == 1 else found
+        if len({v.expression for v in found}) > 1:
+            meant = [f"{v.relation}.{v.name}" if v.relation else v.name for v in found]
+            unnamed = len(set(meant)) < len(meant)
+            hint = "give the columns different names" if unnamed else f"write {' or '.join(meant)}"
+            raise SqlError(f'column "{short(".".join(parts))}" is ambiguous', hint=hint)
+        return found[0].expression
+
+    def star(self, relation: str | None = None) -> list[Visible]:
+        """What a star stands for: all columns, or those of a relation."""
+        if relation is None:
+            return [v for v in self.visible if v.bare]
+        found = [v for v in self.visible if v.of(relation)]
+        if not found:
+            raise self._unknown_relation(relation)
+        return found
+
+    def beside(self, other: Scope, plan: Plan, width: int) -> Scope:
+        """The scope of rows of this and then of the other; `plan` gives rows of both, `width` columns of this."""
+        twice = {fold(r) for r in self.relations} & {fold(r) for r in other.relations}
+        if twice:
+            hint = "give one of them another name: FROM a AS x, a AS y"
+            raise SqlError(f'two relations are called "{min(twice)}"', hint=hint)
+        left = (_reread(v, plan, 0) for v in self.visible)
+        right = (_reread(v, plan, width) for v in other.visible)
+        return Scope((*left, *right), self.outer, hidden=(*self.hidden, *other.hidden))
+
+    def _unknown(self, parts: tuple[str, ...]) -> EverviewError:
+        name = ".".join(parts)
+        if len(parts) > 1:
+            known = [v.name for v in self.visible if v.of(parts[0])]
+            if known:
+                return _unknown("column", parts[1], known, shown=name)
+            fields = [v for v in self.visible if v.called(parts[0])]
+            if not fields:
+                return self._unknown_relation(parts[0])
+        known = [v.name for scope in self._outwards() for v in scope.visible]
+        return _unknown("column", name, list(dict.fromkeys(known)))
+
+    def _unknown_relation(self, relation: str) -> EverviewError:
+        if fold(relation) in self.hidden:
+            hint = "a semi or anti join gives the columns of its left side only"
+            return UnknownName(f'"{short(relation)}" is only asked for matches', hint=hint)
+        known = [r for scope in self._outwards() for r in scope.relations]
+        return _unknown("relation", relation, known)
+
+    def _outwards(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+
+def outward(expression: Expression, depth: int) -> Expression:
+    """What a row around says, seen from a query inside."""
+
+    def out(e: Expression) -> Expression:
+        match e:
+            case Column(index, name, of, nullable):
+                return Outer(index, depth, name, of, nullable)
+            case Outer():
+                return replace(e, depth=e.depth + depth)
+            case _:
+                return e
+
+    return rewritten(expression, out)
+
+
+def reread(expression: Expression, plan: Plan, by: int = 0) -> Expression:
+    """The expression over rows of a plan in which its columns stand so many places later."""
+
+    def read(e: Expression) -> Expression:
+        return replace(plan.column(e.index + by), name=e.name) if isinstance(e, Column) else e
+
+    return rewritten(expression, read)
+
+
+def _reread(v: Visible, plan: Plan, by: int) -> Visible:
+    e = v.expression
+    if not isinstance(e, Column):
+        return replace(v, expression=reread(e, plan, by))
+    nullable = plan.schema.fields[e.index + by].nullable
+    if by == 0 and nullable == e.nullable:
+        return v
+    return Visible(v.relation, v.name, Column(e.index + by, e.name, e.type, nullable), v.bare)
+
+
+def _fields(expression: Expression, parts: tuple[str, ...]) -> Expression:
+    for part in parts:
+        of = expression.type
+        names = [f.name for f in of.fields] if isinstance(of, Struct) else []
+        at = next((i for i, name in enumerate(names) if fold(name) == fold(part)), None)
+        if at is None:
+            if not names:
+                hint = "only a struct has fields"
+                raise SqlError(f'{expression} of type {of} has no field "{part}"', hint=hint)
+            raise unknown_name("field", part, names)
+        expression = call("get_field", expression, literal(names[at]))
+    return expression
+
+
+def _unknown(what: str, name: str, known: list[str], shown: str = "") -> EverviewError:
+    """The error of `types.unknown_name`, of long lists only what is near."""
+    name, shown, known = short(name), short(shown), [short(k) for k in known]
+    if len(known) > MOST_SHOWN:
+        near = get_close_matches(name, known, n=5)
+        known = near or known[:MOST_SHOWN]
+    error = unknown_name(what, name, known)
+    if not known:
+        error = UnknownName(error.message, hint="there is no FROM clause")
+    return UnknownName(f'{what} "{shown}" does not exist', hint=error.hint) if shown else error

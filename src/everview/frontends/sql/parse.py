@@ -1,0 +1,184 @@
+"""Text to syntax trees, by sqlglot, in Spark's dialect or in another.
+
+In Spark's dialect a function keeps the name that was written, since the plan names functions as Spark does; in
+other dialects sqlglot gives functions its own names, and `functions.py` finds Spark's spelling of them.
+
+>>> [statement.text for statement in parse("SELECT 1; SELECT 'a;b' ;")[0]]
+['SELECT 1', "SELECT 'a;b'"]
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects import Dialect, Spark
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from everview.errors import SqlError
+from everview.frontends.sql.places import Source
+from everview.types import unknown_name
+
+_TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>", re.DOTALL)
+_MISSING = re.compile(r"required keyword: '(\w+)' missing for <class '.*\.(\w+)'>", re.IGNORECASE)
+_EXPLAIN = re.compile(r"EXPLAIN(\s+(EXTENDED|FORMATTED|COST|CODEGEN|ANALYZE)\b)?", re.IGNORECASE)
+_OPENS = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT)
+_CLOSES = (TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE)
+
+
+class Plain(Spark):
+    """Spark's dialect, with functions by the names that were written."""
+
+    class Parser(Spark.Parser):
+        FUNCTIONS = {}  # noqa: RUF012
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """One statement: its tree, its text, and whether it is only to be explained."""
+
+    tree: exp.Expr
+    text: str
+    explain: bool = False
+    start: int = 0  # where it stands in the whole text
+
+
+def parse(text: str, dialect: str = "spark") -> tuple[list[Parsed], Source]:
+    """The statements of a text, and the text to point into."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SqlError(f"SQL is text, not {type(text).__name__}", hint='write db.sql("SELECT …")')
+    source, reader = Source(text), _dialect(dialect)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise source.error("the text is not Unicode", error.start, hint="it holds half of a surrogate pair") from None
+    with _quiet():
+        return [_statement(*found, source, reader) for found in _statements(source, reader)], source
+
+
+def parse_expression(text: str) -> exp.Expr:
+    """One scalar expression in Spark's dialect."""
+    select = f"SELECT {text}"
+    (tree,) = Plain().parser().parse(Plain().tokenize(select), select)
+    assert isinstance(tree, exp.Select)
+    return tree.expressions[0]
+
+
+def _dialect(name: str) -> Dialect:
+    if name.lower() in ("spark", "databricks", ""):
+        return Plain()
+    if name.lower() not in Dialect.classes:
+        raise unknown_name("dialect", name, sorted(d for d in Dialect.classes if d))
+    return Dialect.get_or_raise(name.lower())
+
+
+def _statements(source: Source, dialect: Dialect) -> Iterator[tuple[list[Token], bool]]:
+    """The tokens of each statement, and whether it is explained."""
+    tokens, explained = _tokens(source, dialect)
+    found: list[Token] = []
+    for token in [*tokens, None]:
+        if token is not None and token.token_type != TokenType.SEMICOLON:
+            found.append(token)
+        elif found:
+            _check_commas(found, source)
+            yield found, any(at < found[0].start for at in explained)
+            explained = [at for at in explained if at > found[-1].end]
+            found = []
+    if explained:
+        raise source.error("syntax error: EXPLAIN of what?", explained[0], hint="write EXPLAIN SELECT …")
+
+
+def _tokens(source: Source, dialect: Dialect) -> tuple[list[Token], list[int]]:
+    """All tokens, without the words that ask to explain; and where those stood.
+
+    sqlglot does not look into what is explained, so the words are blanked out.
+    """
+    text, explained = source.text, list[int]()
+    while True:
+        tokens = _tokenized(text, source, dialect)
+        at = next((i for i in range(len(tokens)) if _asks_to_explain(tokens, i)), None)
+        if at is None:
+            return tokens, explained
+        start = tokens[at].start
+        words = _EXPLAIN.match(text, start)
+        assert words is not None, "an EXPLAIN token says EXPLAIN"
+        text = text[:start] + " " * len(words[0]) + text[words.end() :]
+        explained.append(start)
+
+
+def _tokenized(text: str, source: Source, dialect: Dialect) -> list[Token]:
+    try:
+        return dialect.tokenize(text)
+    except TokenError as error:
+        hint = "is a quote, a comment or a bracket left open?"
+        raise source.error("syntax error: the text breaks off", error.end or len(source.text), hint=hint) from None
+
+
+def _asks_to_explain(tokens: list[Token], at: int) -> bool:
+    first = at == 0 or tokens[at - 1].token_type == TokenType.SEMICOLON
+    token = tokens[at]
+    return first and token.token_type != TokenType.IDENTIFIER and token.text.upper() == "EXPLAIN"
+
+
+def _check_commas(tokens: list[Token], source: Source) -> None:
+    """sqlglot reads over items that are not there."""
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        if token.token_type != TokenType.COMMA:
+            continue
+        if before is None or before.token_type in _OPENS or after is None or after.token_type in _CLOSES:
+            raise source.error("syntax error: something is missing beside the comma", token.start)
+
+
+def _statement(tokens: list[Token], explain: bool, source: Source, dialect: Dialect) -> Parsed:
+    text = source.text[tokens[0].start : tokens[-1].end + 1]
+    return Parsed(_tree(tokens, source, dialect), text, explain, tokens[0].start)
+
+
+def _tree(tokens: list[Token], source: Source, dialect: Dialect) -> exp.Expr:
+    words = [token.text.upper() for token in tokens[:3]]
+    if words[:2] == ["START", "TRANSACTION"] and len(tokens) == 2:
+        return exp.Transaction()
+    parser: Any = dialect.parser(error_level=ErrorLevel.IMMEDIATE, error_message_context=len(source.text) + 1)
+    try:
+        trees = parser.parse(tokens, source.text)
+    except ParseError as error:
+        raise _syntax_error(error, source) from None
+    except RecursionError:
+        hint = "name the inner parts in a WITH clause, or in views"
+        raise source.error("the statement is nested too deeply", tokens[0].start, hint=hint) from None
+    except SqlglotError as error:
+        raise source.error(f"syntax error: {error}", tokens[0].start) from None
+    if len(trees) != 1 or trees[0] is None:
+        raise source.error("syntax error: this is no statement", tokens[0].start)
+    return trees[0]
+
+
+def _syntax_error(error: ParseError, source: Source) -> SqlError:
+    found: dict[str, Any] = error.errors[0] if error.errors else {}
+    message = _TOKEN.sub(lambda m: repr(m[1]), found.get("description") or str(error))
+    message = _MISSING.sub(lambda m: f"{m[2].upper()} is not complete", message)
+    message = (
+        message.replace("'SENTINEL'", "the end").replace("<class 'sqlglot.expressions.", "").replace(" / U", ", u")
+    )
+    at = len(found["start_context"]) if found.get("start_context") is not None else 0
+    if message[1:2].islower():
+        message = message[:1].lower() + message[1:]
+    near = (found.get("highlight") or "")[:40]
+    return source.error(f"syntax error at {near!r}: {message}" if near else f"syntax error: {message}", at)
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """What sqlglot would log of statements that it does not know, is an error of ours."""
+    log = logging.getLogger("sqlglot")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before

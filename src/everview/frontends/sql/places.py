@@ -1,0 +1,88 @@
+"""Where in a text an error stands: the line, the column, and the line itself with a caret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlglot import exp
+
+from everview.errors import EverviewError, SqlError
+
+SHOWN = 100  # of a line at most, around the place
+LOOKED_AT = 200  # nodes of a tree, to find one that knows its place
+
+E = TypeVar("E", bound=EverviewError)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text of SQL.
+
+    >>> print(Source("SELECT a\\nFROM tt").place(14, 2))
+    line 2, column 6:
+        FROM tt
+             ^^
+    """
+
+    text: str
+
+    def place(self, start: int, length: int = 1) -> str:
+        """The line and the column of an offset, and the line with a caret under it."""
+        start = max(0, min(start, len(self.text)))
+        first = self.text.rfind("\n", 0, start) + 1
+        last = self.text.find("\n", start)
+        last = len(self.text) if last < 0 else last
+        line, column = self.text.count("\n", 0, start) + 1, start - first + 1
+        left = max(first, start - SHOWN // 2)
+        right = min(last, left + SHOWN)
+        before = "…" if left > first else ""
+        after = "…" if right < last else ""
+        shown = before + _printable(self.text[left:right]) + after
+        carets = "^" * max(1, min(length, right - start))
+        return f"line {line}, column {column}:\n    {shown}\n    {' ' * (len(before) + start - left)}{carets}"
+
+    def error(self, message: str, at: exp.Expr | int | None = None, *, hint: str | None = None) -> SqlError:
+        """An error at a node or an offset."""
+        error = SqlError(message, hint=hint)
+        if isinstance(at, int):
+            return _placed(error, self.place(at))
+        if at is not None:
+            self.locate(error, at)
+        return error
+
+    def locate(self, error: EverviewError, node: exp.Expr) -> None:
+        """Add to an error where it stands, unless it says so already or the node does not know."""
+        if getattr(error, "placed", False):
+            return
+        start, end = _span(node)
+        if start is not None:
+            _placed(error, self.place(start, end - start + 1))
+
+
+def _placed(error: E, place: str) -> E:
+    error.message = f"{error.message}\n  {place}"
+    error.args = (error.message if error.hint is None else f"{error.message}\n  hint: {error.hint}",)
+    error.placed = True  # pyright: ignore[reportAttributeAccessIssue]
+    return error
+
+
+def _span(node: exp.Expr) -> tuple[int | None, int]:
+    """Where a node starts and ends: what it knows of itself, or else the first of its parts."""
+    if "start" in node.meta:
+        return node.meta["start"], node.meta["end"]
+    found: list[tuple[int, int]] = []
+    for count, part in enumerate(node.walk()):
+        if "start" in part.meta:
+            found.append((part.meta["start"], part.meta["end"]))
+        if count > LOOKED_AT:
+            break
+    if not found:
+        return None, 0
+    start, end = min(found)
+    return start, max(found)[1] if isinstance(node, exp.Column) else end
+
+
+def _printable(text: str) -> str:
+    """Of the same length, so that the caret stands where it should."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)

@@ -1,0 +1,245 @@
+"""WITH RECURSIVE: relations that are defined by themselves, alone or by each other.
+
+A relation that is not recursive after all is bound like any other. The others are grouped by which of them read each
+other, and each group is one `Recursive`. Their rows are sets, with UNION ALL as with UNION, so that cycles end.
+
+The columns of a recursive relation are those of its branches that do not read it; if a branch that does needs wider
+types, all are bound again with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from everview.errors import EverviewError
+from everview.frontends.sql.context import Bound, Context
+from everview.frontends.sql.names import fold
+from everview.frontends.sql.queries import defined, query
+from everview.frontends.sql.rewrite import all_plans
+from everview.plan.nodes import Aggregate, Except, Join, Plan, Recursive, Reference, Top, Window
+from everview.plan.typing import common
+from everview.types import Field, Schema
+
+ROUNDS = 12  # of finding the types; each widens a column
+
+
+def recursive(ctes: list[exp.CTE], context: Context) -> Context:
+    """The context with all that WITH RECURSIVE defines."""
+    names = [fold(cte.alias) for cte in ctes]
+    twice = next((cte for i, cte in enumerate(ctes) if names[i] in names[:i]), None)
+    if twice is not None:
+        raise context.error(f'WITH defines "{twice.alias}" twice', twice, "give it another name")
+    reads = {name: _read(cte.this, set(names)) for name, cte in zip(names, ctes, strict=True)}
+    by_name = dict(zip(names, ctes, strict=True))
+    for group in _groups(names, reads):
+        if len(group) == 1 and group[0] not in reads[group[0]]:
+            cte = by_name[group[0]]
+            context = defined(cte, query(cte.this, context), context)
+        else:
+            context = _fixed_point([by_name[name] for name in group], context)
+    return context
+
+
+def _read(node: exp.Expr, names: set[str]) -> set[str]:
+    return {fold(table.name) for table in node.find_all(exp.Table)} & names
+
+
+def _groups(names: list[str], reads: Mapping[str, set[str]]) -> list[list[str]]:
+    """Those that read each other together, each group after the ones that it reads."""
+    reach = {name: _reachable(name, reads) for name in names}
+    done: set[str] = set()
+    found: list[list[str]] = []
+    waiting = list(names)
+    while waiting:
+        ready = next(n for n in waiting if all(m in done or n in reach[m] for m in reach[n]))
+        group = [m for m in waiting if m == ready or (m in reach[ready] and ready in reach[m])]
+        found.append(group)
+        done.update(group)
+        waiting = [m for m in waiting if m not in done]
+    return found
+
+
+def _reachable(name: str, reads: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for other in reads[waiting.pop()] - found:
+            found.add(other)
+            waiting.append(other)
+    return found
+
+
+def _fixed_point(ctes: list[exp.CTE], context: Context) -> Context:
+    """The context with relations that read each other."""
+    inner = {fold(cte.alias): f"{cte.alias}" for cte in ctes}
+    taken = {p.name for bound in context.ctes.values() for p in _references(bound.plan)}
+    labels = {name: _free(label, taken) for name, label in inner.items()}
+    schemas = _starts(ctes, labels, context)
+    for _ in range(ROUNDS):
+        bound = _bound(ctes, labels, schemas, context)
+        wider = {name: _wider(schemas[name], b, ctes, context) for name, b in bound.items()}
+        if wider == schemas:
+            return _defined(ctes, labels, bound, context)
+        schemas = wider
+    raise context.error("the types of a recursive relation grow with every round", ctes[0], "cast its columns")
+
+
+def _free(label: str, taken: set[str]) -> str:
+    while label in taken:
+        label += "'"
+    return label
+
+
+def _references(plan: Plan) -> list[Reference]:
+    return [p for p in all_plans(plan) if isinstance(p, Reference)]
+
+
+def _branches(node: exp.Expr) -> list[exp.Expr]:
+    """The parts of a union, from left to right."""
+    found: list[exp.Expr] = []
+    while isinstance(node, (exp.Union, exp.Subquery, exp.Paren)):
+        if isinstance(node, exp.Union):
+            found.append(node.expression)
+        node = node.this
+    return [node, *reversed(found)]
+
+
+def _starts(ctes: list[exp.CTE], labels: Mapping[str, str], context: Context) -> dict[str, Schema]:
+    """The columns of each relation, by a branch that reads only what is known."""
+    schemas: dict[str, Schema] = {}
+    waiting = {fold(cte.alias): cte for cte in ctes}
+    while waiting:
+        for name, cte in waiting.items():
+            branch = next((b for b in _branches(cte.this) if not _read(b, set(waiting))), None)
+            if branch is not None:
+                inner = _around(cte, _seen(ctes, labels, schemas, context))
+                schemas[name] = _named(query(branch, inner), cte, context)
+                del waiting[name]
+                break
+        else:
+            cte = next(iter(waiting.values()))
+            hint = "start with rows: WITH RECURSIVE r AS (SELECT … FROM t UNION SELECT … FROM r)"
+            raise context.error(f'recursive relation "{cte.alias}" starts with nothing', cte, hint)
+    return schemas
+
+
+def _around(cte: exp.CTE, context: Context) -> Context:
+    """What a WITH before the branches of a relation defines is seen by each of them."""
+    from everview.frontends.sql.queries import with_clause
+
+    return with_clause(cte.this, context)
+
+
+def _seen(ctes: list[exp.CTE], labels: Mapping[str, str], schemas: Mapping[str, Schema], context: Context) -> Context:
+    known = {name: Bound(Reference(labels[name], s), s.names) for name, s in schemas.items()}
+    return replace(context, ctes={**context.ctes, **known})
+
+
+def _named(bound: Bound, cte: exp.CTE, context: Context) -> Schema:
+    """The columns of a query under the names that WITH gives them."""
+    names = defined(cte, bound, context).ctes[fold(cte.alias)].names
+    fields = bound.plan.schema.fields
+    return Schema(Field(name, f.type, f.nullable) for name, f in zip(_unique(names), fields, strict=True))
+
+
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    from everview.plan.nodes import unique
+
+    return unique(names)
+
+
+def _bound(
+    ctes: list[exp.CTE], labels: Mapping[str, str], schemas: Mapping[str, Schema], context: Context
+) -> dict[str, Bound]:
+    inner = _seen(ctes, labels, schemas, context)
+    return {fold(cte.alias): _one(cte, schemas[fold(cte.alias)], inner, context) for cte in ctes}
+
+
+def _one(cte: exp.CTE, schema: Schema, inner: Context, context: Context) -> Bound:
+    for part in ("order", "limit", "offset"):
+        if cte.this.args.get(part) is not None:
+            hint = "limit the query that reads it"
+            raise context.unsupported(f"{part.upper()} of a recursive relation", cte, hint)
+    try:
+        bound = query(cte.this, inner)
+    except EverviewError as error:
+        context.source.locate(error, cte)
+        raise
+    if len(bound.names) != len(schema):
+        raise context.error(f'"{cte.alias}" has {len(schema)} columns and {len(bound.names)}', cte)
+    return bound
+
+
+def _wider(schema: Schema, bound: Bound, ctes: list[exp.CTE], context: Context) -> Schema:
+    fields: list[Field] = []
+    for old, new in zip(schema.fields, bound.plan.schema.fields, strict=True):
+        of = common(old.type, new.type)
+        if of is None:
+            raise context.error(f'column "{old.name}" is {old.type} and {new.type}', ctes[0], "cast one of them")
+        fields.append(Field(old.name, of, old.nullable or new.nullable))
+    return Schema(fields)
+
+
+def _defined(ctes: list[exp.CTE], labels: Mapping[str, str], bound: Mapping[str, Bound], context: Context) -> Context:
+    from everview.plan.nodes import Project
+
+    bindings: list[tuple[str, Plan]] = []
+    schemas: dict[str, Schema] = {}
+    for cte in ctes:
+        name = fold(cte.alias)
+        schemas[name] = _named(bound[name], cte, context)
+        plan = bound[name].plan
+        if plan.schema != schemas[name]:
+            plan = Project(plan, plan.columns, schemas[name].names)
+        _check_adds_only(plan, set(labels.values()), cte, context)
+        bindings.append((labels[name], plan))
+    for cte in ctes:
+        name = fold(cte.alias)
+        body = Recursive(tuple(bindings), Reference(labels[name], schemas[name]))
+        context = replace(context, ctes={**context.ctes, name: Bound(body, schemas[name].names)})
+    return context
+
+
+def _check_adds_only(plan: Plan, labels: set[str], cte: exp.CTE, context: Context) -> None:
+    """Recursion may only add rows: what takes rows away when rows are added need have no fixed point."""
+    for part in all_plans(plan):
+        what = _takes_away(part, labels)
+        if what is not None:
+            hint = "recursion may only add rows; do this outside of it, on its result"
+            raise context.error(f'recursive relation "{cte.alias}" reads itself through {what}', cte, hint)
+        for expression in part.expressions:
+            _check_subqueries(expression, labels, cte, context)
+
+
+def _takes_away(plan: Plan, labels: set[str]) -> str | None:
+    def reads(part: Plan) -> bool:
+        return any(r.name in labels for r in _references(part))
+
+    match plan:
+        case Aggregate() | Window() | Top():
+            return f"{_ARTICLES[type(plan)]}" if reads(plan.input) else None
+        case Except():
+            return "the right side of EXCEPT" if reads(plan.right) else None
+        case Join(left, right, kind):
+            sides = {"anti": (right,), "left": (right,), "right": (left,), "full": (left, right)}.get(kind, ())
+            return f"the side of a {kind} join that may have no match" if any(map(reads, sides)) else None
+        case _:
+            return None
+
+
+_ARTICLES: dict[type[Plan], str] = {Aggregate: "an aggregate", Window: "a window function", Top: "LIMIT"}
+
+
+def _check_subqueries(expression: object, labels: set[str], cte: exp.CTE, context: Context) -> None:
+    from everview.plan.expressions import Exists, Expression, InQuery, Scalar, walk
+
+    assert isinstance(expression, Expression)
+    for part in walk(expression):
+        if not isinstance(part, (Exists, InQuery, Scalar)) or not any(r.name in labels for r in _references(part.plan)):
+            continue
+        if isinstance(part, Scalar) or part.negated or part is not expression:
+            hint = "join it, or do this outside of the recursion"
+            raise context.error(f'recursive relation "{cte.alias}" reads itself in a subquery', cte, hint)

@@ -1,0 +1,103 @@
+"""Expressions moved to other rows, also where subqueries inside them read those rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from everview.frontends.sql.names import outward
+from everview.plan import nodes
+from everview.plan.expressions import Call, Column, Exists, Expression, InQuery, Outer, Scalar
+from everview.plan.nodes import Lateral, Plan
+from everview.plan.typing import call
+
+Change = Callable[[Expression], Expression | None]
+
+
+def replaced(expression: Expression, change: Change) -> Expression:
+    """The expression with what `change` gives for its parts, from the outside in; None leaves a part as it is.
+
+    A subquery reads the same row by `Outer`: what `change` gives for the column is read there, too.
+    """
+    found = change(expression)
+    if found is not None:
+        return found
+    children = expression.children
+    changed = tuple(replaced(child, change) for child in children)
+    if any(new is not old for new, old in zip(changed, children, strict=True)):
+        expression = _again(expression.with_children(changed))
+    if isinstance(expression, (Exists, InQuery, Scalar)):
+        return replace(expression, plan=_around(expression.plan, 1, change))
+    return expression
+
+
+def _again(expression: Expression) -> Expression:
+    """The expression, NULL where its parts now may be: the sum of no rows is, and that of a group is not."""
+    if not isinstance(expression, Call) or expression.nullable:
+        return expression
+    return replace(expression, nullable=call(expression.function, *expression.arguments).nullable)
+
+
+def _around(plan: Plan, depth: int, change: Change) -> Plan:
+    """The plan with what it reads of the row so many levels around it replaced."""
+    if not reads_outside(plan, depth):
+        return plan
+
+    def here(e: Expression) -> Expression | None:
+        if isinstance(e, (Exists, InQuery, Scalar)):
+            inner = e.with_children([replaced(c, here) for c in e.children])
+            return replace(_any(inner), plan=_around(_any(e).plan, depth + 1, change))
+        if isinstance(e, Outer) and e.depth == depth:
+            found = change(Column(e.index, e.name, e.type, e.nullable))
+            return e if found is None else outward(found, depth)
+        return None
+
+    expressions = plan.expressions
+    changed = tuple(replaced(e, here) for e in expressions)
+    if any(new is not old for new, old in zip(changed, expressions, strict=True)):
+        plan = plan.with_expressions(*changed)
+    inputs = [_around(i, depth + within, change) for i, within in inputs_of(plan)]
+    same = all(new is old for new, old in zip(inputs, plan.inputs, strict=True))
+    return plan if same else plan.with_inputs(*inputs)
+
+
+def inputs_of(plan: Plan) -> list[tuple[Plan, int]]:
+    """The inputs of a plan, and how many rows further in they stand."""
+    if isinstance(plan, Lateral):
+        return [(plan.left, 0), (plan.right, 1)]
+    return [(i, 0) for i in plan.inputs]
+
+
+def reads_outside(plan: Plan, depth: int = 1) -> bool:
+    """Does a plan read a row that is so many levels around it, or further?"""
+    return any(_reads(e, depth) for e in plan.expressions) or any(
+        reads_outside(i, depth + within) for i, within in inputs_of(plan)
+    )
+
+
+def _reads(expression: Expression, depth: int) -> bool:
+    if isinstance(expression, Outer):
+        return expression.depth >= depth
+    if isinstance(expression, (Exists, InQuery, Scalar)) and reads_outside(expression.plan, depth + 1):
+        return True
+    return any(_reads(child, depth) for child in expression.children)
+
+
+def all_plans(plan: Plan) -> Iterator[Plan]:
+    """The plan and all that it is made of, also inside of expressions."""
+    for part in nodes.walk(plan):
+        yield part
+        for expression in part.expressions:
+            yield from _plans(expression)
+
+
+def _plans(expression: Expression) -> Iterator[Plan]:
+    if isinstance(expression, (Exists, InQuery, Scalar)):
+        yield from all_plans(expression.plan)
+    for child in expression.children:
+        yield from _plans(child)
+
+
+def _any(found: object) -> Any:
+    return found

@@ -1,0 +1,107 @@
+"""UNION, INTERSECT and EXCEPT: columns by place, as the types that all sides have in common."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from everview.frontends.sql.casts import as_types, untyped
+from everview.frontends.sql.context import Bound, Context
+from everview.plan.expressions import Literal
+from everview.plan.nodes import Distinct, Except, Intersect, Plan, Project, Union, Values
+from everview.plan.typing import common
+from everview.types import Field, Schema, Type
+
+SetOperation = (exp.Union, exp.Intersect, exp.Except)
+MOST_OPERATIONS = 200  # intersections and differences in a row; unions may be more
+
+
+def first_columns(plan: Plan, count: int) -> Plan:
+    """Only so many columns."""
+    return Project(plan, plan.columns[:count], plan.schema.names[:count])
+
+
+def set_operation(node: exp.Expr, context: Context) -> Bound:
+    """A chain of set operations from the left, without going deeper for each."""
+    from everview.frontends.sql.queries import untyped_query
+
+    chain: list[exp.Expr] = []
+    first: exp.Expr = node
+    while isinstance(first, SetOperation):
+        if first is not node and any(first.args.get(k) for k in ("order", "limit", "offset", "with_")):
+            break
+        context.only(first, "this", "expression", "distinct", "with_", "order", "limit", "offset")
+        chain.append(first)
+        first = first.this
+    chain.reverse()
+    bounds = [untyped_query(first, context), *(untyped_query(step.expression, context) for step in chain)]
+    plans = _alike([trimmed(b) for b in bounds], [first, *(step.expression for step in chain)], context)
+    names = bounds[0].names
+    return Bound(_folded(plans, chain, context), names)
+
+
+def trimmed(bound: Bound) -> Plan:
+    return bound.plan if len(bound.plan.schema) == len(bound.names) else first_columns(bound.plan, len(bound.names))
+
+
+def _alike(plans: list[Plan], where: list[exp.Expr], context: Context) -> list[Plan]:
+    """The plans with the types that their columns have in common."""
+    width = len(plans[0].schema)
+    for plan, node in zip(plans, where, strict=True):
+        if len(plan.schema) != width:
+            counts = f"{width} and {len(plan.schema)}"
+            raise context.error(f"a set operation of {counts} columns", node, "select as many on both sides")
+    columns = zip(*(plan.schema.fields for plan in plans), strict=True)
+    kinds = [untyped(Literal(None, _met([f.type for f in fields], where, context))).type for fields in columns]
+    return [as_types(plan, kinds) for plan in plans]
+
+
+def _met(kinds: list[Type], where: list[exp.Expr], context: Context) -> Type:
+    found = kinds[0]
+    for of, node in zip(kinds, where, strict=True):
+        both = common(found, of)
+        if both is None:
+            raise context.error(f"a set operation of {found} and {of} in one column", node, "cast one of them")
+        found = both
+    return found
+
+
+def _folded(plans: list[Plan], chain: list[exp.Expr], context: Context) -> Plan:
+    found = plans[0]
+    others = sum(not isinstance(step, exp.Union) for step in chain)
+    if others > MOST_OPERATIONS:
+        raise context.too_deep(chain[-1])
+    united: list[Plan] = []  # inputs of the union that is being gathered
+    for at, (plan, step) in enumerate(zip(plans[1:], chain, strict=True)):
+        every = not step.args.get("distinct", True)
+        if isinstance(step, exp.Union):
+            united = united or [found]
+            united.append(plan)
+            if at + 1 < len(chain) and _same(step, chain[at + 1]):
+                continue
+            whole = _united(united)
+            found = whole if every else Distinct(whole)
+            united = []
+        elif isinstance(step, exp.Intersect):
+            found = Intersect(found, plan, every)
+        else:
+            found = Except(found, plan, every)
+    return found
+
+
+def _united(plans: list[Plan]) -> Plan:
+    """The union of all; those that are written down become one."""
+    written = [plan for plan in plans if isinstance(plan, Values)]
+    if len(written) < 2:
+        return Union(tuple(plans))
+    columns = zip(*(plan.schema.fields for plan in written), strict=True)
+    fields = [Field(f.name, f.type, any(o.nullable for o in (f, *others))) for f, *others in columns]
+    rows = Values(tuple(row for plan in written for row in plan.rows), Schema(fields))
+    first = plans.index(written[0])
+    parts = [
+        rows if at == first else plan for at, plan in enumerate(plans) if at == first or not isinstance(plan, Values)
+    ]
+    return parts[0] if len(parts) == 1 else Union(tuple(parts))
+
+
+def _same(a: exp.Expr, b: exp.Expr) -> bool:
+    return isinstance(b, exp.Union) and bool(a.args.get("distinct", True)) == bool(b.args.get("distinct", True))

@@ -1,0 +1,260 @@
+"""FROM: tables, views, subqueries, values and elements of arrays, under their names.
+
+A relation is rows of a plan and the scope that names their columns; `joins.py` puts them side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from everview.errors import EverviewError
+from everview.frontends.sql import pivots
+from everview.frontends.sql.casts import as_types, untyped
+from everview.frontends.sql.context import Bound, Context
+from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.joins import beside_elements, joined_all
+from everview.frontends.sql.names import Scope, Visible, fold, short
+from everview.frontends.sql.rows import ONE_ROW, Elements, Rows
+from everview.frontends.sql.values import written
+from everview.plan.expressions import Call, Expression, Literal
+from everview.plan.nodes import Explode, Plan, Project, Scan, Union, Values
+from everview.types import BIGINT, Array, Field, Schema, unknown_name
+
+MOST_SERIES = 100_000
+
+
+def from_clause(node: exp.Select, context: Context) -> Rows:
+    """What SELECT reads; without FROM, one row of nothing."""
+    start = node.args.get("from_")
+    if start is None:
+        return Rows(ONE_ROW, Scope((), context.outer))
+    context.only(start, "this")
+    rows = relation_of(start.this, context, None)
+    rows = joined_all(rows, node.args.get("joins") or [], context)
+    for view in node.args.get("laterals") or []:
+        rows = _lateral_view(view, rows, context)
+    return rows
+
+
+# -- relations
+
+
+def relation_of(node: exp.Expr, context: Context, left: Rows | None) -> Rows:
+    """One relation; `left` is the row that it may read, if any."""
+    context = context.deeper(node)
+    try:
+        return _placed_relation(node, context, left)
+    except EverviewError as error:
+        context.source.locate(error, node)
+        raise
+
+
+def _placed_relation(node: exp.Expr, context: Context, left: Rows | None) -> Rows:
+    match node:
+        case exp.Table():
+            return _table(node, context)
+        case exp.Subquery():
+            return _subquery(node, context)
+        case exp.Values():
+            context.only(node, "expressions", "alias")
+            return named(values(node, context), node.args.get("alias"), context)
+        case exp.Lateral():
+            return _lateral(node, context, left)
+        case exp.Unnest():
+            context.only(node, "expressions", "alias")
+            return _elements(node.expressions, node.args.get("alias"), left, context, outer=False, node=node)
+        case exp.Paren():
+            return relation_of(node.this, context, left)
+        case _:
+            raise context.unsupported(f"{node.key.upper()} in FROM", node)
+
+
+def _table(node: exp.Table, context: Context) -> Rows:
+    context.only(node, "this", "alias", "joins", "pivots", "db", "catalog")
+    if isinstance(node.this, exp.Func):
+        rows = _table_function(node.this, node.args.get("alias"), context)
+    else:
+        rows = named(relation(node, context), node.args.get("alias"), context, node.name)
+    for pivot in node.args.get("pivots") or []:
+        rows = _pivoted(pivot, rows, node, context)
+    return joined_all(rows, node.args.get("joins") or [], context)
+
+
+def _pivoted(pivot: exp.Pivot, rows: Rows, node: exp.Expr, context: Context) -> Rows:
+    from everview.frontends.sql.queries import query
+
+    bare = node.copy()
+    bare.set("pivots", None)
+    bare.set("joins", None)
+    columns = [v.name for v in rows.scope.star()]
+    bound = query(pivots.of_clause(pivot, bare, columns, context), context)
+    return named(bound, pivot.args.get("alias"), context, node.alias_or_name)
+
+
+def relation(node: exp.Table, context: Context) -> Bound:
+    """A common table expression, a table or a view, by its name."""
+    name = node.name
+    if node.args.get("db") is not None:
+        raise context.unsupported(f"the schema in {node.sql('spark')[:60]}", node, "relations have one name")
+    found = context.ctes.get(fold(name))
+    if found is not None:
+        return found
+    known = list(context.catalog.names())
+    stored = name if name in known else next((k for k in known if fold(k) == fold(name)), None)
+    if stored is None:
+        raise unknown_name("table or view", short(name), [*known, *context.ctes] or ["none yet"])
+    schema = context.catalog.relation(stored)
+    plan = Scan(stored, schema) if isinstance(schema, Schema) else schema
+    return Bound(plan, plan.schema.names)
+
+
+def _subquery(node: exp.Subquery, context: Context) -> Rows:
+    from everview.frontends.sql.queries import query
+
+    if isinstance(node.this, (exp.Table, exp.Subquery)) and not isinstance(node.this.this, exp.Query):
+        return _bracketed(node, context)
+    context.only(node, "this", "alias", "joins", "pivots", "with_", "order", "limit", "offset")
+    if isinstance(node.this, exp.Pivot):
+        inner = pivots.of_statement(node.this, context, _columns_of(node.this, context))
+        bound = query(inner, context)
+    else:
+        bare = exp.Subquery(this=node.this, **{k: node.args.get(k) for k in ("with_", "order", "limit", "offset")})
+        bound = query(bare, context)
+    rows = named(bound, node.args.get("alias"), context)
+    for pivot in node.args.get("pivots") or []:
+        rows = _pivoted(pivot, rows, node, context)
+    return joined_all(rows, node.args.get("joins") or [], context)
+
+
+def _columns_of(pivot: exp.Pivot, context: Context) -> list[str]:
+    return [v.name for v in relation_of(pivot.this, context, None).scope.star()]
+
+
+def _bracketed(node: exp.Subquery, context: Context) -> Rows:
+    """``(a JOIN b ON …)``: names inside stay visible unless the brackets have one of their own."""
+    context.only(node, "this", "alias", "joins")
+    rows = relation_of(node.this, context, None)
+    if node.args.get("alias") is not None:
+        star = rows.scope.star()
+        plan = Project(rows.plan, tuple(v.expression for v in star), tuple(v.name for v in star))
+        rows = named(Bound(plan, tuple(v.name for v in star)), node.args["alias"], context)
+    return joined_all(rows, node.args.get("joins") or [], context)
+
+
+def named(bound: Bound, alias: exp.TableAlias | None, context: Context, name: str | None = None) -> Rows:
+    """Rows under an alias, which may rename columns, too."""
+    names = bound.names
+    if alias is not None:
+        context.only(alias, "this", "columns")
+        name = alias.name or name
+        names = renamed(names, [c.name for c in alias.args.get("columns") or []], alias, context)
+    return Rows(bound.plan, Scope.over(bound.plan, name, names, context.outer))
+
+
+def renamed(names: tuple[str, ...], new: list[str], node: exp.Expr, context: Context) -> tuple[str, ...]:
+    """The names with new ones for the first of them."""
+    if len(new) > len(names):
+        raise context.error(f"{len(new)} names for {len(names)} columns", node, f"the columns are {', '.join(names)}")
+    return (*new, *names[len(new) :])
+
+
+def values(node: exp.Values, context: Context) -> Bound:
+    """Rows that are written down."""
+    bound = written(node, context)
+    return Bound(as_types(bound.plan, [untyped(c).type for c in bound.plan.columns]), bound.names)
+
+
+def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Context) -> Rows:
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
+    if name in ("explode", "unnest", "explode_outer"):
+        arguments = node.expressions or [node.this]
+        return _elements(arguments, alias, None, context, outer=name.endswith("outer"), node=node)
+    if name in ("generate_series", "generateseries", "range", "sequence"):
+        return named(_series(node, name, context), alias, context, name)
+    hint = "there are explode, range and generate_series"
+    raise context.unsupported(f"the table function {name}", node, hint)
+
+
+def _series(node: exp.Expr, name: str, context: Context) -> Bound:
+    """Numbers from one to another."""
+    here = Here(context, Scope(), f"the arguments of {name}")
+    written = node.expressions or [node.args[k] for k in ("start", "end", "step") if node.args.get(k) is not None]
+    bound = [expression(argument, here) for argument in written]
+    numbers = [b.value for b in bound if isinstance(b, Literal) and isinstance(b.value, int)]
+    if len(numbers) != len(bound) or not 1 <= len(numbers) <= 3:
+        raise context.unsupported(f"{name} of what is not written down", node, f"as in {name}(1, 10)")
+    start, end = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
+    step = numbers[2] if len(numbers) == 3 else 1
+    exclusive = name == "range" or bool(node.args.get("is_end_exclusive"))
+    stop = end if exclusive else end + (1 if step > 0 else -1)
+    if step == 0 or len(range(start, stop, step)) > MOST_SERIES:
+        raise context.error(f"{name} of too many numbers", node, f"at most {MOST_SERIES} are possible")
+    column = "id" if context.dialect == "spark" else "range" if name == "range" else "generate_series"
+    rows = tuple((Literal(n, BIGINT),) for n in range(start, stop, step))
+    return Bound(Values(rows, Schema([Field(column, BIGINT, nullable=False)])), (column,))
+
+
+# -- lateral
+
+
+def _lateral(node: exp.Lateral, context: Context, left: Rows | None) -> Rows:
+    """A subquery that may read the row of the left; the join sees from its plan whether it does."""
+    from everview.frontends.sql.queries import query
+
+    context.only(node, "this", "alias")
+    if not isinstance(node.this, exp.Subquery):
+        arguments = node.this.expressions if isinstance(node.this, exp.Anonymous) else [node.this.this]
+        return _elements(arguments, node.args.get("alias"), left, context, outer=False, node=node)
+    around = context.outer if left is None else left.scope
+    bound = query(node.this, replace(context, outer=around))
+    rows = named(bound, node.args.get("alias"), context)
+    return Rows(rows.plan, rows.scope)
+
+
+def _lateral_view(node: exp.Lateral, rows: Rows, context: Context) -> Rows:
+    """``LATERAL VIEW [OUTER] explode(array) t AS x``."""
+    context.only(node, "this", "alias", "view", "outer")
+    name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else node.this.key
+    if name not in ("explode", "explode_outer"):
+        raise context.unsupported(f"LATERAL VIEW {name}", node, "there is explode")
+    outer = bool(node.args.get("outer")) or name.endswith("outer")
+    arguments = node.this.expressions or [node.this.this]
+    found = _elements(arguments, node.args.get("alias"), rows, context, outer=outer, node=node)
+    return beside_elements(rows, found)
+
+
+def _elements(
+    arguments: list[exp.Expr],
+    alias: exp.TableAlias | None,
+    left: Rows | None,
+    context: Context,
+    *,
+    outer: bool,
+    node: exp.Expr,
+) -> Rows:
+    """The elements of an array, for each row of the left."""
+    if len(arguments) != 1:
+        raise context.unsupported("several arrays side by side", node, "explode one after the other")
+    rows = left or Rows(ONE_ROW, Scope((), context.outer))
+    array = expression(arguments[0], Here(context, rows.scope, "FROM"))
+    columns = [] if alias is None else [c.name for c in alias.args.get("columns") or []]
+    if len(columns) > 1:
+        raise context.unsupported("several columns of an array", node, "an array has one")
+    relation_name = alias.name if alias is not None and alias.name else None
+    column = columns[0] if columns else "col" if context.dialect == "spark" else relation_name or "unnest"
+    plan = exploded(rows.plan, array, column, outer, node, context)
+    element = Visible(relation_name, column, plan.column(len(plan.schema) - 1))
+    return Elements(plan, Scope((element,), context.outer), rows.plan)
+
+
+def exploded(plan: Plan, array: Expression, name: str, outer: bool, node: exp.Expr, context: Context) -> Plan:
+    """Rows once for each element of an array; of one that is written down, a union for its elements."""
+    if not isinstance(array.type, Array):
+        raise context.error(f"{array.type} has no elements", node, "explode takes an array")
+    if isinstance(array, Call) and array.function == "array" and array.arguments:
+        names = (*plan.schema.names, name)
+        parts = [Project(plan, (*plan.columns, element), names) for element in array.arguments]
+        return parts[0] if len(parts) == 1 else Union(tuple(parts))
+    return Explode(plan, array, name, outer)

@@ -1,0 +1,128 @@
+"""Statements: what a text asks of a database, bound to its catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal as Either
+
+from everview.plan.expressions import Expression, Order
+from everview.plan.nodes import Plan
+from everview.types import Schema
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The root of all statements; `text` is what was written."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class CreateTable(Statement):
+    """``CREATE TABLE``: columns, the names of the primary key's, and defaults by column.
+
+    The columns of the key are not nullable. `query` is that of ``CREATE TABLE … AS SELECT``, whose rows it starts with.
+    """
+
+    name: str
+    schema: Schema
+    primary_key: tuple[str, ...] = ()
+    defaults: dict[str, Expression] = field(default_factory=dict[str, Expression])
+    if_not_exists: bool = False
+    or_replace: bool = False
+    query: Plan | None = None
+
+
+@dataclass(frozen=True)
+class CreateView(Statement):
+    """``CREATE [OR REPLACE] [MATERIALIZED] VIEW``.
+
+    `order` is what ORDER BY asks of the rows when they are shown, where it is by the view's own columns.
+    """
+
+    name: str
+    plan: Plan
+    materialized: bool
+    or_replace: bool = False
+    if_not_exists: bool = False
+    order: Order = ()
+    dialect: str = "spark"
+
+
+@dataclass(frozen=True)
+class Drop(Statement):
+    """``DROP TABLE | VIEW | MATERIALIZED VIEW``; `cascade` takes the views that read it along."""
+
+    kind: Either["table", "view"]
+    names: tuple[str, ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class Insert(Statement):
+    """``INSERT INTO table``: the plan gives rows of all columns of the table, in their order and types."""
+
+    table: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Update(Statement):
+    """``UPDATE table``: for each row that changes, the plan gives it as it is and, after that, as it will be."""
+
+    table: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Delete(Statement):
+    """``DELETE FROM table``: the plan gives the rows that go."""
+
+    table: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Merge(Statement):
+    """``MERGE INTO table``: which rows go and which come; an updated row does both.
+
+    `matches` gives each row of the table that is to change, once for each row of the source that changes it: more
+    than once is an error.
+    """
+
+    table: str
+    removed: Plan
+    added: Plan
+    matches: Plan
+
+
+@dataclass(frozen=True)
+class Select(Statement):
+    """A query to answer now. `plan` has the columns `names`, and after them what only `order` reads."""
+
+    plan: Plan
+    names: tuple[str, ...]
+    order: Order = ()
+
+
+@dataclass(frozen=True)
+class Explain(Statement):
+    """``EXPLAIN`` of a statement, which is not run."""
+
+    of: Statement
+
+
+@dataclass(frozen=True)
+class Begin(Statement):
+    """``BEGIN``, ``START TRANSACTION``."""
+
+
+@dataclass(frozen=True)
+class Commit(Statement):
+    """``COMMIT``."""
+
+
+@dataclass(frozen=True)
+class Rollback(Statement):
+    """``ROLLBACK``."""

@@ -1,0 +1,211 @@
+"""Types and literals as SQL writes them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import re
+from typing import Any
+
+from sqlglot import exp
+
+from everview.errors import EverviewError
+from everview.frontends.sql.context import Context
+from everview.plan.expressions import Expression, Literal
+from everview.plan.kinds import DAY_TIME, MICROS, MONTHS, YEAR_MONTH
+from everview.plan.typing import interval, literal, number
+from everview.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Array,
+    Decimal,
+    Field,
+    Struct,
+    Type,
+)
+
+D = exp.DataType.Type
+TYPES: dict[Any, Type] = {
+    D.BOOLEAN: BOOLEAN,
+    D.TINYINT: TINYINT,
+    D.SMALLINT: SMALLINT,
+    D.INT: INTEGER,
+    D.BIGINT: BIGINT,
+    D.FLOAT: FLOAT,
+    D.DOUBLE: DOUBLE,
+    D.DATE: DATE,
+    D.TIMESTAMP: TIMESTAMP,
+    D.TIMESTAMPTZ: TIMESTAMP,
+    D.TIMESTAMPLTZ: TIMESTAMP,
+    D.TIMESTAMPNTZ: TIMESTAMP,
+    D.DATETIME: TIMESTAMP,
+    D.CHAR: STRING,
+    D.VARCHAR: STRING,
+    D.NCHAR: STRING,
+    D.NVARCHAR: STRING,
+    D.TEXT: STRING,
+    D.BINARY: BINARY,
+    D.VARBINARY: BINARY,
+    # Unsigned and wider integers of other dialects, in what holds them.
+    D.UTINYINT: SMALLINT,
+    D.USMALLINT: INTEGER,
+    D.UINT: BIGINT,
+    D.UBIGINT: Decimal(20, 0),
+    D.INT128: Decimal(38, 0),
+}
+_LENGTHS = (D.CHAR, D.VARCHAR, D.NCHAR, D.NVARCHAR, D.TEXT, D.BINARY, D.VARBINARY)
+_DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)?")
+_UNITS = {
+    "y": "year", "yr": "year", "mon": "month", "w": "week", "d": "day", "h": "hour", "hr": "hour",
+    "m": "minute", "min": "minute", "s": "second", "sec": "second", "ms": "millisecond", "us": "microsecond",
+}  # fmt: skip
+_CLOCK = re.compile(r"\s*([+-])?(?:(\d+)\s+)?(\d+):(\d+)(?::(\d+(?:\.\d+)?))?\s*")
+
+
+def type_of(node: exp.Expr, context: Context) -> Type:
+    """The type that a tree names."""
+    if not isinstance(node, exp.DataType):
+        raise context.unsupported(f"the type {node.sql()[:60]}", node)
+    context.only(node, "this", "expressions", "nested", "nullable")
+    kind, inner = node.this, node.expressions
+    if kind in (D.DECIMAL, D.BIGDECIMAL):
+        digits = [int(p.name) for p in inner]
+        return Decimal(*digits) if digits else Decimal(18, 3) if context.dialect == "duckdb" else Decimal(10, 0)
+    if kind in (D.ARRAY, D.LIST) and len(inner) == 1:
+        return Array(type_of(inner[0], context))
+    if kind == D.STRUCT:
+        return Struct(Field(part.name, type_of(part.args["kind"], context)) for part in inner)
+    found = TYPES.get(kind)
+    if found is None or (inner and kind not in _LENGTHS):
+        known = "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIMESTAMP, ARRAY and STRUCT"
+        raise context.unsupported(f"the type {node.sql('spark')[:60]}", node, f"there are {known}")
+    return found
+
+
+def constant(node: exp.Literal, context: Context) -> Expression:
+    """A text, or a number of the type that Spark gives it: 1 INTEGER, 1.5 DECIMAL(2,1), 1e3 DOUBLE."""
+    if node.is_string:
+        return literal(node.this)
+    text = node.this.replace("_", "")
+    if text.isdigit():
+        if len(text.lstrip("0")) > Decimal(38, 0).precision:
+            raise context.error("a number of more than 38 digits", node, "write it as 1e40 for a DOUBLE")
+        return literal(int(text))
+    if "e" in text.lower():
+        value = float(text)
+        if math.isinf(value):
+            raise context.error(f"{text[:40]} is no DOUBLE", node, "the greatest is 1.7976931348623157e308")
+        return literal(value)
+    exact = decimal.Decimal(text)
+    if len(exact.as_tuple().digits) > 38 or -int(exact.as_tuple().exponent) > 38:
+        raise context.error("a number of more than 38 digits", node, "write it as 1e0 for a DOUBLE")
+    return number(exact)
+
+
+def hexadecimal(node: exp.HexString, context: Context) -> Expression:
+    """``X'1F'``: bytes."""
+    text = str(node.this)
+    try:
+        return literal(bytes.fromhex("0" + text if len(text) % 2 else text))
+    except ValueError:
+        raise context.error(f"{text[:20]!r} is not hexadecimal", node) from None
+
+
+def moment(text: str, of: Type, node: exp.Expr, context: Context) -> Literal:
+    """``DATE '2026-01-01'`` and ``TIMESTAMP '2026-01-01 12:00:00'``; without a zone, UTC."""
+    try:
+        if of == DATE:
+            return literal(dt.date.fromisoformat(text.strip()))
+        found = dt.datetime.fromisoformat(text.strip())
+    except ValueError:
+        hint = "write DATE '2026-01-31'" if of == DATE else "write TIMESTAMP '2026-01-31 23:59:59'"
+        raise context.error(f"{text[:40]!r} is no {of}", node, hint) from None
+    return literal(found, TIMESTAMP)
+
+
+def duration(node: exp.Interval, context: Context) -> Literal | None:
+    """An interval that is written down; None when its amount is an expression, in units of `unit_of`."""
+    context.only(node, "this", "unit")
+    amount, unit = node.this, node.args.get("unit")
+    if isinstance(unit, exp.IntervalSpan):
+        return _spanned(amount.name, unit, context)
+    if isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal):
+        amount = exp.Literal.string(f"-{amount.this.name}")
+    if isinstance(amount, exp.Literal):
+        return _written(amount.name, None if unit is None else unit.name, node, context)
+    return None
+
+
+def unit_of(node: exp.Interval, context: Context) -> Literal:
+    """One of the unit of an interval."""
+    unit = node.args.get("unit")
+    if unit is None:
+        raise context.error("an interval of which unit?", node, "write INTERVAL 3 DAYS")
+    return _part("1", unit.name, node, context)
+
+
+def _written(text: str, unit: str | None, node: exp.Expr, context: Context) -> Literal:
+    """``'3' DAY``, ``'30 days'``, ``'1 day 2 hours'``."""
+    if unit is not None and ":" not in text:
+        found = _NUMBER.fullmatch(text)
+        if found is not None and found[2] is None:
+            return _part(found[1], unit, node, context)
+    parts = list(_NUMBER.finditer(text))
+    if not parts or "".join(p[0] for p in parts).strip() != text.strip() or any(p[2] is None for p in parts):
+        raise context.error(f"{text[:40]!r} is no interval", node, "write INTERVAL '3' DAY or INTERVAL '1 day 2 hours'")
+    return _total([_part(p[1], p[2], node, context) for p in parts], node, context)
+
+
+def _part(amount: str, unit: str, node: exp.Expr, context: Context) -> Literal:
+    value = decimal.Decimal(amount)
+    unit = _unit(unit)
+    if value != int(value) and unit in MONTHS:
+        raise context.error(f"{amount} {unit} is no whole number of months", node, "write whole numbers")
+    if abs(value) * (MONTHS.get(unit) or MICROS.get(unit, 1)) >= (2**31 if unit in MONTHS else 2**63):
+        raise context.error(f"an interval of {amount[:30]} {unit}s is too long", node)
+    try:
+        return interval(int(value) if value == int(value) else value, unit)
+    except EverviewError as error:
+        context.source.locate(error, node)
+        raise
+
+
+def _total(parts: list[Literal], node: exp.Expr, context: Context) -> Literal:
+    kinds = {part.type for part in parts}
+    if len(kinds) > 1 and YEAR_MONTH in kinds:
+        raise context.error("an interval of months and of days", node, "add two intervals, one after the other")
+    of = kinds.pop() if len(kinds) == 1 else DAY_TIME
+    return Literal(sum(part.value for part in parts), of)
+
+
+def _spanned(text: str, span: exp.IntervalSpan, context: Context) -> Literal:
+    """``'1-2' YEAR TO MONTH`` and ``'1 02:03:04' DAY TO SECOND``."""
+    units = (_unit(span.this.name), _unit(span.expression.name))
+    if units == ("year", "month"):
+        found = re.fullmatch(r"\s*([+-])?(\d+)-(\d+)\s*", text)
+        if found is not None:
+            months = int(found[2]) * 12 + int(found[3])
+            return Literal(-months if found[1] == "-" else months, YEAR_MONTH)
+    found = _CLOCK.fullmatch(text)
+    if found is None or units != ("day", "second"):
+        raise context.unsupported(f"the interval {text[:40]!r} {' TO '.join(units).upper()}", span)
+    days, hours, minutes = (int(part or 0) for part in found.group(2, 3, 4))
+    seconds = decimal.Decimal(found[5] or 0)
+    total = days * MICROS["day"] + hours * MICROS["hour"] + minutes * MICROS["minute"] + int(seconds * 1_000_000)
+    return Literal(-total if found[1] == "-" else total, DAY_TIME)
+
+
+def _unit(name: str) -> str:
+    name = name.lower()
+    return _UNITS.get(name) or _UNITS.get(name.removesuffix("s")) or name.removesuffix("s")

@@ -1,0 +1,142 @@
+"""Window functions: what stands before and in OVER."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from everview.frontends.sql.aggregates import PICKED, RANKS, Written, any_value, made_of, ordering, read, type_of
+from everview.frontends.sql.expressions import Here, expression, handles
+from everview.plan.expressions import Expression, Frame, Literal, Order, WindowCall
+from everview.plan.kinds import INTERVALS
+from everview.plan.typing import call, coerced, is_number, literal
+from everview.types import INTEGER, Type
+
+
+@handles(exp.Window, args="this partition_by order spec alias over")
+def _window(node: exp.Window, here: Here) -> Expression:
+    if not here.windows:
+        hint = "a window function stands in SELECT, QUALIFY and ORDER BY, and not in another one"
+        raise here.context.error(f"a window function in {here.clause}", node, hint)
+    written = read(node.this, here)
+    if written is None:
+        raise here.context.error("OVER follows an aggregate or a window function", node)
+    inside = replace(here, windows=False, clause=f"the window function {written.name}")
+    base = _base(node, here)
+    partition = tuple(expression(p, inside) for p in base.args.get("partition_by") or ())
+    order = base.args.get("order")
+    by = () if order is None else ordering(order.expressions, inside)
+    frame = None if base.args.get("spec") is None else _frame(base.args["spec"], inside)
+    return _over(written, partition, by, frame, inside)
+
+
+def _base(node: exp.Window, here: Here) -> exp.Window:
+    """The window with what the named one says that it is made of."""
+    name = node.args.get("alias")
+    if name is None:
+        return node
+    named = here.named.get(name.name.casefold())
+    if named is None:
+        from everview.types import unknown_name
+
+        raise unknown_name("window", name.name, here.named)
+    named = _base(named, replace(here, named={k: v for k, v in here.named.items() if v is not named}))
+    parts = {key: node.args.get(key) or named.args.get(key) for key in ("partition_by", "order", "spec")}
+    return exp.Window(this=node.this, **parts)
+
+
+def _over(
+    written: Written, partition: tuple[Expression, ...], by: Order, frame: Frame | None, here: Here
+) -> WindowCall:
+    if written.name in RANKS or written.name in PICKED:
+        return _ranked(written, partition, by, frame, here)
+    made = made_of(written, here)
+    if made.order or made.distinct:
+        what = "in an order of its own" if made.order else "of distinct values"
+        hint = "aggregate in a subquery, and join it"
+        raise here.context.unsupported(f"{written.name} {what} over a window", written.node, hint)
+    of, nullable = type_of(made)
+    bounded = frame is not None and made.function != "count"
+    return WindowCall(made.function, made.arguments, partition, by, frame, of, nullable or bounded, made.filter)
+
+
+def _ranked(
+    written: Written, partition: tuple[Expression, ...], by: Order, frame: Frame | None, here: Here
+) -> WindowCall:
+    name = written.name
+    if written.distinct or written.order or written.filter is not None:
+        raise here.context.unsupported(f"DISTINCT, ORDER BY or FILTER in {name}", written.node)
+    bound = [expression(argument, here) for argument in written.arguments]
+    if not by and name != "any_value" and name not in PICKED:
+        hint = f"write {name}(…) OVER (PARTITION BY … ORDER BY …)"
+        raise here.context.error(f"{name} in which order?", written.node, hint)
+    arguments, of, nullable = _rank_arguments(written, bound, here)
+    kept = None
+    if written.skips_nulls:
+        if name not in PICKED:
+            raise here.context.unsupported(f"IGNORE NULLS in {name}", written.node)
+        kept = call("is_not_null", arguments[0])
+    function = {"first": "first_value", "last": "last_value", "any_value": "first_value"}.get(name, name)
+    return WindowCall(function, arguments, partition, by, frame, of, nullable, kept)
+
+
+def _rank_arguments(written: Written, bound: list[Expression], here: Here) -> tuple[tuple[Expression, ...], Type, bool]:
+    name = written.name
+    least, most = _COUNTS.get(name, (0, 0))
+    if not least <= len(bound) <= most:
+        raise here.context.error(
+            f"{name} was given {len(bound)} arguments", written.node, f"it takes {least} to {most}"
+        )
+    if name in ("lag", "lead"):
+        value = any_value(name, bound[0])
+        offset = bound[1] if len(bound) > 1 else literal(1)
+        default = coerced(bound[2], value.type) if len(bound) > 2 else Literal(None, value.type)
+        return (value, _whole(offset, written, here), default), value.type, value.nullable or default.nullable
+    if name in PICKED:
+        value = any_value(name, bound[0])
+        rest = [_whole(bound[1], written, here)] if name == "nth_value" else []
+        return (value, *rest), value.type, True
+    if name == "ntile":
+        return (_whole(bound[0], written, here),), INTEGER, False
+    return (), RANKS[name], False
+
+
+_COUNTS = {
+    "lag": (1, 3), "lead": (1, 3), "ntile": (1, 1), "nth_value": (2, 2),
+    **dict.fromkeys(("first_value", "last_value", "first", "last", "any_value"), (1, 2)),
+}  # fmt: skip
+
+
+def _whole(found: Expression, written: Written, here: Here) -> Literal:
+    if isinstance(found, Literal) and isinstance(found.value, int):
+        return found
+    raise here.context.error(f"{written.name} takes a whole number that is written down", written.node)
+
+
+def _frame(spec: exp.WindowSpec, here: Here) -> Frame:
+    here.context.only(spec, "kind", "start", "start_side", "end", "end_side")
+    unit = str(spec.args.get("kind") or "rows").lower()
+    if unit not in ("rows", "range"):
+        raise here.context.unsupported(f"a frame of {unit.upper()}", spec, "write ROWS or RANGE")
+    start = _edge(spec.args.get("start"), spec.args.get("start_side"), here, spec)
+    end = _edge(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), here, spec)
+    if start == "after" or end == "before":
+        raise here.context.error("a frame that is always empty", spec, "it starts before it ends")
+    return Frame(unit, None if start == "before" else start, None if end == "after" else end)  # pyright: ignore
+
+
+def _edge(bound: Any, side: str | None, here: Here, spec: exp.Expr) -> Any:
+    """How far a frame reaches: negative before the current row; "before" and "after" without end."""
+    before = str(side).upper() == "PRECEDING"
+    if isinstance(bound, str) and bound.upper() == "CURRENT ROW":
+        return 0
+    if isinstance(bound, str):
+        return "before" if before else "after"
+    found = expression(bound, here)
+    if found.type in INTERVALS and isinstance(found, Literal):
+        return Literal(-found.value if before else found.value, found.type)
+    if not isinstance(found, Literal) or not is_number(found.type) or found.value < 0:
+        raise here.context.error("a frame reaches as far as a number or an interval says", spec, "as in 3 PRECEDING")
+    return -found.value if before else found.value

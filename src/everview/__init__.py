@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from everview.circuit import Circuit, incrementalize
+    from everview.database import Database, connect
     from everview.errors import EverviewError
     from everview.operators.functions import Function
     from everview.relational import Delta, Kernel
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Batch": "everview.zset.batch",
     "Circuit": "everview.circuit",
+    "Database": "everview.database",
     "Delta": "everview.relational",
     "Embedded": "everview.runtimes.embedded",
     "EverviewError": "everview.errors",
@@ -34,12 +36,14 @@ _HOMES = {
     "Schema": "everview.types",
     "Store": "everview.traces.store",
     "ZSet": "everview.zset",
+    "connect": "everview.database",
     "incrementalize": "everview.circuit",
 }
 
 __all__ = [
     "Batch",
     "Circuit",
+    "Database",
     "Delta",
     "Embedded",
     "EverviewError",
@@ -50,6 +54,7 @@ __all__ = [
     "Schema",
     "Store",
     "ZSet",
+    "connect",
     "incrementalize",
 ]
 

@@ -51,6 +51,10 @@ class SqlError(EverviewError):
     """A text of SQL that cannot be read, is ambiguous, or asks for what cannot be maintained."""
 
 
+class BadPattern(EverviewError):
+    """A regular expression, a LIKE pattern or a pattern of dates that means nothing, or not the same here."""
+
+
 class NullNotAllowed(EverviewError):
     """NULL in a column declared NOT NULL."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import json
 import math
 import re
 import struct
@@ -221,9 +222,19 @@ _SCALARS: Final[dict[str, Callable[[str, Any], Any]]] = {
 
 
 def _array(element: Type, value: Any) -> list[Any]:
+    if isinstance(value, str):
+        value = _listed(value)
     if isinstance(value, (list, tuple)):
         return [coerce(element, v) for v in value]
-    raise _wrong(value, f"ARRAY<{element}>", "give a list")
+    raise _wrong(value, f"ARRAY<{element}>", "give a list, or one as JSON")
+
+
+def _listed(text: str) -> Any:
+    """A list written as JSON; what is none, as it is."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _struct(of: Struct, value: Any) -> dict[str, Any]:

@@ -40,16 +40,28 @@ def risen_and_fallen(delta, before):
     return more[:risen], gone[:left], fewer[:fallen]
 
 
-@kernel(rows_out, rows, rows, i64)
-def first_of(billed, fewer, key):
-    """Of the rows of each sorted group, which come in order and are positive, as many places as its weight says."""
+@kernel(rows_out, rows, rows, words, i64)
+def given_back(billed, fewer, before, key):
+    """Of the rows billed for each sorted group, in order, what goes when the group falls by its weight from ``before``.
+
+    If each row was billed equally often for every time that the group is there, an equal share of each goes. Else, of
+    those of positive weight, as many as the group falls by, the first ones first.
+    """
     width = billed.shape[1] - 1
     out = np.empty(billed.shape, np.int64)
     filled = j = 0
     for i in range(fewer.shape[0]):
         places = fewer[i, fewer.shape[1] - 1]
-        while j < billed.shape[0] and compare(billed, j, fewer, i, 0, key) == 0:
-            if places > 0:
+        end, even = j, True
+        while end < billed.shape[0] and compare(billed, end, fewer, i, 0, key) == 0:
+            even = even and billed[end, width] % before[i] == 0
+            end += 1
+        while j < end:
+            if even:
+                out[filled, :width] = billed[j, :width]
+                out[filled, width] = billed[j, width] // before[i] * places
+                filled += 1
+            elif places > 0 and billed[j, width] > 0:
                 out[filled, :width] = billed[j, :width]
                 out[filled, width] = min(places, billed[j, width])
                 places -= out[filled, width]

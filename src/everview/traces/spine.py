@@ -92,7 +92,7 @@ class Spine:
         self._slots: list[Held | Merging] = []
         self._gone: list[int] = []  # stored slices whose rows have cancelled out
         self._fuel = 0
-        self._waiting = 0  # small batches appended since they were last gathered
+        self._waiting = 0  # small batches at the end, as far as is known
         self._view: Batches | None = None
 
     @classmethod
@@ -131,7 +131,8 @@ class Spine:
         assert batch.shape[1] == self.columns, "a spine holds batches of one width"
         self._slots.append(Held(batch, ids))
         self._fuel += FUEL * rows
-        changed = self._gather()
+        self._waiting = self._waiting + 1 if rows < SMALL else 0
+        changed = self._waiting >= FEW and self._gather()
         if rows >= SMALL or changed or self._fuel >= SIP:
             changed |= self._work(self._fuel)
             self._fuel = 0
@@ -177,17 +178,18 @@ class Spine:
 
     def _gather(self, few: int = FEW) -> bool:
         """Make one batch of the last small ones, when there are a few; whether it did."""
-        self._waiting = 0
         start = len(self._slots)
         while start > 0 and isinstance(held := self._slots[start - 1], Held) and len(held) < SMALL:
             start -= 1
-        if len(self._slots) - start < few:
+        self._waiting = len(self._slots) - start
+        if self._waiting < few:
             return False
         small = [held for held in self._slots[start:] if isinstance(held, Held)]
         whole = arrange(np.concatenate([h.batch for h in small]), np.arange(self.columns - 1))
         if self.order is not None:
             whole = sorted_by_value(whole, *self.order.arrays)
         self._put(start, Held(whole, tuple(i for h in small for i in h.ids)), len(small))
+        self._waiting = 1
         return True
 
     def _work(self, fuel: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ from everview.runtimes.embedded import interned
 from everview.runtimes.embedded.state import Pushed, State
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.reader import State as Stored
+from everview.traces.trace import Trace
 
 log = logging.getLogger("everview.store")
+Says = Mapping[str, Any]  # what a state says of itself
 TIDY_BYTES = 4 << 20  # after this much has been appended, the store is told of merges
 
 
@@ -52,11 +54,16 @@ class Durable:
         self._untidy = 0
 
     @classmethod
-    def open(cls, path: str | Path, program: Program, policy: Policy) -> Durable:
-        """The state in a directory, which is made if it does not exist; one of another circuit is refused."""
+    def open(cls, path: str | Path, program: Program, policy: Policy, *, adopt: bool = False) -> Durable:
+        """The state in a directory, which is made if it does not exist; one of another circuit is refused.
+
+        With ``adopt`` it is opened as it is, to `turn` it into that of the program.
+        """
         plan = fingerprints(program)
         if not Store.exists(path):
             return cls(Store.create(path, plan, policy), program)
+        if adopt:
+            return cls(Store.open(path, policy=policy), program)
         empty = _is_empty(path)
         store = Store.open(path, plan if empty else None, policy=policy, adopt=empty)
         try:
@@ -70,6 +77,41 @@ class Durable:
     def epoch(self) -> int:
         return self.store.epoch
 
+    def is_of(self, program: Program) -> bool:
+        """Whether this is the state of a program."""
+        return self.store.manifest.plan.plan == fingerprints(program).plan
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What the state says of itself."""
+        return self.store.manifest.meta
+
+    def held(self, program: Program, state: State, dictionary: Dictionary) -> dict[str, list[Trace]]:
+        """The stored traces that are among those of a program, in the places of a state of it.
+
+        Views can be computed again; what tables hold must be among them.
+        """
+        ours = contents(program)["tables"]
+        for name, said in self.meta.get("tables", {}).items():
+            if said is not None and ours.get(name) != said:
+                raise ForeignState(
+                    f"table {name} was stored as ({said['schema']}) in another way than it would be now",
+                    hint="open it with the version of Everview that it was made with",
+                )
+        kept = fingerprints(program).kept_from(self.store.manifest.plan)
+        restore(self.store, state, dictionary, kept)
+        return {name: shards for name, shards in state.held().items() if name in kept}
+
+    def turn(
+        self, epoch: int, program: Program, pushed: Sequence[Pushed], dictionary: Dictionary, mark: Mark, says: Says
+    ) -> tuple[int, ...]:
+        """Make the state that of another program, and this epoch durable, in one act; the ids of what was pushed."""
+        appends = [*_appends(pushed), *interned.appended(dictionary.export(mark), program.shards)]
+        meta = {**contents(program), **says}
+        ids = self.store.commit(epoch, appends, meta=meta, plan=fingerprints(program))
+        self._says, self._shards = contents(program), program.shards
+        return ids[: len(pushed)]
+
     def restore(self, state: State, dictionary: Dictionary) -> None:
         """Fill the traces and the dictionary with what the store holds."""
         restore(self.store, state, dictionary)
@@ -78,7 +120,7 @@ class Durable:
         self, epoch: int, pushed: Sequence[Pushed], dictionary: Dictionary, mark: Mark, note: Note = NOTHING
     ) -> tuple[int, ...]:
         """Make an epoch durable; the ids of what was pushed."""
-        appends: list[tuple[str, int, NDArray[Any]]] = [(name, shard, batch) for _, name, shard, batch in pushed]
+        appends = _appends(pushed)
         appends += interned.appended(dictionary.export(mark), self._shards)
         known = self.store.manifest.meta
         meta = {key: value for key, value in self._says.items() if known.get(key) != value}
@@ -127,6 +169,10 @@ class Durable:
         self.store.close()
 
 
+def _appends(pushed: Sequence[Pushed]) -> list[tuple[str, int, NDArray[Any]]]:
+    return [(name, shard, batch) for _, name, shard, batch in pushed]
+
+
 def _is_empty(path: str | Path) -> bool:
     """Whether nothing was ever committed to a state: then it may become that of any circuit."""
     with Store.attach(path) as state:
@@ -161,11 +207,12 @@ def check_plan(reader: Stored, program: Program) -> None:
         )
 
 
-def restore(reader: Stored, state: State, dictionary: Dictionary) -> None:
-    """Fill traces and a dictionary with what a stored epoch holds."""
+def restore(reader: Stored, state: State, dictionary: Dictionary, names: Container[str] | None = None) -> None:
+    """Fill traces, all or those of some names, and a dictionary with what a stored epoch holds."""
     # The dictionary first: traces that follow values are merged by what it says.
     entries = interned.stored(reader)
     if entries is not None:
         dictionary.load(entries)
     for trace, name, shard in state:
-        trace.restore([(s.array, (s.id,)) for s in reader.slices(name, shard)])
+        if names is None or name in names:
+            trace.restore([(s.array, (s.id,)) for s in reader.slices(name, shard)])

@@ -6,9 +6,11 @@ epoch. Whatever fails before that, in the rows, in a user's function or in a wei
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any, Self
 
 import numpy as np
@@ -24,11 +26,13 @@ from everview.errors import EverviewError, FunctionError, ListenerError, Negativ
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Layout
 from everview.runtimes.embedded.durable import Durable, check_plan, restore
+from everview.runtimes.embedded.hydrate import hydrate
 from everview.runtimes.embedded.state import State
 from everview.runtimes.embedded.tick import Cells, Here, Tick
 from everview.runtimes.embedded.view import View
 from everview.runtimes.tables import Commands, Table, resolvers
 from everview.traces.store import Policy, Store
+from everview.traces.trace import Trace
 from everview.types import unknown_name
 from everview.zset.batch import Batch
 
@@ -58,39 +62,112 @@ class Embedded:
         policy: Policy | None = None,
         as_is: bool = False,
         tables: Mapping[str, Table] | None = None,
+        every: float = 0.0,
+        adopt: bool = False,
     ) -> None:
         """Run a circuit in memory, or with its state in a directory, which is opened if it exists.
 
         A query circuit is made incremental first; with ``as_is``, it takes every tick for whole Z-sets instead.
         ``check_functions`` calls every user function twice and compares; ``policy`` says how soon a tick is on disk.
         Of the sources named in ``tables`` the contents are kept, and their rows may come as `Commands`.
+
+        Ticks are committed one by one; or, with ``every`` so many seconds, several as one. ``adopt`` takes the state
+        of another circuit for this one's, as `turn` does.
         """
-        circuit.check()
-        if path is not None:
-            _require_names(circuit)
-        self.tables = dict(tables or {})
-        self._require_sources(circuit, self.tables)
-        incremental = circuit if circuit.incremental or as_is else incrementalize(circuit)
-        self.program = Program(incremental, shards, {name: table.key for name, table in self.tables.items()})
-        self.resolvers = resolvers(self.program, self.tables)
         self.dictionary = Dictionary()
-        self.context = Context(self.dictionary, dict(circuit.functions), check_functions)
-        self.state = State(self.program, self.context)
-        self.durable = None if path is None else Durable.open(path, self.program, policy or Policy())
-        if self.durable:
-            self.durable.restore(self.state, self.dictionary)
         self._refusal: str | None = None
+        self._check_functions, self._as_is, self._every = check_functions, as_is, every
+        self.tables = dict(tables or {})
+        program = self._prepared(circuit, self.tables, shards, stored=path is not None)
+        context = self._context(program.circuit)
+        self.durable = None if path is None else Durable.open(path, program, policy or Policy(), adopt=adopt)
         self.epoch = self.durable.epoch if self.durable else 0
-        built = self.program.circuit
+        self._last_saved = monotonic()
+        state = State(program, context)
+        foreign = adopt and self.durable is not None and not self.durable.is_of(program)
+        if self.durable and not foreign:
+            self.durable.restore(state, self.dictionary)
+        self._go_on(program, state, context)
+        if self.durable and foreign:
+            try:
+                held = self.durable.held(program, state, self.dictionary)
+                self._saved = self.dictionary.mark()
+                self._turn(program, held, context, {})
+            except BaseException:
+                self.durable.close()
+                raise
+
+    def _prepared(self, circuit: Circuit, tables: Mapping[str, Table], shards: int, *, stored: bool) -> Program:
+        as_is = circuit.incremental or self._as_is
+        if as_is:
+            circuit.check()  # else it is when it is made incremental
+        if stored:
+            _require_names(circuit)
+        self._require_sources(circuit, tables)
+        incremental = circuit if as_is else incrementalize(circuit)
+        return Program(incremental, shards, {name: table.key for name, table in tables.items()})
+
+    def _context(self, circuit: Circuit) -> Context:
+        return Context(self.dictionary, dict(circuit.functions), self._check_functions)
+
+    def _go_on(self, program: Program, state: State, context: Context) -> None:
+        """From now on this program over this state."""
+        self.program, self.state, self.context = program, state, context
+        self.resolvers = resolvers(program, self.tables)
+        self._saved = self.dictionary.mark()  # entries before it are in the store
+        built = program.circuit
         self._sources = {name: (at, built.layout(at).schema) for name, at in built.sources.items()}
         self._arrivals = {
-            name: Exchange(Layout(schema), self.program.arrival(name)) for name, (_, schema) in self._sources.items()
+            name: Exchange(Layout(schema), program.arrival(name)) for name, (_, schema) in self._sources.items()
         }
         self._sinks = [node for node in built if isinstance(node, Sink) and not node.table]
         self.views = {
             node.name: View(self, node.name, built.layout(node.input).schema, node.input if node.keep else None)
             for node in self._sinks
         }
+        self._unchanged = {
+            node.name: Batch(self.views[node.name].schema, program.empty(node.input), self.dictionary)
+            for node in self._sinks
+        }
+
+    def turn(
+        self,
+        circuit: Circuit,
+        *,
+        tables: Mapping[str, Table] | None = None,
+        says: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Go on with another circuit over the same tables, or more, or fewer.
+
+        Traces that both have are kept as they are; those that are new are computed from what the tables hold, and
+        from nothing else. In a state directory that is one commit; should it fail, all is as it was. Views keep their
+        listeners if they keep their columns; of the turn itself those are not told.
+        """
+        self._require_open()
+        self.save()
+        tables = self.tables if tables is None else dict(tables)
+        program = self._prepared(circuit, tables, self.shards, stored=self.durable is not None)
+        before, self.tables = (self.tables, self.views), tables
+        try:
+            self._turn(program, self.state.held(), self._context(program.circuit), says or {})
+        except BaseException:
+            self.tables = before[0]
+            raise
+        for name, view in before[1].items():
+            if name in self.views and self.views[name].schema == view.schema:
+                self.views[name].listeners = view.listeners
+
+    def _turn(self, program: Program, held: dict[str, list[Trace]], context: Context, says: Mapping[str, Any]) -> None:
+        state = State(program, context)
+        with self.attempt():
+            hydrate(program, state, held, context)
+            state.adopt(held)
+            pushed, ids = state.pushed(), ()
+            if self.durable:
+                ids = self.durable.turn(self.epoch + 1, program, pushed, self.dictionary, self._saved, says)
+        state.close(ids, pushed if self.durable else ())
+        self.epoch += 1
+        self._go_on(program, state, context)
 
     @property
     def shards(self) -> int:
@@ -116,21 +193,50 @@ class Embedded:
         `Commands`.
         """
         self._require_open()
-        with self.attempt() as mark:
-            cells = self.encode(changes or {})
-            Tick(self.program, Here(self.program, self.state, self.context)).run(cells)
-            outputs = self.outputs(cells)
-            self._commit(mark)
-        self.epoch += 1
-        if self.durable:
-            self.durable.settle(self.state)
+        self._save_in_time()
+        with self.attempt():
+            outputs = self._advance(self.encode(changes or {}))
         self._notify(outputs)
         return outputs
 
+    def advance(self, cells: Cells, mark: Mark) -> dict[str, Batch]:
+        """`tick` with rows that are encoded already, since a mark in the dictionary; listeners are told nothing."""
+        self._require_open()
+        self._save_in_time()
+        try:
+            return self._advance(cells)
+        except BaseException:
+            self.state.abandon()
+            self.dictionary.rollback(mark)
+            raise
+
+    def _advance(self, cells: Cells) -> dict[str, Batch]:
+        Tick(self.program, Here(self.program, self.state, self.context)).run(cells)
+        outputs = self.outputs(cells)
+        self._commit()
+        self.epoch += 1
+        return outputs
+
+    def save(self) -> None:
+        """Commit what ticks have left to be committed later."""
+        # A store that is ahead has what this process has not taken in.
+        if self.durable is None or self.durable.epoch >= self.epoch or self._refusal is not None:
+            return
+        waiting = self.state.waiting()
+        ids = self.durable.commit(self.epoch, waiting, self.dictionary, self._saved)
+        self.state.saved(ids, waiting)
+        self._saved, self._last_saved = self.dictionary.mark(), monotonic()
+        self.durable.settle(self.state)
+
+    def _save_in_time(self) -> None:
+        # Before a tick, not after: should it fail, the tick has not been applied.
+        if self._every and monotonic() - self._last_saved >= self._every:
+            self.save()
+
     @contextmanager
-    def attempt(self) -> Generator[Mark]:
-        """Within this, whatever raises leaves the traces and the dictionary as they were."""
-        mark = self.dictionary.mark()
+    def attempt(self, mark: Mark | None = None) -> Generator[Mark]:
+        """Within this, whatever raises leaves the traces and the dictionary as they were, at a mark or now."""
+        mark = self.dictionary.mark() if mark is None else mark
         try:
             yield mark
         except BaseException:
@@ -145,15 +251,20 @@ class Embedded:
             raise EverviewError(
                 f"vacuum cannot keep {keep_epochs} epochs", hint="the last one is always kept: give 1 or more"
             )
+        self.save()
         self.dictionary.sweep(self.state.references())
+        self._saved = self.dictionary.mark()
         if self.durable:
             self.durable.vacuum(self.state, self.dictionary, keep_epochs)
 
     def close(self) -> None:
         """Let the next writer have the state directory."""
         if self.durable and self._refusal is None:
-            self.durable.close()
-            self._refusal = "it is closed"
+            try:
+                self.save()
+            finally:
+                self.durable.close()
+                self._refusal = "it is closed"
 
     @classmethod
     def attach(
@@ -185,13 +296,18 @@ class Embedded:
         if self._refusal is not None:
             raise StoreError(f"the state cannot change: {self._refusal}", hint="open it with Embedded(circuit, path)")
 
-    def _commit(self, mark: Mark) -> None:
+    def _commit(self) -> None:
         """End the epoch: on disk first, where there is one, then in memory."""
         if self.durable is None:
             self.state.close()
             return
+        if self._every:
+            self.state.leave()
+            return
         pushed = self.state.pushed()
-        self.state.close(self.durable.commit(self.epoch + 1, pushed, self.dictionary, mark), pushed)
+        self.state.close(self.durable.commit(self.epoch + 1, pushed, self.dictionary, self._saved), pushed)
+        self._saved = self.dictionary.mark()
+        self.durable.settle(self.state)
 
     def encode(self, changes: Mapping[str, Any]) -> Cells:
         """The rows of a tick as words, on the shards where they belong."""
@@ -226,9 +342,8 @@ class Embedded:
         if sink.positive:
             self._check_positive(sink, cells)
         if not parts:
-            delta = self.program.empty(sink.input)
-        else:
-            delta = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            return self._unchanged[sink.name]
+        delta = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return Batch.consolidated(self.views[sink.name].schema, delta, self.dictionary)
 
     def _check_positive(self, sink: Sink, cells: Cells) -> None:
@@ -276,8 +391,8 @@ class Embedded:
 
 
 def _require_names(circuit: Circuit) -> None:
-    """A stored state knows functions by name, and all lambdas have the same."""
-    nameless = [name for name in circuit.functions if "<lambda>" in name]
+    """A stored state knows functions by name: all lambdas have the same, and others that had to be numbered, too."""
+    nameless = [name for name in circuit.functions if "<lambda>" in name or re.search(r"~\d+$", name)]
     if nameless:
         raise FunctionError(
             f"a state directory cannot tell {', '.join(nameless)} from other functions",

@@ -28,6 +28,7 @@ class State:
     def __init__(self, program: Program, context: Context) -> None:
         self.traces: dict[tuple[Path, int], list[Trace]] = {}
         self.schemas: dict[tuple[Path, int], tuple[str, Schema]] = {}
+        self._flat: list[tuple[Trace, str, int]] | None = None
         for path, inner in program.nested():
             for at, layout in inner.traces.items():
                 order = context.order(layout, inner.depth)
@@ -37,9 +38,13 @@ class State:
 
     def __iter__(self) -> Iterator[tuple[Trace, str, int]]:
         """Every trace with its name and shard."""
-        for key, shards in self.traces.items():
-            for shard, trace in enumerate(shards):
-                yield trace, self.schemas[key][0], shard
+        if self._flat is None:
+            self._flat = [
+                (trace, self.schemas[key][0], shard)
+                for key, shards in self.traces.items()
+                for shard, trace in enumerate(shards)
+            ]
+        return iter(self._flat)
 
     def of(self, at: int, path: Path = ()) -> list[Trace]:
         """The traces of a node, one a shard."""
@@ -62,15 +67,46 @@ class State:
 
     def pushed(self) -> list[Pushed]:
         """What the open epoch appends, where it appends anything."""
-        found = ((trace, name, shard, trace.sum()) for trace, name, shard in self)
+        found = ((trace, name, shard, trace.sum()) for trace, name, shard in self if trace.current)
         return [(trace, name, shard, batch) for trace, name, shard, batch in found if batch is not None]
+
+    def held(self) -> dict[str, list[Trace]]:
+        """The traces by their names, one a shard."""
+        return {self.schemas[key][0]: shards for key, shards in self.traces.items()}
+
+    def adopt(self, held: Mapping[str, list[Trace]]) -> None:
+        """Take over the traces whose names are the same, in place of these."""
+        for key, (name, _) in self.schemas.items():
+            if name in held:
+                self.traces[key] = held[name]
+        self._flat = None
+
+    def waiting(self) -> list[Pushed]:
+        """What closed epochs have left unsaved, where there is anything."""
+        found = ((trace, name, shard, trace.waiting()) for trace, name, shard in self)
+        return [(trace, name, shard, batch) for trace, name, shard, batch in found if batch is not None]
+
+    def saved(self, ids: Sequence[int], waiting: Sequence[Pushed]) -> None:
+        """What was `waiting` is in a store, under these ids."""
+        for (trace, *_), id_ in zip(waiting, ids, strict=True):
+            trace.saved((id_,))
+        for trace, _, _ in self:
+            if trace.unsaved:
+                trace.saved(())
+
+    def leave(self) -> None:
+        """End the epoch, to be saved later."""
+        for trace, _, _ in self:
+            if trace.current:
+                trace.leave()
 
     def close(self, ids: Sequence[int] = (), pushed: Sequence[Pushed] = ()) -> None:
         """End the epoch; ``ids`` are those under which a store keeps what was pushed."""
         for (trace, *_), id_ in zip(pushed, ids, strict=True):
             trace.close((id_,))
         for trace, _, _ in self:
-            trace.close()
+            if trace.current:
+                trace.close()
 
     def references(self) -> dict[int, Matrix]:
         """The dictionary codes that any row refers to, by kind."""
@@ -84,4 +120,5 @@ class State:
     def abandon(self) -> None:
         """Forget what the open epoch has appended."""
         for trace, _, _ in self:
-            trace.abandon()
+            if trace.current:
+                trace.abandon()

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.circuit.nodes import Apply
+from everview.circuit.nodes import Apply, Read
 from everview.circuit.program import Due, Loop, Program, Ran, Stage
 from everview.errors import EndlessLoop
 from everview.kernels.sort import arrange, is_batch
+from everview.kernels.timed import stamped
 from everview.operators.exchange import Exchange
-from everview.operators.operator import Context
+from everview.operators.operator import Context, Moment
 from everview.runtimes.embedded.pending import At, Pending
 from everview.runtimes.embedded.state import Path, State
+from everview.traces.wide import Wide
 
 Matrix = NDArray[np.int64]
+Words = NDArray[np.int64]
 Cells = list[dict[int, Matrix]]  # one a shard
 SHOWN = 8  # iterations whose sizes an error shows
 
@@ -53,16 +57,20 @@ class Here:
             stage = self.program.stages[number]
             if number > first:
                 exchange(self.program, stage, cells)
+            everywhere = cache(lambda read: self._everywhere(read, cells))
             for shard, here in enumerate(cells):
                 before = lambda at, s=shard: self.state.before(s, at)  # noqa: E731
-                ran = self.program.run(stage, here, before, self.context)
-                self.state.push(shard, (), ran.appends | self.program.close(here, before, stage))
+                ran = self.program.run(stage, here, before, everywhere, self.context)
+                remembered = self.program.close(here, before, stage)
+                self.state.push(shard, (), ran.appends | remembered if remembered else ran.appends)
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
         found, now = program.stages[stage], np.array(at, np.int64)
+        everywhere = cache(lambda read: self._everywhere_at(read, path, now, cells))
         return [
             program.run_at(
-                found, now, here, lambda n, s=shard: self.state.reading(s, path, n), due[shard], self.context
+                *(found, now, here, lambda n, s=shard: self.state.reading(s, path, n), everywhere),
+                *(due[shard], self.context),
             )
             for shard, here in enumerate(cells)
         ]
@@ -70,6 +78,23 @@ class Here:
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
         for shard, found in appends:
             self.state.push(shard, path, found)
+
+    def _everywhere(self, read: Read, cells: Cells) -> Wide:
+        """A trace on all shards; after the tick, with what they have of it."""
+        views = [self.state.before(shard, read.node) for shard in range(len(cells))]
+        if read.moment is Moment.AFTER:
+            views = [view.plus(c[read.node]) if read.node in c else view for view, c in zip(views, cells, strict=True)]
+        return Wide(views)
+
+    def _everywhere_at(self, read: Read, path: Path, now: Words, cells: Cells) -> Wide:
+        """A trace of a child on all shards, as a nested time sees it."""
+        views = [self.state.traces[path, read.node][shard].after for shard in range(len(cells))]
+        if read.moment is Moment.AFTER:
+            views = [
+                view.plus(stamped(c[read.node], now)) if read.node in c else view
+                for view, c in zip(views, cells, strict=True)
+            ]
+        return Wide(views)
 
 
 class Tick:

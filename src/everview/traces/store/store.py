@@ -195,8 +195,12 @@ class Store(State):
         replaces: Sequence[Replace] = (),
         offsets: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
+        plan: Fingerprints | None = None,
     ) -> tuple[int, ...]:
         """Make `epoch` the last one: new slices go last in their lists, merges in place of their inputs.
+
+        With another `plan` the state becomes that of it, in the same act: the traces that mean the same stay, the
+        others go, and whatever is new comes with this commit.
 
         The ids of the new slices come back in this order: replacements (queued ones first), appends,
         segments. Offsets and metadata are merged by key into those that stand. Epochs only increase; they
@@ -207,10 +211,15 @@ class Store(State):
             self._checkpoint()  # what is queued is for the commit, which returns its ids
         added = [Replace(name, shard, (), array) for name, shard, array in appends]
         referred = [Replace(ref.name, ref.shard, (), ref) for ref in segments]
+        if plan is not None and self._queued:
+            self.checkpoint()  # what is queued may be of traces that go
         draft = Draft(epoch, (*self._queued, *replaces, *added, *referred), offsets or {}, meta or {})
         with self._attempting(f"commit of epoch {epoch}"):
             require_segments(self._layout, draft.refs())
-            change = self._publish(draft) if self._adopting else self._append(draft)
+            if plan is not None:
+                change = self._publish(draft, onto=self._manifest.adopted(plan))
+            else:
+                change = self._publish(draft) if self._adopting else self._append(draft)
         self._queued.clear()
         return self._settle(change)
 
@@ -282,11 +291,12 @@ class Store(State):
         self._manifest = manifest
         return change
 
-    def _publish(self, draft: Draft, stale: frozenset[str] = frozenset()) -> Change:
+    def _publish(self, draft: Draft, stale: frozenset[str] = frozenset(), onto: Manifest | None = None) -> Change:
         """Commit by a new log, whose snapshot refers to segments only, and to none of the stale ones."""
+        onto = self._manifest if onto is None else onto
         with self._segment(draft.epoch) as writer:
-            change = draft.place(writer.add, self._manifest.next_id)
-            manifest = self._manifest.after([change])
+            change = draft.place(writer.add, onto.next_id)
+            manifest = onto.after([change])
             loose = [entry for entry in manifest.entries() if entry.ref.inline or entry.ref.file in stale]
             places = {entry.id: writer.add(*entry.ref.key, self._arrays.peek(entry)) for entry in loose}
             manifest = manifest.moved(places)

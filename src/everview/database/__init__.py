@@ -1,0 +1,8 @@
+"""A database: tables that change in transactions, and views that are kept correct as they do."""
+
+from everview.database.connect import connect
+from everview.database.database import Database
+from everview.database.transaction import Transaction
+from everview.database.views import Subscription, Table, View
+
+__all__ = ["Database", "Subscription", "Table", "Transaction", "View", "connect"]

@@ -1,0 +1,192 @@
+"""All definitions of a database at one moment, and the circuit that they make together.
+
+A catalog is a value: defining or dropping gives another, which counts when the circuit of it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.rewrite import part
+from everview.circuit.stream import Stream
+from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
+from everview.errors import DefinitionError
+from everview.runtimes.tables import Table
+
+Tables = Mapping[str, TableDefinition]
+Views = Mapping[str, ViewDefinition]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Tables and views by name; every name is given once, whatever its case."""
+
+    tables: Tables = field(default_factory=dict[str, TableDefinition])
+    views: Views = field(default_factory=dict[str, ViewDefinition])
+
+    @property
+    def relations(self) -> dict[str, TableDefinition | ViewDefinition]:
+        return {**self.tables, **self.views}
+
+    @property
+    def keys(self) -> dict[str, Table]:
+        """How the runtime keeps the tables."""
+        return {name: Table(table.key) for name, table in self.tables.items()}
+
+    def find(self, name: str) -> str:
+        """The name of a relation, which may be written in another case."""
+        return find_name("relation", name, self.relations)
+
+    # -- other catalogs
+
+    def with_table(self, table: TableDefinition) -> Catalog:
+        self._require_free("table", table.name)
+        return replace(self, tables={**self.tables, table.name: table})
+
+    def with_view(self, view: ViewDefinition) -> Catalog:
+        self._require_free("view", view.name)
+        return replace(self, views={**self.views, view.name: view})
+
+    def with_other(self, view: ViewDefinition) -> Catalog:
+        """With a view in place of that of its name."""
+        if view.name not in self.views:
+            return self.with_view(view)
+        changed = replace(self, views={**self.views, view.name: view})
+        changed._require_order()
+        return changed
+
+    def without(self, name: str, *, cascade: bool = False) -> Catalog:
+        """Without a relation; with ``cascade`` without those that read it, too."""
+        gone = {name, *self.readers(name)}
+        if len(gone) > 1 and not cascade:
+            readers = ", ".join(sorted(gone - {name}))
+            raise DefinitionError(
+                f"{name} cannot be dropped: {readers} read{'s' if len(gone) == 2 else ''} it",
+                hint="drop the readers first, or drop it with cascade",
+            )
+        return replace(
+            self,
+            tables={n: table for n, table in self.tables.items() if n not in gone},
+            views={n: view for n, view in self.views.items() if n not in gone},
+        )
+
+    def readers(self, name: str) -> list[str]:
+        """The views that read a relation, themselves or by others; each after those that it reads."""
+        found = {name}
+        for view in self.ordered():
+            if found.intersection(view.reads):
+                found.add(view.name)
+        return [view.name for view in self.ordered() if view.name in found and view.name != name]
+
+    def ordered(self) -> list[ViewDefinition]:
+        """The views, each after those that it reads."""
+        sorter = TopologicalSorter({name: [r for r in v.reads if r in self.views] for name, v in self.views.items()})
+        return [self.views[name] for name in sorter.static_order()]
+
+    # -- views
+
+    def view(self, name: str, build: Build, *, materialized: bool = True) -> ViewDefinition:
+        """A view that a function makes; it is made once, aside, to see what it reads and which columns it has."""
+        check_name("view", name)
+        aside = Aside(self)
+        stream = build(aside)
+        return ViewDefinition(name, stream.schema, build, tuple(aside.circuit.sources), materialized=materialized)
+
+    # -- as data
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tables": [[table.name, table.to_json()] for table in self.tables.values()],
+            "views": [[view.name, view.to_json()] for view in self.views.values()],
+        }
+
+    def _require_free(self, what: str, name: str) -> None:
+        for known in self.relations:
+            if known.casefold() == name.casefold():
+                kind = "table" if known in self.tables else "view"
+                raise DefinitionError(f'there is a {kind} "{known}" already', hint=f"give the {what} another name")
+
+    def _require_order(self) -> None:
+        try:
+            self.ordered()
+        except CycleError as error:
+            path = " reads ".join(reversed(error.args[1]))
+            raise DefinitionError(
+                f"a view cannot read itself: {path}", hint="recursion is written inside one view: WITH RECURSIVE"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """The query circuit of a catalog, and which of its streams are the tables and the materialized views."""
+
+    circuit: Circuit
+    streams: Mapping[str, int]
+
+    @classmethod
+    def of(cls, catalog: Catalog, known: Assembled | None = None, anew: Collection[str] = ()) -> Assembled:
+        """All tables and materialized views of a catalog in one circuit.
+
+        Those that are ``known`` are taken over, but for those that are to be made ``anew``: a function that makes a
+        stream is called once, so that what it makes stays the same.
+        """
+        kept = [] if known is None else [n for n in known.streams if n in catalog.relations and n not in anew]
+        circuit, built = Circuit(), dict[str, Stream]()
+        if known is not None:
+            views = [name for name in kept if name in catalog.views]
+            circuit, moved = part(known.circuit, (known.streams[name] for name in kept), views)
+            built = {name: moved[known.streams[name]] for name in kept}
+        for name, table in catalog.tables.items():
+            if name not in built:
+                built[name] = circuit.source(name, table.schema)
+        streams = Streams(circuit, catalog, built)
+        for view in catalog.ordered():
+            if view.materialized and view.name not in circuit.sinks:
+                circuit.sink(view.name, streams[view.name])
+        held = {name: stream.id for name, stream in built.items() if name in catalog.tables or name in circuit.sinks}
+        return cls(circuit, held)
+
+
+class Streams(Mapping[str, Stream]):
+    """The streams of a catalog's relations in a circuit, each built when it is first read."""
+
+    def __init__(self, circuit: Circuit, catalog: Catalog, built: dict[str, Stream]) -> None:
+        self.circuit, self._catalog, self._built = circuit, catalog, built
+
+    def __getitem__(self, name: str) -> Stream:
+        if name not in self._built:
+            name = self._catalog.find(name)
+        if name not in self._built:
+            self._built[name] = self._catalog.views[name].build(self)
+        return self._built[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._catalog.relations)
+
+    def __len__(self) -> int:
+        return len(self._catalog.relations)
+
+
+class Aside(Mapping[str, Stream]):
+    """Relations as the sources of a circuit that stands aside: those that are read, and no others."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.circuit = Circuit()
+        self._catalog = catalog
+
+    def __getitem__(self, name: str) -> Stream:
+        name = self._catalog.find(name)
+        known = self.circuit.sources
+        if name in known:
+            return self.circuit.stream(known[name])
+        return self.circuit.source(name, self._catalog.relations[name].schema)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._catalog.relations)
+
+    def __len__(self) -> int:
+        return len(self._catalog.relations)

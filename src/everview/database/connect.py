@@ -1,0 +1,102 @@
+"""Opening a database: new, in memory or in a directory; or as its directory describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any, Final
+
+from everview.database.catalog import Assembled, Catalog
+from everview.database.database import DESCRIPTION, Database
+from everview.database.definitions import Build, TableDefinition, ViewDefinition
+from everview.database.known import read_again
+from everview.errors import DefinitionError, EverviewError, ForeignState
+from everview.runtimes.embedded import Embedded
+from everview.traces.store import Store
+
+NEVER: Final = float("inf")
+PERIOD: Final = 0.1  # seconds
+MODES: Final = ("tick", "periodic", "none")
+
+
+def connect(
+    path: str | Path | None = None,
+    *,
+    durability: str = "tick",
+    period: float = PERIOD,
+    shards: int | None = None,
+    views: Mapping[str, Build] | None = None,
+) -> Database:
+    """A database, in memory or with its state in a directory, which is made if it does not exist.
+
+    ``durability`` says when a tick is on disk: with ``"tick"`` before it returns; with ``"periodic"`` together with
+    others, at most ``period`` seconds later; with ``"none"`` when the database is closed or `checkpoint` is called.
+    A crash loses the ticks that are not on disk, the last ones, and nothing else.
+
+    A directory knows its definitions. Only views that Python functions make must be given again, by ``views``.
+    """
+    if durability not in MODES:
+        raise EverviewError(f"durability {durability!r} is not known", hint=f"one of {', '.join(map(repr, MODES))}")
+    if period <= 0:
+        raise EverviewError(f"a period of {period} s cannot be", hint="give a positive number of seconds")
+    every = {"tick": 0.0, "periodic": period, "none": NEVER}[durability] if path is not None else 0.0
+    said = None if path is None else _description(path)
+    shards = _shards(path, said, shards)
+    catalog = Catalog() if said is None else described(said[DESCRIPTION], views or {})
+    assembled = Assembled.of(catalog)
+    run = Embedded(assembled.circuit, path, shards=shards, tables=catalog.keys, every=every, adopt=True)
+    return Database(run, catalog, assembled, every=every)
+
+
+def described(said: Mapping[str, Any], views: Mapping[str, Build]) -> Catalog:
+    """The catalog that a state directory describes."""
+    catalog = Catalog()
+    for name, table in said["tables"]:
+        catalog = catalog.with_table(TableDefinition.from_json(name, table))
+    stored = dict(said["views"])
+    for name in _each_after_what_it_reads(stored):
+        catalog = catalog.with_view(_view(catalog, name, stored[name], views.get(name)))
+    return replace(catalog, views={name: catalog.views[name] for name in stored})
+
+
+def _each_after_what_it_reads(stored: Mapping[str, Any]) -> Iterable[str]:
+    reads = {name: [other for other in view["reads"] if other in stored] for name, view in stored.items()}
+    return TopologicalSorter(reads).static_order()
+
+
+def _view(catalog: Catalog, name: str, said: Mapping[str, Any], build: Build | None) -> ViewDefinition:
+    if said["text"] is not None:
+        return read_again(catalog, name, said["text"], said["dialect"])
+    if build is None:
+        raise DefinitionError(
+            f'view "{name}" is made by a Python function, which a state directory does not keep',
+            hint=f"give the function again: connect(path, views={{{name!r}: function}})",
+        )
+    return catalog.view(name, build, materialized=said["materialized"])
+
+
+def _description(path: str | Path) -> Mapping[str, Any] | None:
+    """What a state directory says of itself; None if there is none, or nothing in it yet."""
+    if not Store.exists(path):
+        return None
+    with Store.attach(path) as state:
+        if state.epoch == 0:
+            return None
+        if DESCRIPTION not in state.manifest.meta:
+            raise ForeignState(
+                f"{path} holds the state of a circuit or a pipeline, not of a database",
+                hint="open it with what it was made with, or give another directory",
+            )
+        return dict(state.manifest.meta)
+
+
+def _shards(path: str | Path | None, said: Mapping[str, Any] | None, shards: int | None) -> int:
+    if shards is not None and shards < 1:
+        raise EverviewError(f"a database has at least one shard, not {shards}", hint="leave shards out for one")
+    if said is None:
+        return 1 if shards is None else shards
+    if shards is not None and shards != said["shards"]:
+        raise ForeignState(f"{path} has {said['shards']} shards, not {shards}", hint="leave shards out to open it")
+    return said["shards"]

@@ -1,0 +1,157 @@
+"""What a database is defined by: its tables and views, as values and as data in a state directory.
+
+A view is defined by how its stream is made of the streams of the relations that it reads. A plan says that, and so
+does a plain function; a plan comes from a text, which is what is stored.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from everview.circuit.stream import Stream
+from everview.errors import DefinitionError, NullNotAllowed, SchemaError
+from everview.plan.expressions import Now
+from everview.types import Field, Schema, unknown_name
+from everview.types.names import check_names
+
+Relations = Mapping[str, Stream]
+Build = Callable[[Relations], Stream]
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A table: its columns, its primary key if it has one, and what a column holds that is not given.
+
+    >>> TableDefinition.of("t", "id BIGINT, n BIGINT", key=["id"]).schema
+    Schema('id BIGINT NOT NULL, n BIGINT')
+    """
+
+    name: str
+    schema: Schema
+    key: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        columns: Schema | str,
+        key: str | tuple[str, ...] | list[str] = (),
+        defaults: Mapping[str, Any] | None = None,
+    ) -> TableDefinition:
+        """A table whose definition makes sense; columns of the key are NOT NULL."""
+        check_name("table", name)
+        schema = Schema.parse(columns) if isinstance(columns, str) else columns
+        if not len(schema):
+            raise SchemaError(f"table {name} has no columns", hint="give it at least one")
+        for column in schema.names:
+            check_name("column", column)
+        key = (key,) if isinstance(key, str) else tuple(key)
+        check_names(list(key), f"the key of table {name}")
+        places = {schema.index(column) for column in key}
+        fields = (Field(f.name, f.type, f.nullable and at not in places) for at, f in enumerate(schema))
+        found = cls(name, Schema(fields), key, dict(defaults or {}))
+        found._check_defaults()
+        return found
+
+    def _check_defaults(self) -> None:
+        for column, value in self.defaults.items():
+            at = self.schema.index(column)
+            if value is None and not self.schema.fields[at].nullable:
+                raise NullNotAllowed(
+                    f"column {column} of table {self.name} is NOT NULL, and its default is NULL",
+                    hint="give another default, or none",
+                )
+
+    def to_json(self) -> dict[str, Any]:
+        defaults = {column: _value_to_json(value) for column, value in self.defaults.items()}
+        return {"schema": str(self.schema), "key": list(self.key), "defaults": defaults}
+
+    @classmethod
+    def from_json(cls, name: str, said: Mapping[str, Any]) -> TableDefinition:
+        defaults = {column: _value_from_json(value) for column, value in said["defaults"].items()}
+        return cls.of(name, said["schema"], said["key"], defaults)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDefinition:
+    """A view: how its stream is made, and what of that can be stored.
+
+    ``reads`` names the relations that its definition names; a plain view, one that is not ``materialized``, stands
+    for its definition wherever it is read.
+    """
+
+    name: str
+    schema: Schema
+    build: Build
+    reads: tuple[str, ...] = ()
+    text: str | None = None
+    dialect: str = "spark"
+    plan: Any = None
+    materialized: bool = True
+    order: Any = ()  # in which its rows are shown
+    optimized: Any = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "dialect": self.dialect,
+            "reads": list(self.reads),
+            "materialized": self.materialized,
+        }
+
+
+def check_name(what: str, name: Any) -> None:
+    """Refuse what cannot name anything; every other text can, whatever is in it."""
+    if not isinstance(name, str):
+        raise DefinitionError(f"{name!r} is no name for a {what}", hint="a name is text")
+    if not name:
+        raise DefinitionError(f"a {what} has a name", hint="give one that is not empty")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise DefinitionError(f"the name {name!r} is no valid text", hint="it has half of a character") from None
+
+
+def find_name(what: str, name: str, among: Mapping[str, Any]) -> str:
+    """The name as it was given when defined; else the one that differs in case only."""
+    if name in among:
+        return name
+    folded = name.casefold() if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+    for known in among:
+        if known.casefold() == folded:
+            return known
+    raise unknown_name(what, str(name), among)
+
+
+_PLAIN = (bool, int, float, str, type(None))
+_READERS: dict[str, Callable[[str], Any]] = {
+    "date": dt.date.fromisoformat,
+    "datetime": dt.datetime.fromisoformat,
+    "Decimal": decimal.Decimal,
+    "bytes": bytes.fromhex,
+}
+
+
+def _value_to_json(value: Any) -> Any:
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, Now):
+        return {"now": value.kind}
+    kind = type(value).__name__
+    if kind not in _READERS:
+        raise DefinitionError(f"{value!r} cannot be a default", hint="give a plain value: text, number, date, bytes")
+    return {kind: value.hex() if isinstance(value, bytes) else str(value)}
+
+
+def _value_from_json(said: Any) -> Any:
+    if not isinstance(said, dict):
+        return said
+    ((kind, text),) = said.items()
+    if kind == "now":
+        return Now(text)
+    return _READERS[kind](text)

@@ -1,0 +1,68 @@
+"""A view explained: its plan, and the circuit that keeps it, with what every node has done so far."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from everview.circuit.nodes import inputs_of, reads_of
+from everview.circuit.program import Program
+from everview.database.definitions import ViewDefinition
+from everview.runtimes.embedded import Embedded
+
+if TYPE_CHECKING:
+    from everview.database.database import Database
+
+
+def explained(run: Embedded, view: ViewDefinition) -> str:
+    """The text of `Database.explain`."""
+    lines = [f"view {view.name}: {view.schema}"]
+    if view.text is not None:
+        lines += ["", *(f"  {line}" for line in view.text.strip().splitlines())]
+    for plan in () if view.plan is None else dict.fromkeys((view.plan, view.optimized)):
+        lines += ["", *(f"  {line}" for line in str(plan).splitlines())]
+    if not view.materialized:
+        return "\n".join([*lines, "", "plain: it stands for its definition where it is read"])
+    return "\n".join([*lines, "", *_circuit(run, view.name)])
+
+
+def _circuit(run: Embedded, view: str) -> list[str]:
+    program = run.program
+    held = {at: sum(len(trace.before) for trace in run.state.of(at)) for at in program.traces}
+    found = [f"epoch {run.epoch:,}"]
+    for at in sorted(behind(program, view)):
+        spent = program.spent[at]
+        done = f"steps {spent.steps:,}, rows {spent.rows:,}, {1000 * spent.seconds:,.1f} ms" if spent.steps else ""
+        here = f"holds {held[at]:,}" if at in held else ""
+        notes = ", ".join(part for part in (here, done) if part)
+        found.append(f"{program.circuit.line(at)}{f'   [{notes}]' if notes else ''}")
+    return found
+
+
+def behind(program: Program, view: str) -> set[int]:
+    """The nodes of a program that a view depends on, its sink included."""
+    found: set[int] = set()
+    waiting = [program.circuit.sinks[view]]
+    while waiting:
+        at = waiting.pop()
+        if at in found:
+            continue
+        found.add(at)
+        node = program.circuit[at]
+        waiting += [i for i in inputs_of(node) if i is not None]
+        waiting += [read.node for read in reads_of(node)]
+    return found
+
+
+def overview(database: Database) -> str:
+    """Tables and views of a database as HTML, every name escaped."""
+    catalog = database.catalog
+    rows = [("table", name, str(table.schema)) for name, table in catalog.tables.items()]
+    rows += [("view" if v.materialized else "plain view", name, str(v.schema)) for name, v in catalog.views.items()]
+    counts = [f"{len(database.contents_of(name)):,}" if kind != "plain view" else "" for kind, name, _ in rows]
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in (*row, count)) + "</tr>"
+        for row, count in zip(rows, counts, strict=True)
+    )
+    head = "".join(f"<th>{name}</th>" for name in ("", "name", "columns", "rows"))
+    return f"<p>epoch {database.epoch:,}</p><table><tr>{head}</tr>{body}</table>"

@@ -1,0 +1,43 @@
+"""Rows as SQL shows them: a timestamp without a zone, which is UTC, as PySpark does in a session of that zone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from everview.types import TIMESTAMP, Schema
+from everview.zset.batch import Batch
+
+Row = tuple[Any, ...]
+
+
+def shown(schema: Schema, rows: list[Row]) -> list[Row]:
+    """The rows with plain timestamps.
+
+    >>> import datetime as dt
+    >>> shown(Schema.parse("at TIMESTAMP"), [(dt.datetime(2026, 1, 1, tzinfo=dt.UTC),), (None,)])
+    [(datetime.datetime(2026, 1, 1, 0, 0),), (None,)]
+    """
+    moments = {at for at, of in enumerate(schema.types) if of == TIMESTAMP}
+    if not moments:
+        return rows
+    return [
+        tuple(v.replace(tzinfo=None) if at in moments and v is not None else v for at, v in enumerate(row))
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Changes(Batch):
+    """The change of a view, or what it holds; iterates as SQL shows rows."""
+
+    def elements(self) -> list[Row]:
+        """The different rows as Python tuples."""
+        return shown(self.schema, Batch.elements(self))
+
+
+def as_changes(batch: Batch) -> Batch:
+    """The batch, so that it shows its rows as SQL does."""
+    if TIMESTAMP not in batch.schema.types:
+        return batch
+    return Changes(batch.schema, batch.rows, batch.dictionary)

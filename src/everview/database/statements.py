@@ -1,0 +1,199 @@
+"""SQL at work: every statement bound to the database as it is, then done."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from everview.codes.rows import to_rows
+from everview.database.answers import Answer, in_order
+from everview.database.definitions import TableDefinition
+from everview.database.known import Known, view_of
+from everview.errors import DefinitionError, SqlError
+from everview.frontends.sql import (
+    Begin,
+    Commit,
+    CreateTable,
+    CreateView,
+    Delete,
+    Drop,
+    Explain,
+    Insert,
+    Merge,
+    Rollback,
+    Select,
+    Statement,
+    Update,
+    bind,
+)
+from everview.frontends.sql.parse import parse
+from everview.optimize import optimize
+from everview.plan.evaluate import Evaluate, moment
+from everview.plan.expressions import Expression, Now, walk
+from everview.plan.nodes import Plan
+from everview.types import Schema
+
+if TYPE_CHECKING:
+    from everview.database.database import Database
+
+
+def run_sql(database: Database, text: str, dialect: str) -> Any:
+    """All statements of a text, one after the other; what the last of them gives."""
+    result = None
+    for piece in _pieces(text, dialect):
+        known = Known(database.catalog)
+        for statement in bind(piece, known, dialect):
+            with moment(dt.datetime.now(dt.UTC)):
+                result = _run(database, statement, known)
+    return result
+
+
+def _pieces(text: str, dialect: str) -> Iterator[str]:
+    """A text for each statement, the others blanked out, so that errors point into the whole."""
+    if not isinstance(text, str) or ";" not in text.rstrip().rstrip(";"):  # pyright: ignore[reportUnnecessaryIsInstance]
+        yield text
+        return
+    statements, _ = parse(text, dialect)
+    end = 0
+    for statement in statements:
+        start, end = end, text.index(statement.text, end) + len(statement.text)
+        yield re.sub(r"[^\n]", " ", text[:start]) + text[start:end]
+
+
+def _run(db: Database, statement: Statement, known: Known) -> Any:
+    match statement:
+        case CreateTable():
+            return _create_table(db, statement)
+        case CreateView():
+            return _create_view(db, statement, known)
+        case Drop():
+            return _drop(db, statement)
+        case Insert():
+            with db.transaction() as tx:
+                return tx.add_rows(statement.table, *db.answered(statement.plan))
+        case Delete():
+            with db.transaction() as tx:
+                rows, weights = db.answered(statement.plan)
+                return -tx.add_rows(statement.table, rows, -weights)
+        case Update():
+            return _update(db, statement)
+        case Merge():
+            return _merge(db, statement)
+        case Select():
+            return select(db, statement)
+        case Explain():
+            return explained(statement.of)
+        case Begin():
+            return db.begin()
+        case Commit():
+            return db.commit()
+        case Rollback():
+            return db.rollback()
+        case _:
+            raise AssertionError(f"{statement} is no statement")
+
+
+def _create_table(db: Database, statement: CreateTable) -> None:
+    name = statement.name
+    if statement.if_not_exists and name in db.catalog.tables:
+        return
+    defaults = {column: _default(column, value) for column, value in statement.defaults.items()}
+    table = TableDefinition.of(name, statement.schema, statement.primary_key, defaults)
+    rows = None if statement.query is None else db.answered(statement.query)
+    db.define_table(table, replace=statement.or_replace)
+    if rows is not None:
+        with db.transaction() as tx:
+            tx.add_rows(name, *rows)
+
+
+def _default(column: str, value: Expression) -> Any:
+    if isinstance(value, Now):
+        return value
+    if any(isinstance(part, Now) for part in walk(value)):
+        raise SqlError(
+            f'the default of column "{column}" depends on the time',
+            hint="a default is a constant, CURRENT_TIMESTAMP or CURRENT_DATE",
+        )
+    (found,) = Evaluate((value,))()
+    return found.as_py() if isinstance(found, pa.Scalar) else found[0].as_py()
+
+
+def _create_view(db: Database, statement: CreateView, known: Known) -> None:
+    if statement.if_not_exists and statement.name in db.catalog.views:
+        return
+    db.define(view_of(db.catalog, statement, known.read), replace=statement.or_replace)
+
+
+def _drop(db: Database, statement: Drop) -> None:
+    for name in statement.names:
+        kinds = {"table": db.catalog.tables, "view": db.catalog.views}
+        other = "view" if statement.kind == "table" else "table"
+        if name not in kinds[statement.kind] and name in kinds[other]:
+            raise DefinitionError(f'"{name}" is a {other}, not a {statement.kind}', hint=f"write DROP {other.upper()}")
+        db.drop(name, if_exists=statement.if_exists, cascade=statement.cascade)
+
+
+def _update(db: Database, statement: Update) -> int:
+    """The rows as they were go, and come as they will be, in one act: keys may change places."""
+    rows, weights = db.answered(statement.plan)
+    names = db.catalog.tables[statement.table].schema.names
+    count = len(names)
+    old, new = rows.select(range(count)), rows.select(range(count, 2 * count)).rename_columns(list(names))
+    with db.transaction() as tx:
+        tx.exchange_rows(statement.table, (old, weights), (new, weights))
+    return int(weights.sum())
+
+
+def _merge(db: Database, statement: Merge) -> int:
+    matched, times = db.answered(statement.matches)
+    often = times > 1
+    if often.any():
+        held = dict(db.contents_now(statement.table))
+        schema = db.catalog.tables[statement.table].schema
+        rows = to_rows(schema, matched.filter(pa.array(often)))
+        for row, weight in zip(rows, times[often].tolist(), strict=True):
+            if weight > held.get(row, 0):
+                raise SqlError(
+                    f"MERGE: several rows of the source change one row of {statement.table}: {row!r}",
+                    hint="let the source have one row for each",
+                )
+    removed, added = db.answered(statement.removed), db.answered(statement.added)
+    with db.transaction() as tx:
+        tx.exchange_rows(statement.table, removed, added)
+    return max(int(removed[1].sum()), int(added[1].sum()))
+
+
+def select(db: Database, statement: Select) -> Answer:
+    """The rows of a query, now."""
+    rows, weights = db.answered(statement.plan)
+    repeated = repeat(rows, weights)
+    ordered = in_order(repeated, statement.order)
+    count = len(statement.names)
+    names = list(statement.plan.schema.names[:count])
+    schema = Schema(statement.plan.schema.fields[:count])
+    return Answer(schema, ordered.select(range(count)).rename_columns(names) if count else ordered)
+
+
+def repeat(rows: pa.Table, weights: Any) -> pa.Table:
+    """Every row as often as its weight."""
+    if (weights == 1).all():
+        return rows
+    places: Any = pa.array(np.repeat(np.arange(rows.num_rows), np.maximum(weights, 0)))
+    return rows.take(places)
+
+
+def explained(statement: Statement) -> str:
+    """What a statement would do: its plan, as written and as it would be computed."""
+    plans = {name: value for name, value in vars(statement).items() if isinstance(value, Plan)}
+    if not plans:
+        return type(statement).__name__
+    parts: list[str] = []
+    for name, plan in plans.items():
+        head = "" if name == "plan" else f"{name}\n"
+        parts.append(f"{head}{plan}\n\noptimized\n{optimize(plan)}")
+    return "\n\n".join(parts)

@@ -1,0 +1,272 @@
+"""Transactions: changes of several tables that count together, as one tick, or not at all.
+
+Commands are checked when they are given, against the tables with what the transaction has changed so far. Views, and
+reads of tables, show the state before the transaction until it ends.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from everview.codes import encode_pairs, encode_rows
+from everview.codes.encode import encode_weighted
+from everview.database.definitions import TableDefinition, find_name
+from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType
+from everview.plan.expressions import Now
+from everview.runtimes.embedded.relation import Pending, Relation
+from everview.runtimes.embedded.tick import Cells
+from everview.types import Schema, unknown_name
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from everview.database.database import Database
+
+Matrix = NDArray[np.int64]
+NO_KEY = "a table without a key is changed by whole rows: insert and delete"
+
+
+class Transaction:
+    """Changes under way. Made by `Database.transaction`; its methods return how many rows they changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.mark = database.run.dictionary.mark()
+        self._pending: dict[str, Pending] = {}
+        self.changes: Mapping[str, Batch] = {}  # of each view, once it has been committed
+        self.closed = False
+
+    def insert(self, table: str, rows: Any) -> int:
+        """Add rows; one whose key is there is refused. A column that a dict or frame lacks has its default."""
+        definition, relation = self._table(table)
+        encoded = encode_rows(definition.schema, filled(definition, rows), self._dictionary)
+        self._change(relation, relation.add(encoded, self._state, self._of(relation)))
+        return int(encoded[:, -1].sum())
+
+    def upsert(self, table: str, rows: Any) -> int:
+        """Add rows in place of those with their keys; of several with one key the last counts."""
+        definition, relation = self._keyed(table, "upsert")
+        encoded = encode_rows(definition.schema, filled(definition, rows), self._dictionary)
+        self._change(relation, relation.put(encoded, self._state, self._of(relation)))
+        return encoded.shape[0]
+
+    def delete(self, table: str, rows: Any) -> int:
+        """Remove rows: by their keys if the table has one, and those that are not there are no mistake.
+
+        From a table without a key a row goes as often as it is given, and must be there.
+        """
+        definition, relation = self._table(table)
+        if not definition.key:
+            encoded = encode_rows(definition.schema, rows, self._dictionary)
+            encoded[:, -1] *= -1
+            self._change(relation, relation.add(encoded, self._state, self._of(relation)))
+            return -int(encoded[:, -1].sum())
+        keys = encode_rows(relation.key_schema, _keys_of(definition, relation, rows), self._dictionary)
+        before = self._of(relation)
+        after = relation.remove(keys, self._state, before)
+        self._change(relation, after)
+        return _weight(before) - _weight(after)
+
+    def update(self, table: str, rows: Any) -> int:
+        """Set columns of rows: dicts, or a table or frame, with the key and the columns to be set.
+
+        A key that is not there is passed over.
+        """
+        definition, relation = self._keyed(table, "update")
+        groups = _by_columns(definition, rows)
+        pending, changed = self._of(relation), 0
+        for columns, part in groups:
+            schema = Schema((*relation.key_schema.fields, *(definition.schema[name] for name in columns)))
+            encoded = encode_rows(schema, part, self._dictionary)
+            changed += relation.count(encoded, self._state, pending)
+            pending = relation.patch(encoded, columns, self._state, pending)
+        self._change(relation, pending)
+        return changed
+
+    def apply(self, changes: Mapping[str, Any], *, negative: bool = False) -> None:
+        """Add rows with weights: pairs (row, weight), or tables and frames with a ``_weight`` column."""
+        for table, rows in changes.items():
+            definition, relation = self._table(table)
+            encoded = encode_pairs(definition.schema, rows, self._dictionary)
+            self._change(relation, relation.add(encoded, self._state, self._of(relation), negative=negative))
+
+    def add_rows(self, table: str, rows: pa.Table, weights: Matrix) -> int:
+        """Add the rows of an Arrow table with these weights; the sum of the weights."""
+        return self.exchange_rows(table, (rows, weights))
+
+    def exchange_rows(self, table: str, *parts: tuple[pa.Table, Matrix]) -> int:
+        """Take the first rows away for the second, in one act; if there is only one part, add it."""
+        definition, relation = self._table(table)
+        signs = (1,) if len(parts) == 1 else (-1, 1)
+        encoded = [
+            encode_weighted(definition.schema, rows, sign * weights, self._dictionary)
+            for sign, (rows, weights) in zip(signs, parts, strict=True)
+        ]
+        whole = encoded[0] if len(encoded) == 1 else np.concatenate(encoded)
+        self._change(relation, relation.add(whole, self._state, self._of(relation)))
+        return int(encoded[-1][:, -1].sum())
+
+    def contents(self, relation: Relation) -> Batch:
+        """What a table holds after what has been changed so far."""
+        return relation.rows(self._state, self._pending.get(relation.name))
+
+    # -- inside
+
+    @property
+    def _dictionary(self) -> Any:
+        return self._database.run.dictionary
+
+    @property
+    def _state(self) -> Any:
+        return self._database.run.state
+
+    def _table(self, name: str) -> tuple[TableDefinition, Relation]:
+        self._require_open()
+        tables = self._database.catalog.tables
+        definition = tables.get(name)
+        if definition is None:
+            definition = self._misnamed(name)
+        return definition, self._database.relations[definition.name]
+
+    def _misnamed(self, name: str) -> TableDefinition:
+        catalog = self._database.catalog
+        if name in catalog.views:
+            raise DefinitionError(f'"{name}" is a view, and views change with their tables', hint="change those")
+        return catalog.tables[find_name("table", name, catalog.tables)]
+
+    def _keyed(self, name: str, what: str) -> tuple[TableDefinition, Relation]:
+        definition, relation = self._table(name)
+        if not definition.key:
+            raise DefinitionError(f"{what}: table {definition.name} has no primary key", hint=NO_KEY)
+        return definition, relation
+
+    def _of(self, relation: Relation) -> Pending:
+        found = self._pending.get(relation.name)
+        return relation.nothing() if found is None else found
+
+    def _change(self, relation: Relation, pending: Pending) -> None:
+        self._pending[relation.name] = pending
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise TransactionError("the transaction has ended", hint="begin another: with db.transaction() as tx")
+        self._database.require_owner()
+
+    @property
+    def changed(self) -> bool:
+        """Whether any row of any table is to change."""
+        return any(len(part) for pending in self._pending.values() for part in pending)
+
+    def savepoint(self) -> dict[str, Pending]:
+        """What has been changed so far."""
+        return dict(self._pending)
+
+    def back_to(self, savepoint: dict[str, Pending]) -> None:
+        """Forget what has been changed since."""
+        self._pending = savepoint
+
+    def cells(self) -> Cells:
+        """The changes as the sources take them."""
+        relations, shards = self._database.relations, self._database.run.shards
+        cells: Cells = [{} for _ in range(shards)]
+        for name, pending in self._pending.items():
+            relation = relations[name]
+            for shard, part in enumerate(pending):
+                if len(part):
+                    cells[shard][relation.source] = relation.delta(part)
+        return cells
+
+
+def _weight(pending: Pending) -> int:
+    return sum(int(part[:, -1].sum()) for part in pending)
+
+
+def filled(table: TableDefinition, rows: Any) -> Any:
+    """The rows with defaults in the columns that they lack; tuples have all columns."""
+    if not table.defaults:
+        return rows
+    table = replace(table, defaults={column: _now(value) for column, value in table.defaults.items()})
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        return _filled_table(table, rows)
+    if type(rows).__module__.split(".")[0] == "pandas" and hasattr(rows, "columns"):
+        return _filled_table(table, pa.Table.from_pandas(rows, preserve_index=False))
+    if hasattr(rows, "__arrow_c_stream__"):
+        return _filled_table(table, pa.table(rows))
+    if not isinstance(rows, Sequence) or isinstance(rows, str | bytes):
+        return filled(table, list(rows)) if hasattr(rows, "__iter__") and not isinstance(rows, Mapping) else rows
+    return [{**table.defaults, **row} if isinstance(row, Mapping) else row for row in rows]
+
+
+def _now(value: Any) -> Any:
+    if not isinstance(value, Now):
+        return value
+    now = dt.datetime.now(dt.UTC)
+    return now.date() if value.kind == "date" else now
+
+
+def _filled_table(table: TableDefinition, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+    for column, value in table.defaults.items():
+        if column not in rows.schema.names:
+            of = table.schema[column].type.arrow
+            rows = rows.append_column(pa.field(column, of), pa.array([value] * rows.num_rows, of))
+    return rows
+
+
+def _keys_of(table: TableDefinition, relation: Relation, rows: Any) -> Any:
+    """The keys in rows that may be whole, or keys only."""
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        return rows.select(list(table.key))
+    if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):
+        return rows[list(table.key)]
+    if isinstance(rows, str | bytes | Mapping) or not hasattr(rows, "__iter__"):
+        raise WrongType(f"{rows!r} is no collection of rows", hint="write [row] for a single one")
+    places = [table.schema.index(column) for column in table.key]
+    return [_key_of(table, places, i, row) for i, row in enumerate(rows)]
+
+
+def _key_of(table: TableDefinition, places: list[int], i: int, row: Any) -> Any:
+    if isinstance(row, Mapping):
+        for column in row:
+            if column not in table.schema:
+                raise unknown_name("column", str(column), table.schema.names)
+        lacking = [column for column in table.key if column not in row]
+        if lacking:
+            raise WrongArity(f"rows[{i}] has no {lacking[0]}", hint=f"the key is {', '.join(table.key)}")
+        return tuple(row[column] for column in table.key)
+    if not isinstance(row, tuple | list):
+        return (row,)
+    if len(row) == len(table.schema):
+        return tuple(row[at] for at in places)
+    return tuple(row)
+
+
+def _by_columns(table: TableDefinition, rows: Any) -> list[tuple[tuple[str, ...], Any]]:
+    """Rows for `update` by the columns that they set, in the order in which they come."""
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        return [(_set_columns(table, rows.schema.names), rows)]
+    if hasattr(rows, "columns") and not isinstance(rows, Mapping):
+        return [(_set_columns(table, list(rows.columns)), rows)]
+    found: list[tuple[tuple[str, ...], list[Any]]] = []
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise WrongType(f"rows[{i}] is {row!r}, which names no columns", hint="update takes dicts, or a table")
+        columns = _set_columns(table, list(row))
+        if not found or found[-1][0] != columns:
+            found.append((columns, []))
+        found[-1][1].append(row)
+    return found
+
+
+def _set_columns(table: TableDefinition, names: list[str]) -> tuple[str, ...]:
+    for name in names:
+        table.schema.index(name)
+    for column in table.key:
+        if column not in names:
+            raise WrongArity(f"a row to update has no {column}", hint=f"the key is {', '.join(table.key)}")
+    return tuple(name for name in table.schema.names if name in names and name not in table.key)

@@ -93,7 +93,9 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "everview", "demo", "--quick", "--keep", str(kept)]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert re.search(r"^epoch +changes in +exposure +top_senders +tainted +tick ms", ran.stdout, re.MULTILINE)
+    assert re.search(
+        r"^epoch +changes in +exposure +top_senders +invoices +tainted +rings +tick ms", ran.stdout, re.MULTILINE
+    )
     assert "Verified: every view" in ran.stdout
     assert re.search(r"A step was [\d.,]+ times", ran.stdout)
     assert (kept / "state").is_dir()

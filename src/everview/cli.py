@@ -1,9 +1,13 @@
-"""The command line: ``everview demo``, ``everview version``."""
+"""The command line: ``everview demo | run | explain | verify | bench | version``."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +18,9 @@ import everview
 from everview.errors import EverviewError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+File = Annotated[Path, typer.Argument(help="A pipeline: .yaml, .sql, or a .py that defines `pipeline`.")]
+State = Annotated[Path | None, typer.Option(help="Keep the state here, not where the file says.")]
 
 
 @app.callback()
@@ -40,16 +47,93 @@ def demo(
 
 
 @app.command()
+def run(
+    file: File,
+    once: Annotated[
+        bool | None,
+        typer.Option("--once/--forever", help="Take in what is there and end, or follow the streams until stopped."),
+    ] = None,
+    state: State = None,
+) -> None:
+    """Keep the views of a pipeline up to date; by default as its trigger says, and without one, once."""
+    with _told():
+        from everview.spark.files import opened
+        from everview.spark.running import FOREVER, ONCE
+        from everview.spark.running import run as run_pipeline
+
+        with _stoppable(), opened(file, state) as found:
+            trigger = None if once else found.trigger
+            if once is False and (trigger is None or ONCE in trigger):
+                trigger = FOREVER
+            run_pipeline(found.pipeline, trigger, Console())
+
+
+@app.command()
+def explain(file: File, state: State = None) -> None:
+    """Sources, views, sinks and circuit of a pipeline, and what its state holds."""
+    with _told(), ExitStack() as stack:
+        from everview.spark.files import opened, state_of
+
+        kept = state_of(file, state)
+        if kept is not None and not kept.exists():  # nothing is left behind where nothing has run
+            state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everview-"))) / "state"
+        found = stack.enter_context(opened(file, state))
+        typer.echo(found.pipeline.explain())
+
+
+@app.command()
+def verify(file: File, state: State = None) -> None:
+    """Compute every view from scratch and compare. Ends with 1 if one differs, with 2 if that cannot be said."""
+    with _told(2):
+        from everview.spark.files import opened, state_of
+
+        kept = state_of(file, state)
+        if kept is not None and not kept.exists():
+            raise EverviewError(f"there is no state at {kept}", hint=f"make it first: everview run {file}")
+        with opened(file, state) as found:
+            verdict = found.pipeline.verify()
+            typer.echo(str(verdict))
+    if not verdict:
+        raise typer.Exit(1)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(context: typer.Context) -> None:
+    """The benchmarks of the repository; what follows is given to them, such as --quick."""
+    script = Path(everview.__file__).parents[2] / "benchmarks" / "run.py"
+    with _told():
+        if not script.is_file():
+            hint = "clone the repository, and there: make bench"
+            raise EverviewError("the benchmarks are in the repository, not in the package", hint=hint)
+    raise typer.Exit(subprocess.run([sys.executable, str(script), *context.args], check=False).returncode)
+
+
+@app.command()
 def version() -> None:
     """The version of Everview."""
     typer.echo(everview.__version__)
 
 
 @contextmanager
-def _told() -> Generator[None]:
+def _told(code: int = 1) -> Generator[None]:
     """A user's mistake is a sentence, not a traceback."""
     try:
         yield
     except EverviewError as error:
-        Console(stderr=True).print(f"[red]error:[/] {error}", highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from None
+        Console(stderr=True).print("[red]error:[/]", end=" ")
+        Console(stderr=True).print(str(error), highlight=False, soft_wrap=True, markup=False)
+        raise typer.Exit(code) from None
+
+
+@contextmanager
+def _stoppable() -> Generator[None]:
+    """Asked to end, a pipeline does so as if by Ctrl-C: after the epoch under way."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -17,7 +17,7 @@ import pytest
 
 from everview.errors import ForeignState, SinkError
 from everview.runtimes.spark.engine import Engine
-from everview.spark import Pipeline, arrivals, pipeline, sinks
+from everview.spark import Pipeline, arrivals, delivery, sinks
 from everview.traces.store import Store
 
 if TYPE_CHECKING:
@@ -146,11 +146,11 @@ STEPS: dict[str, Wrap] = {
     "after it has read": after(arrivals.Arrival, "fetch"),
     "before the commit": before(Store, "commit"),
     "after the commit": after(Store, "commit"),
-    "before a sink": before(pipeline, "deliver"),
+    "before a sink": before(delivery, "deliver"),
     "in a sink, with the file written": before(sinks.os, "replace"),
-    "after a sink": after(pipeline, "deliver"),
-    "before it notes the delivery": before(Pipeline, "_mark_delivered"),
-    "after it has noted it": after(Pipeline, "_mark_delivered"),
+    "after a sink": after(delivery, "deliver"),
+    "before it notes the delivery": before(delivery.Delivery, "mark"),
+    "after it has noted it": after(delivery.Delivery, "mark"),
     "when the batch is over": after(Pipeline, "_batch"),
 }
 
@@ -356,13 +356,13 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 
-from everview.spark import pipeline, session
+from everview.spark import delivery, session
 from spark.test_exactly_once import build, run
 from everview.spark import Pipeline, arrivals
 from everview.traces.store import Store
 
 root, step, place = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-where, name = {"read": (arrivals.Arrival, "fetch"), "commit": (Store, "commit"), "deliver": (pipeline, "deliver"),
+where, name = {"read": (arrivals.Arrival, "fetch"), "commit": (Store, "commit"), "deliver": (delivery, "deliver"),
                "": (None, "")}[step]
 if where is not None:
     plain, calls = getattr(where, name), []

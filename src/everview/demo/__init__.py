@@ -1,1 +1,1 @@
-"""A payments company on local Spark: four sources of changes, three views, and a clock beside plain Spark SQL."""
+"""A payments company on local Spark: five sources of changes, five views, and a clock beside plain Spark SQL."""

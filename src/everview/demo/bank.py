@@ -1,37 +1,70 @@
-"""The views of the payments company, as a circuit over whole tables, and the pipeline that keeps them.
+"""The views of the payments company, in SQL over whole tables, and the pipeline that keeps them.
 
 - ``exposure``: what each country has sent, in euros (two joins and aggregates);
 - ``top_senders``: the ten accounts that have sent most (top k);
-- ``tainted``: the accounts that large transfers lead to from a sanctioned one (recursion).
+- ``invoices``: what each account owes for its transfers, each at the quote in force at its time (as-of join);
+- ``tainted``: the accounts that large transfers lead to from a sanctioned one (recursion);
+- ``rings``: three accounts that large transfers lead round, the smallest first (multiway join).
 """
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from everview.circuit import Circuit, Stream
+from everview.circuit import Circuit
 from everview.demo.company import FILES, KEYS, LARGE, ROWS
 from everview.spark.pipeline import Pipeline
+from everview.spark.queries import Queries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-VIEWS: Final = ("exposure", "top_senders", "tainted")
+VIEWS: Final = ("exposure", "top_senders", "invoices", "tainted", "rings")
 TOP: Final = 10
+FEE: Final = "0.002"  # of what is sent
+
+# Sums are cast to what their products with a rate hold exactly; a cast to cents rounds halves up.
+SQL: Final = f"""\
+CREATE VIEW sent AS
+  SELECT src, currency, CAST(SUM(amount) AS DECIMAL(18,2)) AS total FROM transfer GROUP BY src, currency;
+
+CREATE MATERIALIZED VIEW exposure AS
+  WITH by_country AS (
+    SELECT a.country, s.currency, CAST(SUM(s.total) AS DECIMAL(18,2)) AS total
+    FROM sent s JOIN account a ON a.id = s.src GROUP BY a.country, s.currency)
+  SELECT b.country, SUM(CAST(b.total * r.to_eur AS DECIMAL(18,2))) AS eur
+  FROM by_country b JOIN rate r ON r.currency = b.currency GROUP BY b.country;
+
+CREATE MATERIALIZED VIEW top_senders AS
+  SELECT s.src, SUM(CAST(s.total * r.to_eur AS DECIMAL(18,2))) AS eur
+  FROM sent s JOIN rate r ON r.currency = s.currency GROUP BY s.src ORDER BY eur DESC, src LIMIT {TOP};
+
+CREATE MATERIALIZED VIEW invoices AS
+  SELECT t.src, SUM(CAST(t.amount * q.to_eur * {FEE} AS DECIMAL(18,2))) AS eur
+  FROM transfer t ASOF JOIN quote q ON q.currency = t.currency AND t.at >= q.since GROUP BY t.src;
+
+CREATE VIEW large AS SELECT src, dst FROM transfer WHERE amount >= {LARGE};
+
+CREATE MATERIALIZED VIEW tainted AS
+  WITH RECURSIVE reached AS (
+    SELECT account FROM sanction UNION SELECT l.dst FROM reached r JOIN large l ON l.src = r.account)
+  SELECT account FROM reached;
+
+CREATE MATERIALIZED VIEW rings AS
+  WITH step AS (SELECT DISTINCT src, dst FROM large)
+  SELECT x.src AS a, y.src AS b, z.src AS c
+  FROM step x JOIN step y ON y.src = x.dst JOIN step z ON z.src = y.dst AND z.dst = x.src
+  WHERE x.src < y.src AND x.src < z.src AND y.src <> z.src;
+"""
 
 
 def circuit() -> Circuit:
-    """The three views over the four tables."""
+    """The five views over the five tables."""
     found = Circuit()
-    source = {name: found.source(name, columns) for name, columns in ROWS.items()}
-    exposure(source["transfer"], source["account"], source["rate"])
-    top_senders(source["transfer"], source["rate"])
-    tainted(source["transfer"], source["sanction"])
+    for name, columns in ROWS.items():
+        found.source(name, columns)
+    Queries(found).define(SQL, "spark")
     return found
 
 
@@ -40,10 +73,12 @@ def build(spark: SparkSession, directory: Path, state: Path, *, alerts: Path | N
 
     ``alerts`` is where the changes of ``tainted`` go, for whoever has to act on them.
     """
-    pipeline = Pipeline(spark, state, circuit=circuit(), **options)
+    pipeline = Pipeline(spark, state, **options)
     for name, columns in FILES.items():
         style = "cdc" if "op STRING" in columns else "upsert"
-        pipeline.source(name, files(spark, directory, name), key=KEYS[name], changes=style, order="seq")
+        frame = files(spark, directory, name)
+        pipeline.source(name, frame, key=KEYS[name], changes=style, order="seq", schema=ROWS[name])
+    pipeline.sql(SQL)
     if alerts is not None:
         pipeline.sink("tainted", path=alerts)
     return pipeline
@@ -52,43 +87,3 @@ def build(spark: SparkSession, directory: Path, state: Path, *, alerts: Path | N
 def files(spark: SparkSession, directory: Path, name: str) -> DataFrame:
     """The change files of a source, as they come."""
     return spark.readStream.schema(FILES[name]).parquet((directory / name).absolute().as_uri())
-
-
-def exposure(transfer: Stream, account: Stream, rate: Stream) -> None:
-    by_home = _sent(transfer).join(account, ("src", "id"), select=["country", "currency", "total"])
-    by_country = by_home.aggregate(["country", "currency"], total=("sum", "total"))
-    _in_euros(by_country, rate).aggregate(["country"], eur=("sum", "eur")).sink("exposure", positive=True)
-
-
-def top_senders(transfer: Stream, rate: Stream) -> None:
-    by_account = _in_euros(_sent(transfer), rate).aggregate(["src"], eur=("sum", "eur"))
-    by_account.top(TOP, "eur desc").sink("top_senders", positive=True)
-
-
-def tainted(transfer: Stream, sanction: Stream) -> None:
-    steps = transfer.filter(is_large, columns=["amount"]).select("src", "dst")
-    loop = transfer.circuit.child("tainted")
-    passed, listed = loop.enter(steps), loop.enter(sanction)
-    found, again = loop.feedback(ROWS["sanction"])
-    further = found.join(passed, ("account", "src"), select=["right.dst as account"])
-    reached = (listed + further).distinct()
-    again(reached)
-    loop.leave(reached).sink("tainted", positive=True)
-
-
-def euros(total: Any, to_eur: Any) -> Any:
-    """A sum in its currency, in euros and cents; halves are rounded up, as SQL does."""
-    product = pc.multiply(pc.cast(total, pa.decimal128(20, 2)), to_eur)
-    return pc.cast(pc.round(product, 2, round_mode="half_towards_infinity"), pa.decimal128(18, 2))
-
-
-def is_large(amount: Any) -> Any:
-    return pc.greater_equal(amount, pa.scalar(Decimal(LARGE), pa.decimal128(14, 2)))
-
-
-def _sent(transfer: Stream) -> Stream:
-    return transfer.aggregate(["src", "currency"], total=("sum", "amount"))
-
-
-def _in_euros(sums: Stream, rate: Stream) -> Stream:
-    return sums.join(rate, "currency").extend(euros, "eur DECIMAL(18,2) NOT NULL", columns=["total", "to_eur"])

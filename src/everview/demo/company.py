@@ -25,28 +25,35 @@ RATES: Final = {
 }  # fmt: skip
 # Euros for one unit of a currency, in millionths; amounts are in hundredths.
 LARGE: Final = 10_000  # from here on a transfer passes suspicion on
+START: Final = np.datetime64("2026-01-01T00:00:00", "s")
+DAYS: Final = 30  # of which there are transfers and quotes at first; every step is an hour after that
 
 # What the files hold, and what of it is a row of the source.
 FILES: Final = {
     "account": "id BIGINT, country STRING, op STRING, seq BIGINT",
-    "transfer": "id BIGINT, src BIGINT, dst BIGINT, amount DECIMAL(14,2), currency STRING, seq BIGINT",
+    "transfer": "id BIGINT, src BIGINT, dst BIGINT, amount DECIMAL(14,2), currency STRING, at TIMESTAMP, seq BIGINT",
     "rate": "currency STRING, to_eur DECIMAL(12,6), seq BIGINT",
+    "quote": "id BIGINT, currency STRING, since TIMESTAMP, to_eur DECIMAL(12,6), seq BIGINT",
     "sanction": "account BIGINT, op STRING, seq BIGINT",
 }
 ROWS: Final = {
     "account": "id BIGINT NOT NULL, country STRING NOT NULL",
     "transfer": "id BIGINT NOT NULL, src BIGINT NOT NULL, dst BIGINT NOT NULL, amount DECIMAL(14,2) NOT NULL, "
-    "currency STRING NOT NULL",
+    "currency STRING NOT NULL, at TIMESTAMP NOT NULL",
     "rate": "currency STRING NOT NULL, to_eur DECIMAL(12,6) NOT NULL",
+    "quote": "id BIGINT NOT NULL, currency STRING NOT NULL, since TIMESTAMP NOT NULL, to_eur DECIMAL(12,6) NOT NULL",
     "sanction": "account BIGINT NOT NULL",
 }
-KEYS: Final = {"account": "id", "transfer": "id", "rate": "currency", "sanction": "account"}
+KEYS: Final = {"account": "id", "transfer": "id", "rate": "currency", "quote": "id", "sanction": "account"}
 
 _PER_ACCOUNT = 10  # transfers
 _SHARE_LARGE = 0.07  # so that an account passes on to fewer than one other, and suspicion dies out
 _SANCTIONED = 500  # one account in so many
+_RINGS = 5  # that pass large sums round, until a transfer of the oldest turns out to be an ordinary one
 _AMOUNT = pa.decimal128(14, 2)
 _RATE = pa.decimal128(12, 6)
+_MOMENT = pa.timestamp("us", "UTC")
+_HOUR = 3600  # seconds
 
 
 class Company:
@@ -61,7 +68,12 @@ class Company:
         self._rates = dict(RATES)
         self._hidden: list[Path] = []
         self._sanctioned: list[int] = []
+        self._rings: list[Integers] = []  # transfers, three a ring
         self._src, self._dst, self._currency = self._parties(transfers)
+        self._at = np.sort(self._rng.integers(24 * _HOUR * DAYS, size=transfers))  # seconds since the start
+        self._quoted = np.repeat(np.arange(len(RATES)), DAYS)
+        self._since = np.tile(24 * _HOUR * np.arange(DAYS), len(RATES))
+        self._quotes = self._values(self._quoted)
         for source in FILES:
             (directory / source).mkdir(parents=True, exist_ok=True)
 
@@ -82,6 +94,7 @@ class Company:
         everyone = np.arange(self.accounts)
         self._write("account", self._account_rows(everyone, "c"))
         self._write("rate", self._rate_rows(list(self._rates)))
+        self._write("quote", self._quote_rows(np.arange(len(self._quoted))))
         first = self._rng.choice(self.accounts, max(self.accounts // _SANCTIONED, 3), replace=False)
         self._sanctioned = [int(account) for account in first]
         self._write("sanction", self._sanction_rows(self._sanctioned, "c"))
@@ -94,6 +107,7 @@ class Company:
         written = {"transfer": self._transfer(changes), "account": self._move(max(changes // 50, 2))}
         if self.seq % 5 == 0:
             written["rate"] = self._revalue()
+            written["quote"] = self._quote()
         if self.seq % 2 == 0:
             written["sanction"] = self._sanction()
         self._publish()
@@ -102,14 +116,22 @@ class Company:
     # -- what can happen
 
     def _transfer(self, n: int) -> int:
-        """New transfers, and one in twenty that corrects an earlier amount."""
-        corrected = self._rng.choice(self.transfers, n // 20, replace=False)
+        """New transfers, three of which make a ring, and one in twenty that corrects an earlier amount."""
+        corrected = np.union1d(self._rng.choice(self.transfers, n // 20, replace=False), self._broken())
         first = self.transfers
         src, dst, currency = self._parties(n - len(corrected))
+        src[-3:] = self._rng.choice(self.accounts, 3, replace=False)
+        dst[-3:] = np.roll(src[-3:], -1)
+        self._rings.append(first + len(src) - 3 + np.arange(3))
         self._src, self._dst = np.concatenate([self._src, src]), np.concatenate([self._dst, dst])
         self._currency = np.concatenate([self._currency, currency])
+        self._at = np.concatenate([self._at, self._now() + self._rng.integers(_HOUR, size=len(src))])
         self._write("transfer", self._transfer_rows(np.concatenate([corrected, np.arange(first, self.transfers)])))
         return n
+
+    def _broken(self) -> Integers:
+        """Of the oldest of many rings one transfer; it is no longer taken for one."""
+        return self._rings.pop(0)[:1] if len(self._rings) == _RINGS else np.empty(0, np.int64)
 
     def _move(self, n: int) -> int:
         """Accounts that move to another country, one in ten of which is closed instead."""
@@ -127,6 +149,18 @@ class Company:
         self._rates[currency] += int(self._rates[currency] * self._rng.uniform(-0.01, 0.01))
         self._write("rate", self._rate_rows([currency]))
         return 1
+
+    def _quote(self) -> int:
+        """Every currency is quoted anew, and one quote of some day before is corrected."""
+        corrected = self._rng.integers(len(self._quoted), size=1)
+        new = np.arange(len(self._quoted), len(self._quoted) + len(RATES))
+        self._quoted = np.concatenate([self._quoted, np.arange(len(RATES))])
+        self._since = np.concatenate([self._since, np.full(len(RATES), self._now())])
+        self._quotes = np.concatenate([self._quotes, np.array(list(self._rates.values()))])
+        self._quotes[corrected] = self._values(self._quoted[corrected])
+        chosen = np.concatenate([corrected, new])
+        self._write("quote", self._quote_rows(chosen))
+        return len(chosen)
 
     def _sanction(self) -> int:
         """An account joins the list; every third time, the one longest on it is taken off."""
@@ -151,19 +185,32 @@ class Company:
         currency = (len(RATES) * self._rng.random(n) ** 2).astype(np.int64)
         return src, self._rng.integers(self.accounts, size=n), currency
 
-    def _amounts(self, n: int) -> Integers:
-        """In hundredths: most are small, a few large."""
+    def _values(self, currencies: Integers) -> Integers:
+        """What currencies may have been worth, near to what they were worth at first."""
+        worth = np.array(list(RATES.values()))[currencies]
+        moved = (worth * self._rng.uniform(-0.02, 0.02, len(currencies))).astype(np.int64)
+        return np.where(currencies == 0, worth, worth + moved)
+
+    def _now(self) -> int:
+        """The hour of this step, in seconds since the start."""
+        return _HOUR * (24 * DAYS + self.seq)
+
+    def _amounts(self, ids: Integers) -> Integers:
+        """In hundredths: most are small, a few large, and those of a ring."""
+        n = len(ids)
         small = 1 + self._rng.exponential(25_000, n).astype(np.int64) % (100 * LARGE - 1)
         large = self._rng.integers(100 * LARGE, 1000 * LARGE, n)
-        return np.where(self._rng.random(n) < _SHARE_LARGE, large, small)
+        ring = np.isin(ids, np.array(self._rings, np.int64).ravel())
+        return np.where(ring | (self._rng.random(n) < _SHARE_LARGE), large, small)
 
     def _transfer_rows(self, ids: Integers) -> dict[str, Any]:
         return {
             "id": pa.array(ids),
             "src": pa.array(self._src[ids]),
             "dst": pa.array(self._dst[ids]),
-            "amount": decimals(self._amounts(len(ids)), _AMOUNT),
+            "amount": decimals(self._amounts(ids), _AMOUNT),
             "currency": pa.array(list(RATES)).take(self._currency[ids]),
+            "at": moments(self._at[ids]),
         }
 
     def _account_rows(self, ids: Integers, op: str) -> dict[str, Any]:
@@ -173,6 +220,11 @@ class Company:
     def _rate_rows(self, currencies: list[str]) -> dict[str, Any]:
         millionths = np.array([self._rates[c] for c in currencies], np.int64)
         return {"currency": pa.array(currencies), "to_eur": decimals(millionths, _RATE)}
+
+    def _quote_rows(self, ids: Integers) -> dict[str, Any]:
+        currency = pa.array(list(RATES)).take(self._quoted[ids])
+        worth = decimals(self._quotes[ids], _RATE)
+        return {"id": pa.array(ids), "currency": currency, "since": moments(self._since[ids]), "to_eur": worth}
 
     def _sanction_rows(self, accounts: list[int], op: str) -> dict[str, Any]:
         return {"account": pa.array(accounts, pa.int64()), "op": pa.array([op] * len(accounts))}
@@ -190,6 +242,15 @@ class Company:
         for hidden in self._hidden:
             os.replace(hidden, hidden.with_name(hidden.name.removeprefix("_")))
         self._hidden.clear()
+
+
+def moments(seconds: Integers) -> pa.Array[Any]:
+    """Seconds since the start as times.
+
+    >>> print(*moments(np.array([90])).to_pylist())
+    2026-01-01 00:01:30+00:00
+    """
+    return pa.array((START + seconds).astype("datetime64[us]")).cast(_MOMENT)
 
 
 def decimals(units: Integers, of: pa.Decimal128Type[Any, Any]) -> pa.Array[Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from everview.demo.bank import TOP
+from everview.demo.bank import FEE, TOP
 from everview.demo.company import FILES, KEYS, LARGE, ROWS
 from everview.types import Schema
 
@@ -41,8 +41,24 @@ _TOP_SENDERS = f"""
     FROM sent s JOIN {{rate}} r ON r.currency = s.currency GROUP BY s.src ORDER BY eur DESC, s.src LIMIT {TOP}
 """
 
+_INVOICES = f"""
+    WITH quoted AS (
+        SELECT currency, to_eur, since, LEAD(since) OVER (PARTITION BY currency ORDER BY since) AS until FROM {{quote}}
+    )
+    SELECT t.src, SUM(ROUND(t.amount * q.to_eur * {FEE}, 2)) AS eur
+    FROM {{transfer}} t JOIN quoted q
+    ON q.currency = t.currency AND t.at >= q.since AND (q.until IS NULL OR t.at < q.until) GROUP BY t.src
+"""
+
 _STEPS = f"SELECT DISTINCT src, dst FROM {{transfer}} WHERE amount >= {LARGE}"
 _FURTHER = "SELECT DISTINCT s.dst AS account FROM {new} n JOIN {steps} s ON s.src = n.account"
+
+_RINGS = f"""
+    WITH step AS ({_STEPS})
+    SELECT x.src AS a, y.src AS b, z.src AS c
+    FROM step x JOIN step y ON y.src = x.dst JOIN step z ON z.src = y.dst AND z.dst = x.src
+    WHERE x.src < y.src AND x.src < z.src AND y.src <> z.src
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +85,14 @@ def bring_up_to_date(spark: SparkSession, directory: Path, tables: Path) -> None
 
 
 def recompute(spark: SparkSession, tables: Path) -> Recomputed:
-    """All three views, one after the other."""
+    """All five views, one after the other."""
     frames: dict[str, Any] = {name: spark.read.parquet((tables / name).as_uri()) for name in FILES}
     views: dict[str, Callable[[], Rows]] = {
         "exposure": lambda: rows_of(spark.sql(_EXPOSURE, **frames)),
         "top_senders": lambda: rows_of(spark.sql(_TOP_SENDERS, **frames)),
+        "invoices": lambda: rows_of(spark.sql(_INVOICES, **frames)),
         "tainted": lambda: _tainted(spark, frames),
+        "rings": lambda: rows_of(spark.sql(_RINGS, **frames)),
     }
     rows: dict[str, Rows] = {}
     seconds: dict[str, float] = {}

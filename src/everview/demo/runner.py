@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from textwrap import indent
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,13 @@ from rich.columns import Columns
 from rich.console import Console
 from rich.table import Column, Table
 
-from everview.demo.bank import TOP, VIEWS, build
+from everview.demo.bank import SQL, TOP, VIEWS, build
 from everview.demo.company import Company
 from everview.demo.recompute import Recomputed, Rows, bring_up_to_date, recompute, rows_of
 from everview.errors import EverviewError
 from everview.spark.pipeline import Pipeline
 from everview.spark.progress import LiveTable, Progress
-from everview.spark.session import session
+from everview.spark.quiet import quiet_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,17 +33,6 @@ if TYPE_CHECKING:
 
 _PATIENCE = 20.0  # seconds in which recomputing may be tried again: a second time it is faster
 _TELLING = 50_000  # transfers, from which on the comparison says something
-_LOGGING = """\
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = console
-logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
-logger.shell.level = error
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %p %c{1}: %m%n%ex
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +58,7 @@ QUICK = Plan(rows=2_000, epochs=4, changes=100)
 
 def run(plan: Plan, console: Console, keep: Path | None = None) -> None:
     """Play the demo; what it writes goes to a temporary directory, or to one that is kept."""
-    with _directory(keep) as directory, _session(directory) as spark:
+    with _directory(keep) as directory, quiet_session({"name": "everview demo"}, {}) as spark:
         company = Company(directory / "changes", plan.rows, plan.seed)
         company.load()
         _introduce(company, console)
@@ -99,26 +89,15 @@ def _directory(keep: Path | None) -> Generator[Path]:
     yield keep.absolute()
 
 
-@contextmanager
-def _session(directory: Path) -> Generator[SparkSession]:
-    """A session that tells only of errors."""
-    logging = directory / "log4j2.properties"
-    logging.write_text(_LOGGING)
-    options: dict[str, Any] = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}"}
-    found = session(name="everview demo", **options)
-    try:
-        yield found
-    finally:
-        found.stop()
-
-
 def _introduce(company: Company, console: Console) -> None:
     console.print(
         f"A payments company: {company.transfers:,} transfers between {company.accounts:,} accounts, exchange rates, "
-        f"and a sanctions list of {company.sanctioned}.\nIts views: exposure by country in euros, the top senders, and "
-        "the accounts that large transfers reach from a sanctioned one.",
+        f"and a sanctions list of {company.sanctioned}.\nIts views: exposure by country in euros, the top senders, "
+        "invoices at the rates of the time, the accounts that large transfers reach from a sanctioned one, and rings "
+        "of three accounts that pass large sums round. In SQL:\n",
         highlight=False,
     )
+    console.print(indent(SQL, "  "), highlight=False, markup=False, soft_wrap=True)
 
 
 # -- the epochs
@@ -159,11 +138,13 @@ def _settle(query: StreamingQuery, pipeline: Pipeline, live: LiveTable) -> float
 def _show(pipeline: Pipeline, console: Console) -> None:
     exposure = sorted(rows_of(pipeline.view("exposure")), key=lambda row: -row[1])
     top = sorted(rows_of(pipeline.view("top_senders")), key=lambda row: (-row[1], row[0]))
-    count = pipeline.view("tainted").count()
+    owed = sorted(rows_of(pipeline.view("invoices")), key=lambda row: (-row[1], row[0]))
+    tainted, rings = (pipeline.view(view).count() for view in ("tainted", "rings"))
     tables = [
         _drawn("exposure", ["country", "EUR sent"], exposure),
         _drawn("top_senders", ["account", "EUR sent"], top),
-        f"tainted\n\n{count:,} accounts",
+        _drawn("invoices", ["account", "EUR owed"], owed),
+        f"tainted\n\n{tainted:,} accounts\n\n\nrings\n\n{rings:,} of three accounts",
     ]
     console.print("", Columns(tables, padding=(0, 6)), "")
 
@@ -177,7 +158,7 @@ def _drawn(title: str, header: Sequence[str], rows: Sequence[tuple[Any, ...]]) -
 
 
 def _verify(pipeline: Pipeline, alerts: Path, console: Console) -> None:
-    """Every view against the oracle; and the files of a sink, which must add up to its view."""
+    """Every view computed from scratch; and the files of a sink, which must add up to its view."""
     found = pipeline.verify().raise_if_different()
     if added_up(alerts) != rows_of(pipeline.view("tainted")):
         raise EverviewError('the changes of "tainted" do not add up to it', hint="this is a bug: please report it")
@@ -214,7 +195,7 @@ def _compare(
     console.print(
         f"Spark SQL finds the same rows. From tables in parquet that are up to date already it takes "
         f"[bold]{best.total:.2f} s[/] ({each}).\n"
-        f"Keeping all three views took [bold]{step:.2f} s[/] a step of about {plan.changes:,} changes, from the files' "
+        f"Keeping all five views took [bold]{step:.2f} s[/] a step of about {plan.changes:,} changes, from the files' "
         f"appearing until Spark's stream was idle again. Of that, reading, tick, commit and sink took {epoch:.2f} s, "
         f"the tick alone {1000 * tick:.1f} ms; the rest is the stream's own (medians of {len(played.steps)} steps).\n"
         f"A step was [bold green]{best.total / step:,.1f} times[/] faster than recomputing, "

@@ -25,18 +25,22 @@ import pyarrow as pa
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import BadRows, CodeCollision, ForeignState, PipelineError, SourceError
+from everview.frontends.graphspec import graph
 from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Place, Placement
 from everview.runtimes.tables import Table
 from everview.spark.arrivals import BAD, Arrival
 from everview.spark.changes import SourceSpec, arrived, check_drift, combined, counted, normalized, only, spec_of
+from everview.spark.delivery import FEW, Delivery
+from everview.spark.delivery import read as read_view
 from everview.spark.describe import described
 from everview.spark.explain import explain
 from everview.spark.position import Position, query_of
 from everview.spark.progress import Progress, ProgressLog
-from everview.spark.sinks import SinkSpec, deliver, local_path, quarantine, read_quarantine, sink_of
+from everview.spark.queries import Queries, compared
+from everview.spark.sinks import SinkSpec, local_path, quarantine, read_quarantine, sink_of
 from everview.types import Schema, unknown_name
-from everview.verify import Verdict, verify
+from everview.verify import Compared, Verdict, verify
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -48,7 +52,6 @@ log = logging.getLogger("everview.spark")
 STATIC = "static"  # under which the offsets have what was read of batch frames
 GIVEN = "given"  # and which sources were given more, so that their frames are not the last word any more
 TOKEN = "token"  # and what the last refresh called itself
-FEW = 100_000  # rows of a view that the driver hands to Spark itself
 FIRST = 50_000  # rows of a first load, which is usually large, that are fetched to see whether it is
 LARGE = 64 << 20  # bytes of the files behind batch frames that need not be fetched to know that they are many
 VACUUM_EVERY = 100  # epochs
@@ -131,6 +134,8 @@ class Pipeline:
         self._check_functions = check_functions
         self._sources: dict[str, Bound] = {}
         self._sinks: list[SinkSpec] = []
+        self._delivery = Delivery(spark, root, self._sinks)
+        self._queries = Queries(self.circuit)
         self._opened: Engine | None = None
         self._query: StreamingQuery | None = None
         self._lock = threading.RLock()  # one epoch at a time
@@ -180,6 +185,28 @@ class Pipeline:
             raise SourceError(f"source {name} cannot do without its contents", hint="only append and weights can")
         self._sources[name] = Bound(spec, frame, keep)
         return self.circuit.source(name, spec.schema) if at is None else self.circuit.stream(at)
+
+    def graph(self, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None) -> None:
+        """Views by a graph of relational operators, a GraphSpec: each of its outputs is a view.
+
+        Its relations are sources of the same names, of which it sees every row once. A pointwise relation has a
+        provider with ``eval_many``, which must be pure; an enumerable one is a source.
+        """
+        self._require_unopened("a graph cannot be added")
+        outputs = graph(self.circuit, spec, providers)
+        for name in outputs:
+            if name in self.circuit.sinks:
+                raise PipelineError(f"there is a view {name} already", hint="outputs and views have different names")
+        for name, stream in outputs.items():
+            stream.sink(name)
+
+    def sql(self, text: str, *, dialect: str = "spark") -> None:
+        """Views in SQL over the sources and over each other: ``CREATE MATERIALIZED VIEW name AS SELECT …``.
+
+        A plain ``CREATE VIEW`` is a name for its query, and is not kept. ``dialect`` is that of the text.
+        """
+        self._require_unopened("a view cannot be added")
+        self._queries.define(text, dialect)
 
     def sink(
         self,
@@ -238,7 +265,7 @@ class Pipeline:
         """
         with self._lock:
             engine = self._engine()
-            self._redeliver(engine)
+            self._delivery.again(engine)
             given = self._given_frames(frames)
             if token is None or engine.offsets.get(TOKEN) != token:
                 self._load(engine, given, token, again=True)
@@ -287,7 +314,7 @@ class Pipeline:
             view = self._engine().run.view(name)
             if len(view.contents()) <= FEW:
                 return self.spark.createDataFrame(view.to_arrow())
-            return self._stored(name, epoch=self.epoch)
+            return read_view(self.spark, self.path, name, epoch=self.epoch)
 
     def table(self, name: str) -> DataFrame:
         """What a source holds now, if that is kept."""
@@ -303,7 +330,9 @@ class Pipeline:
             if name not in self._engine().run.views:
                 raise unknown_name("view", name, self._engine().run.views)
             until = now if until is None else until
-            return self._stored(name, since=max(until - 1, 0) if since is None else since, until=until)
+            return read_view(
+                self.spark, self.path, name, since=max(until - 1, 0) if since is None else since, until=until
+            )
 
     def quarantined(self) -> DataFrame:
         """The rows that were set aside: ``source``, ``reason``, ``raw`` and ``epoch``."""
@@ -317,9 +346,12 @@ class Pipeline:
             return explain(engine, self.circuit, specs, self._sinks, self.progress)
 
     def verify(self, *views: str) -> Verdict:
-        """Compute the views from scratch with the oracle, of what the sources hold, and compare."""
+        """Compute views from scratch, of what the sources hold, and compare.
+
+        What was defined in SQL is computed by plain Spark SQL, as far as that can say it; the rest by the oracle.
+        """
         with self._lock:
-            engine = self._engine()
+            engine, start = self._engine(), perf_counter()
             for name in views:
                 engine.run.view(name)
             unkept = [name for name in self._sources if name not in engine.run.tables]
@@ -328,13 +360,23 @@ class Pipeline:
                     f"there is nothing to verify against: the contents of {', '.join(unkept)} are not kept",
                     hint="make these sources with keep=True",
                 )
-            sources = {name: self._contents(name) for name in self._sources}
-            return verify(self.circuit, sources, {n: engine.run.view(n).contents() for n in views or engine.run.views})
+            wanted = views or tuple(engine.run.views)
+            by_spark = [name for name in wanted if self._queries.asks_spark(name)]
+            found = {name: self._compared(name) for name in by_spark}
+            others = {name: engine.run.view(name).contents() for name in wanted if name not in found}
+            if others:
+                sources = {name: self._contents(name) for name in self._sources}
+                found |= verify(self.circuit, sources, others).views
+            return Verdict({name: found[name] for name in wanted}, perf_counter() - start)
+
+    def _compared(self, view: str) -> Compared:
+        sources = {name: self.table(name) for name in self._sources}
+        return compared(view, self.view(view), self._queries.recomputed(self.spark, sources, view))
 
     def vacuum(self, keep_epochs: int | None = None) -> None:
         """Remove what only older epochs need, and values that no row refers to any more."""
         with self._lock:
-            self._redeliver(self._engine())
+            self._delivery.again(self._engine())
             self._engine().vacuum(self.keep_epochs if keep_epochs is None else keep_epochs)
 
     # -- opening
@@ -347,10 +389,6 @@ class Pipeline:
     def _quarantine(self) -> Path:
         return self.path / "quarantine"
 
-    @property
-    def _delivered(self) -> Path:
-        return self.path / "delivered"
-
     def _require_unopened(self, what: str) -> None:
         if self._opened is not None:
             raise PipelineError(f"{what} to a pipeline at work", hint="define everything first; then start or refresh")
@@ -358,7 +396,7 @@ class Pipeline:
     def _engine(self) -> Engine:
         if self._opened is None:
             self._opened = self._open()
-            self._redeliver(self._opened)
+            self._delivery.again(self._opened)
         return self._opened
 
     def _open(self) -> Engine:
@@ -410,7 +448,7 @@ class Pipeline:
             streams = tuple(spec.name for spec in specs)
             position = Position.of(str(self._query.id), number, self._spark_checkpoint, streams)
             if position.is_replay_of(Position.known(engine.offsets)):
-                self._redeliver(engine)
+                self._delivery.again(engine)
                 return
             frame = arrived(frame)
             arrival = Arrival(specs, [only(frame, at) for at in range(len(specs))], frame)
@@ -446,7 +484,7 @@ class Pipeline:
 
     def _epoch(self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], batch: int | None) -> None:
         """Steps 1 to 5."""
-        self._redeliver(engine)  # what a sink has not got yet, it gets first
+        self._delivery.again(engine)  # what a sink has not got yet, it gets first
         start = perf_counter()
         with described(self.spark, engine.epoch + 1, alone=batch is None) as describe:
             describe("read what is new")
@@ -469,7 +507,7 @@ class Pipeline:
                 raise
             describe("sinks")
             sinks = perf_counter()
-            self._deliver(engine, ticked.changes)
+            self._delivery.give(engine, ticked.changes)
         done = perf_counter()
         times = {"fetch": read - start, "tick": ticked.tick, "commit": ticked.commit, "sinks": done - sinks}
         self._note(engine, ticked, batch, rows, bad, times | {"total": done - start})
@@ -560,44 +598,11 @@ class Pipeline:
             )
         )
 
-    # -- delivering
-
-    def _deliver(self, engine: Engine, changes: Mapping[str, Batch]) -> None:
-        for sink in self._sinks:
-            deliver(self.spark, sink, engine.epoch, changes[sink.view], lambda v=sink.view: self._whole(engine, v))
-        self._mark_delivered(engine.epoch)
-
-    def _whole(self, engine: Engine, view: str) -> pa.Table | DataFrame:
-        found = engine.run.view(view)
-        return found.to_arrow() if len(found.contents()) <= FEW else self._stored(view, epoch=engine.epoch)
-
-    def _redeliver(self, engine: Engine) -> None:
-        """Give the sinks the last epoch again, unless they are known to have it."""
-        if engine.epoch and self._sinks and self._last_delivered() != engine.epoch:
-            self._deliver(engine, engine.last_changes())
-
-    def _last_delivered(self) -> int:
-        try:
-            return int(self._delivered.read_text())
-        except (FileNotFoundError, ValueError):
-            return -1
-
-    def _mark_delivered(self, epoch: int) -> None:
-        written = self._delivered.with_name("delivered.writing")
-        written.write_text(str(epoch))
-        written.replace(self._delivered)
-
     # -- inside
 
     def _contents(self, source: str) -> Batch:
         """What a source holds, its columns in their own order."""
         return self._engine().contents(source)
-
-    def _stored(self, view: str, **options: int) -> DataFrame:
-        reader = self.spark.read.format("everview").option("view", view)
-        for name, value in options.items():
-            reader = reader.option(name, str(value))
-        return reader.load(str(self.path))
 
 
 def _one_of(what: str, value: Any, allowed: Iterable[str]) -> None:

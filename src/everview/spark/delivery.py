@@ -1,0 +1,65 @@
+"""Delivery: the sinks get every epoch under its number, and again if it is unclear whether they have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from everview.runtimes.spark.engine import Engine
+from everview.spark.sinks import SinkSpec, deliver
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FEW = 100_000  # rows of a view that the driver hands to Spark itself
+
+
+class Delivery:
+    """Gives the sinks of a pipeline what its epochs change, and remembers on disk which they were given last."""
+
+    def __init__(self, spark: SparkSession, state: Path, sinks: Sequence[SinkSpec]) -> None:
+        self._spark, self._state, self._sinks = spark, state, sinks
+        self._note = state / "delivered"
+
+    def give(self, engine: Engine, changes: Mapping[str, Batch]) -> None:
+        """The changes of the engine's epoch, to every sink."""
+        for sink in self._sinks:
+            deliver(self._spark, sink, engine.epoch, changes[sink.view], lambda v=sink.view: self._whole(engine, v))
+        self.mark(engine.epoch)
+
+    def mark(self, epoch: int) -> None:
+        """Note that the sinks have an epoch."""
+        written = self._note.with_name("delivered.writing")
+        written.write_text(str(epoch))
+        written.replace(self._note)
+
+    def again(self, engine: Engine) -> None:
+        """The last epoch once more, unless the sinks are known to have it."""
+        if engine.epoch and self._sinks and self._last() != engine.epoch:
+            self.give(engine, engine.last_changes())
+
+    def _last(self) -> int:
+        try:
+            return int(self._note.read_text())
+        except (FileNotFoundError, ValueError):
+            return -1
+
+    def _whole(self, engine: Engine, view: str) -> pa.Table | DataFrame:
+        found = engine.run.view(view)
+        return (
+            found.to_arrow()
+            if len(found.contents()) <= FEW
+            else read(self._spark, self._state, view, epoch=engine.epoch)
+        )
+
+
+def read(spark: SparkSession, state: Path, view: str, **options: int) -> DataFrame:
+    """What a state directory says of a view."""
+    reader = spark.read.format("everview").option("view", view)
+    for name, value in options.items():
+        reader = reader.option(name, str(value))
+    return reader.load(str(state))

@@ -1,0 +1,396 @@
+"""Pipelines in files: YAML, SQL, or Python.
+
+A YAML file says what a `Pipeline` is made of, a SQL file the same in statements, and a Python file defines
+``pipeline``: one, or a function of a session that returns one. Paths are relative to the file. Whatever is wrong is
+told with the file and the key it stands under.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from inspect import signature
+from pathlib import Path
+from runpy import run_path
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from everview.errors import EverviewError, PipelineError
+from everview.frontends.sql.files import SinkText, TableText, read_file
+from everview.spark.definition import Definition, SourceModel, defined
+from everview.spark.pipeline import Pipeline
+from everview.spark.quiet import quiet_session
+from everview.spark.sinks import local_path
+from everview.spark.spec import SourceSpec, spec_of
+from everview.types import Schema, unknown_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+KINDS: Final = (".yaml", ".yml", ".sql", ".py")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_PATTERN = re.compile(r"[*?\[{]")
+_OURS: Final = ("state", "shards", "partitions", "place", "bad_rows", "keep_epochs", "trigger")  # SET everview.…
+_SESSION: Final = {"spark.master": "master", "spark.app.name": "name", "spark.driver.memory": "memory"}
+_LISTS: Final = ("key", "columns")  # of a source, with commas between them in SQL
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A pipeline from a file, and the trigger that the file asks for."""
+
+    pipeline: Pipeline
+    trigger: Mapping[str, Any] | None = None
+
+
+@contextmanager
+def opened(file: str | Path, state: str | Path | None = None) -> Generator[Opened]:
+    """The pipeline of a file, on a session for it; both are closed in the end.
+
+    ``state`` is a directory to use in place of the one that the file names.
+    """
+    path = Path(file)
+    if path.suffix.lower() == ".py":
+        with _of_python(path, state) as found, found.pipeline:
+            yield found
+        return
+    definition = read(path)
+    options = definition.spark.model_dump(exclude={"settings"}, exclude_none=True)
+    with quiet_session(options, definition.spark.settings) as spark, build(path, definition, spark, state) as pipeline:
+        yield Opened(pipeline, definition.trigger)
+
+
+def read(file: str | Path) -> Definition:
+    """What a YAML or SQL file says; nothing is read but the file."""
+    path = Path(file)
+    kind = path.suffix.lower()
+    if kind not in KINDS or kind == ".py":
+        raise PipelineError(f"{path} is no pipeline file", hint=f"its name ends in {', '.join(KINDS)}")
+    text = _contents(path)
+    return defined(str(path), _of_sql(path, text) if kind == ".sql" else _of_yaml(path, text))
+
+
+def state_of(file: str | Path, state: str | Path | None = None) -> Path | None:
+    """Where the state of a file's pipeline is, as far as that can be known without running it."""
+    if state is not None:
+        return Path(state)
+    path = Path(file)
+    if path.suffix.lower() == ".py":
+        return None
+    named = read(path).state
+    return None if named is None else local_path(_located(path.absolute().parent, named))
+
+
+def build(file: str | Path, definition: Definition, spark: SparkSession, state: str | Path | None = None) -> Pipeline:
+    """The pipeline that a file defines, whose paths are relative to it."""
+    path, base = Path(file), Path(file).absolute().parent
+    if state is None and definition.state is None:
+        hint = "SET everview.state = 'state'" if path.suffix.lower() == ".sql" else "state: state"
+        raise PipelineError(f"{path}: state is missing", hint=f"write {hint}, or give --state DIR")
+    with _told(f"{path}: state"):
+        pipeline = Pipeline(
+            spark,
+            Path(state).absolute() if state is not None else _located(base, definition.state or ""),
+            shards=definition.shards,
+            partitions=definition.partitions,
+            place=definition.place,
+            bad_rows=definition.bad_rows,
+            keep_epochs=definition.keep_epochs,
+        )
+    for name, source in definition.sources.items():
+        with _told(f"{path}: sources.{name}"):
+            _bind(pipeline, name, source, base)
+    for where, text in _views(path, definition):
+        with _told(where):
+            pipeline.sql(text, dialect=definition.dialect)
+    if not pipeline.circuit.sinks:
+        hint = "write CREATE MATERIALIZED VIEW name AS SELECT …"
+        raise PipelineError(f"{path}: views: none is materialized", hint=hint)
+    for view, sinks in definition.sinks.items():
+        with _told(f"{path}: sinks.{view}"):
+            if view not in pipeline.circuit.sinks:
+                raise unknown_name("view", view, pipeline.circuit.sinks)
+            for sink in sinks:
+                to = None if sink.path is None else _located(base, sink.path)
+                options: dict[str, Any] = dict(sink.options)
+                pipeline.sink(view, format=sink.format, path=to, table=sink.table, mode=sink.mode, **options)
+    return pipeline
+
+
+# -- YAML
+
+
+def _of_yaml(path: Path, text: str) -> Mapping[str, Any]:
+    try:
+        for mark, key in _twice(yaml.compose(text, Loader=yaml.SafeLoader)):
+            raise PipelineError(f"{path}: {key} is there twice, again in line {mark.line + 1}", hint="leave one out")
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+        why = getattr(error, "problem", None) or str(error)
+        raise PipelineError(f"{path}: {at}{why}", hint="is it indented right, and is what has colons quoted?") from None
+    except RecursionError:
+        raise PipelineError(f"{path} is nested too deeply", hint="a pipeline needs four levels") from None
+    if not isinstance(found, dict):
+        raise PipelineError(f"{path} says nothing of sources and views", hint="sources: …, and views: …, at the margin")
+    for key in found:
+        if not isinstance(key, str):
+            raise PipelineError(f"{path}: {key!r} is no key", hint="keys are words")
+    return found
+
+
+def _twice(root: yaml.Node | None) -> Iterator[tuple[Any, str]]:
+    """Keys that a mapping has twice, of which YAML would take the last."""
+    left: list[yaml.Node] = [] if root is None else [root]
+    seen: set[int] = set()  # an alias is the node it stands for
+    while left:
+        node = left.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            left += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys = [key.value for key, _ in node.value]
+            for at, (key, value) in enumerate(node.value):
+                if isinstance(key, yaml.ScalarNode) and key.value in keys[:at]:
+                    yield key.start_mark, key.value
+                left.append(value)
+
+
+# -- SQL
+
+
+def _of_sql(path: Path, text: str) -> Mapping[str, Any]:
+    with _told(str(path)):
+        found = read_file(text)
+        raw: dict[str, Any] = {"spark": {"settings": {}}, "sources": {}, "sinks": {}}
+        for name, value in found.settings.items():
+            _set(raw, name, value)
+        for name, table in found.tables.items():
+            raw["sources"][name] = _source(name, table)
+        for sink in found.sinks:
+            raw["sinks"].setdefault(sink.view, []).append(_sink(sink))
+    return raw | {"views": [found.views]}
+
+
+def _set(raw: dict[str, Any], name: str, value: str) -> None:
+    scope, _, rest = name.partition(".")
+    if scope == "everview" and rest in _OURS:
+        raw[rest] = value
+    elif name in _SESSION:
+        raw["spark"][_SESSION[name]] = value
+    elif scope == "spark":
+        raw["spark"]["settings"][name] = value
+    else:
+        raise unknown_name("setting", name, [*(f"everview.{ours}" for ours in _OURS), "spark.…"])
+
+
+def _source(name: str, table: TableText) -> dict[str, Any]:
+    """The options that are ours, and beside them those of Spark's reader."""
+    known = [field.alias or name for name, field in SourceModel.model_fields.items()]
+    found: dict[str, Any] = {"schema": table.columns, "format": table.format, "options": {}}
+    for option, value in table.options.items():
+        key = option.lower()
+        if key in known and key not in found:
+            found[key] = [part.strip() for part in value.split(",")] if key in _LISTS else value
+        elif key in found or get_close_matches(key, known, n=1, cutoff=0.8):
+            raise _unknown_option(name, option, [k for k in known if k not in found])
+        else:
+            found["options"][option] = value
+    if table.key and found.setdefault("key", list(table.key)) != list(table.key):
+        raise PipelineError(f"table {name} has a primary key, and another key among its options", hint="leave one out")
+    return found
+
+
+def _unknown_option(table: str, option: str, known: list[str]) -> PipelineError:
+    error = unknown_name("option", option, known)
+    return PipelineError(f"table {table}: {error.message}", hint=error.hint)
+
+
+def _sink(sink: SinkText) -> dict[str, Any]:
+    return {
+        "path": sink.path, "table": sink.table, "format": sink.format, "mode": sink.mode, "options": sink.options,
+    }  # fmt: skip
+
+
+# -- Python
+
+
+@contextmanager
+def _of_python(path: Path, state: str | Path | None) -> Generator[Opened]:
+    found = _defined_in(path)
+    if isinstance(found, Pipeline):
+        if state is not None:
+            hint = "def pipeline(spark, state): … takes one"
+            raise PipelineError(f"{path}: the state of its pipeline is fixed", hint=hint)
+        yield Opened(found)
+        return
+    with quiet_session({}, {}) as spark:
+        yield Opened(_called(path, found, spark, state))
+
+
+def _defined_in(path: Path) -> Pipeline | Callable[..., Any]:
+    _contents(path)
+    directory = str(path.absolute().parent)
+    sys.path.insert(0, directory)  # for what stands beside it
+    try:
+        found = _attempted(path, lambda: run_path(str(path), run_name="pipeline")).get("pipeline")
+    finally:
+        sys.path.remove(directory)
+    if isinstance(found, Pipeline) or (callable(found) and not isinstance(found, type)):
+        return found
+    what = "defines no pipeline" if found is None else f"has a pipeline that is a {type(found).__name__}"
+    hint = "pipeline = Pipeline(…), or def pipeline(spark): … return Pipeline(spark, …)"
+    raise PipelineError(f"{path} {what}", hint=hint)
+
+
+def _called(path: Path, make: Callable[..., Any], spark: SparkSession, state: str | Path | None) -> Pipeline:
+    given: dict[str, Any] = {}
+    if state is not None:
+        if "state" not in signature(make).parameters:
+            hint = "write def pipeline(spark, state): …"
+            raise PipelineError(f"{path}: pipeline() takes no state", hint=hint)
+        given["state"] = Path(state).absolute()
+    found = _attempted(path, lambda: make(spark, **given))
+    if not isinstance(found, Pipeline):
+        raise PipelineError(f"{path}: pipeline() returns a {type(found).__name__}", hint="it should return a Pipeline")
+    return found
+
+
+def _attempted(path: Path, run: Callable[[], Any]) -> Any:
+    """What a user's code gives; what it raises, with the line of the file."""
+    try:
+        return run()
+    except EverviewError as error:
+        raise _prefixed(error, f"{path}{_line(error, path)}") from None
+    except Exception as error:
+        what = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        raise PipelineError(f"{path}{_line(error, path)}: {what}", hint="it is run as a Python program") from error
+
+
+def _line(error: BaseException, path: Path) -> str:
+    if isinstance(error, SyntaxError):
+        return f": line {error.lineno}"
+    lines: list[int] = []
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    return f": line {lines[-1]}" if lines else ""
+
+
+# -- what files name
+
+
+def _contents(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise PipelineError(f"there is no file {path}", hint=f"it is looked for in {Path.cwd()}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PipelineError(f"{path} cannot be read: {error}", hint="it should be a text in UTF-8") from None
+
+
+def _located(base: Path, path: str) -> str:
+    return path if _SCHEME.match(path) else str(base / path)
+
+
+def _views(path: Path, definition: Definition) -> Iterator[tuple[str, str]]:
+    """The texts of the views, and what to call the place where they stand."""
+    for at, text in enumerate(definition.views):
+        if "\n" in text.strip() or not text.strip().lower().endswith(".sql"):
+            key = f"views[{at}]" if len(definition.views) > 1 else "views"
+            yield str(path) if path.suffix.lower() == ".sql" else f"{path}: {key}", text
+            continue
+        file = path.absolute().parent / text.strip()
+        if not file.is_file():
+            raise PipelineError(
+                f"{path}: views: there is no file {file}", hint="paths are relative to the pipeline file"
+            )
+        yield str(file), _contents(file)
+
+
+def _bind(pipeline: Pipeline, name: str, source: SourceModel, base: Path) -> None:
+    frame = _frame(pipeline.spark, source, base)
+    spoken: dict[str, Any] = {
+        "key": source.key, "changes": source.changes, "op": source.op, "weight": source.weight, "order": source.order,
+    }  # fmt: skip
+    schema = None
+    if source.schema_ is not None or source.columns is not None:
+        schema = _rows(spec_of(name, frame, **spoken), source)
+    pipeline.source(name, frame, schema=schema, keep=source.keep, **spoken)
+
+
+def _frame(spark: SparkSession, source: SourceModel, base: Path) -> DataFrame:
+    reader: Any = spark.readStream if source.stream else spark.read
+    if source.format is not None:
+        reader = reader.format(source.format)
+    reader = reader.options(**source.options)
+    if source.table is not None:
+        return reader.table(source.table)
+    if source.schema_ is not None:
+        reader = reader.schema(source.schema_)
+    return reader.load() if source.path is None else reader.load(_there(_located(base, source.path)))
+
+
+def _there(path: str) -> str:
+    """A path that Spark reads, whatever its own default filesystem is."""
+    local = local_path(path)
+    if local is None:
+        return path
+    if not _PATTERN.search(str(local)) and not local.exists():
+        raise PipelineError(f"there is nothing at {local}", hint="paths are relative to the pipeline file")
+    return f"file://{local}"
+
+
+def _rows(spec: SourceSpec, source: SourceModel) -> Schema:
+    """The columns of a source's rows: those that were chosen, and NOT NULL where the file says so."""
+    declared = _declared(spec, source.schema_)
+    for name in source.columns or ():
+        if name not in spec.schema.names:
+            raise unknown_name("column", name, spec.schema.names)
+    return Schema(
+        replace(field, nullable=field.nullable and field.name not in declared)
+        for field in spec.schema.fields
+        if source.columns is None or field.name in source.columns
+    )
+
+
+def _declared(spec: SourceSpec, text: str | None) -> set[str]:
+    """Columns that are NOT NULL; a frame from files says that of none."""
+    from pyspark.sql.types import StructType
+
+    if text is None:
+        return set()
+    found: Any = StructType.fromDDL(text)
+    if spec.envelope is not None:
+        found = (found["payload"].dataType if spec.envelope == "payload" else found)["after"].dataType
+    return {field.name for field in found.fields if not field.nullable}
+
+
+@contextmanager
+def _told(where: str) -> Generator[None]:
+    """Whatever is raised inside says where it was."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except EverviewError as error:
+        raise _prefixed(error, where) from None
+    except PySparkException as error:
+        what = str(error).strip().partition("\n")[0]
+        raise PipelineError(f"{where}: {what}", hint="that is what Spark says of it") from error
+
+
+def _prefixed(error: EverviewError, where: str) -> EverviewError:
+    error.message = f"{where}: {error.message}"
+    error.args = (error.message if error.hint is None else f"{error.message}\n  hint: {error.hint}",)
+    return error

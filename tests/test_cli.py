@@ -1,0 +1,135 @@
+"""The command line: pipelines run, explained and verified, and mistakes told in sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import everview
+from everview.cli import app
+from everview.errors import EverviewError
+from everview.spark.running import of_spark
+from everview.verify import Compared, Rest, Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE = """
+state: state
+sources:
+  orders:
+    {format: json, path: orders, schema: "id BIGINT NOT NULL, shop STRING, amount BIGINT", stream: true,
+     key: id, changes: upsert}
+views: CREATE MATERIALIZED VIEW by_shop AS SELECT shop, SUM(amount) AS total FROM orders GROUP BY shop
+shards: 2
+place: driver
+"""
+
+
+def everview_(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "p.yaml").write_text(FILE)
+    arrive(tmp_path, '{"id": 1, "shop": "A", "amount": 4}')
+    return tmp_path / "p.yaml"
+
+
+def arrive(directory: Path, *lines: str) -> None:
+    (directory / "orders").mkdir(exist_ok=True)
+    number = len(list((directory / "orders").iterdir()))
+    (directory / "orders" / f"{number}.json").write_text("\n".join(lines))
+
+
+def test_run_explain_verify(spark: SparkSession, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    explained = everview_("explain", file)
+    assert explained.exit_code == 0, explained.output
+    assert "orders (id BIGINT NOT NULL, shop STRING, amount BIGINT): upsert, key id" in explained.stdout
+    assert not (file.parent / "state").exists(), "explaining leaves nothing behind"
+
+    early = everview_("verify", file)
+    assert early.exit_code == 2
+    assert "there is no state at" in early.stderr
+    assert "everview run" in early.stderr
+
+    ran = everview_("run", file)
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout.splitlines()[0].split() == [
+        "epoch",
+        "changes",
+        "in",
+        "by_shop",
+        "tick",
+        "ms",
+        "total",
+        "ms",
+        "placement",
+    ]
+    assert ran.stdout.splitlines()[-1] == "epoch 1"
+    again = everview_("run", "--once", file)
+    assert again.stdout.splitlines()[-1] == "epoch 1: nothing was new"
+
+    verified = everview_("verify", file)
+    assert verified.exit_code == 0, verified.output
+    assert "by_shop: 1 row, as it should be" in verified.stdout
+
+    wrong = Verdict({"by_shop": Compared("by_shop", 1, 2, missing=Rest(1, ((("B", 1), 1),)))}, 0.1)
+    monkeypatch.setattr("everview.spark.pipeline.Pipeline.verify", lambda self: wrong)
+    differing = everview_("verify", file)
+    assert differing.exit_code == 1
+    assert "lacks 1 row" in differing.stdout
+
+
+def test_a_bad_row_in_a_stream_is_a_sentence(spark: SparkSession, file: Path) -> None:
+    arrive(file.parent, '{"id": null, "shop": "[red]", "amount": 4}')
+    ran = everview_("run", file)
+    assert ran.exit_code == 1
+    assert "error: source orders has 1 bad row" in ran.stderr
+    assert "[red]" in ran.stderr, "what a row says is not taken for colours"
+    assert "Traceback" not in ran.stderr
+    assert ran.stderr.count("\n") <= 3
+
+
+def test_forever_needs_a_stream(spark: SparkSession, file: Path) -> None:
+    file.write_text(FILE.replace("stream: true", "stream: false"))
+    ran = everview_("run", "--forever", file)
+    assert ran.exit_code == 1
+    assert "no source is a stream" in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "explain", "verify"])
+def test_mistakes_are_sentences(tmp_path: Path, command: str) -> None:
+    code = 2 if command == "verify" else 1
+    absent = everview_(command, tmp_path / "p.yaml")
+    assert absent.exit_code == code
+    assert absent.stderr.startswith("error: there is no file")
+    (tmp_path / "p.yaml").write_text(FILE.replace("shards", "shads"))
+    unknown = everview_(command, tmp_path / "p.yaml")
+    assert unknown.exit_code == code
+    assert "p.yaml: shads: there is no such key" in unknown.stderr
+    assert 'did you mean "shards"?' in unknown.stderr
+
+
+def test_benchmarks_are_in_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    monkeypatch.setattr(everview, "__file__", str(tmp_path / "src" / "everview" / "__init__.py"))
+    absent = everview_("bench")
+    assert absent.exit_code == 1
+    assert "the benchmarks are in the repository" in absent.stderr
+    (tmp_path / "benchmarks" / "run.py").write_text(
+        f"import sys, json; open({str(tmp_path / 'told')!r}, 'w').write(json.dumps(sys.argv[1:])); sys.exit(3)"
+    )
+    assert everview_("bench", "--quick", "--only", "tails").exit_code == 3
+    assert json.loads((tmp_path / "told").read_text()) == ["--quick", "--only", "tails"]
+
+
+def test_what_spark_says_otherwise() -> None:
+    error = of_spark(ValueError("[PATH_NOT_FOUND] Path does not exist\nJVM stacktrace:\n\tat x"))
+    assert isinstance(error, EverviewError)
+    assert error.message == "[PATH_NOT_FOUND] Path does not exist"

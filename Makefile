@@ -9,10 +9,10 @@ PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java run test fast check bench docs
+.PHONY: help setup java run test fast check bench docs conformance
 
 help:  ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(COMPILED) java  ## make .venv from the lock, compile the kernels, and see to Java
 
@@ -33,6 +33,9 @@ check: $(INSTALLED)  ## format, lint, types, layers
 	$(BIN)/ruff check --quiet
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-logo
+
+conformance: setup  ## SQL conformance in full: more splits into ticks, and all of it on Spark
+	EVERVIEW_CONFORMANCE=1 $(PYTEST) -q tests/conformance
 
 bench: setup $(PEERS)  ## the benchmarks, ours and the peers'
 	$(BIN)/python benchmarks/run.py

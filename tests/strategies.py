@@ -16,6 +16,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from everview.circuit import Circuit, Stream
+from everview.operators.where import COMPARISONS, testable
 from everview.types import (
     ANY,
     BIGINT,
@@ -306,6 +307,29 @@ def _in_force(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Ma
     return ["asof_join", left, right, on, [f.name, g.name], options, picks], sizes[left]
 
 
+def _testing(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Made:
+    """Tests of words: of fields against constants, and against each other."""
+    at = _pick(draw, streams)
+    fields = streams[at].schema.fields
+    tests: list[list[Any]] = []
+    for _ in range(draw(st.integers(1, 2))):
+        number = draw(st.integers(0, len(fields) - 1))
+        field = fields[number]
+        fitting = [how for how in (*COMPARISONS, "is_null", "is_not_null") if testable(field, how)]
+        if not fitting or field.type not in (BIGINT, INTEGER, STRING, DOUBLE, BOOLEAN):
+            return NOTHING
+        how = draw(st.sampled_from(fitting))
+        others = [i for i, f in enumerate(fields) if f.type == field.type]
+        if how in ("is_null", "is_not_null"):
+            tests.append([number, how, [], None])
+        elif draw(st.booleans()):
+            tests.append([number, how, [], draw(st.sampled_from(others))])
+        else:
+            constants = st.lists(st.sampled_from(DOMAINS[field.type]), min_size=1, max_size=2)
+            tests.append([number, how, draw(constants), None])
+    return ["where", at, tests], sizes[at]
+
+
 def _multiway(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Made:
     """Atoms over a few variables: the same stream twice, cycles, repetitions, constants, parts that hang apart."""
     atoms = [_pick(draw, streams) for _ in range(draw(st.integers(2, 4)))]
@@ -362,5 +386,6 @@ def _ranking(draw: Draw, streams: Sequence[Stream], sizes: Sequence[int]) -> Mad
 
 MAKERS = [
     *(_joining, _aggregation, _ranking, _existence, _alone, _addition) * 2,
-    *(_multiway, _multiway, _joining, _in_force, _predicate, _mapping, _expansion, _selection, _not_null, _recoding),
+    *(_multiway, _multiway, _testing, _joining, _in_force, _predicate, _mapping),
+    *(_expansion, _selection, _not_null, _recoding),
 ]

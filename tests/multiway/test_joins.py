@@ -269,9 +269,9 @@ def test_an_enormous_tick_works_in_slices(shards: int) -> None:
         return extended(self, prefixes, spots, level, capacity, **options)
 
     with (
-        patch.multiple(extending, SLICE=7, MOST=50, Extending=extending.Extending),
+        patch.multiple(extending, SLICE=7, MOST=50, HEAVY=8),
         patch.object(extending.Extending, "_extended", watched),
-        patch.multiple(multijoin, MOST=50, HEAVY=8),
+        patch.multiple(multijoin, MOST=50, HEAVY=8, FEW=100),
     ):
         run = Embedded(query(SHAPES["4-clique"]), shards=shards)
         assert run.tick({"edge": [(e, 1) for e in sorted(edges)]})["found"].to_zset() == whole
@@ -343,9 +343,7 @@ def test_the_order_follows_what_is_known_of_the_relations() -> None:
 def test_reasons_are_told() -> None:
     circuit = query(SHAPES["triangle"])
     told = explain(circuit)
-    assert (
-        "change of atom 1 (a, b): binds c; about 10 proposals a row, of relations not seen yet; 1 new index" in told
-    )
+    assert "change of atom 1 (a, b): binds c; about 10 proposals a row, of relations not seen yet; 1 new index" in told
     assert "change of atom 3 (a, c): binds b" in told
     assert "indexes that are there" in told
     assert "the order that was asked for" in explain(query(SHAPES["triangle"], order=("b", "a", "c")))

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from everview.circuit import Circuit, Stream
 from everview.multiway import Atom, Is, join
 from everview.operators.functions import Function
+from everview.operators.where import Test, Where
 from everview.types import Decimal, Schema, Symbol
 from everview.zset import ZSet
 
@@ -258,6 +259,12 @@ def _multijoin(*arguments: Any) -> Stream:
     return numbered(join(atoms, select=select, order=order))
 
 
+def _where(stream: Stream, tests: Sequence[Sequence[Any]]) -> Stream:
+    """``tests``: field, how, constants, and another field or None."""
+    made = tuple(Test(field, how, tuple(constants), other) for field, how, constants, other in tests)
+    return stream.circuit.add(Where(stream.layout, made), [stream])
+
+
 def _told(*lists: list[Any]) -> str:
     return "; ".join("|".join(map(str, values)) for values in lists)
 
@@ -320,6 +327,7 @@ STEPS: Mapping[str, tuple[int | None, Callable[..., Stream]]] = {
     "right_join": (2, _join("right_join")),
     "full_join": (2, _join("full_join")),
     "asof_join": (2, _asof),
+    "where": (1, _where),
     "multijoin 2": (2, _multijoin),
     "multijoin 3": (3, _multijoin),
     "multijoin 4": (4, _multijoin),

@@ -84,7 +84,7 @@ def _merging(ratio: int, fuel: int, small: int = 1) -> Way:
 @contextmanager
 def _in_slices(query: Circuit) -> Iterator[Run]:
     """Multiway joins a few prefixes at a time, on shards, with every seed dealt in pieces."""
-    few, heavy = patch.multiple(extending, SLICE=3, MOST=4), patch.multiple(multijoin, MOST=4, HEAVY=1)
+    few, heavy = patch.multiple(extending, SLICE=3, MOST=4, HEAVY=2), patch.multiple(multijoin, MOST=4, HEAVY=1, FEW=2)
     with few, heavy:
         yield Run(Embedded(incrementalize(query), shards=4))
 

@@ -36,7 +36,7 @@ MULTIWAY = [p for p in PROGRAMS if p.name in ("3-truss", "points to, multiway")]
 @pytest.mark.parametrize("seed", range(4))
 def test_multiway_joins_in_slices(program: Program, seed: int) -> None:
     """Inside a scope, too, a few prefixes at a time, and every seed dealt in pieces."""
-    with patch.multiple(extending, SLICE=3, MOST=4), patch.multiple(multijoin, MOST=4, HEAVY=1):
+    with patch.multiple(extending, SLICE=3, MOST=4, HEAVY=2), patch.multiple(multijoin, MOST=4, HEAVY=1, FEW=2):
         test_views_mean_what_they_say(program, shards=3, seed=seed)
 
 

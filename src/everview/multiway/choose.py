@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import factorial, prod, sqrt
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from everview.operators.multijoin import Order, Query
 from everview.zset.batch import Batch
 
 HARDLY_MORE = 1.5  # times the proposals that are worth an index less
-EXHAUSTIVE = 6  # variables of which all orders are tried
+EXHAUSTIVE = 1000  # orders times atoms that are tried, for one delta query
 Fields = tuple[int, ...]
 
 
@@ -38,14 +38,25 @@ class Statistics:
         ]
         return cls(len(relation), tuple(c.size for c in found), tuple(int(c.max(initial=0)) for c in found))
 
+    def select(self, columns: Sequence[int]) -> Statistics:
+        """Of some columns."""
+        degrees = tuple(self.degrees[c] for c in columns) if self.degrees else ()
+        return Statistics(self.rows, tuple(self.distinct[c] for c in columns), degrees)
+
     @classmethod
     def unknown(cls, columns: int) -> Statistics:
         """What is believed of a relation that nobody has seen."""
         return cls(1e6, (1e5,) * columns)
 
     def fan(self, bound: Sequence[int], column: int) -> float:
-        """How many values of a column go with one of some others, about."""
-        return max(1.0, self._combinations((*bound, column)) / self._combinations(bound))
+        """How many values of a column go with one of some others, about.
+
+        Changes come to where many rows are: so between the mean and the most rows that a value has.
+        """
+        mean = max(1.0, self._combinations((*bound, column)) / self._combinations(bound))
+        if len(bound) != 1 or not self.degrees:
+            return mean
+        return sqrt(mean * max(mean, min(self.degrees[bound[0]], self.distinct[column])))
 
     def _combinations(self, columns: Sequence[int]) -> float:
         return max(1.0, min(self.rows, prod(self.distinct[c] for c in columns)))
@@ -119,7 +130,7 @@ def _orders(relations: Sequence[Relation], seed: int) -> Iterator[tuple[int, ...
     """Orders in which every variable hangs together with those before it, as far as the atoms do."""
     every = {variable for relation in relations for variable in relation.variables}
     free = every - {*relations[seed].variables}
-    if len(free) > EXHAUSTIVE:
+    if factorial(len(free)) * len(relations) > EXHAUSTIVE:
         yield _greedy(relations, seed, free)
         return
 

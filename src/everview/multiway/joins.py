@@ -9,7 +9,9 @@ from typing import Any
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply
 from everview.circuit.stream import Stream, wider
-from everview.errors import CircuitError, SchemaError, WrongArity
+from everview.codes import decode_rows, encode_pairs
+from everview.codes.dictionary import Dictionary
+from everview.errors import CircuitError, SchemaError, WrongArity, WrongType
 from everview.multiway.choose import Relation, Statistics, choose
 from everview.operators.index import Index
 from everview.operators.linear import Matching
@@ -25,11 +27,16 @@ class Is:
 
 
 Term = str | Is | None
+HIDDEN = "\0"  # begins the names of variables that nobody has named
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A stream and what stands in its columns: a variable's name (perhaps twice), a constant, or None for anything."""
+    """A stream and what stands in its columns: a variable's name (perhaps twice), a constant, or None for anything.
+
+    ``statistics`` say what its relation holds; see `Statistics.of`. What is chosen by them is part of a stored state,
+    which must be opened again with a join that chooses the same.
+    """
 
     stream: Stream
     terms: Sequence[Term]
@@ -89,7 +96,13 @@ class _Plain:
 
 def _plain(atom: Atom, number: int) -> _Plain:
     """Constants and repetitions are filtered, and they and columns of anything are left out: all linear."""
-    stream, terms = atom.stream, tuple(atom.terms)
+    stream, terms = _stream(atom, number), tuple(atom.terms)
+    for term in terms:
+        named = isinstance(term, str) and not term.startswith(HIDDEN)
+        if not (named or term is None or isinstance(term, Is)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise WrongType(
+                f"atom {number}: {term!r} is no term", hint=f"name a variable, or write Is({term!r}) for a constant"
+            )
     if len(terms) != len(stream.schema):
         raise WrongArity(
             f"atom {number} has {len(terms)} terms for {len(stream.schema)} columns ({stream.schema})",
@@ -100,7 +113,7 @@ def _plain(atom: Atom, number: int) -> _Plain:
     constants: list[tuple[int, Any]] = []
     for column, term in enumerate(terms):
         if isinstance(term, Is):
-            constants.append((column, term.value))
+            constants.append((column, _converted(stream.schema.fields[column], term.value)))
         elif term is not None and first.setdefault(term, column) != column:
             same.append((first[term], column))
     if same or constants:
@@ -108,13 +121,29 @@ def _plain(atom: Atom, number: int) -> _Plain:
         stream = stream.circuit.add(Matching(stream.layout, tuple(same), tuple(constants)), [stream])
     if not first:
         # All columns are given: the rest of the join is had as often as there are such rows.
-        first = {f"{stream.schema.names[0]} of atom {number}": 0}
+        first = {f"{HIDDEN}{number}": 0}
     statistics = atom.statistics
+    if statistics is not None and len(statistics.distinct) != len(terms):
+        raise WrongArity(
+            f"atom {number} has {len(terms)} columns, and statistics of {len(statistics.distinct)}",
+            hint="give Statistics.of the relation's rows",
+        )
     if len(first) < len(terms):
         stream = stream.select(**{name: stream.schema.names[c] for name, c in first.items()})
-        if statistics is not None:
-            statistics = Statistics(statistics.rows, tuple(statistics.distinct[c] for c in first.values()))
+        statistics = None if statistics is None else statistics.select(tuple(first.values()))
     return _Plain(stream, tuple(first), statistics)
+
+
+def _stream(atom: Atom, number: int) -> Stream:
+    if not isinstance(atom.stream, Stream):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise WrongType(f"atom {number} is over {atom.stream!r}, which is no stream", hint="give a circuit's stream")
+    return atom.stream
+
+
+def _converted(field: Field, value: Any) -> Any:
+    """A constant as the column has it: ``"1.50"`` of a decimal is a decimal."""
+    schema, dictionary = Schema([field]), Dictionary()
+    return decode_rows(schema, encode_pairs(schema, [((value,), 1)], dictionary)[:, :-1], dictionary)[0][0]
 
 
 def _comparable(stream: Stream, same: Sequence[tuple[int, int]]) -> Stream:
@@ -178,7 +207,7 @@ def _schema(atoms: Sequence[_Plain], names: Sequence[str]) -> Schema:
 
 
 def _chosen(names: Sequence[str], select: Sequence[str] | None) -> list[str]:
-    shown = [name for name in names if " of atom " not in name]
+    shown = [name for name in names if not name.startswith(HIDDEN)]
     for name in select or ():
         if name not in shown:
             raise unknown_name("variable", name, shown)
@@ -186,7 +215,7 @@ def _chosen(names: Sequence[str], select: Sequence[str] | None) -> list[str]:
 
 
 def _check_order(names: Sequence[str], order: Sequence[str] | None) -> None:
-    shown = [name for name in names if " of atom " not in name]
+    shown = [name for name in names if not name.startswith(HIDDEN)]
     if order is None:
         return
     for name in order:

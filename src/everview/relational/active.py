@@ -15,7 +15,7 @@ import numpy as np
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
-from everview.errors import FunctionError, GraphError, ProviderError
+from everview.errors import GraphError
 from everview.frontends.graphspec.build import build
 from everview.frontends.graphspec.check import Graph
 from everview.frontends.graphspec.model import Enumerable
@@ -61,7 +61,7 @@ class Active:
         }
         self._watched = {node: Watched() for node, asking in self._judges.items() if asking.flipping}
         self._seen: dict[str, Delta] = {}  # the change of each watched set, while it does not count yet
-        self._ticked = False
+        self._ticked = self._asked = False
         self.circuit = Circuit()
         streams = {rel: self.circuit.source(f"{RELATION} {rel}", relations[rel].schema) for rel in graph.scanned}
         streams |= {rel: self.circuit.source(f"{COMPUTED} {rel}", relations[rel].schema) for rel in graph.enumerated}
@@ -101,6 +101,7 @@ class Active:
 
     def ask(self, handle: int) -> dict[str, Any]:
         """What providers say has changed, as sources take it."""
+        self._asked = True
         found: dict[str, Any] = {
             f"{COMPUTED} {rel}": commands(asking.relation.schema, delta)
             for rel, asking in self._listed.items()
@@ -121,23 +122,21 @@ class Active:
         self._ticked, self._seen = bool(changes), {}
         if not changes:
             return {name: Delta() for name in self.graph.outputs}
-        try:
-            out = run_tick(self.run, changes, stack)
-        except FunctionError as error:
-            if isinstance(error.__cause__, ProviderError):
-                raise error.__cause__ from error.__cause__.__cause__
-            raise
+        out = run_tick(self.run, changes, stack)
         self._seen = {node: self._delta(out[f"{WATCHED} {node}"]) for node in self._watched}
         return {name: self._delta(out[f"{OUTPUT} {name}"]) for name in self.graph.outputs}
 
     def close(self) -> None:
         """What was ticked counts."""
+        for asking in self._listed.values():
+            if self._asked:
+                asking.close()
         for node, delta in self._seen.items():
             self._watched[node].change(delta.adds.unordered, delta.removes.unordered)
         if self._ticked:
             self.run.state.close()
             self.run.epoch += 1
-        self._ticked, self._seen = False, {}
+        self._ticked, self._asked, self._seen = False, False, {}
 
     def contents(self, output: str) -> Tuples:
         """What an output holds."""

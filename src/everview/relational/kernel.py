@@ -158,6 +158,12 @@ class Kernel:
                 raise GraphError(f'graph "{graph}" is active already', hint="deactivate_graph it first")
             self._check_outputs(graph, defined.graph)
             deltas = self._deltas(bootstrap or {})
+            for name, delta in deltas.items():
+                if self._relations[name].exact and delta.removes:
+                    raise GraphError(
+                        f'the bootstrap batch removes tuples of relation "{name}", which takes exact deltas',
+                        hint="give the tuples that it holds as adds",
+                    )
             active = self._begun(defined, deltas)
             # To graphs that have been at work, tuples of a relation that keeps nothing are not new.
             kept = {name: delta for name, delta in deltas.items() if not self._relations[name].exact}
@@ -286,6 +292,11 @@ class Kernel:
 
     def _check_roles(self, graph: Graph) -> None:
         computed = _computed(graph)
+        for name in sorted(computed & self._relations.keys() - self._computed()):
+            if self._relations[name].pushed or len(self._relations[name].whole()):
+                raise GraphError(
+                    f'relation "{name}" has been given tuples, and the graph computes it', hint="name it otherwise"
+                )
         for name, defined in self._graphs.items():
             other = defined.graph
             clash = {*graph.scanned} & _computed(other) | {*other.scanned} & computed
@@ -305,12 +316,12 @@ class Kernel:
                 )
 
     def _known(self, graph: str) -> Defined:
-        if graph not in self._graphs:
+        if not isinstance(graph, str) or graph not in self._graphs:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise unknown_name("graph", str(graph), self._graphs)
         return self._graphs[graph]
 
     def _has(self, name: str) -> Relation:
-        if name not in self._relations:
+        if not isinstance(name, str) or name not in self._relations:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise unknown_name("relation", str(name), self._relations)
         return self._relations[name]
 

@@ -56,6 +56,7 @@ class Asking:
         self.relation = relation
         self.provider = provider
         self._check_types = check_types
+        self._began = hasattr(provider, "enumerate")  # else its first answer, since the beginning, says all
 
     @property
     def flipping(self) -> bool:
@@ -69,8 +70,13 @@ class Asking:
         return Delta(adds=self._guarded("enumerate", lambda: self._tuples(self.provider.enumerate())))
 
     def since(self, handle: int) -> Delta:
-        """What has changed since."""
-        return self._guarded("delta_since", lambda: self._parts(self.provider.delta_since(handle), "adds", "removes"))
+        """What has changed since; of a provider that has not been asked yet, since the beginning."""
+        since = handle if self._began else 0
+        return self._guarded("delta_since", lambda: self._parts(self.provider.delta_since(since), "adds", "removes"))
+
+    def close(self) -> None:
+        """What was answered counts."""
+        self._began = True
 
     def flips(self, handle: int, watched: Tuples) -> Delta:
         """Which tuples have become true, and which false."""

@@ -32,6 +32,8 @@ SCENARIOS = (
     "durable",
     "recursion",
     "multiway",
+    "tpch",
+    "applied",
     "spark_pipeline",
 )
 RESULTS = Path(__file__).parent / "results"

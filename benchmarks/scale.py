@@ -24,6 +24,9 @@ class Scale:
     transfers: tuple[int, ...]  # of a pipeline on Spark
     main_transfers: int
     cluster_changes: int
+    tpch: float  # the scale factor
+    tpch_ticks: int
+    one_row_ticks: int
 
 
 FULL = Scale(
@@ -42,6 +45,9 @@ FULL = Scale(
     transfers=(1_000_000, 3_000_000, 10_000_000, 30_000_000),
     main_transfers=10_000_000,
     cluster_changes=4_000_000,
+    tpch=1,
+    tpch_ticks=10,
+    one_row_ticks=20_000,
 )
 
 QUICK = Scale(
@@ -60,4 +66,7 @@ QUICK = Scale(
     transfers=(100_000, 300_000),
     main_transfers=300_000,
     cluster_changes=200_000,
+    tpch=0.01,
+    tpch_ticks=5,
+    one_row_ticks=2_000,
 )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from everview.circuit import Circuit, incrementalize
     from everview.database import Database, connect
     from everview.errors import EverviewError
+    from everview.frontends.sql.decorators import aggregate, function
     from everview.operators.functions import Function
     from everview.relational import Delta, Kernel
     from everview.runtimes.embedded import Embedded
@@ -36,7 +37,9 @@ _HOMES = {
     "Schema": "everview.types",
     "Store": "everview.traces.store",
     "ZSet": "everview.zset",
+    "aggregate": "everview.frontends.sql.decorators",
     "connect": "everview.database",
+    "function": "everview.frontends.sql.decorators",
     "incrementalize": "everview.circuit",
 }
 
@@ -54,7 +57,9 @@ __all__ = [
     "Schema",
     "Store",
     "ZSet",
+    "aggregate",
     "connect",
+    "function",
     "incrementalize",
 ]
 

@@ -347,7 +347,7 @@ WRONG_TUPLES: list[Any] = [(1,), (1, 2, 3), "ab", 5, None, (1, None), (1, (2,)),
                            (1, object()), (1, 2**63), (1, "\ud800"), (1, ev.ZSet()), (1, 1j)]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", WRONG_TUPLES, ids=lambda row: repr(row)[:30])
+@pytest.mark.parametrize("row", WRONG_TUPLES, ids=lambda row: repr(row).split(" at 0x")[0][:30])
 def test_wrong_tuples(row: Any) -> None:
     kernel = ev.Kernel()
     kernel.define_relation("R", ["a", "b"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import everview as ev
 from everview.errors import EverviewError, PipelineError
 from everview.spark import Pipeline
 
@@ -78,3 +79,41 @@ def test_refusals(spark: SparkSession, tmp_path: Path) -> None:
         p.sql("CREATE MATERIALIZED VIEW v AS SELECT shop FROM sale")
         with pytest.raises(PipelineError, match="already"):
             p.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM sale")
+
+
+def test_python_functions_run_on_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    @ev.function("DOUBLE", name="doubled_on_spark")
+    def doubled(x: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
+        import pyarrow.compute as pc
+
+        return pc.multiply(x, 2.0)
+
+    @ev.aggregate("DOUBLE", name="range_on_spark", by_group=True)
+    def spread(x: list[float]) -> float:  # pyright: ignore[reportUnusedFunction]
+        return max(x) - min(x)
+
+    @ev.aggregate("BIGINT", name="length_on_spark")
+    def length(x: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        return pc.list_value_length(x).cast(pa.int64())
+
+    kind = "id BIGINT, place STRING, x DOUBLE"
+    first = spark.createDataFrame([(1, "A", 1.0), (2, "A", 4.0), (3, "B", None)], kind)
+    with Pipeline(spark, tmp_path / "state", shards=2, place="cluster") as p:
+        p.source("reading", first, key="id", changes="upsert")
+        p.sql(
+            "CREATE MATERIALIZED VIEW twice AS SELECT id, doubled_on_spark(x) AS y FROM reading;"
+            "CREATE MATERIALIZED VIEW ranges AS SELECT place, range_on_spark(x) AS r,"
+            " length_on_spark(DISTINCT x) FILTER (WHERE x > 1) AS n FROM reading GROUP BY place;"
+            "CREATE MATERIALIZED VIEW far AS SELECT place FROM ranges WHERE r > 2;"
+        )
+        p.refresh()
+        assert {tuple(row) for row in p.view("ranges").collect()} == {("A", 3.0, 1), ("B", None, None)}
+        assert p.verify().raise_if_different()
+        p.refresh(reading=spark.createDataFrame([(1, "B", 7.0), (4, "B", 9.5)], kind))
+        assert {tuple(row) for row in p.view("twice").collect()} == {(1, 14.0), (2, 8.0), (3, None), (4, 19.0)}
+        assert {tuple(row) for row in p.view("ranges").collect()} == {("A", 0.0, 1), ("B", 2.5, 2)}
+        assert {row.place for row in p.view("far").collect()} == {"B"}
+        assert p.verify().raise_if_different()

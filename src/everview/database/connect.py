@@ -12,7 +12,7 @@ from everview.database.catalog import Assembled, Catalog
 from everview.database.database import DESCRIPTION, Database
 from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.known import read_again
-from everview.errors import DefinitionError, EverviewError, ForeignState
+from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
 from everview.runtimes.embedded import Embedded
 from everview.traces.store import Store
 
@@ -68,7 +68,10 @@ def _each_after_what_it_reads(stored: Mapping[str, Any]) -> Iterable[str]:
 
 def _view(catalog: Catalog, name: str, said: Mapping[str, Any], build: Build | None) -> ViewDefinition:
     if said["text"] is not None:
-        return read_again(catalog, name, said["text"], said["dialect"])
+        try:
+            return read_again(catalog, name, said["text"], said["dialect"])
+        except UnknownName as error:
+            raise UnknownName(f'view "{name}": {error.message}', hint=error.hint) from error
     if build is None:
         raise DefinitionError(
             f'view "{name}" is made by a Python function, which a state directory does not keep',

@@ -9,9 +9,9 @@ from everview.database.catalog import Catalog
 from everview.database.definitions import ViewDefinition
 from everview.errors import DefinitionError
 from everview.frontends.sql import CreateView, UserFunction, bind
+from everview.frontends.sql.decorators import known
 from everview.optimize import optimize
 from everview.plan.expressions import Expression, Literal, Now
-from everview.plan.functions.user import is_registered, registered
 from everview.plan.lower import lower
 from everview.plan.nodes import Plan
 from everview.plan.typing import cast
@@ -42,10 +42,7 @@ class Known:
         return view.plan
 
     def function(self, name: str) -> UserFunction | None:
-        if not is_registered(name):
-            return None
-        found = registered(name)
-        return UserFunction(found.function.name, None, found.type)
+        return known(name)
 
     def default(self, table: str, column: str) -> Expression | None:
         found = self._catalog.tables.get(table)

@@ -134,7 +134,9 @@ class _Needs:
                 own[after] = old[before] if old[before] in read else None
             terms.append(tuple(own))
         select, names = tuple(plan.select[at] for at in needed), tuple(plan.names[at] for at in needed)
-        return _numbered(Multiway(tuple(n.plan for n in inner), tuple(terms), select, names), needed)
+        order = None if plan.order is None else tuple(v for v in plan.order if v in read)
+        made = Multiway(tuple(n.plan for n in inner), tuple(terms), select, names, order, plan.null_safe)
+        return _numbered(made, needed)
 
     def _aggregate(self, plan: Aggregate, needed: list[int]) -> Narrow:
         inner, count = self.built(plan.input), len(plan.groups)

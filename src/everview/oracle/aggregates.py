@@ -36,9 +36,9 @@ def aggregated(aggregate: Aggregate, group: Sequence[int], rows: Rows, functions
     return Rows({key + tuple(found): 1 for key, *found in zip(there, *results, strict=True)})
 
 
-def result(call: Call, schema: Schema, entries: list[Entry]) -> Any:
-    """What a call of no user's function gives for one group."""
-    return _results(call, schema, [entries], {})[0]
+def result(call: Call, schema: Schema, entries: list[Entry], functions: Mapping[str, Function] | None = None) -> Any:
+    """What a call gives for one group."""
+    return _results(call, schema, [entries], functions or {})[0]
 
 
 def _results(call: Call, schema: Schema, groups: list[list[Entry]], functions: Mapping[str, Function]) -> list[Any]:

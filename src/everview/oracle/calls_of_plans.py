@@ -6,10 +6,12 @@ from typing import Any
 
 from everview.errors import SchemaError
 from everview.operators.aggregate import Call
+from everview.operators.aggregate.call import FieldOrder
 from everview.operators.index import Direction
-from everview.oracle.aggregates import result
+from everview.oracle.aggregates import ordered, result
 from everview.oracle.rows import Entry, Row
-from everview.plan.expressions import AggregateCall, Expression, Literal
+from everview.plan.expressions import USER, AggregateCall, Expression, Literal
+from everview.plan.functions.user import registered
 from everview.types import Field, Schema
 
 # The functions of SQL by what the reference of aggregates calls them.
@@ -40,6 +42,8 @@ def called(call: AggregateCall, given: list[Entry]) -> Any:
     schema = Schema(Field(f"c{at}", e.type) for at, e in enumerate((*call.arguments, *(by for by, _ in call.order))))
     order = tuple((count + at, direction(how)) for at, (_, how) in enumerate(call.order))
     match name:
+        case _ if name.startswith(USER):
+            return _users(call, schema, order, given)
         case "count":
             return _counted(call, given)
         case "count_if":
@@ -64,6 +68,14 @@ def called(call: AggregateCall, given: list[Entry]) -> Any:
         case _:
             raise AssertionError(f"the oracle knows no {name}")
     return result(made, schema, given)
+
+
+def _users(call: AggregateCall, schema: Schema, order: FieldOrder, given: list[Entry]) -> Any:
+    """A user's function of the lists of one group; of no values NULL."""
+    function = registered(call.function.removeprefix(USER)).function
+    fields, returns = tuple(range(len(call.arguments))), Field("result", call.type)
+    made = Call("user", fields, call.distinct, order, user=function.name, returns=returns)
+    return result(made, schema, given, {function.name: function}) if ordered(made, schema, given) else None
 
 
 def _counted(call: AggregateCall, given: list[Entry]) -> int:

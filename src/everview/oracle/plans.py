@@ -295,6 +295,7 @@ class Evaluation:
             yield row + last, w
 
     def _multiway(self, plan: Multiway, outside: Outside) -> Rows:
+        joining: frozenset[int] = frozenset() if plan.null_safe else plan.shared
         found: list[tuple[dict[int, Any], int]] = [({}, 1)]
         for input_, terms in zip(plan.inputs, plan.variables, strict=True):
             rows = list(self.of(input_, outside))
@@ -302,7 +303,7 @@ class Evaluation:
                 (bound, v * w)
                 for before, v in found
                 for row, w in rows
-                if (bound := _bound(before, terms, row, plan.shared)) is not None
+                if (bound := _bound(before, terms, row, joining)) is not None
             ]
         return Rows.of((tuple(bound[v] for v in plan.select), w) for bound, w in found)
 

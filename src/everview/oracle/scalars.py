@@ -23,9 +23,10 @@ from everview.oracle.scalar_casts import NoValue, cast_value, rounded_decimal
 from everview.oracle.scalar_hashes import chained, murmur3, xxh64
 from everview.oracle.scalar_moments import MOMENTS
 from everview.oracle.scalar_texts import TEXTS
+from everview.oracle.values import inward
 from everview.plan.expressions import Call, Cast, Column, Expression, Literal, Now, UserCall
 from everview.plan.functions.user import registered
-from everview.types import BIGINT, DATE, DOUBLE, FLOAT, INTEGER, SMALLINT, TINYINT, Array, Decimal, Struct, Type
+from everview.types import ANY, BIGINT, DATE, DOUBLE, FLOAT, INTEGER, SMALLINT, TINYINT, Array, Decimal, Struct, Type
 
 BITS: Final[dict[Type, int]] = {TINYINT: 8, SMALLINT: 16, INTEGER: 32, BIGINT: 64}
 
@@ -349,11 +350,17 @@ def compare(a: Any, b: Any) -> int:
 
 
 def _comparing(test: Callable[[int], bool]) -> Callable[..., Any]:
-    return lambda of, types, values: test(compare(*values))
+    return lambda of, types, values: test(_compared(types, values))
 
 
 def _null_safe(of: Type, types: list[Type], values: list[Any]) -> bool:
-    return compare(*values) == 0
+    return _compared(types, values) == 0
+
+
+def _compared(types: list[Type], values: list[Any]) -> int:
+    """`compare`; values of ANY go by their kinds first."""
+    change = inward(ANY) if ANY in types and None not in values else None
+    return compare(*(values if change is None else map(change, values)))
 
 
 def _in(of: Type, types: list[Type], values: list[Any]) -> bool | None:

@@ -214,9 +214,12 @@ class Scalar(Expression):
 Order = tuple[tuple[Expression, str], ...]  # (by what, "asc | desc [nulls first | nulls last]")
 
 
+USER: Final = "user:"  # before the name of a user's aggregate
+
+
 @dataclass(frozen=True, slots=True)
 class AggregateCall(Expression):
-    """An aggregate function over the rows of a group for which `filter` holds."""
+    """An aggregate function over the rows of a group for which `filter` holds; a user's is called ``user:name``."""
 
     function: str
     arguments: tuple[Expression, ...]

@@ -72,6 +72,7 @@ class Lowering:
         self.outer = outer  # of a recursion and of its body, what is around it
         self._references: dict[str, Stream] = {}
         self._known: dict[Plan, Stream] = {}
+        self._loops: dict[tuple[tuple[str, Plan], ...], Lowering] = {}  # of bodies, by what is bound around them
 
     def of(self, plan: Plan) -> Stream:
         """The stream of a plan, under its schema."""
@@ -130,6 +131,12 @@ class Lowering:
                 raise AssertionError(f"{plan} has no lowering")
 
     def _recursive(self, plan: Recursive) -> Stream:
+        """Bodies over the same bindings share their loop."""
+        if plan.bindings not in self._loops:
+            self._loops[plan.bindings] = self._loop(plan)
+        return self._loops[plan.bindings].of(plan.body)
+
+    def _loop(self, plan: Recursive) -> Lowering:
         """Every binding is fed back: ``R ← distinct(plan(R))``, together, until nothing is new."""
         check_monotone(plan)
         names = ", ".join(name for name, _ in plan.bindings)
@@ -142,7 +149,7 @@ class Lowering:
             found = inside.of(bound).distinct()
             again[name](found)
             body._references[name] = inside.circuit.leave(found).under(bound.schema)
-        return body.of(plan.body)
+        return body
 
 
 def _compared(plan: Intersect | Except, left: Stream, right: Stream) -> Stream:

@@ -495,13 +495,16 @@ class Multiway(_Derived):
     """The natural join of many relations: a row for every binding of the variables that all of them hold.
 
     ``variables`` numbers the variable in each column of each input, None for one that nobody reads; NULL binds
-    nothing that two inputs share. ``select`` are the variables of a result.
+    nothing that two inputs share, unless the join is ``null_safe``: then it is a value like any other. ``select`` are
+    the variables of a result; ``order``, if given, is the one in which all of them are to be bound.
     """
 
     inputs_: tuple[Plan, ...]
     variables: tuple[tuple[int | None, ...], ...]
     select: tuple[int, ...]
     names: tuple[str, ...]
+    order: tuple[int, ...] | None = None
+    null_safe: bool = False
 
     def __post_init__(self) -> None:
         _check_count("a multiway join", self.select, self.names)
@@ -528,7 +531,8 @@ class Multiway(_Derived):
                 if variable is not None:
                     known = found.setdefault(variable, field)
                     if variable in self.shared:
-                        found[variable] = Field(known.name, known.type, nullable=False)
+                        nullable = self.null_safe and (known.nullable or field.nullable)
+                        found[variable] = Field(known.name, known.type, nullable)
         return _named(self.names, (found[v] for v in self.select))
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from everview.plan.coercion import is_number
 from everview.plan.expressions import (
+    USER,
     AggregateCall,
     Call,
     Cast,
@@ -165,7 +166,7 @@ def _aggregate(found: AggregateCall) -> str:
     distinct = "DISTINCT " if found.distinct else ""
     order = f" ORDER BY {_ordered(found.order)}" if found.order else ""
     kept = f" FILTER (WHERE {sql(found.filter)})" if found.filter is not None else ""
-    return f"{found.function}({distinct}{inner}{order}){kept}"
+    return f"{found.function.removeprefix(USER)}({distinct}{inner}{order}){kept}"
 
 
 def _window(found: WindowCall) -> str:

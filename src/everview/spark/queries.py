@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import PipelineError
-from everview.frontends.sql import CreateView, Tables, bind
+from everview.frontends.sql import CreateView, Tables, UserFunction, bind
+from everview.frontends.sql.decorators import known
 from everview.frontends.sql.spark import spark_query
 from everview.optimize import optimize
+from everview.plan.expressions import USER, AggregateCall, Exists, Expression, InQuery, Scalar, UserCall
+from everview.plan.expressions import walk as parts
 from everview.plan.lower import lower
 from everview.plan.nodes import Asof, Plan, Recursive, Scan, walk
 from everview.types import Schema
@@ -28,6 +31,13 @@ class Query:
     plan: Plan
     text: str
     stream: Stream | None
+
+
+class Sources(Tables):
+    """What SQL is told of a pipeline: its relations, and the functions that are registered."""
+
+    def function(self, name: str) -> UserFunction | None:
+        return known(name)
 
 
 class Queries:
@@ -48,7 +58,7 @@ class Queries:
             relations[name] = view.plan if view.stream is None else view.plan.schema
             if view.stream is not None:
                 streams[name] = view.stream
-        for statement in bind(text, Tables(relations), dialect):
+        for statement in bind(text, Sources(relations), dialect):
             if not isinstance(statement, CreateView):
                 raise PipelineError(
                     f"a pipeline takes views, not {statement.text.split()[0].upper()}",
@@ -68,14 +78,17 @@ class Queries:
     # -- by plain Spark SQL
 
     def asks_spark(self, name: str) -> bool:
-        """Whether Spark can say what a view is: it has no recursion over sets, and no as-of join."""
+        """Whether Spark can say what a view is: no recursion over sets, no as-of join, no function of the user."""
         view = self._views.get(name)
-        return view is not None and not any(isinstance(node, Recursive | Asof) for node in self._whole(view.plan))
+        return view is not None and not any(_is_ours(node) for node in self._whole(view.plan))
 
     def _whole(self, plan: Plan) -> Iterator[Plan]:
         """The nodes of a plan, and of the views that it reads."""
         for node in walk(plan):
             yield node
+            for part in _parts(node):
+                if isinstance(part, Exists | InQuery | Scalar):
+                    yield from self._whole(part.plan)
             if isinstance(node, Scan) and node.relation in self._views:
                 yield from self._whole(self._views[node.relation].plan)
 
@@ -92,6 +105,18 @@ class Queries:
             if self.asks_spark(name):  # what Spark cannot say, it cannot read either, and this view does not
                 given.append(f"{_quoted(name)} AS ({query.text})")
         return spark.sql(f"WITH {', '.join(given)} SELECT * FROM ({self._views[view].text})")
+
+
+def _is_ours(node: Plan) -> bool:
+    return isinstance(node, Recursive | Asof) or any(_is_user(part) for part in _parts(node))
+
+
+def _parts(node: Plan) -> Iterator[Expression]:
+    return (part for whole in node.expressions for part in parts(whole))
+
+
+def _is_user(part: Expression) -> bool:
+    return isinstance(part, UserCall) or (isinstance(part, AggregateCall) and part.function.startswith(USER))
 
 
 def _quoted(name: str) -> str:

@@ -1,14 +1,16 @@
-"""From a checked graph to the streams of a circuit: one operator of ours for each of its nodes.
+"""From a checked graph to logical plans, one for each of its nodes, and to the streams of a circuit that compute them.
 
 Relations are sets and nodes give sets: a join of sets is one, as is what is left of one; what may give a tuple twice,
-a union or a projection, is made distinct. A cycle becomes a child circuit, which runs to its fixed point.
+a union or a projection, is made distinct. A cycle becomes a recursion, which has a least fixed point. NULL, where a
+column may have it, is a value like any other. A predicate that only a provider knows is no part of any plan: plans
+end there, and go on from what was found true, as if that were a relation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
-from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream, wider
 from everview.errors import EverviewError, GraphError
 from everview.frontends.graphspec.check import Graph
@@ -23,12 +25,20 @@ from everview.frontends.graphspec.model import (
     Scan,
     Union,
 )
-from everview.multiway.joins import Atom, join
-from everview.types import Field, Schema
+from everview.plan import nodes as plan
+from everview.plan.conditions import conjunction
+from everview.plan.expressions import Column, Expression
+from everview.plan.lower import Lowering
+from everview.plan.nodes import Plan
+from everview.plan.references import free_references
+from everview.plan.typing import call, cast
+from everview.types import ANY, Field, Schema
 
 Judge = Callable[[Pointwise, Stream], Stream]
 Streams = dict[str, Stream]
+Plans = dict[str, Plan]
 Fields = dict[str, Field]
+T = TypeVar("T")
 
 
 def build(graph: Graph, relations: Mapping[str, Stream], judge: Judge) -> Streams:
@@ -36,102 +46,262 @@ def build(graph: Graph, relations: Mapping[str, Stream], judge: Judge) -> Stream
 
     ``judge`` makes of a stream of candidates, a set, the stream of those for which a node's predicate is true.
     """
-    found: Streams = {}
-    for part in graph.order:
-        if graph.is_cycle(part):
-            found |= _loop(graph, part, found)
-            continue
-        node = graph.nodes[part[0]]
-        if isinstance(node, Scan | Enumerable):
-            found[node.id] = _named(relations[node.rel], graph.variables[node.id])
-        else:
-            found[node.id] = _guarded(node, [found[source] for source in node.sources], judge)
+    if not relations:
+        return {}
+    streams = dict(relations)
+    lowering = Lowering(next(iter(streams.values())).circuit, streams)
+
+    def judged(node: Pointwise, input_: Plan) -> Plan:
+        candidates = lowering.of(_projected(input_, node.variables))
+        true = lowering.of(input_).semijoin(judge(node, candidates), node.variables)
+        name = plan.unique([*streams, node.id])[-1]
+        streams[name] = true
+        return plan.Scan(name, true.schema)
+
+    schemas = {name: stream.schema for name, stream in relations.items()}
+    found = _plans(graph, schemas, judged, lowering.of)
+    return {name: lowering.of(found[node]) for name, node in graph.outputs.items()}
+
+
+def plans(graph: Graph, schemas: Mapping[str, Schema] | None = None) -> Plans:
+    """A plan for each output of a graph without pointwise nodes; columns are of atoms, unless ``schemas`` say better.
+
+    >>> from everview.frontends.graphspec import check, parse
+    >>> spec = {
+    ...     "relations": [{"name": "edge", "schema": ["a", "b"]}],
+    ...     "nodes": [
+    ...         {"id": "e", "op": "Scan", "rel": "edge"},
+    ...         {"id": "j", "op": "Join", "inputs": ["u", "e"], "vo": ["a", "c", "b"],
+    ...          "atoms": [{"vars": ["a", "c"]}, {"vars": ["c", "b"]}]},
+    ...         {"id": "p", "op": "Project", "inputs": ["j"], "attrs": ["a", "b"]},
+    ...         {"id": "u", "op": "Union", "inputs": ["e", "p"]},
+    ...     ],
+    ...     "outputs": [{"name": "path", "from": "u"}],
+    ... }
+    >>> print(plans(check(parse(spec)))["path"])
+    Recursive u
+      u =
+        Union
+          Scan edge
+          Distinct
+            Project a, b
+              Multiway (v0, v1), (v1, v2) → v0, v1, v2
+                Reference u
+                Scan edge
+      Reference u
+    """
+    if graph.pointwise:
+        raise GraphError(
+            f'node "{graph.pointwise[0].id}" (Compute) asks a provider, which no plan does',
+            hint="give plans of graphs without pointwise nodes",
+        )
+    given = {name: _of_atoms(relation.columns) for name, relation in graph.relations.items()} | dict(schemas or {})
+    found = _plans(graph, given, _never, lambda _: None)
     return {name: found[node] for name, node in graph.outputs.items()}
 
 
-def _guarded(node: Node, inputs: Sequence[Stream], judge: Judge) -> Stream:
-    """The stream of a node; what does not fit, types of columns perhaps, is told with its name."""
+def _of_atoms(columns: Sequence[str]) -> Schema:
+    return Schema(Field(name, ANY, nullable=False) for name in columns)
+
+
+# -- nodes
+
+
+def _plans(
+    graph: Graph,
+    schemas: Mapping[str, Schema],
+    judged: Callable[[Pointwise, Plan], Plan],
+    visit: Callable[[Plan], object],
+) -> Plans:
+    """The plan of every node that is read outside of its cycle; each is visited after those that it reads."""
+    found: Plans = {}
+    known: dict[Plan, Plan] = {}  # equal plans are one, so that to compare two is to look at their inputs' places
+    for part in graph.order:
+        if graph.is_cycle(part):
+            made = _recursion(graph, part, found)
+        else:
+            node = graph.nodes[part[0]]
+            made = {node.id: _guarded(node, lambda node=node: _outside(graph, node, found, schemas, judged))}
+        for one, its in made.items():
+            found[one] = known.setdefault(its, its)
+            free_references(found[one])  # known from the bottom up: a long chain of nodes is no deep recursion
+            _guarded(graph.nodes[one], lambda one=one: visit(found[one]))
+    return found
+
+
+def _outside(
+    graph: Graph,
+    node: Node,
+    found: Mapping[str, Plan],
+    schemas: Mapping[str, Schema],
+    judged: Callable[[Pointwise, Plan], Plan],
+) -> Plan:
+    """The plan of a node that stands in no cycle."""
+    if isinstance(node, Scan | Enumerable):
+        return _named(plan.Scan(node.rel, schemas[node.rel]), graph.variables[node.id])
+    if isinstance(node, Pointwise):
+        return judged(node, found[node.inputs[0]])
+    return _plan(node, [found[source] for source in node.sources])
+
+
+def _guarded(node: Node, act: Callable[[], T]) -> T:
+    """What comes of a node; what does not fit, types of columns perhaps, is told with its name."""
     try:
-        return _stream(node, inputs, judge)
+        return act()
     except EverviewError as error:
         if isinstance(error, GraphError):
             raise
         raise GraphError(f'node "{node.id}" ({node.op}): {error.message}', hint=error.hint) from error
 
 
-def _stream(node: Node, inputs: Sequence[Stream], judge: Judge) -> Stream:
+def _plan(node: Node, inputs: Sequence[Plan]) -> Plan:
     match node:
         case Join():
             return _joined(node, inputs)
         case Union():
-            return inputs[0].plus(*inputs[1:]).distinct()
+            return _united(inputs)
         case Diff():
-            return inputs[0].antijoin(inputs[1], node.key)
+            return _without(inputs[0], inputs[1], node.key)
         case Project():
             return _projected(inputs[0], node.attrs)
         case Rename():
-            return inputs[0].rename(node.names)
-        case Pointwise():
-            true = judge(node, _projected(inputs[0], node.variables))
-            return inputs[0].semijoin(true, node.variables)
-        case Scan() | Enumerable():
-            raise AssertionError("relations are given")
+            return _named(inputs[0], [node.names.get(name, name) for name in inputs[0].schema.names])
+        case Scan() | Enumerable() | Pointwise():
+            raise AssertionError("relations and verdicts are given")
 
 
-def _joined(node: Join, inputs: Sequence[Stream]) -> Stream:
-    """The join in the planner's order. Variables go by numbers, so that no name means anything to it."""
+def _joined(node: Join, inputs: Sequence[Plan]) -> Plan:
+    """The join in the planner's order."""
     if len(inputs) == 1 and len({*node.atoms[0].vars}) == len(node.vo) == len(node.atoms[0].vars):
-        return _named(inputs[0], node.atoms[0].vars).select(*node.vo)
-    numbered = {name: f"v{at}" for at, name in enumerate(node.vo)}
-    atoms = [
-        Atom(stream, [numbered[name] for name in atom.vars]) for stream, atom in zip(inputs, node.atoms, strict=True)
-    ]
-    order = list(numbered.values())
-    return _named(join(atoms, select=order, order=order), node.vo)
+        return _selected(_named(inputs[0], node.atoms[0].vars), node.vo)
+    common: Fields = {}
+    for input_, atom in zip(inputs, node.atoms, strict=True):
+        for name, field in zip(atom.vars, input_.schema.fields, strict=True):
+            common[name] = wider(common.get(name, field), field, f"columns of variable {name}")
+    alike = tuple(_cast(i, [common[v] for v in atom.vars]) for i, atom in zip(inputs, node.atoms, strict=True))
+    number = {name: at for at, name in enumerate(node.vo)}
+    terms = tuple(tuple(number[name] for name in atom.vars) for atom in node.atoms)
+    order = tuple(number.values())
+    return plan.Multiway(alike, terms, order, tuple(node.vo), order, null_safe=True)
 
 
-def _projected(stream: Stream, names: Sequence[str]) -> Stream:
-    kept = stream.select(*names)
-    return kept if len(names) == len(stream.schema) else kept.distinct()
+def _united(inputs: Sequence[Plan]) -> Plan:
+    """What is in any; columns meet by their names, and in the widest of their types."""
+    names = inputs[0].schema.names
+    common = list(inputs[0].schema.fields)
+    for other in inputs[1:]:
+        pairs = zip(names, common, other.schema.fields, strict=True)
+        common = [wider(a, b, f"columns {name} and {b.name}") for name, a, b in pairs]
+    return plan.Distinct(plan.Union(tuple(_cast(_named(i, names), common) for i in inputs)))
 
 
-def _named(stream: Stream, names: Sequence[str]) -> Stream:
+def _without(left: Plan, right: Plan, key: Sequence[str]) -> Plan:
+    """The tuples of the left whose key the right has not."""
+    width = len(left.schema)
+    tests = list[Expression]()
+    for name in key:
+        here, there = left.schema.index(name), right.schema.index(name)
+        wider(left.schema.fields[here], right.schema.fields[there], f"columns {name} and {name}")
+        tests.append(call("null_safe_equal", left.column(here), _after(right, there, width)))
+    return plan.Join(left, right, "anti", conjunction(tests))
+
+
+def _after(right: Plan, at: int, width: int) -> Column:
+    """A column of the right, as the condition of a join reads it."""
+    field = right.schema.fields[at]
+    return Column(width + at, field.name, field.type, field.nullable)
+
+
+def _projected(input_: Plan, names: Sequence[str]) -> Plan:
+    kept = _selected(input_, names)
+    return kept if len(names) == len(input_.schema) else plan.Distinct(kept)
+
+
+def _selected(input_: Plan, names: Sequence[str]) -> Plan:
+    if tuple(names) == input_.schema.names:
+        return input_
+    return plan.Project(input_, tuple(input_.column(input_.schema.index(name)) for name in names), tuple(names))
+
+
+def _named(input_: Plan, names: Sequence[str]) -> Plan:
     """The same columns under other names."""
-    return stream.under(Schema(Field(n, f.type, f.nullable) for n, f in zip(names, stream.schema.fields, strict=True)))
+    return input_ if tuple(names) == input_.schema.names else plan.Project(input_, input_.columns, tuple(names))
+
+
+def _cast(input_: Plan, fields: Sequence[Field]) -> Plan:
+    """The same columns in types that hold them."""
+    if all(field.type == own for field, own in zip(fields, input_.schema.types, strict=True)):
+        return input_
+    values = tuple(cast(column, field.type) for column, field in zip(input_.columns, fields, strict=True))
+    return plan.Project(input_, values, input_.schema.names)
+
+
+def _never(node: Pointwise, input_: Plan) -> Plan:
+    raise AssertionError("no predicate is asked")
 
 
 # -- cycles
 
 
-def _loop(graph: Graph, part: Sequence[str], outside: Mapping[str, Stream]) -> Streams:
-    """The streams of nodes that read each other: at their least fixed point, found within every tick."""
+def _recursion(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -> Plans:
+    """Plans of nodes that read each other: what they are at their least fixed point.
+
+    Bound are those that are read before they are computed, and those that are read from outside.
+    """
     schemas = _schemas(graph, part, outside)
-    entering = [outside[source] for one in part for source in graph.nodes[one].sources if source not in part]
-    circuit: Circuit = entering[0].circuit
-    child = circuit.child(", ".join(part))
-    done: Streams = {}
-    again: dict[str, tuple[Stream, Callable[[Stream], None]]] = {}
+    again: dict[str, None] = {}
+    inner: Plans = {}
 
-    def read(source: str) -> Stream:
+    def read(source: str) -> Plan:
         if source in outside:
-            return child.enter(outside[source])
-        if source not in done and source not in again:
-            again[source] = child.feedback(schemas[source])
-        return done[source] if source in done else again[source][0]
+            return outside[source]
+        if source not in inner:
+            again[source] = None
+            return plan.Reference(source, schemas[source])
+        return inner[source]
 
-    for one in part:
+    for one in _ending_in_union(graph, part):
         node = graph.nodes[one]
-        done[one] = _guarded(node, [read(source) for source in node.sources], _never)
-    for source, (_, connect) in again.items():
-        connect(done[source])
-    return {one: child.leave(stream) for one, stream in done.items()}
+        inner[one] = _guarded(node, lambda node=node: _plan(node, [read(source) for source in node.sources]))
+        free_references(inner[one])
+    shown = [one for one in part if _is_read(graph, one, part)]
+    bindings = tuple((one, _bound(inner[one], schemas[one])) for one in dict.fromkeys([*again, *shown]))
+    schema = dict(bindings)
+    return {one: plan.Recursive(bindings, plan.Reference(one, schema[one].schema)) for one in shown}
 
 
-def _never(node: Pointwise, candidates: Stream) -> Stream:
-    raise AssertionError("no predicate stands in a cycle")
+def _ending_in_union(graph: Graph, part: Sequence[str]) -> list[str]:
+    """The nodes of a cycle, each after those that it reads, but for cycles, which end in a union where one is found.
+
+    What is read before it is computed is bound, and made distinct for it. A union is that anyway.
+    """
+    unions = [one for one in part if isinstance(graph.nodes[one], Union)]
+    first = next((one for one in unions if _is_read(graph, one, part)), (*unions, part[0])[0])
+    inside, order, seen = {*part}, list[str](), {first}
+    open_ = [(first, iter(graph.nodes[first].sources))]
+    while open_:
+        one, sources = open_[-1]
+        after = next((s for s in sources if s in inside and s not in seen), None)
+        if after is None:
+            order.append(one)
+            open_.pop()
+        else:
+            seen.add(after)
+            open_.append((after, iter(graph.nodes[after].sources)))
+    return order
 
 
-def _schemas(graph: Graph, part: Sequence[str], outside: Mapping[str, Stream]) -> dict[str, Schema]:
+def _is_read(graph: Graph, one: str, part: Sequence[str]) -> bool:
+    readers = (node.id for node in graph.nodes.values() if one in node.sources)
+    return one in graph.outputs.values() or any(reader not in part for reader in readers)
+
+
+def _bound(made: Plan, schema: Schema) -> Plan:
+    """What a recursion binds is distinct as it is."""
+    return _cast(made.input if isinstance(made, plan.Distinct) else made, schema.fields)
+
+
+def _schemas(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -> dict[str, Schema]:
     """What nodes of a cycle hold: the narrowest types that hold what enters it, wherever that goes."""
     known: dict[str, Fields] = {one: {} for one in part}
     for one in {source for inner in part for source in graph.nodes[inner].sources if source in outside}:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from everview.frontends.sql.expressions import Here, condition, expression, handles
 from everview.frontends.sql.naming import direction
 from everview.operators.aggregate.call import Call as Aggregated
-from everview.plan.expressions import AggregateCall, Expression, Literal, Order
+from everview.plan.expressions import USER, AggregateCall, Expression, Literal, Order
 from everview.plan.kinds import VOID
 from everview.plan.typing import call, coerced, implicit, is_number, literal
 from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, TINYINT, Field, Schema, Type
@@ -42,6 +42,7 @@ class Made:
     distinct: bool = False
     order: Order = ()
     filter: Expression | None = None
+    type: Type | None = None  # of a user's aggregate
 
 
 RANKS: dict[str, Type] = {
@@ -133,7 +134,7 @@ def _core(node: exp.Expr, here: Here) -> tuple[str, list[exp.Expr]] | None:
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
         here.context.only(node, "this", "expressions")
-        return (name, node.expressions) if name in NAMES or name in RANKS else None
+        return (name, node.expressions) if name in NAMES or name in RANKS or is_user(name, here) else None
     if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
         return "bool_or", [node.this]
     if not isinstance(node, exp.AggFunc) and type(node) not in CLASSES:
@@ -195,7 +196,7 @@ def aggregate(node: exp.Expr, here: Here) -> Expression | None:
     written = read(node, here)
     if written is None:
         return None
-    if written.name not in NAMES:
+    if written.name in RANKS:
         hint = f"write {written.name}(…) OVER (PARTITION BY … ORDER BY …)"
         raise here.context.error(f"{written.name} without a window", node, hint)
     if not here.aggregates:
@@ -212,6 +213,8 @@ def typed(made: Made) -> AggregateCall:
 
 
 def type_of(made: Made) -> tuple[Type, bool]:
+    if made.type is not None:
+        return made.type, True
     if made.function in ("grouping", "grouping_id"):
         return (TINYINT if made.function == "grouping" else BIGINT), False
     schema = Schema(Field(f"a{i}", a.type, a.nullable) for i, a in enumerate(made.arguments))
@@ -224,7 +227,7 @@ def type_of(made: Made) -> tuple[Type, bool]:
 
 def made_of(written: Written, here: Here) -> Made:
     kept = None if written.filter is None else condition(written.filter, replace(here, clause="FILTER"))
-    found = NAMES[written.name](written, here)
+    found = NAMES.get(written.name, _user)(written, here)
     return replace(found, filter=_both(kept, found.filter))
 
 
@@ -385,6 +388,28 @@ def _median(written: Written, here: Here) -> Made:
 def _grouping(written: Written, here: Here) -> Made:
     most = 1 if written.name == "grouping" else 63
     return Made(written.name, tuple(_bound(written, here, 0 if most > 1 else 1, most)))
+
+
+def is_user(name: str, here: Here) -> bool:
+    """Is it an aggregate that the user wrote?"""
+    found = here.context.catalog.function(name)
+    return found is not None and found.aggregate
+
+
+def _user(written: Written, here: Here) -> Made:
+    """An aggregate that the user wrote: of all rows where no argument is NULL."""
+    user = here.context.catalog.function(written.name)
+    assert user is not None, "a call was read as one of a user's aggregate"
+    count = None if user.arguments is None else len(user.arguments)
+    bound = tuple(_bound(written, here, count or 1, count or len(written.arguments) or 1))
+    if user.arguments is not None:
+        bound = tuple(implicit(b, of, written.name) for b, of in zip(bound, user.arguments, strict=True))
+    arguments = tuple(any_value(written.name, b) for b in bound)
+    order = ordering(written.order, here)
+    if written.distinct and any(by not in arguments for by, _ in order):
+        hint = "order by what it is of, or leave ORDER BY out"
+        raise here.context.error(f"{written.name} of distinct values in the order of others", written.node, hint)
+    return Made(f"{USER}{user.name}", arguments, written.distinct, order, type=user.type)
 
 
 NAMES: dict[str, Callable[[Written, Here], Made]] = {

@@ -20,12 +20,13 @@ DEEPEST = 120  # levels of queries and expressions inside each other
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A scalar function of the user: what it is called, takes and gives."""
+    """A function of the user, of rows or of groups: what it is called, takes and gives."""
 
     name: str
     arguments: tuple[Type, ...] | None  # None: takes what it gets
     type: Type
     nullable: bool = True
+    aggregate: bool = False
 
 
 class Catalog(Protocol):
@@ -40,7 +41,7 @@ class Catalog(Protocol):
         ...
 
     def function(self, name: str) -> UserFunction | None:
-        """A user's scalar function; the name in lower case."""
+        """A user's function or aggregate; the name in lower case."""
         ...
 
     def default(self, table: str, column: str) -> Expression | None:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from everview.errors import SqlError
+from everview.errors import SqlError, UnknownName
 from everview.frontends.sql import aggregates
 from everview.frontends.sql.expressions import Here, expression, handles
 from everview.frontends.sql.names import short
@@ -74,6 +74,8 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, here: Here) ->
     user = here.context.catalog.function(name)
     bound = [expression(argument, here) for argument in arguments]
     if user is not None:
+        if not bound:
+            raise here.context.error(f"{name} of what?", node, "a Python function takes one argument or more")
         kinds = user.arguments
         if kinds is not None and len(kinds) != len(bound):
             raise here.context.error(f"{name} takes {len(kinds)} arguments, and was given {len(bound)}", node)
@@ -94,7 +96,9 @@ def unknown_function(name: str) -> Exception:
 
     known = [*SIGNATURES, *(a for a in ALIASES if a.isidentifier()), *aggregates.NAMES, *SPECIAL]
     near = get_close_matches(name, known, n=5)
-    return unknown_name("function", short(name), near or ["see the reference of functions"])
+    found = unknown_name("function", short(name), near or ["see the reference of functions"])
+    own = "a Python function is made known by @ev.function or @ev.aggregate before it is called"
+    return UnknownName(found.message, hint=f"{found.hint}; {own}")
 
 
 # -- functions that do not take plain values

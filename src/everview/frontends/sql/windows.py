@@ -7,7 +7,17 @@ from typing import Any
 
 from sqlglot import exp
 
-from everview.frontends.sql.aggregates import PICKED, RANKS, Written, any_value, made_of, ordering, read, type_of
+from everview.frontends.sql.aggregates import (
+    PICKED,
+    RANKS,
+    Written,
+    any_value,
+    is_user,
+    made_of,
+    ordering,
+    read,
+    type_of,
+)
 from everview.frontends.sql.expressions import Here, expression, handles
 from everview.plan.expressions import Expression, Frame, Literal, Order, WindowCall
 from everview.plan.kinds import INTERVALS
@@ -52,6 +62,11 @@ def _over(
 ) -> WindowCall:
     if written.name in RANKS or written.name in PICKED:
         return _ranked(written, partition, by, frame, here)
+    if is_user(written.name, here):
+        hint = "aggregate in a subquery, and join it"
+        raise here.context.unsupported(
+            f"the aggregate {written.name}, a Python function, OVER a window", written.node, hint
+        )
     made = made_of(written, here)
     if made.order or made.distinct:
         what = "in an order of its own" if made.order else "of distinct values"

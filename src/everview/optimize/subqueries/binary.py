@@ -12,6 +12,7 @@ def in_turn(plan: Multiway) -> Plan:
     """The same rows, by joining one input after the other."""
     found: Plan | None = None
     places: dict[int, int] = {}
+    equal = "null_safe_equal" if plan.null_safe else "equal"
     for input_, terms in zip(plan.inputs, plan.variables, strict=True):
         start = 0 if found is None else len(found.schema)
         made = Project(input_, input_.columns, input_.schema.names) if found is None else Join(found, input_, "inner")
@@ -21,7 +22,7 @@ def in_turn(plan: Multiway) -> Plan:
                 continue
             known = places.setdefault(variable, at)
             if known != at:
-                parts.append(call("equal", made.column(known), made.column(at)))
+                parts.append(call(equal, made.column(known), made.column(at)))
         found = _filtered(made, parts)
     assert found is not None, "a join of something"
     return Project(found, tuple(found.column(places[v]) for v in plan.select), plan.names)

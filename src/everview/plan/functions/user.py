@@ -1,4 +1,8 @@
-"""Users' functions, by name: given once, called in any query."""
+"""Users' functions, by name: given once, called in any query.
+
+A scalar function is called with columns, or row by row. An aggregate is called with one list a group and column. It
+sees no NULL, and it is not called for a group without values: as for SQL's own aggregates, the result is NULL there.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,42 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.errors import DefinitionError, FunctionError
 from everview.operators.functions import Function, Shape
 from everview.types import Type, unknown_name
 
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A pure function, and the type of what it gives."""
+    """A pure function, the type of what it gives, and whether it is of groups."""
 
     function: Function
     type: Type
+    aggregate: bool = False
 
 
 _USERS: Final[dict[str, UserFunction]] = {}
 
 
-def register(name: str, call: Callable[..., Any], of: Type, shape: Shape = "columns") -> None:
-    """Make a function known; `shape` "rows" is the slow path, one call a row."""
-    _USERS[name.lower()] = UserFunction(Function(name.lower(), call, shape), of)
+def register(
+    name: str, call: Callable[..., Any], of: Type, shape: Shape = "columns", *, aggregate: bool = False
+) -> None:
+    """Make a function known; `shape` "rows" is the slow path, one call a row or group.
+
+    The same function may be given again, as a module that is loaded twice does; another one under its name may not.
+    """
+    made = UserFunction(Function(name.lower(), call, shape), of, aggregate)
+    before = _USERS.get(name.lower())
+    if before is not None and not _same(before, made):
+        raise DefinitionError(
+            f"there is another function {name.lower()} already",
+            hint="give it another name: views that call the first one keep its results",
+        )
+    _USERS[name.lower()] = made
 
 
 def registered(name: str) -> UserFunction:
@@ -40,3 +62,82 @@ def user_function(name: str) -> Function:
 
 def is_registered(name: str) -> bool:
     return name.lower() in _USERS
+
+
+def user_aggregate(name: str) -> Function:
+    """An aggregate as operators call it, with a list a group."""
+    found = registered(name)
+    made = _Each if found.function.shape == "rows" else _Lists
+    return Function(found.function.name, made(found.function, found.type), found.function.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class _Each:
+    """A function of one group's lists; of empty ones, NULL."""
+
+    function: Function
+    type: Type
+
+    def __call__(self, *lists: list[Any]) -> Any:
+        return self.function.call(*lists) if lists[0] else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """A function of all groups' lists, called with those that have values; of the others, NULL."""
+
+    function: Function
+    type: Type
+
+    def __call__(self, *lists: Any) -> Any:
+        there = np.asarray(pc.greater(pc.list_value_length(lists[0]), 0))
+        if there.all():
+            return self._checked(self.function.call(*lists), len(there))
+        if not there.any():
+            return pa.nulls(len(there), self.type.arrow)
+        mask = pa.array(there)
+        found = self._checked(self.function.call(*(column.filter(mask) for column in lists)), int(there.sum()))
+        return found.take(pa.array(np.cumsum(there) - 1, mask=~there))
+
+    def _checked(self, found: Any, groups: int) -> Any:
+        name, of = self.function.name, self.type
+        if isinstance(found, pa.ChunkedArray):
+            found = found.combine_chunks()
+        if not isinstance(found, pa.Array):
+            try:
+                found = pa.array(found, of.arrow)
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise FunctionError(
+                    f"function {name} returned {type(found).__name__}, not a column of {of.arrow}: {error}",
+                    hint="return one Arrow array, with one value a group",
+                ) from error
+        if len(found) != groups:
+            raise FunctionError(
+                f"function {name} returned {len(found)} values for {groups} groups",
+                hint="an aggregate returns one value a group",
+            )
+        if found.type != of.arrow:
+            raise FunctionError(f"function {name} returned {found.type}, not {of.arrow}", hint=f"declared: {of}")
+        return found
+
+
+# -- the same function again
+
+
+def _same(a: UserFunction, b: UserFunction) -> bool:
+    if (a.type, a.aggregate, a.function.shape) != (b.type, b.aggregate, b.function.shape):
+        return False
+    try:
+        return bool(a.function.call == b.function.call or _said(a.function.call) == _said(b.function.call))
+    except ValueError:  # a cell holds an array, whose comparison is none
+        return False
+
+
+def _said(call: Callable[..., Any]) -> Any:
+    """What a function says and what it closes over; a function without code is only itself."""
+    code = getattr(call, "__code__", None)
+    if code is None:
+        return id(call)
+    cells = tuple(cell.cell_contents for cell in getattr(call, "__closure__", None) or ())
+    given = (getattr(call, "__defaults__", None), getattr(call, "__kwdefaults__", None))
+    return call.__module__, call.__qualname__, code.co_code, code.co_consts, code.co_names, given, cells

@@ -10,18 +10,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from everview.circuit.circuit import Circuit
 from everview.circuit.grouped import aggregated
 from everview.circuit.stream import Stream
 from everview.errors import SchemaError
 from everview.operators.aggregate import Call
+from everview.operators.functions import Function
 from everview.operators.index import Direction
-from everview.plan.expressions import TRUE, AggregateCall, Column, Expression, Literal
+from everview.plan.expressions import TRUE, USER, AggregateCall, Column, Expression, Literal
+from everview.plan.functions.user import user_aggregate
 from everview.plan.lowering.constants import constant
 from everview.plan.lowering.joins import everywhere
 from everview.plan.lowering.rows import extended, picked, projected
 from everview.plan.nodes import Aggregate
 from everview.plan.typing import call, cast
-from everview.types import BOOLEAN, Array, unknown_name
+from everview.types import BOOLEAN, Array, Field, unknown_name
 
 Direct = tuple[tuple[Expression, Direction], ...]
 
@@ -36,15 +39,17 @@ class Wanted:
     distinct: bool = False
     nulls: bool = False
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    user: Function | None = None
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         return (*self.arguments, *(by for by, _ in self.order))
 
-    def call(self, places: Sequence[int]) -> Call:
+    def call(self, places: Sequence[int], circuit: Circuit) -> Call:
+        named = {} if self.user is None else {"user": circuit.function(self.user, self.user.shape)}
         count = len(self.arguments)
         order = tuple(zip(places[count:], (how for _, how in self.order), strict=True))
-        return Call(self.function, tuple(places[:count]), self.distinct, order, self.nulls, **self.extra)
+        return Call(self.function, tuple(places[:count]), self.distinct, order, self.nulls, **self.extra, **named)
 
 
 def grouped(plan: Aggregate, stream: Stream) -> Stream:
@@ -57,7 +62,7 @@ def grouped(plan: Aggregate, stream: Stream) -> Stream:
     start = len(groups)
     for number, found in enumerate(wanted):
         stop = start + len(found.expressions)
-        calls[f"result {number}"] = found.call(places[start:stop])
+        calls[f"result {number}"] = found.call(places[start:stop], stream.circuit)
         start = stop
     if not groups:
         return _of_all(plan, stream, calls)
@@ -92,7 +97,7 @@ def of_nothing(found: AggregateCall) -> Any:
     """What a call gives when there are no rows."""
     if found.function.lower() in ("count", "count_if"):
         return 0
-    return () if isinstance(found.type, Array) else None
+    return () if isinstance(found.type, Array) and not found.function.startswith(USER) else None
 
 
 def _as_declared(plan: Aggregate, stream: Stream) -> Stream:
@@ -111,6 +116,8 @@ def _as_declared(plan: Aggregate, stream: Stream) -> Stream:
 def wanted_of(found: AggregateCall) -> Wanted:
     """A call of SQL as the operator knows it."""
     name = found.function.lower()
+    if name.startswith(USER):
+        return _user(found)
     make = CALLS.get(name)
     if make is None:
         raise unknown_name("aggregate", found.function, list(CALLS))
@@ -217,6 +224,14 @@ def _text(found: AggregateCall) -> Wanted:
     return Wanted(
         "string", (_kept(found, value),), _order(found), distinct=found.distinct, extra={"separator": separator or ""}
     )
+
+
+def _user(found: AggregateCall) -> Wanted:
+    """A user's aggregate; like all of SQL's, it does not see NULL."""
+    function = user_aggregate(found.function.removeprefix(USER))
+    first, *others = found.arguments
+    returns = {"returns": Field("result", found.type)}
+    return Wanted("user", (_kept(found, first), *others), _order(found), found.distinct, False, returns, function)
 
 
 CALLS: dict[str, Callable[[AggregateCall], Wanted]] = {

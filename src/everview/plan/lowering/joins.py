@@ -168,8 +168,9 @@ def joined_all(plan: Multiway, streams: Sequence[Stream]) -> Stream:
     """The stream of a multiway join."""
     atoms: list[Atom] = []
     for stream, terms in zip(streams, plan.variables, strict=True):
-        known = present(stream, [at for at, v in enumerate(terms) if v in plan.shared])
+        joining = () if plan.null_safe else plan.shared
+        known = present(stream, [at for at, v in enumerate(terms) if v in joining])
         atoms.append(Atom(known, tuple(None if v is None else f"v{v}" for v in terms)))
     chosen = list(dict.fromkeys(f"v{v}" for v in plan.select))
-    found = join(atoms, select=chosen)
+    found = join(atoms, select=chosen, order=None if plan.order is None else [f"v{v}" for v in plan.order])
     return picked(found, [chosen.index(f"v{v}") for v in plan.select], plan.names)

@@ -90,11 +90,11 @@ class _Lists:
     type: Type
 
     def __call__(self, *lists: Any) -> Any:
-        there = np.asarray(pc.greater(pc.list_value_length(lists[0]), 0))
+        there = np.asarray(pc.list_value_length(lists[0])) > 0
         if there.all():
             return self._checked(self.function.call(*lists), len(there))
         if not there.any():
-            return pa.nulls(len(there), self.type.arrow)
+            return pa.array([None] * len(there), self.type.arrow)
         mask = pa.array(there)
         found = self._checked(self.function.call(*(column.filter(mask) for column in lists)), int(there.sum()))
         return found.take(pa.array(np.cumsum(there) - 1, mask=~there))
@@ -140,4 +140,4 @@ def _said(call: Callable[..., Any]) -> Any:
         return id(call)
     cells = tuple(cell.cell_contents for cell in getattr(call, "__closure__", None) or ())
     given = (getattr(call, "__defaults__", None), getattr(call, "__kwdefaults__", None))
-    return call.__module__, call.__qualname__, code.co_code, code.co_consts, code.co_names, given, cells
+    return call.__qualname__, code.co_code, code.co_consts, code.co_names, given, cells

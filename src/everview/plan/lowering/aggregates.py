@@ -46,10 +46,10 @@ class Wanted:
         return (*self.arguments, *(by for by, _ in self.order))
 
     def call(self, places: Sequence[int], circuit: Circuit) -> Call:
-        named = {} if self.user is None else {"user": circuit.function(self.user, self.user.shape)}
+        user = "" if self.user is None else circuit.function(self.user, self.user.shape)
         count = len(self.arguments)
         order = tuple(zip(places[count:], (how for _, how in self.order), strict=True))
-        return Call(self.function, tuple(places[:count]), self.distinct, order, self.nulls, **self.extra, **named)
+        return Call(self.function, tuple(places[:count]), self.distinct, order, self.nulls, user=user, **self.extra)
 
 
 def grouped(plan: Aggregate, stream: Stream) -> Stream:

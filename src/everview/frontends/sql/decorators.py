@@ -1,0 +1,87 @@
+"""Python functions in SQL, by decorator: of columns, and of groups.
+
+>>> import pyarrow.compute as pc
+>>> @function("DOUBLE")
+... def kelvin(celsius):
+...     return pc.add(celsius, 273.15)
+>>> known("kelvin").type
+DOUBLE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from everview.errors import DefinitionError
+from everview.frontends.sql.aggregates import NAMES, RANKS
+from everview.frontends.sql.context import UserFunction
+from everview.frontends.sql.functions import CHANCE, GENERATORS, SPECIAL
+from everview.frontends.sql.parse import parse_expression
+from everview.operators.functions import Shape
+from everview.plan.functions.user import is_registered, register, registered
+from everview.plan.typing import is_function
+from everview.types import Type, parse_type
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def function(type: str | Type, *, name: str | None = None, by_row: bool = False) -> Callable[[F], F]:
+    """A scalar function of SQL: Arrow arrays in, one array of ``type`` out, row for row.
+
+    With ``by_row`` it is called with the values of one row, which is slow. It must be pure: the same result for the
+    same arguments, always. It is known in every database and pipeline of the process, under its own name or ``name``.
+    """
+    return _registering("function", type, name, "rows" if by_row else "columns", aggregate=False)
+
+
+def aggregate(type: str | Type, *, name: str | None = None, by_group: bool = False) -> Callable[[F], F]:
+    """An aggregate of SQL: for every argument an Arrow list array, one list a group; one array of ``type`` out.
+
+    The lists are in the order of their values, or as ORDER BY says, without rows where an argument is NULL. For a
+    group without values the result is NULL. With ``by_group`` it is called with the Python lists of one group.
+    """
+    return _registering("aggregate", type, name, "rows" if by_group else "columns", aggregate=True)
+
+
+def known(name: str) -> UserFunction | None:
+    """A function that was registered, as binding sees it."""
+    if not is_registered(name):
+        return None
+    found = registered(name)
+    return UserFunction(found.function.name, None, found.type, aggregate=found.aggregate)
+
+
+def _registering(decorator: str, of: object, name: str | None, shape: Shape, *, aggregate: bool) -> Callable[[F], F]:
+    result = parse_type(of) if isinstance(of, str) else of
+    if not isinstance(result, Type):
+        raise DefinitionError(
+            f"a function of which type? @{decorator} was given {of!r}", hint=f'write @ev.{decorator}("DOUBLE")'
+        )
+
+    def registering(call: F) -> F:
+        called = name if name is not None else str(getattr(call, "__name__", ""))
+        _check_name(called)
+        register(called, call, result, shape, aggregate=aggregate)
+        return call
+
+    return registering
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier():
+        raise DefinitionError(f"{name!r} is no name of a function", hint='give it one: name="…", letters and digits')
+    if _is_taken(name.lower()):
+        raise DefinitionError(f"{name.lower()} is a function of SQL already", hint='give it another name: name="…"')
+
+
+def _is_taken(name: str) -> bool:
+    if is_function(name) or any(name in names for names in (NAMES, RANKS, SPECIAL, CHANCE, GENERATORS)):
+        return True
+    try:
+        return not isinstance(parse_expression(f"{name}(x)"), exp.Anonymous)
+    except SqlglotError:  # a word of the language
+        return True

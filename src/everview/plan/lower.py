@@ -75,20 +75,34 @@ class Lowering:
         self._loops: dict[tuple[tuple[str, Plan], ...], Lowering] = {}  # of bodies, by what is bound around them
 
     def of(self, plan: Plan) -> Stream:
-        """The stream of a plan, under its schema."""
-        found = self._known.get(plan)
-        if found is None:
-            found = self._known[plan] = self._entered(plan)
-        return found
+        """The stream of a plan, under its schema; inputs come first, however deep the plan is."""
+        waiting = [plan]
+        while waiting:
+            here = waiting[-1]
+            missing = [] if here in self._known else [i for i in self._inputs(here) if i not in self._known]
+            if missing:
+                waiting.extend(reversed(missing))
+                continue
+            waiting.pop()
+            if here not in self._known:
+                self._known[here] = self._entered(here)
+        return self._known[plan]
+
+    def _enters(self, plan: Plan) -> bool:
+        """What does not depend on a recursion is computed outside of it, and enters."""
+        return self.outer is not None and not (free_references(plan) & self._references.keys())
+
+    def _inputs(self, plan: Plan) -> tuple[Plan, ...]:
+        """What is to be lowered here before a plan is."""
+        return () if isinstance(plan, Recursive) or self._enters(plan) else plan.inputs
 
     def _entered(self, plan: Plan) -> Stream:
-        """What does not depend on a recursion is computed outside of it, and enters."""
-        if self.outer is not None and not (free_references(plan) & self._references.keys()):
+        if self.outer is not None and self._enters(plan):
             return self.circuit.enter(self.outer.of(plan))
         return self._lowered(plan).under(plan.schema)
 
     def _lowered(self, plan: Plan) -> Stream:
-        inputs: list[Stream] = [] if isinstance(plan, Recursive) else [self.of(i) for i in plan.inputs]
+        inputs = [self._known[i] for i in self._inputs(plan)]
         match plan:
             case Scan(relation):
                 if relation not in self.relations:

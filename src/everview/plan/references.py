@@ -23,20 +23,22 @@ def check_monotone(plan: Recursive) -> None:
     """Refuse recursion through what takes rows away when rows are added: such sets need not exist."""
     bound = frozenset(name for name, _ in plan.bindings)
     for name, part in plan.bindings:
-        _check(part, bound, name, set())
+        seen, waiting = set[Plan](), [part]
+        while waiting:
+            here = waiting.pop()
+            if here not in seen and free_references(here) & bound:
+                seen.add(here)
+                _check(here, bound, name)
+                waiting.extend(reversed(here.inputs))
 
 
-def _check(plan: Plan, bound: frozenset[str], name: str, seen: set[Plan]) -> None:
-    if plan in seen or not free_references(plan) & bound:
-        return
-    seen.add(plan)
+def _check(plan: Plan, bound: frozenset[str], name: str) -> None:
     for at, input_ in enumerate(plan.inputs):
         if _takes_away(plan, at) and free_references(input_) & bound:
             raise CircuitError(
                 f"recursive relation {name} reads itself through {_what(plan)}",
                 hint="recursion may only add rows; do this outside of it, on its result",
             )
-        _check(input_, bound, name, seen)
 
 
 def _takes_away(plan: Plan, input_: int) -> bool:

@@ -115,18 +115,23 @@ def _plans(
 ) -> Plans:
     """The plan of every node that is read outside of its cycle; each is visited after those that it reads."""
     found: Plans = {}
-    known: dict[Plan, Plan] = {}  # equal plans are one, so that to compare two is to look at their inputs' places
+    known: dict[Plan, Plan] = {}
     for part in graph.order:
         if graph.is_cycle(part):
-            made = _recursion(graph, part, found)
+            made = _recursion(graph, part, found, known)
         else:
             node = graph.nodes[part[0]]
             made = {node.id: _guarded(node, lambda node=node: _outside(graph, node, found, schemas, judged))}
         for one, its in made.items():
-            found[one] = known.setdefault(its, its)
-            free_references(found[one])  # known from the bottom up: a long chain of nodes is no deep recursion
+            found[one] = _once(its, known)
             _guarded(graph.nodes[one], lambda one=one: visit(found[one]))
     return found
+
+
+def _once(made: Plan, known: dict[Plan, Plan]) -> Plan:
+    """Equal plans as one, so that comparing two is never deep; nor is what else is found out from the bottom up."""
+    free_references(made)
+    return known.setdefault(made, made)
 
 
 def _outside(
@@ -243,7 +248,7 @@ def _never(node: Pointwise, input_: Plan) -> Plan:
 # -- cycles
 
 
-def _recursion(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -> Plans:
+def _recursion(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan], known: dict[Plan, Plan]) -> Plans:
     """Plans of nodes that read each other: what they are at their least fixed point.
 
     Bound are those that are read before they are computed, and those that are read from outside.
@@ -262,8 +267,8 @@ def _recursion(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -
 
     for one in _ending_in_union(graph, part):
         node = graph.nodes[one]
-        inner[one] = _guarded(node, lambda node=node: _plan(node, [read(source) for source in node.sources]))
-        free_references(inner[one])
+        made = _guarded(node, lambda node=node: _plan(node, [read(source) for source in node.sources]))
+        inner[one] = _once(made, known)
     shown = [one for one in part if _is_read(graph, one, part)]
     bindings = tuple((one, _bound(inner[one], schemas[one])) for one in dict.fromkeys([*again, *shown]))
     schema = dict(bindings)

@@ -218,6 +218,15 @@ def test_one_atom() -> None:
     assert run.view("found").contents().to_zset() == ZSet({(2, 1): 1})
 
 
+def test_a_variable_three_times_in_an_atom() -> None:
+    circuit = Circuit()
+    r = circuit.source("r", "a BIGINT NOT NULL, b BIGINT NOT NULL, c BIGINT")
+    join([Atom(r, ("x", "x", "x")), Atom(r, ("x", None, "y"))]).sink("found")
+    run = Embedded(circuit)
+    run.tick({"r": [((1, 1, 1), 1), ((2, 2, None), 1), ((1, 3, 4), 2)]})
+    assert run.view("found").contents().to_zset() == ZSet({(1, 1): 1, (1, 4): 2})
+
+
 # -- what is kept
 
 

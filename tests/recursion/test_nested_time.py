@@ -66,7 +66,7 @@ class Nested:
             if isinstance(found, Apply):
                 deltas = [cells[i] for i in found.inputs if i is not None]
                 reads = [self._reading(r, cells, now) for r in found.reads]
-                step = step_at(found.operator, now, deltas, due.woken.get(node), reads, self.context)
+                step = step_at(found.operator, now, deltas, due.woken.get(node), reads, [], self.context)
                 held = due.held.get(node)
                 cells[node] = step.out if held is None else np.concatenate([step.out, held])
                 if step.append is not None:

@@ -149,10 +149,13 @@ def _converted(field: Field, value: Any) -> Any:
 def _comparable(stream: Stream, same: Sequence[tuple[int, int]]) -> Stream:
     """The columns of one variable in one type."""
     fields = list(stream.schema.fields)
+    common: dict[int, Field] = {}
     for column, again in same:
-        common = wider(fields[column], fields[again], f"columns {fields[column].name} and {fields[again].name}")
-        for at in (column, again, *(b for a, b in same if a == column)):
-            fields[at] = Field(fields[at].name, common.type, common.nullable)
+        known = common.get(column, fields[column])
+        common[column] = wider(known, fields[again], f"columns {fields[column].name} and {fields[again].name}")
+    for column, again in same:
+        for at in (column, again):
+            fields[at] = Field(fields[at].name, common[column].type, common[column].nullable)
     return stream.recode(Schema(fields))
 
 

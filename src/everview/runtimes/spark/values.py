@@ -62,7 +62,7 @@ def _node_reads_values(program: Program, at: int) -> bool:
         return False
     operator = node.operator
     layouts = (operator.output, *read_layouts(operator), *(port.layout for port in operator.inputs))
-    calls: tuple[Call, ...] = getattr(operator, "calls", ())
+    calls = [call for call in getattr(operator, "calls", ()) if isinstance(call, Call)]
     collects = any(call.user or call.function in COLLECTED for call in calls)
     collects = collects or getattr(operator, "compares_values", False)
     return collects or hasattr(operator, "function") or any(layout.by_value for layout in layouts)

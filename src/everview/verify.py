@@ -18,7 +18,7 @@ from everview.errors import SchemaError, UnknownName, VerificationFailed
 from everview.oracle import contents, schema_of, sources_of
 from everview.oracle.plans import contents as contents_of_plan
 from everview.oracle.rows import Rows, difference, seen
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 from everview.types import Schema, unknown_name
 from everview.zset import ZSet
 from everview.zset.batch import Batch

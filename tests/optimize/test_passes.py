@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from everview.optimize import PASSES, REQUIRED, optimize
 from everview.oracle.plans import evaluate
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 from everview.plan.outers import has_subqueries
 from plan.agreeing import check_runs, meanings, sums
 from plan.drawn import Tick, plans, ticks

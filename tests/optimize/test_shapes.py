@@ -17,21 +17,9 @@ from everview.optimize.simplify import fold_constants
 from everview.optimize.subqueries import decorrelate
 from everview.plan.conditions import conjunction
 from everview.plan.expressions import AggregateCall, Cast, Exists, Expression, Literal, Outer, Scalar
-from everview.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Filter,
-    Join,
-    Multiway,
-    Plan,
-    Project,
-    Scan,
-    Top,
-    Union,
-    Values,
-    explain,
-    walk,
-)
+from everview.plan.node import Plan, walk
+from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Multiway, Project, Scan, Top, Union, Values
+from everview.plan.tree import explain
 from everview.plan.typing import call, literal
 from everview.runtimes.embedded import Embedded
 from everview.types import BIGINT, INTEGER, Schema

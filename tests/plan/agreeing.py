@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from everview.circuit import Circuit
 from everview.oracle.plans import evaluate
 from everview.plan.lower import lower
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 from everview.runtimes.embedded import Embedded
 from everview.zset import ZSet
 from plan.drawn import TABLES, Tick

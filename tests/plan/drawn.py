@@ -21,6 +21,7 @@ from everview.plan.expressions import (
     Scalar,
     WindowCall,
 )
+from everview.plan.node import Plan
 from everview.plan.nodes import (
     JOIN_KINDS,
     Aggregate,
@@ -31,7 +32,6 @@ from everview.plan.nodes import (
     Intersect,
     Join,
     Multiway,
-    Plan,
     Project,
     Recursive,
     Reference,

@@ -10,7 +10,8 @@ from everview.circuit import Circuit
 from everview.errors import CircuitError
 from everview.oracle import evaluate as evaluate_circuit
 from everview.plan.lower import lower
-from everview.plan.nodes import Except, Plan, Project, Recursive, Reference, Scan
+from everview.plan.node import Plan
+from everview.plan.nodes import Except, Project, Recursive, Reference, Scan
 from plan.agreeing import check_runs, circuit_of, meanings, sums
 from plan.drawn import TABLES, Tick, plans, ticks
 

@@ -10,7 +10,8 @@ from everview.circuit import Circuit, incrementalize, lifted
 from everview.oracle import evaluate
 from everview.plan.expressions import AggregateCall, Literal
 from everview.plan.lower import lower
-from everview.plan.nodes import Aggregate, Join, Plan, Scan, Union, Values
+from everview.plan.node import Plan
+from everview.plan.nodes import Aggregate, Join, Scan, Union, Values
 from everview.plan.typing import call
 from everview.runtimes.embedded import Embedded
 from everview.types import BIGINT, Schema

@@ -17,7 +17,8 @@ from everview.errors import GraphError
 from everview.frontends.graphspec import Graph, check, graph, parse, plans
 from everview.optimize import optimize
 from everview.oracle.plans import contents, evaluate
-from everview.plan.nodes import Multiway, Recursive, walk
+from everview.plan.node import walk
+from everview.plan.nodes import Multiway, Recursive
 from everview.runtimes.embedded import Embedded
 from relational.drawn import RELATIONS, Drawn, Row, World, meaning, tags
 from relational.specs import WORKED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from everview.frontends.sql import Tables, UserFunction, bind_query
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 from everview.types import DOUBLE, INTEGER, Schema
 
 T = "a INT, b BIGINT NOT NULL, c STRING, d DECIMAL(12,2), e DATE, arr ARRAY<INT>, st STRUCT<x: INT, y: STRING>"

@@ -16,7 +16,7 @@ from everview.frontends.sql import CreateTable, CreateView, Tables, bind
 from everview.optimize import optimize
 from everview.oracle.plans import evaluate
 from everview.plan.lower import lower
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 from everview.runtimes.embedded import Embedded
 from everview.types import Schema
 from everview.zset import ZSet

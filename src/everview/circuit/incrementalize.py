@@ -19,7 +19,7 @@ from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.asof import Asof, AsofIncremental
 from everview.operators.bags import Bags, BagsIncremental
 from everview.operators.billed import Billed
-from everview.operators.constant import Constant, Repeated
+from everview.operators.constant import Repeated, Unit, Written
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.exchange import Exchange
 from everview.operators.explode import Explode
@@ -120,9 +120,8 @@ def by_state(copy: Copy, node: Apply) -> Stream:
 
 
 def constant(copy: Copy, node: Apply) -> Stream:
-    """``c^Δ = c − z⁻¹(c)``: all of it in the first tick."""
-    assert isinstance(node.operator, Constant)
-    return copy.new.add(Repeated(node.operator.rows, node.operator.schema), []).differentiate()
+    """``u^Δ = u − z⁻¹(u)``: there in the first tick."""
+    return copy.new.add(Repeated(), []).differentiate()
 
 
 def _with_state(operator: Operator) -> Operator:
@@ -171,7 +170,8 @@ RULES: dict[type, Rule] = {
     Top: by_state,
     Bags: by_state,
     Window: by_state,
-    Constant: constant,
+    Unit: constant,
+    Written: linear,
     Arrange: incremental,
     Consolidate: incremental,
     JoinTrace: incremental,

@@ -7,8 +7,7 @@ another circuit, which takes over the traces that both have. One thread at a tim
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from threading import RLock, Timer, get_ident
 from typing import Any, Self
@@ -23,14 +22,16 @@ from everview.database.catalog import Assembled, Catalog
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
 from everview.database.explain import explained, overview
 from everview.database.known import read_again
+from everview.database.listeners import Listeners
 from everview.database.shown import as_changes
 from everview.database.statements import run_sql
 from everview.database.transaction import Transaction
 from everview.database.views import Listener, Subscription, Table, View
-from everview.errors import DefinitionError, EverviewError, ListenerError, StoreError, TransactionError
+from everview.errors import DefinitionError, EverviewError, StoreError, TransactionError
 from everview.optimize import optimize
 from everview.plan.lower import lower
-from everview.plan.nodes import Plan, scans
+from everview.plan.node import Plan
+from everview.plan.nodes import scans
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.embedded.once import answer
 from everview.runtimes.embedded.relation import Relation
@@ -68,9 +69,7 @@ class Database:
         self._timer: Timer | None = None
         self._open: Transaction | None = None
         self._owner: int | None = None
-        self._listeners: dict[str, list[Subscription]] = {}
-        self._untold: deque[tuple[int, Mapping[str, Batch]]] = deque()
-        self._telling = False
+        self._listeners = Listeners()
         self._closed = False
         self._by_sql = False  # whether the open transaction ends by `commit` or `rollback`
         self._take_relations()
@@ -102,7 +101,7 @@ class Database:
         """End a transaction of SQL: all its changes count now, as one tick."""
         with self._ending() as tx:
             self._commit_changes(tx)
-        self._tell()
+        self._listeners.tell()
 
     def rollback(self) -> None:
         """End a transaction of SQL: nothing of it counts."""
@@ -155,10 +154,11 @@ class Database:
         """A table by its definition; with ``replace`` in place of the one of that name, which nobody may read."""
         with self._defining():
             known = replace and table.name in self.catalog.tables
-            catalog = self.catalog.without(table.name) if known else self.catalog
+            without = self.catalog.without(table.name) if known else self.catalog
+            wanted = without.with_table(table)  # refused, if it is, while everything is as it was
             if known:
-                self._turn(catalog)  # so that no trace of the old one is taken for the new one's
-            self._turn(catalog.with_table(table))
+                self._turn(without)  # so that no trace of the old one is taken for the new one's
+            self._turn(wanted)
 
     def create_table(
         self,
@@ -244,8 +244,7 @@ class Database:
                 raise
             finally:
                 self._end(tx)
-            if self._untold:
-                self._tell()
+            self._listeners.tell()
             return outputs
 
     @contextmanager
@@ -263,7 +262,7 @@ class Database:
             with self._transaction() as tx:
                 yield tx
                 self._commit_changes(tx)
-            self._tell()
+            self._listeners.tell()
 
     # -- reading
 
@@ -288,10 +287,7 @@ class Database:
         """See `View.subscribe`."""
         with self._lock:
             contents = self.contents_of(name)
-            listeners = self._listeners.setdefault(name, [])
-            end = lambda it: listeners.remove(it) if it in listeners else None  # noqa: E731
-            found = Subscription(listener, self.run.epoch, end)
-            listeners.append(found)
+            found = self._listeners.add(name, listener, self.run.epoch)
             if snapshot:
                 try:
                     listener(contents, self.run.epoch)
@@ -304,9 +300,9 @@ class Database:
         """What a table or a materialized view holds, each row with its weight."""
         with self._lock:
             if name in self.relations:
-                return self.relations[name].rows(self.run.state)
+                return as_changes(self.relations[name].rows(self.run.state))
             if name in self.run.views:
-                return self.run.views[name].contents()
+                return as_changes(self.run.views[name].contents())
             raise unknown_name("relation", name, [*self.relations, *self.run.views])
 
     def schema_of(self, name: str) -> Schema:
@@ -396,7 +392,7 @@ class Database:
                     "definitions do not change inside a transaction", hint="define tables and views before or after it"
                 )
             yield
-            self._tell()
+            self._listeners.tell()
 
     def _turn(self, catalog: Catalog, anew: Collection[str] = ()) -> None:
         """Go on with other definitions: all of it, or nothing."""
@@ -404,9 +400,7 @@ class Database:
         self.run.turn(assembled.circuit, tables=catalog.keys, says={DESCRIPTION: catalog.to_json()})
         self.catalog, self._assembled = catalog, assembled
         self._take_relations()
-        for name in [name for name in self._listeners if name not in self.run.views]:
-            for subscription in tuple(self._listeners.pop(name)):
-                subscription.active = False
+        self._listeners.end_all_but(self.run.views)
 
     def _take_relations(self) -> None:
         self.relations = {
@@ -427,7 +421,7 @@ class Database:
         return catalog.view(view.name, view.build, materialized=view.materialized)
 
     def _held(self, name: str) -> Batch | None:
-        return self.contents_of(name) if name in self.run.views and self._listeners.get(name) else None
+        return self.contents_of(name) if name in self.run.views and self._listeners.has(name) else None
 
     def _tell_difference(self, name: str, before: Batch | None) -> None:
         """Tell who listens to a replaced view how it differs; if it has other columns, nobody listens any more."""
@@ -435,10 +429,9 @@ class Database:
             return
         after = self.contents_of(name)
         if after.schema != before.schema:
-            for subscription in tuple(self._listeners.pop(name, ())):
-                subscription.active = False
+            self._listeners.end(name)
             return
-        self._untold.append((self.run.epoch, {name: after - before}))
+        self._listeners.note(self.run.epoch, {name: after - before})
 
     # -- inside: transactions
 
@@ -483,8 +476,7 @@ class Database:
         outputs = {name: as_changes(found) for name, found in self.run.advance(tx.cells(), tx.mark).items()}
         if self._every:
             self._save_later()
-        if self._listeners:
-            self._untold.append((self.run.epoch, outputs))
+        self._listeners.note(self.run.epoch, outputs)
         return outputs
 
     def require_owner(self) -> None:
@@ -495,40 +487,6 @@ class Database:
     def _require_open(self) -> None:
         if self._closed:
             raise StoreError("the database is closed", hint="connect again")
-
-    # -- inside: listeners
-
-    def _tell(self) -> None:
-        """Tell listeners of what has happened, in order; if one of them makes more happen, of that afterwards."""
-        if self._telling or not self._untold:
-            return
-        self._telling = True
-        raised: list[tuple[str, int, Exception]] = []
-        try:
-            while self._untold:
-                epoch, outputs = self._untold.popleft()
-                raised += self._tell_of(epoch, outputs)
-        finally:
-            self._telling = False
-        if raised:
-            name, epoch, error = raised[0]
-            raise ListenerError(
-                f"a listener of view {name} raised {type(error).__name__}: {error}",
-                hint=f"epoch {epoch} has been applied, and all listeners were told",
-            ) from error
-
-    def _tell_of(self, epoch: int, outputs: Mapping[str, Batch]) -> Iterable[tuple[str, int, Exception]]:
-        for name, listeners in list(self._listeners.items()):
-            changes = outputs.get(name)
-            if changes is None or not len(changes):
-                continue
-            for subscription in tuple(listeners):
-                if not subscription.active or epoch <= subscription.since:
-                    continue
-                try:
-                    subscription.listener(changes, epoch)
-                except Exception as error:  # noqa: BLE001, whatever it is, the others are told
-                    yield name, epoch, error
 
     # -- inside: durability
 

@@ -13,7 +13,7 @@ from everview.frontends.sql.decorators import known
 from everview.optimize import optimize
 from everview.plan.expressions import Expression, Literal, Now
 from everview.plan.lower import lower
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 from everview.plan.typing import cast
 from everview.types import Schema, Type
 

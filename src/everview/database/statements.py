@@ -35,7 +35,7 @@ from everview.frontends.sql.parse import parse
 from everview.optimize import optimize
 from everview.plan.evaluate import Evaluate, moment
 from everview.plan.expressions import Expression, Now, walk
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 from everview.types import Schema
 
 if TYPE_CHECKING:
@@ -106,9 +106,14 @@ def _create_table(db: Database, statement: CreateTable) -> None:
     table = TableDefinition.of(name, statement.schema, statement.primary_key, defaults)
     rows = None if statement.query is None else db.answered(statement.query)
     db.define_table(table, replace=statement.or_replace)
-    if rows is not None:
+    if rows is None:
+        return
+    try:
         with db.transaction() as tx:
             tx.add_rows(name, *rows)
+    except BaseException:
+        db.drop(name)  # two rows of one key, perhaps: a table that cannot be filled is not there
+        raise
 
 
 def _default(column: str, value: Expression) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from everview.codes import decode
 from everview.codes.rows import to_rows
 from everview.database.answers import in_order
-from everview.database.shown import as_changes, shown
+from everview.database.shown import shown
 from everview.errors import EverviewError
 from everview.types import Schema
 from everview.zset.batch import Batch
@@ -64,7 +64,7 @@ class Contents:
 
     def contents(self) -> Batch:
         """The rows now, each with its weight."""
-        return as_changes(self._database.contents_of(self.name))
+        return self._database.contents_of(self.name)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows now, each as often as its weight; of a view with ORDER BY in that order."""

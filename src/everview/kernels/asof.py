@@ -15,9 +15,9 @@ import numpy as np
 
 from everview.kernels.dictionary import NULL_WORD
 from everview.kernels.ends import greatest_batch, least_batch, sum_backward, sum_forward
+from everview.kernels.gallop import past, seek
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words
 from everview.kernels.ordering import by_values
-from everview.kernels.probe import past, seek
 from everview.kernels.rows import batch, compare
 
 BACK, AHEAD = 1, 2

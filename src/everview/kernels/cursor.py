@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from everview.kernels.gallop import seek
 from everview.kernels.jit import i64, kernel, rows, rows_out, void, words_out
-from everview.kernels.probe import seek
 from everview.kernels.rows import add, batch, compare
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from everview.kernels.gallop import past, seek
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words
 from everview.kernels.ordering import by_values, compare_in
-from everview.kernels.probe import past, seek
 from everview.kernels.rows import add, batch, compare, within
 
 

@@ -13,51 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from everview.kernels.gallop import compare_value, pass_word, past, reach, reach_word, seek
 from everview.kernels.jit import i64, inline, kernel, pair, rows, rows_out, void, words, words_out
-from everview.kernels.rows import add, batch, multiply
+from everview.kernels.rows import add, batch, compare, multiply
 from everview.kernels.shard import shard_of
 from everview.kernels.sort import sort_order
-
-
-@inline
-def _compare_key(m, row, prefixes, i, key):
-    for c in range(key.size):
-        x = m[row, c]
-        y = prefixes[i, key[c]]
-        if x != y:
-            return -1 if x < y else 1
-    return 0
-
-
-@inline
-def _seek_key(m, lo, prefixes, i, key, above, step):
-    """The first row at or after ``lo`` whose key is at least (with ``above`` one, greater than) the prefix's.
-
-    It gallops, beginning with a step that may be the expected one.
-    """
-    n = m.shape[0]
-    if lo >= n or _compare_key(m, lo, prefixes, i, key) >= above:
-        return lo
-    while lo + step < n and _compare_key(m, lo + step, prefixes, i, key) < above:
-        lo += step
-        step <<= 1
-    hi = min(n, lo + step)
-    lo += 1
-    while lo < hi:
-        mid = (lo + hi) >> 1
-        if _compare_key(m, mid, prefixes, i, key) < above:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
-
-
-@inline
-def _same_key(prefixes, i, j, key):
-    for c in range(key.size):  # noqa: SIM110, a generator would be slower
-        if prefixes[i, key[c]] != prefixes[j, key[c]]:
-            return False
-    return True
 
 
 @kernel(void, rows, words, rows, words, i64, words, rows_out, i64)
@@ -67,28 +27,30 @@ def find(prefixes, key, table, starts, columns, route, spots, slot):
     The extender's batches lie shard by shard in the table, from ``starts``; the words of a prefix in ``route`` tell
     the shard, and without any all shards are searched. Prefixes are looked up in the order of their keys.
     """
-    shards = starts.size - 1
+    n, width, shards = prefixes.shape[0], key.size, starts.size - 1
     begin = np.zeros(table.shape[0], np.int64)
     end = np.zeros(table.shape[0], np.int64)
     order = sort_order(prefixes, key)
-    before = -1
-    for x in range(order.size):
+    keys = np.empty((n, width), np.int64)
+    for x in range(n):
+        for c in range(width):
+            keys[x, c] = prefixes[order[x], key[c]]
+    for x in range(n):
         i = order[x]
         first, last = starts[0], starts[shards]
         if shards > 1 and route.size > 0:
             shard = shard_of(prefixes, i, route, shards)
             first, last = starts[shard], starts[shard + 1]
-        known = before >= 0 and _same_key(prefixes, i, before, key)
+        known = x > 0 and compare(keys, x, keys, x - 1, 0, width) == 0
         for b in range(first, last):
             if not known:
                 m = batch(table, b, columns)
-                begin[b] = _seek_key(m, end[b], prefixes, i, key, 0, max(1, m.shape[0] // order.size))
-                end[b] = _seek_key(m, begin[b], prefixes, i, key, 1, 1)
+                begin[b] = seek(m, end[b], keys, x, width, max(1, m.shape[0] // n))
+                end[b] = past(m, begin[b], keys, x, width)
             at = 3 * (slot + b - first)
             spots[i, at] = b
             spots[i, at + 1] = begin[b]
             spots[i, at + 2] = end[b]
-        before = i
 
 
 @inline
@@ -120,42 +82,13 @@ def proposals(spots, slots):
 
 
 @inline
-def _compare_value(m, row, at, value):
-    for c in range(value.size):
-        x = m[row, at + c]
-        if x != value[c]:
-            return -1 if x < value[c] else 1
-    return 0
-
-
-@inline
-def _reach(m, lo, hi, at, value, above):
-    """The first row from ``lo`` to ``hi`` whose value is at least (with ``above`` one, greater than) the given."""
-    if lo >= hi or _compare_value(m, lo, at, value) >= above:
-        return lo
-    step = 1
-    while lo + step < hi and _compare_value(m, lo + step, at, value) < above:
-        lo += step
-        step <<= 1
-    hi = min(hi, lo + step)
-    lo += 1
-    while lo < hi:
-        mid = (lo + hi) >> 1
-        if _compare_value(m, mid, at, value) < above:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
-
-
-@inline
 def _least(table, batches, columns, here, end, first, last, at, value):
     """The least value that the slots stand on, into ``value``; whether there is one."""
     found = False
     for s in range(first, last):
         if here[s] < end[s]:
             m = batch(table, batches[s], columns)
-            if not found or _compare_value(m, here[s], at, value) < 0:
+            if not found or compare_value(m, here[s], at, value) < 0:
                 for c in range(value.size):
                     value[c] = m[here[s], at + c]
                 found = True
@@ -200,14 +133,14 @@ def extend(prefixes, spots, slots, table, columns, keys, last, width, capacity, 
                     if here[s] >= end[s]:
                         continue
                     m = batch(table, batches[s], columns[j])
-                    here[s] = row = _reach(m, here[s], end[s], keys[j], value, 0)
+                    here[s] = row = reach(m, here[s], end[s], keys[j], value, 0)
                     if row >= end[s]:
                         continue
-                    if _compare_value(m, row, keys[j], value) == 0:
+                    if compare_value(m, row, keys[j], value) == 0:
                         present = True
                         if last[j]:
                             total = add(total, m[row, columns[j] - 1])
-                    elif not present and (not more or _compare_value(m, row, keys[j], target) < 0):
+                    elif not present and (not more or compare_value(m, row, keys[j], target) < 0):
                         for c in range(width):
                             target[c] = m[row, keys[j] + c]
                         more = True
@@ -224,16 +157,16 @@ def extend(prefixes, spots, slots, table, columns, keys, last, width, capacity, 
             if leap:
                 for s in range(first, past):
                     if here[s] < end[s]:
-                        here[s] = _reach(batch(table, batches[s], wide), here[s], end[s], key, target, 0)
+                        here[s] = reach(batch(table, batches[s], wide), here[s], end[s], key, target, 0)
                 continue
             total = 0
             for s in range(first, past):
                 if here[s] < end[s]:
                     m = batch(table, batches[s], wide)
-                    if _compare_value(m, here[s], key, value) == 0:
+                    if compare_value(m, here[s], key, value) == 0:
                         if last[best]:
                             total = add(total, m[here[s], wide - 1])
-                        here[s] = _reach(m, here[s], end[s], key, value, 1)
+                        here[s] = reach(m, here[s], end[s], key, value, 1)
             if last[best]:
                 totals[best] = total
                 there = there and total != 0
@@ -256,41 +189,6 @@ def extend(prefixes, spots, slots, table, columns, keys, last, width, capacity, 
             out[at, p] = sum_
             at += 1
     return out[:at]
-
-
-@inline
-def _reach_word(m, lo, hi, at, word):
-    """The first row from ``lo`` to ``hi`` whose word is at least the given."""
-    if lo >= hi or m[lo, at] >= word:
-        return lo
-    step = 1
-    while lo + step < hi and m[lo + step, at] < word:
-        lo += step
-        step <<= 1
-    hi = min(hi, lo + step)
-    lo += 1
-    while lo < hi:
-        mid = (lo + hi) >> 1
-        if m[mid, at] < word:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
-
-
-@inline
-def _pass_word(m, lo, hi, at, word):
-    """The first row after ``lo``, which has the word, that has another."""
-    lo += 1
-    step = 1
-    while lo < hi and m[lo, at] == word:
-        if lo + step < hi and m[lo + step, at] == word:
-            lo += step
-            step <<= 1
-        else:
-            lo += 1
-            step = 1
-    return lo
 
 
 @inline
@@ -340,21 +238,21 @@ def extend_word(prefixes, spots, slots, table, columns, keys, last, capacity, su
             while x < x_end and y < y_end:
                 u, v = a[x, ka], b[y, kb]
                 if u < v:
-                    x = _reach_word(a, x + 1, x_end, ka, v)
+                    x = reach_word(a, x + 1, x_end, ka, v)
                 elif v < u:
-                    y = _reach_word(b, y + 1, y_end, kb, u)
+                    y = reach_word(b, y + 1, y_end, kb, u)
                 else:
                     w = weight
                     if last[0]:
                         w = multiply(w, a[x, columns[0] - 1])
                         x += 1
                     else:
-                        x = _pass_word(a, x, x_end, ka, u)
+                        x = pass_word(a, x, x_end, ka, u)
                     if last[1]:
                         w = multiply(w, b[y, columns[1] - 1])
                         y += 1
                     else:
-                        y = _pass_word(b, y, y_end, kb, u)
+                        y = pass_word(b, y, y_end, kb, u)
                     if summed:
                         sum_ = add(sum_, w)
                     else:
@@ -381,7 +279,7 @@ def extend_word(prefixes, spots, slots, table, columns, keys, last, capacity, su
                         if runs[s, 1] >= runs[s, 2]:
                             continue
                         m = batch(table, runs[s, 0], columns[j])
-                        row = _reach_word(m, runs[s, 1], runs[s, 2], keys[j], value)
+                        row = reach_word(m, runs[s, 1], runs[s, 2], keys[j], value)
                         runs[s, 1] = row
                         if row >= runs[s, 2]:
                             continue
@@ -404,7 +302,7 @@ def extend_word(prefixes, spots, slots, table, columns, keys, last, capacity, su
                         break
                     for s in range(first[best], past[best]):
                         m = batch(table, runs[s, 0], wide)
-                        runs[s, 1] = _reach_word(m, runs[s, 1], runs[s, 2], key, target)
+                        runs[s, 1] = reach_word(m, runs[s, 1], runs[s, 2], key, target)
                     continue
                 total = 0
                 for s in range(first[best], past[best]):
@@ -412,7 +310,7 @@ def extend_word(prefixes, spots, slots, table, columns, keys, last, capacity, su
                         m = batch(table, runs[s, 0], wide)
                         if m[runs[s, 1], key] == value:
                             total = add(total, m[runs[s, 1], wide - 1]) if last[best] else 1
-                            runs[s, 1] = _pass_word(m, runs[s, 1], runs[s, 2], key, value)
+                            runs[s, 1] = pass_word(m, runs[s, 1], runs[s, 2], key, value)
                 totals[best] = total
                 if not there or total == 0:
                     continue
@@ -531,6 +429,6 @@ def _narrow(spots, i, slots, table, columns, keys, width, piece, pieces):
                 continue
             other = batch(table, spots[i, 3 * s], columns[j])
             if upper < begin + length:
-                spots[i, 3 * s + 2] = _reach(other, lo, hi, keys[j], most, 0)
+                spots[i, 3 * s + 2] = reach(other, lo, hi, keys[j], most, 0)
             if piece > 0:
-                spots[i, 3 * s + 1] = min(_reach(other, lo, hi, keys[j], least_value, 0), spots[i, 3 * s + 2])
+                spots[i, 3 * s + 1] = min(reach(other, lo, hi, keys[j], least_value, 0), spots[i, 3 * s + 2])

@@ -20,50 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.kernels.gallop import pass_word, reach_word
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words, words_out
 from everview.kernels.rows import batch, multiply
 
 Words = NDArray[np.int64]
-
-
-@inline
-def _seek(m, column, lo, hi, key):
-    """The first row in ``lo..hi`` whose word is not less than the key."""
-    if lo >= hi or m[lo, column] >= key:
-        return lo
-    step = 1
-    while lo + step < hi and m[lo + step, column] < key:
-        lo += step
-        step <<= 1
-    end = min(hi, lo + step)
-    lo += 1
-    while lo < end:
-        mid = (lo + end) >> 1
-        if m[mid, column] < key:
-            lo = mid + 1
-        else:
-            end = mid
-    return lo
-
-
-@inline
-def _past(m, column, lo, hi, key):
-    """The first row in ``lo..hi`` whose word is greater than the key."""
-    if lo >= hi or m[lo, column] > key:
-        return lo
-    step = 1
-    while lo + step < hi and m[lo + step, column] <= key:
-        lo += step
-        step <<= 1
-    end = min(hi, lo + step)
-    lo += 1
-    while lo < end:
-        mid = (lo + end) >> 1
-        if m[mid, column] <= key:
-            lo = mid + 1
-        else:
-            end = mid
-    return lo
 
 
 @inline
@@ -92,7 +53,7 @@ def _meet(table, slots, cursors, lo, hi):
         s = s + 1 if s + 1 < hi else lo
         atom, column = slots[s, 0], slots[s, 1]
         m = batch(table, atom, table[atom, 2])
-        at = _seek(m, column, cursors[s, 0], cursors[s, 1], key)
+        at = reach_word(m, cursors[s, 0], cursors[s, 1], column, key)
         cursors[s, 0] = at
         if at >= cursors[s, 1]:
             return False
@@ -115,7 +76,7 @@ def _bind(table, slots, cursors, lo, hi, weight):
             cursors[s, 2] = at + 1
             weight = multiply(weight, m[at, column + 1])
         else:
-            cursors[s, 2] = _past(m, column, at, cursors[s, 1], m[at, column])
+            cursors[s, 2] = pass_word(m, at, cursors[s, 1], column, m[at, column])
     return weight
 
 

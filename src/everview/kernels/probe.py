@@ -1,4 +1,4 @@
-"""Reading a spine by key: galloping search, join, membership, and the first or last rows of a group.
+"""Reading a spine by key: join, membership, and the first or last rows of a group.
 
 A spine is passed as a table of (address, rows), one line a batch, so that one call reads them all. Probes
 come sorted by key; the search in each batch gallops on from where the last probe ended.
@@ -8,50 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from everview.kernels.gallop import past, seek
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words, words_out
 from everview.kernels.rows import add, batch, compare, multiply, within
-
-
-@inline
-def seek(m, lo, probe, i, key):
-    """The first row at or after ``lo`` of m whose first ``key`` words are not less than those of the probe."""
-    n = m.shape[0]
-    if lo >= n or compare(m, lo, probe, i, 0, key) >= 0:
-        return lo
-    step = 1
-    while lo + step < n and compare(m, lo + step, probe, i, 0, key) < 0:
-        lo += step
-        step <<= 1
-    hi = min(n, lo + step)
-    lo += 1
-    while lo < hi:
-        mid = (lo + hi) >> 1
-        if compare(m, mid, probe, i, 0, key) < 0:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
-
-
-@inline
-def past(m, lo, probe, i, key):
-    """The first row at or after ``lo`` of m whose first ``key`` words are greater than those of the probe."""
-    n = m.shape[0]
-    if lo >= n or compare(m, lo, probe, i, 0, key) > 0:
-        return lo
-    step = 1
-    while lo + step < n and compare(m, lo + step, probe, i, 0, key) <= 0:
-        lo += step
-        step <<= 1
-    hi = min(n, lo + step)
-    lo += 1
-    while lo < hi:
-        mid = (lo + hi) >> 1
-        if compare(m, mid, probe, i, 0, key) <= 0:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
 
 
 @inline
@@ -65,7 +24,7 @@ def _bounds(groups, table, columns, key):
         lo = hi = 0
         for i in range(n):
             if i == 0 or compare(groups, i, groups, i - 1, 0, key) != 0:
-                lo = seek(m, hi, groups, i, key)
+                lo = seek(m, hi, groups, i, key, max(1, m.shape[0] // n))
                 hi = past(m, lo, groups, i, key)
             bounds[b, i, 0] = lo
             bounds[b, i, 1] = hi

@@ -1,8 +1,9 @@
-"""Constant: a relation that is written down, and so the same in every tick.
+"""Constants: relations that are written down, and so the same in every tick.
 
-Over whole Z-sets it is those rows, every tick; over changes it is their derivative, ``c − z⁻¹(c)``: all of them in
-the first tick after it is added, nothing after. Every shard gives all rows, so whoever adds one takes distinct rows
-of it: what several shards say is then said once.
+All of them come from one row, `Unit`, which is there from the first tick on: `Written` replaces it by the rows of a
+constant, and is linear. Over whole Z-sets the unit is there in every tick; over changes it is its derivative,
+``u − z⁻¹(u)``: there in the first tick after it is added, and nothing after. So a tick costs the same however much is
+written down. Every shard gives the unit; distinct makes it one.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from everview.codes import encode_pairs
-from everview.operators.operator import Context, Layout, Matrix, Port, Step
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary
 from everview.traces.view import View
-from everview.types import Schema
+from everview.types import BOOLEAN, Field, Schema
 from everview.zset import ZSet
+
+ONE = np.array([[1, 1]], np.int64)
 
 
 @dataclass(frozen=True)
-class Constant:
-    """These rows, once each."""
-
-    rows: tuple[tuple[Any, ...], ...]
-    schema: Schema
+class Unit:
+    """One row, which says nothing."""
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -31,15 +33,36 @@ class Constant:
 
     @property
     def output(self) -> Layout:
-        return Layout(self.schema)
+        return Layout(Schema([Field("unit", BOOLEAN, nullable=False)]))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(encode_pairs(self.schema, [(row, 1) for row in self.rows], context.dictionary))
+        return Step(ONE)
 
     def meaning(self) -> ZSet:
-        return ZSet.of([(row, 1) for row in self.rows])
+        return ZSet({(True,): 1})
 
 
 @dataclass(frozen=True)
-class Repeated(Constant):
-    """The rows again in every tick, for a circuit over changes that subtracts them one tick late."""
+class Repeated(Unit):
+    """The unit again in every tick, for a circuit over changes that subtracts it one tick late."""
+
+
+@dataclass(frozen=True)
+class Written(Unary):
+    """These rows, each as often as it stands there, for every row of the input."""
+
+    source: Layout
+    rows: tuple[tuple[Any, ...], ...]
+    schema: Schema
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.schema)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        (delta,) = deltas
+        weight = int(delta[:, -1].sum())
+        return Step(encode_pairs(self.schema, [(row, weight) for row in self.rows], context.dictionary))
+
+    def meaning(self, units: ZSet) -> ZSet:
+        return ZSet.of([(row, weight) for _, weight in units for row in self.rows])

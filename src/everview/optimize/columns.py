@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from everview.plan.expressions import AggregateCall, Expression, WindowCall, columns_of, moved
+from everview.plan.node import Plan, unique
 from everview.plan.nodes import (
     Aggregate,
     Asof,
     Filter,
     Join,
     Multiway,
-    Plan,
     Project,
     Recursive,
     Scan,
@@ -25,7 +25,6 @@ from everview.plan.nodes import (
     Union,
     Values,
     Window,
-    unique,
 )
 
 # Window functions that see peers only: which of several equal rows comes first does not matter to them.

@@ -17,10 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from everview.multiway import Statistics
-from everview.plan import nodes
+from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts, split
 from everview.plan.expressions import Call, Column, Expression, columns_of, moved
-from everview.plan.nodes import Filter, Join, Multiway, Plan, Project, Scan
+from everview.plan.node import Plan
+from everview.plan.nodes import Filter, Join, Multiway, Project, Scan
 
 
 def arrange_joins(plan: Plan, statistics: Mapping[str, Statistics] | None = None) -> Plan:
@@ -68,7 +69,7 @@ class _Arranging:
         self.statistics = statistics
         self._known: dict[Plan, Plan] = {}
         self._readers: dict[Plan, int] = {}
-        for part in nodes.walk(plan):
+        for part in node.walk(plan):
             for input_ in part.inputs:
                 self._readers[input_] = self._readers.get(input_, 0) + 1
 
@@ -225,7 +226,7 @@ def _strictness(plan: Plan) -> int:
 
 def _breadth(plan: Plan) -> int:
     """How many columns the tables of a relation have: what others refer to has few, and few rows."""
-    return sum(len(part.schema) for part in nodes.walk(plan) if isinstance(part, Scan))
+    return sum(len(part.schema) for part in node.walk(plan) if isinstance(part, Scan))
 
 
 def _asks(condition: Expression) -> int:

@@ -11,7 +11,8 @@ from everview.optimize.predicates import push_predicates
 from everview.optimize.share import share_parts
 from everview.optimize.simplify import drop_needless, fold_constants
 from everview.optimize.subqueries import decorrelate
-from everview.plan.nodes import Plan, Project
+from everview.plan.node import Plan
+from everview.plan.nodes import Project
 
 Pass = Callable[[Plan], Plan]
 

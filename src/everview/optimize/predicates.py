@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from everview.optimize.simplify import simplified
-from everview.plan import nodes
+from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts, split
 from everview.plan.evaluate import fallible
 from everview.plan.expressions import (
@@ -26,6 +26,7 @@ from everview.plan.expressions import (
     rewritten,
     walk,
 )
+from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
     Asof,
@@ -35,7 +36,6 @@ from everview.plan.nodes import (
     Intersect,
     Join,
     JoinKind,
-    Plan,
     Project,
     Recursive,
     Top,
@@ -56,7 +56,7 @@ class _Pushing:
     def __init__(self, plan: Plan) -> None:
         self._known: dict[Plan, Plan] = {}
         self._readers: dict[Plan, int] = {}
-        for part in nodes.walk(plan):
+        for part in node.walk(plan):
             for input_ in part.inputs:
                 self._readers[input_] = self._readers.get(input_, 0) + 1
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from everview.plan import nodes
-from everview.plan.nodes import Plan
+from everview.plan import node
+from everview.plan.node import Plan
 
 
 def share_parts(plan: Plan) -> Plan:
     """The plan in which equal parts are the same object."""
     known: dict[Plan, Plan] = {}
-    return nodes.rewritten(plan, lambda part: known.setdefault(part, part))
+    return node.rewritten(plan, lambda part: known.setdefault(part, part))

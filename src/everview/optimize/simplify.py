@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everview.plan import nodes
+from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts
 from everview.plan.evaluate import fallible, fold
 from everview.plan.expressions import (
@@ -17,6 +17,7 @@ from everview.plan.expressions import (
     Literal,
     rewritten,
 )
+from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
     Distinct,
@@ -24,7 +25,6 @@ from everview.plan.nodes import (
     Filter,
     Intersect,
     Join,
-    Plan,
     Project,
     Top,
     Union,
@@ -37,12 +37,12 @@ from everview.types import BOOLEAN
 
 def fold_constants(plan: Plan) -> Plan:
     """The plan with constant expressions evaluated, and what follows from conditions that are always true or false."""
-    return nodes.rewritten(plan, lambda part: _decided(_folded(part)))
+    return node.rewritten(plan, lambda part: _decided(_folded(part)))
 
 
 def drop_needless(plan: Plan) -> Plan:
     """The plan without projections of projections, filters of filters, and nodes that change nothing."""
-    return nodes.rewritten(plan, _needed)
+    return node.rewritten(plan, _needed)
 
 
 # -- expressions

@@ -38,6 +38,7 @@ from everview.plan.expressions import (
     WindowCall,
     rewritten,
 )
+from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
     Asof,
@@ -49,7 +50,6 @@ from everview.plan.nodes import (
     Join,
     Lateral,
     Multiway,
-    Plan,
     Project,
     Recursive,
     Reference,

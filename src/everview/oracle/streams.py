@@ -15,7 +15,7 @@ from everview.errors import CircuitError, EndlessLoop
 from everview.operators.aggregate import Aggregate, Weigh
 from everview.operators.asof import Asof
 from everview.operators.bags import Bags
-from everview.operators.constant import Constant
+from everview.operators.constant import Unit, Written
 from everview.operators.distinct import Distinct
 from everview.operators.exchange import Exchange
 from everview.operators.explode import Explode
@@ -127,8 +127,10 @@ class Streams:
                 return windowed(operator, inputs[0])
             case Bags():
                 return compared(operator, *inputs)
-            case Constant(rows, schema):
-                return Rows.inside(schema, [(row, 1) for row in rows])
+            case Unit():
+                return Rows({(True,): 1})
+            case Written(_, rows, schema):
+                return Rows.inside(schema, [(row, weight) for _, weight in inputs[0] for row in rows])
             case _:
                 raise _no_query(self.circuit, at)
 

@@ -148,7 +148,7 @@ class Now(Expression):
         _tell(self, type=TIMESTAMP if self.kind == "timestamp" else DATE, nullable=False)
 
 
-# -- Subqueries, which decorrelation turns into joins. Their plans are `everview.plan.nodes.Plan`.
+# -- Subqueries, which decorrelation turns into joins. Their plans are `everview.plan.node.Plan`.
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from everview.plan.lowering.constants import written
 from everview.plan.lowering.joins import in_force, joined, joined_all
 from everview.plan.lowering.ranges import first, over
 from everview.plan.lowering.rows import exploded, filtered, projected
+from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
     Asof,
@@ -40,7 +41,6 @@ from everview.plan.nodes import (
     Intersect,
     Join,
     Multiway,
-    Plan,
     Project,
     Recursive,
     Reference,

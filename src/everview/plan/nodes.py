@@ -1,7 +1,7 @@
 """The nodes of a logical plan: relations as bags of rows, each node a frozen value that knows its schema.
 
 A plan says what, not how: `everview.plan.lower` makes a circuit of it, `everview.oracle.plans` evaluates it from
-scratch. Columns are positions; names are for people, and where two would be the same the later one gets a number.
+scratch.
 
 >>> from everview.plan.expressions import Column
 >>> from everview.types import BIGINT
@@ -9,7 +9,7 @@ scratch. Columns are positions; names are for people, and where two would be the
 >>> starts = Distinct(Project(edge, (edge.column(0),), ("start",)))
 >>> print(starts.schema)
 start BIGINT NOT NULL
->>> print(explain(starts))
+>>> print(starts)
 Distinct
   Project a AS start
     Scan edge
@@ -17,121 +17,31 @@ Distinct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal, Self, TypeVar, dataclass_transform
+from typing import Any, Literal
 
 from everview.errors import SchemaError
-from everview.plan.expressions import AggregateCall, Column, Expression, Order, WindowCall
+from everview.plan.expressions import AggregateCall, Expression, Order, WindowCall
 from everview.plan.expressions import Literal as Constant
-from everview.types import BOOLEAN, Array, Field, Schema
+from everview.plan.node import (
+    Binary,
+    Derived,
+    Plan,
+    Unary,
+    beside,
+    check_count,
+    check_predicate,
+    field_of,
+    named,
+    node,
+    walk,
+)
+from everview.types import Array, Field, Schema
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]
 JOIN_KINDS: tuple[JoinKind, ...] = ("inner", "left", "right", "full", "semi", "anti")
-
-T = TypeVar("T")
-
-
-@dataclass_transform(frozen_default=True)
-def node(cls: type[T]) -> type[T]:
-    """A frozen dataclass that computes its hash once: plans share parts, and are looked up all the time."""
-    made: Any = dataclass(frozen=True, repr=True)(cls)
-    by_fields = made.__hash__
-
-    def cached(self: Any) -> int:
-        found = self.__dict__.get("_hash")
-        if found is None:
-            found = self.__dict__["_hash"] = by_fields(self)
-        return found
-
-    made.__hash__ = cached
-    return made
-
-
-class Plan:
-    """A relation: a bag of rows under a schema."""
-
-    schema: Schema
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The plans that it is computed from; not those inside its expressions."""
-        return ()
-
-    def with_inputs(self, *inputs: Plan) -> Plan:
-        """The same over other inputs."""
-        assert not inputs
-        return self
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        """The expressions that it evaluates on rows of its inputs."""
-        return ()
-
-    def with_expressions(self, *expressions: Expression) -> Plan:
-        """The same with other expressions."""
-        assert not expressions
-        return self
-
-    def column(self, at: int) -> Column:
-        """The expression that reads one of its columns."""
-        field = self.schema.fields[at]
-        return Column(at, field.name, field.type, field.nullable)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The expressions that read its columns, in order."""
-        return tuple(self.column(at) for at in range(len(self.schema)))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # pyright: ignore[reportArgumentType]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)  # hashes of text differ between processes, so they are not kept
-
-    def __str__(self) -> str:
-        return explain(self)
-
-
-class _Derived(Plan):
-    """A plan whose columns follow from its inputs."""
-
-    @cached_property
-    def schema(self) -> Schema:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The columns of its rows."""
-        return Schema(self._fields())
-
-    def _fields(self) -> Iterable[Field]:
-        raise NotImplementedError
-
-
-class _Unary(_Derived):
-    input: Plan
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        return (self.input,)
-
-    def with_inputs(self, *inputs: Plan) -> Self:
-        (input_,) = inputs
-        return replace(self, input=input_)  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownVariableType]
-
-    def _fields(self) -> Iterable[Field]:
-        return self.input.schema.fields
-
-
-class _Binary(_Derived):
-    left: Plan
-    right: Plan
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        return self.left, self.right
-
-    def with_inputs(self, *inputs: Plan) -> Self:
-        left, right = inputs
-        return replace(self, left=left, right=right)  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownVariableType]
 
 
 # -- leaves
@@ -172,7 +82,7 @@ class Reference(Plan):
 
 
 @node
-class Project(_Unary):
+class Project(Unary):
     """Every row's values of some expressions; as many rows as before."""
 
     input: Plan
@@ -180,7 +90,7 @@ class Project(_Unary):
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        _check_count("a projection", self.expressions_, self.names)
+        check_count("a projection", self.expressions_, self.names)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -190,18 +100,18 @@ class Project(_Unary):
         return replace(self, expressions_=expressions)
 
     def _fields(self) -> Iterable[Field]:
-        return _named(self.names, (field_of(e, self.input.schema) for e in self.expressions_))
+        return named(self.names, (field_of(e, self.input.schema) for e in self.expressions_))
 
 
 @node
-class Filter(_Unary):
+class Filter(Unary):
     """The rows for which a predicate is true; neither false nor NULL."""
 
     input: Plan
     predicate: Expression
 
     def __post_init__(self) -> None:
-        _check_predicate("a filter", self.predicate)
+        check_predicate("a filter", self.predicate)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -213,7 +123,7 @@ class Filter(_Unary):
 
 
 @node
-class Aggregate(_Unary):
+class Aggregate(Unary):
     """One row a group: the values of the grouping expressions, then the results of the calls.
 
     Without groups there is always one row, also of nothing. ``names`` are of both.
@@ -225,7 +135,7 @@ class Aggregate(_Unary):
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        _check_count("an aggregate", (*self.groups, *self.calls), self.names)
+        check_count("an aggregate", (*self.groups, *self.calls), self.names)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -239,7 +149,7 @@ class Aggregate(_Unary):
     def _fields(self) -> Iterable[Field]:
         groups = [field_of(e, self.input.schema) for e in self.groups]
         calls = [Field("", c.type, c.nullable or not (self.groups or c.function in NEVER_NULL)) for c in self.calls]
-        return _named(self.names, [*groups, *calls])
+        return named(self.names, [*groups, *calls])
 
 
 # Aggregates that have a value also of no rows, and functions that have one in every window.
@@ -248,14 +158,14 @@ NEVER_NULL = ("count", "array", "array_agg", "collect_list", "collect_set", "cou
 
 
 @node
-class Distinct(_Unary):
+class Distinct(Unary):
     """One of each row."""
 
     input: Plan
 
 
 @node
-class Top(_Unary):
+class Top(Unary):
     """The rows at places ``offset`` to ``offset + limit`` in an order, of each partition if there are columns of one.
 
     Ties are broken by the values of all columns, so the result is a function of the rows.
@@ -277,7 +187,7 @@ class Top(_Unary):
 
 
 @node
-class Window(_Unary):
+class Window(Unary):
     """Every row with the results of window functions after its own columns."""
 
     input: Plan
@@ -285,7 +195,7 @@ class Window(_Unary):
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        _check_count("a window", self.calls, self.names)
+        check_count("a window", self.calls, self.names)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -297,11 +207,11 @@ class Window(_Unary):
     def _fields(self) -> Iterable[Field]:
         own = self.input.schema
         calls = [Field("", c.type, c.function not in NEVER_NULL_IN_WINDOWS) for c in self.calls]
-        return _named((*own.names, *self.names), [*own.fields, *calls])
+        return named((*own.names, *self.names), [*own.fields, *calls])
 
 
 @node
-class Explode(_Unary):
+class Explode(Unary):
     """Every row once for each element of an array, with the element after its own columns.
 
     A row whose array is empty or NULL is not there; with ``outer`` it is, once, with NULL.
@@ -323,14 +233,14 @@ class Explode(_Unary):
     def _fields(self) -> Iterable[Field]:
         own = self.input.schema
         assert isinstance(self.array.type, Array), "only arrays have elements"
-        return _named((*own.names, self.name), [*own.fields, Field("", self.array.type.element)])
+        return named((*own.names, self.name), [*own.fields, Field("", self.array.type.element)])
 
 
 # -- two inputs and more
 
 
 @node
-class Join(_Binary):
+class Join(Binary):
     """Pairs of rows for which a condition over the columns of both is true; without one, all pairs.
 
     Outer joins keep rows without a partner, padded with NULL. Semi and anti joins give the rows of the left that
@@ -346,7 +256,7 @@ class Join(_Binary):
         if self.kind not in JOIN_KINDS:
             raise SchemaError(f"there is no {self.kind} join", hint=f"one of {', '.join(JOIN_KINDS)}")
         if self.condition is not None:
-            _check_predicate("a join", self.condition)
+            check_predicate("a join", self.condition)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -358,7 +268,7 @@ class Join(_Binary):
     @cached_property
     def both(self) -> Schema:
         """The columns that its condition reads: of the left, then of the right."""
-        return Schema(_named(*_beside(self.left.schema, self.right.schema)))
+        return Schema(named(*beside(self.left.schema, self.right.schema)))
 
     def _fields(self) -> Iterable[Field]:
         if self.kind in ("semi", "anti"):
@@ -369,7 +279,7 @@ class Join(_Binary):
 
 
 @node
-class Asof(_Binary):
+class Asof(Binary):
     """Each row of the left with the row of the right that is in force at its time; see `Stream.asof_join`.
 
     ``keys`` and ``at`` are columns of the left and the right.
@@ -387,12 +297,12 @@ class Asof(_Binary):
     def _fields(self) -> Iterable[Field]:
         count = len(self.left.schema)
         padded = self.how == "left"
-        both = _named(*_beside(self.left.schema, self.right.schema))
+        both = named(*beside(self.left.schema, self.right.schema))
         return [Field(f.name, f.type, f.nullable or (padded and at >= count)) for at, f in enumerate(both)]
 
 
 @node
-class Lateral(_Binary):
+class Lateral(Binary):
     """Each row of the left with the rows that the right has for it: the right reads it as `Outer` of depth 1.
 
     A left one keeps rows for which the right has none. Decorrelation turns it into joins.
@@ -404,11 +314,11 @@ class Lateral(_Binary):
 
     def _fields(self) -> Iterable[Field]:
         count = len(self.left.schema)
-        both = _named(*_beside(self.left.schema, self.right.schema))
+        both = named(*beside(self.left.schema, self.right.schema))
         return [Field(f.name, f.type, f.nullable or (self.kind == "left" and at >= count)) for at, f in enumerate(both)]
 
 
-class _Alike(_Derived):
+class _Alike(Derived):
     """Inputs with as many columns of the same types; the names are the first's."""
 
     def _check(self) -> None:
@@ -445,7 +355,7 @@ class Union(_Alike):
 
 
 @node
-class Intersect(_Alike, _Binary):
+class Intersect(_Alike, Binary):
     """The rows that both have; with ``all``, as often as the one that has fewer."""
 
     left: Plan
@@ -457,7 +367,7 @@ class Intersect(_Alike, _Binary):
 
 
 @node
-class Except(_Alike, _Binary):
+class Except(_Alike, Binary):
     """The rows of the left that the right has not; with ``all``, as often as the left has more."""
 
     left: Plan
@@ -469,7 +379,7 @@ class Except(_Alike, _Binary):
 
 
 @node
-class Recursive(_Derived):
+class Recursive(Derived):
     """A body over relations that are defined by themselves: the least sets that their plans allow.
 
     The plans and the body read them by `Reference`; set semantics, so a fixed point ends when nothing new comes.
@@ -491,7 +401,7 @@ class Recursive(_Derived):
 
 
 @node
-class Multiway(_Derived):
+class Multiway(Derived):
     """The natural join of many relations: a row for every binding of the variables that all of them hold.
 
     ``variables`` numbers the variable in each column of each input, None for one that nobody reads; NULL binds
@@ -507,9 +417,9 @@ class Multiway(_Derived):
     null_safe: bool = False
 
     def __post_init__(self) -> None:
-        _check_count("a multiway join", self.select, self.names)
+        check_count("a multiway join", self.select, self.names)
         for plan, terms in zip(self.inputs_, self.variables, strict=True):
-            _check_count("an input of a multiway join", plan.schema.fields, terms)
+            check_count("an input of a multiway join", plan.schema.fields, terms)
 
     @property
     def inputs(self) -> tuple[Plan, ...]:
@@ -533,145 +443,9 @@ class Multiway(_Derived):
                     if variable in self.shared:
                         nullable = self.null_safe and (known.nullable or field.nullable)
                         found[variable] = Field(known.name, known.type, nullable)
-        return _named(self.names, (found[v] for v in self.select))
-
-
-# -- fields
-
-
-def field_of(expression: Expression, schema: Schema) -> Field:
-    """The field that an expression fills; a column is what the input has."""
-    if isinstance(expression, Column):
-        return schema.fields[expression.index]
-    return Field("", expression.type, expression.nullable)
-
-
-def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, with a number after those that were there before.
-
-    >>> unique(["id", "name", "id"])
-    ('id', 'name', 'id_2')
-    """
-    found: dict[str, None] = {}
-    for name in names:
-        candidate, number = name, 2
-        while candidate in found:
-            candidate, number = f"{name}_{number}", number + 1
-        found[candidate] = None
-    return tuple(found)
-
-
-def _named(names: Sequence[str], found: Iterable[Field]) -> tuple[Field, ...]:
-    return tuple(Field(name, f.type, f.nullable) for name, f in zip(unique(names), found, strict=True))
-
-
-def _beside(left: Schema, right: Schema) -> tuple[tuple[str, ...], tuple[Field, ...]]:
-    return (*left.names, *right.names), (*left.fields, *right.fields)
-
-
-def _check_count(what: str, found: Sequence[Any], names: Sequence[Any]) -> None:
-    if len(found) != len(names):
-        raise SchemaError(f"{what} has {len(found)} columns and {len(names)} names", hint="name every column")
-
-
-def _check_predicate(what: str, predicate: Expression) -> None:
-    if predicate.type != BOOLEAN and not (isinstance(predicate, Constant) and predicate.value is None):
-        raise SchemaError(f"{what} by {predicate} of type {predicate.type}", hint="a condition is BOOLEAN")
-
-
-# -- walking
-
-
-def walk(plan: Plan) -> Iterator[Plan]:
-    """The plan and all that it is made of, from the top; a part that is shared comes once."""
-    seen: set[Plan] = set()
-    waiting = [plan]
-    while waiting:
-        here = waiting.pop()
-        if here not in seen:
-            seen.add(here)
-            yield here
-            waiting.extend(reversed(here.inputs))
-
-
-def rewritten(plan: Plan, change: Callable[[Plan], Plan], known: dict[Plan, Plan] | None = None) -> Plan:
-    """The plan with ``change`` applied to every part, from the bottom; a part that is shared stays so."""
-    known = {} if known is None else known
-    if plan not in known:
-        inputs = tuple(rewritten(i, change, known) for i in plan.inputs)
-        same = all(new is old for new, old in zip(inputs, plan.inputs, strict=True))
-        known[plan] = change(plan if same else plan.with_inputs(*inputs))
-    return known[plan]
+        return named(self.names, (found[v] for v in self.select))
 
 
 def scans(plan: Plan) -> tuple[str, ...]:
     """The relations that a plan reads, once each."""
     return tuple(dict.fromkeys(p.relation for p in walk(plan) if isinstance(p, Scan)))
-
-
-# -- text
-
-
-def explain(plan: Plan) -> str:
-    """The plan as a tree, inputs under what reads them."""
-    return "\n".join(_lines(plan, 0))
-
-
-def _lines(plan: Plan, depth: int) -> Iterator[str]:
-    yield f"{'  ' * depth}{title(plan)}"
-    if isinstance(plan, Recursive):
-        for name, bound in plan.bindings:
-            yield f"{'  ' * (depth + 1)}{name} ="
-            yield from _lines(bound, depth + 2)
-        yield from _lines(plan.body, depth + 1)
-        return
-    for input_ in plan.inputs:
-        yield from _lines(input_, depth + 1)
-
-
-def title(plan: Plan) -> str:
-    """One line that says what a node does."""
-    match plan:
-        case Scan(relation):
-            return f"Scan {relation}"
-        case Reference(name):
-            return f"Reference {name}"
-        case Values(rows):
-            return f"Values {', '.join('(' + ', '.join(map(str, row)) + ')' for row in rows[:3])}{_more(rows)}"
-        case Project(_, expressions, names):
-            return f"Project {', '.join(map(_as, expressions, names))}"
-        case Filter(_, predicate):
-            return f"Filter {predicate}"
-        case Aggregate(_, groups, calls, _):
-            by = f" by {', '.join(map(str, groups))}" if groups else ""
-            return f"Aggregate {', '.join(map(str, calls))}{by}"
-        case Top(_, order, limit, offset, partition):
-            by = "".join(f" of each {', '.join(plan.schema.names[p] for p in partition)}" if partition else "")
-            ordered = f" by {', '.join(f'{e} {how}'.strip() for e, how in order)}" if order else ""
-            skipped = f" after {offset}" if offset else ""
-            return f"Top {'all' if limit is None else limit}{skipped}{by}{ordered}"
-        case Window(_, calls, _):
-            return f"Window {', '.join(map(str, calls))}"
-        case Join(_, _, kind, condition):
-            return f"Join {kind}{'' if condition is None else f' on {condition}'}"
-        case Asof(left, right, keys, at):
-            on = ", ".join(f"{left.schema.names[a]} = {right.schema.names[b]}" for a, b in (*keys, at))
-            return f"Asof {plan.how} {plan.direction} on {on}"
-        case Intersect() | Except():
-            return f"{type(plan).__name__}{' all' if plan.all else ''}"
-        case Recursive():
-            return f"Recursive {', '.join(name for name, _ in plan.bindings)}"
-        case Multiway(_, variables, select):
-            atoms = ", ".join(f"({', '.join('_' if v is None else f'v{v}' for v in terms)})" for terms in variables)
-            return f"Multiway {atoms} → {', '.join(f'v{v}' for v in select)}"
-        case _:
-            return type(plan).__name__
-
-
-def _as(expression: Expression, name: str) -> str:
-    text = str(expression)
-    return text if text == name else f"{text} AS {name}"
-
-
-def _more(rows: Sequence[Any]) -> str:
-    return f", … {len(rows)} rows" if len(rows) > 3 else ""

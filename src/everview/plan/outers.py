@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from everview.plan import expressions as ex
-from everview.plan import nodes
+from everview.plan import node
 from everview.plan.expressions import Exists, Expression, InQuery, Outer, Scalar
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 
 Subquery = Exists | InQuery | Scalar
 
@@ -25,7 +25,7 @@ def subqueries(expression: Expression) -> Iterator[Subquery]:
 
 def has_subqueries(plan: Plan) -> bool:
     """Whether any expression of a plan has a subquery."""
-    return any(True for part in nodes.walk(plan) for e in part.expressions for _ in subqueries(e))
+    return any(True for part in node.walk(plan) for e in part.expressions for _ in subqueries(e))
 
 
 def outers(plan: Plan, depth: int = 1) -> frozenset[Outer]:
@@ -56,7 +56,7 @@ def with_outers(plan: Plan, change: Callable[[Outer, int], Expression], nesting:
         new = tuple(with_outers_of(e, change, nesting) for e in old)
         return part if all(a is b for a, b in zip(new, old, strict=True)) else part.with_expressions(*new)
 
-    return nodes.rewritten(plan, in_plan)
+    return node.rewritten(plan, in_plan)
 
 
 def with_outers_of(expression: Expression, change: Callable[[Outer, int], Expression], nesting: int = 0) -> Expression:

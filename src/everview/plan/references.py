@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from everview.errors import CircuitError
-from everview.plan.nodes import Aggregate, Except, Join, Plan, Recursive, Reference, Top, Window
+from everview.plan.node import Plan
+from everview.plan.nodes import Aggregate, Except, Join, Recursive, Reference, Top, Window
 
 
 def free_references(plan: Plan) -> frozenset[str]:

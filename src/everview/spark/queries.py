@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
@@ -16,7 +16,8 @@ from everview.optimize import optimize
 from everview.plan.expressions import USER, AggregateCall, Exists, Expression, InQuery, Scalar, UserCall
 from everview.plan.expressions import walk as parts
 from everview.plan.lower import lower
-from everview.plan.nodes import Asof, Plan, Recursive, Scan, walk
+from everview.plan.node import Plan, walk
+from everview.plan.nodes import Asof, Recursive, Scan
 from everview.types import Schema
 from everview.verify import SHOWN, Compared, Rest
 
@@ -94,17 +95,14 @@ class Queries:
 
     def recomputed(self, spark: SparkSession, sources: Mapping[str, DataFrame], view: str) -> DataFrame:
         """What Spark computes for a view from what the sources hold."""
-        given: list[str] = []
-        for name, frame in sources.items():
-            hidden = f"everview_{id(self):x}_{len(given)}"
-            frame.createOrReplaceTempView(hidden)
-            given.append(f"{_quoted(name)} AS (SELECT * FROM {hidden})")
+        frames: dict[str, Any] = {f"source{number}": frame for number, frame in enumerate(sources.values())}
+        given = [f"{_quoted(name)} AS (SELECT * FROM {{{at}}})" for name, at in zip(sources, frames, strict=True)]
         for name, query in self._views.items():
             if name == view:
                 break
             if self.asks_spark(name):  # what Spark cannot say, it cannot read either, and this view does not
-                given.append(f"{_quoted(name)} AS ({query.text})")
-        return spark.sql(f"WITH {', '.join(given)} SELECT * FROM ({self._views[view].text})")
+                given.append(f"{_quoted(name)} AS ({_escaped(query.text)})")
+        return spark.sql(f"WITH {', '.join(given)} SELECT * FROM ({_escaped(self._views[view].text)})", **frames)
 
 
 def _is_ours(node: Plan) -> bool:
@@ -120,7 +118,12 @@ def _is_user(part: Expression) -> bool:
 
 
 def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return _escaped("`" + name.replace("`", "``") + "`")
+
+
+def _escaped(text: str) -> str:
+    """Text in which Spark is to look for no frames."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def compared(view: str, held: DataFrame, wanted: DataFrame) -> Compared:

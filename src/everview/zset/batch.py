@@ -84,10 +84,10 @@ class Batch:
 
     def __add__(self, other: Batch) -> Batch:
         self._same_words(other)
-        return Batch(self.schema, merge(self.rows, other.rows), self.dictionary)
+        return type(self)(self.schema, merge(self.rows, other.rows), self.dictionary)
 
     def __neg__(self) -> Batch:
-        return Batch(self.schema, negated(self.rows), self.dictionary)
+        return type(self)(self.schema, negated(self.rows), self.dictionary)
 
     def __sub__(self, other: Batch) -> Batch:
         return self + -other
@@ -104,7 +104,7 @@ class Batch:
 
     def to_html(self) -> str:
         """The first rows as an HTML table."""
-        shown = Batch(self.schema, self.rows[:SHOWN], self.dictionary)
+        shown = type(self)(self.schema, self.rows[:SHOWN], self.dictionary)
         return table([*self.schema.names, "weight"], ((*row, w) for row, w in shown), len(self))
 
     def _repr_html_(self) -> str:

@@ -29,7 +29,7 @@ from everview.plan import nodes as plan
 from everview.plan.conditions import conjunction
 from everview.plan.expressions import Column, Expression
 from everview.plan.lower import Lowering
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan, unique
 from everview.plan.references import free_references
 from everview.plan.typing import call, cast
 from everview.types import ANY, Field, Schema
@@ -54,7 +54,7 @@ def build(graph: Graph, relations: Mapping[str, Stream], judge: Judge) -> Stream
     def judged(node: Pointwise, input_: Plan) -> Plan:
         candidates = lowering.of(_projected(input_, node.variables))
         true = lowering.of(input_).semijoin(judge(node, candidates), node.variables)
-        name = plan.unique([*streams, node.id])[-1]
+        name = unique([*streams, node.id])[-1]
         streams[name] = true
         return plan.Scan(name, true.schema)
 

@@ -26,7 +26,7 @@ from everview.frontends.sql.statements import (
     Update,
 )
 from everview.plan.expressions import Expression
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 from everview.types import Schema
 
 

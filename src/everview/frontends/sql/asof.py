@@ -11,7 +11,8 @@ from everview.frontends.sql.expressions import Here, condition
 from everview.frontends.sql.names import Scope, Visible, reread
 from everview.frontends.sql.rows import Rows
 from everview.plan.expressions import Call, Cast, Column, Expression, columns_of, moved
-from everview.plan.nodes import Asof, Join, Plan, Project
+from everview.plan.node import Plan
+from everview.plan.nodes import Asof, Join, Project
 from everview.plan.typing import call
 
 # By which comparison of left and right: the direction, and whether equal times do not match.

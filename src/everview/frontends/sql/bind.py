@@ -19,7 +19,8 @@ from everview.frontends.sql.queries import complete, query
 from everview.frontends.sql.sources import renamed
 from everview.frontends.sql.types import type_of
 from everview.plan.expressions import Expression, columns_of
-from everview.plan.nodes import Plan, Project, unique
+from everview.plan.node import Plan, unique
+from everview.plan.nodes import Project
 from everview.plan.typing import cast
 from everview.types import Field, Schema, unknown_name
 

@@ -6,7 +6,8 @@ import decimal
 
 from everview.plan.expressions import Expression, Literal
 from everview.plan.kinds import VOID
-from everview.plan.nodes import Plan, Project, Values
+from everview.plan.node import Plan
+from everview.plan.nodes import Project, Values
 from everview.plan.typing import coerced
 from everview.types import DOUBLE, STRING, Decimal, Field, Schema, Type
 

@@ -16,7 +16,8 @@ from everview.frontends.sql.sets import trimmed
 from everview.frontends.sql.sources import named, relation
 from everview.plan.expressions import Expression, Literal
 from everview.plan.kinds import VOID
-from everview.plan.nodes import Filter, Join, Plan, Project, Scan, Union
+from everview.plan.node import Plan
+from everview.plan.nodes import Filter, Join, Project, Scan, Union
 from everview.plan.typing import call, cast, castable
 from everview.types import Schema, unknown_name
 

@@ -14,7 +14,8 @@ from everview.frontends.sql.expressions import Here, expression
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.rewrite import replaced
 from everview.plan.expressions import AggregateCall, Column, Expression, Literal, WindowCall, walk
-from everview.plan.nodes import Aggregate, Plan, Project, Union
+from everview.plan.node import Plan
+from everview.plan.nodes import Aggregate, Project, Union
 from everview.plan.typing import call, literal
 from everview.types import BIGINT, TINYINT
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 from everview.errors import EverviewError, SqlError, UnknownName
 from everview.plan.expressions import Column, Expression, Outer, rewritten
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 from everview.plan.typing import call, literal
 from everview.types import Struct, unknown_name
 

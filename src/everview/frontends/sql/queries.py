@@ -28,7 +28,8 @@ from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
 from everview.plan.expressions import Expression, Literal, WindowCall, walk
 from everview.plan.kinds import INTERVALS
-from everview.plan.nodes import Distinct, Filter, Plan, Project, Top, Window
+from everview.plan.node import Plan
+from everview.plan.nodes import Distinct, Filter, Project, Top, Window
 
 
 def query(node: exp.Expr, context: Context) -> Bound:
@@ -395,7 +396,7 @@ def _projected(node: exp.Select, found: Selected, context: Context) -> Bound:
 
 
 def _project(plan: Plan, items: list[Expression], names: tuple[str, ...]) -> Plan:
-    from everview.plan.nodes import unique
+    from everview.plan.node import unique
 
     if plan is ONE_ROW and all(isinstance(e, Literal) for e in items):
         return constant_relation([tuple(items)], unique(names))

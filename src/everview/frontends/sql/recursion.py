@@ -19,7 +19,8 @@ from everview.frontends.sql.context import Bound, Context
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.queries import defined, query
 from everview.frontends.sql.rewrite import all_plans
-from everview.plan.nodes import Aggregate, Except, Join, Plan, Recursive, Reference, Top, Window
+from everview.plan.node import Plan
+from everview.plan.nodes import Aggregate, Except, Join, Recursive, Reference, Top, Window
 from everview.plan.typing import common
 from everview.types import Field, Schema
 
@@ -146,7 +147,7 @@ def _named(bound: Bound, cte: exp.CTE, context: Context) -> Schema:
 
 
 def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
-    from everview.plan.nodes import unique
+    from everview.plan.node import unique
 
     return unique(names)
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from everview.frontends.sql.names import outward
-from everview.plan import nodes
+from everview.plan import node
 from everview.plan.expressions import Call, Column, Exists, Expression, InQuery, Outer, Scalar
-from everview.plan.nodes import Lateral, Plan
+from everview.plan.node import Plan
+from everview.plan.nodes import Lateral
 from everview.plan.typing import call
 
 Change = Callable[[Expression], Expression | None]
@@ -86,7 +87,7 @@ def _reads(expression: Expression, depth: int) -> bool:
 
 def all_plans(plan: Plan) -> Iterator[Plan]:
     """The plan and all that it is made of, also inside of expressions."""
-    for part in nodes.walk(plan):
+    for part in node.walk(plan):
         yield part
         for expression in part.expressions:
             yield from _plans(expression)

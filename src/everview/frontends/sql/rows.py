@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from everview.frontends.sql.names import Scope
 from everview.plan.expressions import TRUE
-from everview.plan.nodes import Plan, Values
+from everview.plan.node import Plan
+from everview.plan.nodes import Values
 from everview.types import BOOLEAN, Field, Schema
 
 ONE_ROW = Values(((TRUE,),), Schema([Field("one row", BOOLEAN, nullable=False)]))  # what a query without FROM reads

@@ -19,7 +19,8 @@ from everview.frontends.sql.names import Scope, Visible, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, Rows
 from everview.frontends.sql.values import written
 from everview.plan.expressions import Call, Expression, Literal
-from everview.plan.nodes import Explode, Plan, Project, Scan, Union, Values
+from everview.plan.node import Plan
+from everview.plan.nodes import Explode, Project, Scan, Union, Values
 from everview.types import BIGINT, Array, Field, Schema, unknown_name
 
 MOST_SERIES = 100_000

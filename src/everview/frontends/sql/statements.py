@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal as Either
 
 from everview.plan.expressions import Expression, Order
-from everview.plan.nodes import Plan
+from everview.plan.node import Plan
 from everview.types import Schema
 
 

@@ -19,7 +19,8 @@ from everview.plan.expressions import (
     WindowCall,
     walk,
 )
-from everview.plan.nodes import Filter, Plan
+from everview.plan.node import Plan
+from everview.plan.nodes import Filter
 from everview.plan.typing import call, coerced, common, literal
 from everview.types import BOOLEAN, Field, Type
 

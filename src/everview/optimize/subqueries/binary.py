@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from everview.plan.conditions import conjunction
 from everview.plan.expressions import Expression
-from everview.plan.nodes import Filter, Join, Multiway, Plan, Project
+from everview.plan.node import Plan
+from everview.plan.nodes import Filter, Join, Multiway, Project
 from everview.plan.typing import call
 
 

@@ -18,7 +18,7 @@ from everview.optimize.subqueries.pull import pulled
 from everview.optimize.subqueries.push import Domain
 from everview.optimize.subqueries.reach import Reach, reached
 from everview.optimize.subqueries.shifting import opened, picked, shifted, unbound
-from everview.plan import nodes
+from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts
 from everview.plan.expressions import (
     FALSE,
@@ -35,20 +35,8 @@ from everview.plan.expressions import (
     Scalar,
     rewritten,
 )
-from everview.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Filter,
-    Join,
-    Lateral,
-    Plan,
-    Project,
-    Top,
-    Union,
-    Values,
-    Window,
-    unique,
-)
+from everview.plan.node import Plan, unique
+from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Lateral, Project, Top, Union, Values, Window
 from everview.plan.outers import Subquery, is_subquery, outers_of, subqueries
 from everview.plan.typing import call
 from everview.types import BIGINT, BOOLEAN, INTEGER, STRING
@@ -58,7 +46,7 @@ SEVERAL = "a subquery that is used as a value gave several rows"
 
 def decorrelate(plan: Plan) -> Plan:
     """The plan without subqueries in its expressions."""
-    return nodes.rewritten(plan, _without)
+    return node.rewritten(plan, _without)
 
 
 def _without(plan: Plan) -> Plan:

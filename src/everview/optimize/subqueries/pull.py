@@ -14,7 +14,8 @@ from everview.optimize.subqueries.shifting import open_in, picked, shifted, subs
 from everview.plan.conditions import conjunction, conjuncts
 from everview.plan.expressions import AggregateCall, Call, Column, Expression, Literal, Outer, WindowCall, rewritten
 from everview.plan.lowering.aggregates import of_nothing
-from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Top, Union, Window, unique
+from everview.plan.node import Plan, unique
+from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Project, Top, Union, Window
 from everview.plan.typing import call
 
 

@@ -16,6 +16,7 @@ from everview.optimize.subqueries.shifting import picked, shifted, unbound
 from everview.plan.conditions import conjunction
 from everview.plan.expressions import AggregateCall, Column, Expression, Literal, WindowCall, rewritten
 from everview.plan.lowering.aggregates import of_nothing
+from everview.plan.node import Plan, unique
 from everview.plan.nodes import (
     Aggregate,
     Asof,
@@ -25,14 +26,12 @@ from everview.plan.nodes import (
     Intersect,
     Join,
     Multiway,
-    Plan,
     Project,
     Recursive,
     Reference,
     Top,
     Union,
     Window,
-    unique,
 )
 from everview.plan.references import free_references
 from everview.plan.typing import call

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from everview.plan.expressions import Column, Expression, Outer, rewritten
-from everview.plan.nodes import Plan, Project, unique
+from everview.plan.node import Plan, unique
+from everview.plan.nodes import Project
 from everview.plan.outers import outers, with_outers
 
 

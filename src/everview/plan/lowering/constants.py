@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
-from everview.operators.constant import Constant
-from everview.plan.lowering.rows import picked
-from everview.plan.nodes import Values, unique
-from everview.types import INTEGER, Field, Schema
+from everview.operators.constant import Unit, Written
+from everview.plan.nodes import Values
+from everview.types import Schema
 
 
 def written(plan: Values, circuit: Circuit) -> Stream:
@@ -20,17 +18,9 @@ def written(plan: Values, circuit: Circuit) -> Stream:
 
 
 def constant(circuit: Circuit, rows: Sequence[tuple[Any, ...]], schema: Schema) -> Stream:
-    """These rows, a row as often as it stands there: where one stands twice, all are numbered first.
-
-    What several shards say is said once, so distinct rows of it are taken.
-    """
+    """These rows, a row as often as it stands there."""
     root = circuit
     while root.parent is not None:
         root = root.parent
-    if max(Counter(map(repr, rows)).values(), default=1) > 1:
-        names = unique([*schema.names, "row"])
-        schema = Schema([*schema.fields, Field(names[-1], INTEGER, nullable=False)])
-        rows = [(*row, number) for number, row in enumerate(rows)]
-        numbered = root.add(Constant(tuple(rows), schema), []).distinct()
-        return circuit.enter(picked(numbered, range(len(schema) - 1)))
-    return circuit.enter(root.add(Constant(tuple(rows), schema), []).distinct())
+    unit = root.add(Unit(), []).distinct()
+    return circuit.enter(root.add(Written(unit.layout, tuple(rows), schema), [unit]))

@@ -18,7 +18,8 @@ from everview.operators.pad import Pad
 from everview.plan.conditions import Key, split
 from everview.plan.expressions import Expression
 from everview.plan.lowering.rows import extended, filtered, picked, present
-from everview.plan.nodes import Asof, Join, Multiway, unique
+from everview.plan.node import unique
+from everview.plan.nodes import Asof, Join, Multiway
 from everview.types import TINYINT, Field, Schema
 
 Pairs = list[tuple[str, str]]

@@ -18,7 +18,7 @@ from everview.operators.where import Where
 from everview.plan.evaluate import Evaluate
 from everview.plan.expressions import TRUE, Column, Expression, columns_of, moved
 from everview.plan.lowering.tests import told_apart
-from everview.plan.nodes import field_of, unique
+from everview.plan.node import field_of, unique
 from everview.types import Field, Schema
 
 SHOWN = 60  # characters of an expression in the name of its function

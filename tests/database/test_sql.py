@@ -229,6 +229,20 @@ def test_a_table_from_a_query_and_a_table_anew(db: Database) -> None:
     assert db.table("copy").rows() == []
 
 
+def test_a_table_that_cannot_be_filled_is_not_there(db: Database) -> None:
+    with pytest.raises(EverviewError):
+        db.sql("CREATE TABLE broken AS SELECT CAST(owner AS BIGINT) AS n FROM account")
+    assert "broken" not in db.tables()
+
+
+def test_who_listens_sees_timestamps_as_rows_show_them(db: Database) -> None:
+    db.sql("CREATE TABLE moments (at TIMESTAMP); CREATE MATERIALIZED VIEW seen AS SELECT at FROM moments")
+    db.sql("INSERT INTO moments VALUES (TIMESTAMP '2026-01-01 12:00:00')")
+    told: list[Any] = []
+    db.view("seen").subscribe(lambda changes, _: told.extend(row for row, _ in changes), snapshot=True)
+    assert told == db.view("seen").rows() == [(dt.datetime(2026, 1, 1, 12),)]
+
+
 def test_explain(db: Database) -> None:
     text = db.sql("EXPLAIN SELECT count(*) FROM account WHERE id > 1")
     assert "optimized" in text

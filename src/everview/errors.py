@@ -51,6 +51,42 @@ class SqlError(EverviewError):
     """A text of SQL that cannot be read, is ambiguous, or asks for what cannot be maintained."""
 
 
+class DatalogError(EverviewError):
+    """A rule or a program that cannot be; the message says where, and shows the rule."""
+
+
+class UnknownRelation(DatalogError, UnknownName):
+    """A rule reads a relation that nothing defines."""
+
+
+class UnboundVariable(DatalogError):
+    """A variable of a rule that no positive part of its body binds."""
+
+
+class NotStratified(DatalogError):
+    """A relation that depends on its own negation, or on an aggregate of itself; the message names the cycle."""
+
+
+class NotRangeRestricted(UnboundVariable):
+    """A variable in the head of a rule that no selection of its body binds."""
+
+
+class BadAggregate(DatalogError):
+    """An aggregate whose parameters are bound elsewhere, or do not stand exactly once in its atom."""
+
+
+class EndlessInduction(DatalogError):
+    """An inductive rule that could go on for ever without any change from outside."""
+
+
+class TypeConflict(DatalogError, TypeMismatch):
+    """A variable or a column that would have two types; the message names both."""
+
+
+class EdnError(EverviewError):
+    """A text of EDN, or a query or transaction in it, that cannot be read or cannot be; the message has its place."""
+
+
 class BadPattern(EverviewError):
     """A regular expression, a LIKE pattern or a pattern of dates that means nothing, or not the same here."""
 
@@ -95,6 +131,14 @@ class ListenerError(EverviewError):
     """A listener raised; the tick it was told of has been applied."""
 
 
+class SlowReader(EverviewError):
+    """A queue of changes is full, and its reader too slow, or the very thread that would have to wait for it."""
+
+
+class ShapeError(EverviewError):
+    """A view that cannot be read in this shape: a single value of several rows, a tree without its root."""
+
+
 class StoreError(EverviewError):
     """A state directory that cannot be used as asked."""
 
@@ -127,6 +171,10 @@ class SourceError(EverviewError):
     """A source whose frame does not give what is said of it."""
 
 
+class LostPosition(SourceError):
+    """A source that does not know any more what came after a position."""
+
+
 class SchemaDrift(SourceError):
     """A later batch of a source whose columns no longer fit."""
 
@@ -141,6 +189,14 @@ class PipelineError(EverviewError):
 
 class BadRows(SourceError):
     """Rows arrived that cannot be taken, and the pipeline does not set such rows aside."""
+
+
+class QueryError(EverviewError):
+    """A fluent query that cannot be: a clause that does not go with the others, or is written in no way known."""
+
+
+class Ungrouped(QueryError):
+    """A column beside aggregates that may have several values in a group."""
 
 
 class GraphError(EverviewError):

@@ -131,6 +131,7 @@ TRIED: dict[str, Tried] = {
     **each(("array_distinct", "array_min", "array_max"), [(A,), (AD,), (TS,)]),
     "array_join": [(TS, "-"), (TS, "-", "?")],
     "get_field": [(parse_type("struct<x: int, y: string>"), "y")],
+    "named_struct": [("x", J, "y", T), ("x", D, "y", A, "z", 3)],
     "xxhash64": [(J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
     "hash": [(J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
 }

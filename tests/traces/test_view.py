@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everview.kernels.linear import negated
 from everview.kernels.probe import keys
 from everview.kernels.sort import is_batch
 from everview.kernels.tally import align
@@ -79,6 +80,23 @@ def test_first_rows(batches: list[Matrix], rows: Matrix, key: int, skip: int, li
     found = Batches(WIDTH + 1, batches).first_rows(keys(rows, key), key, skip, limit)
     expected = [e for group in groups_of(rows, key) for e in places(in_group(weights_of(batches), group), skip, limit)]
     assert [(tuple(row), w) for *row, w in found.tolist()] == expected
+
+
+@given(
+    batches=spines(WIDTH),
+    change=spines(WIDTH),
+    key=st.integers(0, WIDTH),
+    skip=st.integers(0, 3),
+    limit=st.integers(0, 4),
+)
+def test_first_rows_change(batches: list[Matrix], change: list[Matrix], key: int, skip: int, limit: int) -> None:
+    """What the first rows of the groups that a batch touches are after it, less what they were before."""
+    for delta in change:
+        before, groups = Batches(WIDTH + 1, batches), keys(delta, key)
+        found = before.first_rows_change(delta, groups, key, skip, limit)
+        old, new = before.first_rows(groups, key, skip, limit), before.plus(delta).first_rows(groups, key, skip, limit)
+        assert weights_of([found]) == weights_of([new, negated(old)])
+        assert is_batch(found), "netted, and in order"
 
 
 def places(entries: list[tuple[Row, int]], skip: int, limit: int) -> list[tuple[Row, int]]:
@@ -165,6 +183,14 @@ def test_the_ends_of_a_group_by_value(data: st.DataObject, directions: tuple[Dir
     assert found == [e for entries in by_group.values() for e in places(entries, skip, limit)]
     found = w.entries(TEXT, view.last_rows(groups, 1))
     assert found == [entries[-1] for entries in by_group.values() if entries]
+
+    more = w.view(layout, [data.draw(changes(TEXT))], order)
+    for delta in more.batches:
+        found = w.entries(TEXT, view.first_rows_change(delta, keys(delta, 1), 1, skip, limit))
+        old, new = (v.first_rows(keys(delta, 1), 1, skip, limit) for v in (view, view.plus(delta)))
+        net = Counter(dict(w.entries(TEXT, new)))
+        net.subtract(dict(w.entries(TEXT, old)))
+        assert dict(found) == {row: weight for row, weight in net.items() if weight}
 
 
 # -- cursors

@@ -59,6 +59,9 @@ class Circuit:
     def __init__(self, parent: Circuit | None = None) -> None:
         self._nodes: list[Node] = []
         self._known: dict[Node, int] = {}
+        self._named: dict[str, dict[str, int]] = {"source": {}, "sink": {}, "table": {}}
+        self._order: tuple[int, ...] | None = None  # until another node comes
+        self._texts: dict[int, str] = {}  # what fingerprints say of nodes alone
         self.parent = parent
         self.at = -1  # of a child, its node in the parent
         self.incremental = False  # whether it is made to be fed with changes
@@ -71,7 +74,7 @@ class Circuit:
         schema = Schema.parse(schema) if isinstance(schema, str) else schema
         if self.parent is not None:
             raise CircuitError(f"source {name} is inside a child", hint="let a source of the root enter the child")
-        if name in self.sources:
+        if name in self._named["source"]:
             raise CircuitError(f"there is a source {name} already", hint="sources have different names")
         return self._stream(self._put(Source(name, schema)))
 
@@ -82,7 +85,7 @@ class Circuit:
         """
         if self.parent is not None:
             raise CircuitError(f"sink {name} is inside a child", hint="let the stream leave the child first")
-        if name in self.sinks:
+        if name in self._named["sink"]:
             raise CircuitError(f"there is a sink {name} already", hint="sinks have different names")
         self._own(stream)
         indexed = stream.index(*stream.schema.names)
@@ -90,7 +93,7 @@ class Circuit:
 
     def table(self, source: str, key: Sequence[str] = ()) -> None:
         """Keep what a source holds, indexed by its key; without one, by all columns."""
-        stream = self._stream(self.sources[source])
+        stream = self._stream(self._named["source"][source])
         self._put(Sink(source, stream.index(*(key or stream.schema.names)).id, table=True))
 
     def sink_again(self, sink: Sink, stream: Stream) -> None:
@@ -167,6 +170,7 @@ class Circuit:
         new = reconnected(old, port, stream.id)
         self._check_edges(new, self.label(node))
         self._nodes[node] = new
+        self._order = None
 
     def function(self, call: Callable[..., Any] | Function, shape: Shape, name: str | None = None) -> str:
         """Register a user's function and return the name operators know it by."""
@@ -193,16 +197,16 @@ class Circuit:
 
     @property
     def sources(self) -> dict[str, int]:
-        return {n.name: at for at, n in enumerate(self._nodes) if isinstance(n, Source)}
+        return dict(self._named["source"])
 
     @property
     def sinks(self) -> dict[str, int]:
-        return {n.name: at for at, n in enumerate(self._nodes) if isinstance(n, Sink) and not n.table}
+        return dict(self._named["sink"])
 
     @property
     def tables(self) -> dict[str, int]:
         """The sinks that keep what sources hold, by the names of the sources."""
-        return {n.name: at for at, n in enumerate(self._nodes) if isinstance(n, Sink) and n.table}
+        return dict(self._named["table"])
 
     def stream(self, at: int) -> Stream:
         """The output of a node."""
@@ -224,6 +228,11 @@ class Circuit:
 
     def order(self) -> tuple[int, ...]:
         """The nodes so that each comes after what it needs in the same tick; the order of building, if possible."""
+        if self._order is None:
+            self._order = self._ordered()
+        return self._order
+
+    def _ordered(self) -> tuple[int, ...]:
         self._check_connected()
         sorter = TopologicalSorter({at: self._needs(at) for at in range(len(self._nodes))})
         try:
@@ -329,9 +338,14 @@ class Circuit:
         return self._append(node) if at is None else at
 
     def _append(self, node: Node) -> int:
+        at = self._known[node] = len(self._nodes)
         self._nodes.append(node)
-        self._known[node] = len(self._nodes) - 1
-        return len(self._nodes) - 1
+        self._order = None
+        if isinstance(node, Source):
+            self._named["source"][node.name] = at
+        elif isinstance(node, Sink):
+            self._named["table" if node.table else "sink"][node.name] = at
+        return at
 
     def _stream(self, at: int) -> Stream:
         return Stream(self, at)
@@ -383,11 +397,18 @@ class Circuit:
         """
         return self._fingerprints(outer, self._fingerprints(outer, {}))
 
+    def _text(self, at: int) -> str:
+        """What a node is, without what it is connected to."""
+        found = self._texts.get(at)
+        if found is None:
+            found = self._texts[at] = _text(self._nodes[at])
+        return found
+
     def _fingerprints(self, outer: Mapping[int, str] | None, first: Mapping[int, str]) -> dict[int, str]:
         found: dict[int, str] = {}
         for at in self.order():
             node = self._nodes[at]
-            parts = [repr(node.operator) if isinstance(node, Apply) else title(node), _output_text(node)]
+            parts = [self._text(at)]
             match node:
                 case Import():
                     assert outer is not None, "a child is named within its parent"
@@ -416,8 +437,9 @@ def _functions(operator: Operator) -> tuple[str, ...]:
     return getattr(operator, "functions", ()) if one is None else (one,)
 
 
-def _output_text(node: Node) -> str:
-    return "" if isinstance(node, Sink | Child) else f"{node.output!r}"
+def _text(node: Node) -> str:
+    made = repr(node.operator) if isinstance(node, Apply) else title(node)
+    return f"{made}\n" if isinstance(node, Sink | Child) else f"{made}\n{node.output!r}"
 
 
 def _inner_line(at: int, line: str) -> str:

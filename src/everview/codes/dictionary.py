@@ -18,10 +18,10 @@ Entries are only added, in order, so a failed tick leaves none: `mark` before, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,9 @@ FIRST_SEED: Final = 42  # Spark's
 LAST_SEED: Final = FIRST_SEED + 10_000
 Hash = Callable[[Words, Octets, int], Words]
 Arrays = tuple[np.ndarray, Words, Words, Words, Octets]
+K = TypeVar("K")
+V = TypeVar("V")
+RECENT, SHORT = 4096, 64  # how many values are remembered that came one by one, and of how many bytes at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,9 @@ class Dictionary:
         self._bounds = np.zeros(33, np.int64)
         self._flags = np.zeros(32, np.uint8)
         self._arena = np.empty(1024, np.uint8)
+        # Values that come one by one are often the same few: short ones are remembered, until anything is forgotten.
+        self._recent_codes: dict[tuple[int, bytes], int] = {}
+        self._recent_values: dict[tuple[int, int], bytes] = {}
 
     # -- values to codes and back ---------------------------------------------------------------------------
 
@@ -131,6 +137,14 @@ class Dictionary:
 
     def intern_values(self, kind: int, values: list[bytes]) -> list[int]:
         """The codes of a few values."""
+        recent = self._recent_codes
+        known = [recent.get((kind, value)) for value in values]
+        if None in known:
+            known = self._intern_few(kind, values)
+            _remember(recent, (((kind, v), code) for v, code in zip(values, known, strict=True) if len(v) <= SHORT))
+        return known  # pyright: ignore[reportReturnType]
+
+    def _intern_few(self, kind: int, values: list[bytes]) -> list[int]:
         offsets = np.zeros(len(values) + 1, np.int64)
         offsets[1:] = list(accumulate(map(len, values)))
         data = np.frombuffer(b"".join(values), np.uint8)
@@ -138,6 +152,14 @@ class Dictionary:
 
     def lookup_values(self, kind: int, codes: list[int]) -> list[bytes]:
         """The values of a few codes."""
+        recent = self._recent_values
+        known = [recent.get((kind, code)) for code in codes]
+        if None in known:
+            known = self._lookup_few(kind, codes)
+            _remember(recent, (((kind, code), v) for v, code in zip(known, codes, strict=True) if len(v) <= SHORT))
+        return known  # pyright: ignore[reportReturnType]
+
+    def _lookup_few(self, kind: int, codes: list[int]) -> list[bytes]:
         column, _ = self.lookup_bytes(kind, np.array(codes, np.int64))
         data, bounds = column.data.tobytes(), column.offsets.tolist()
         return [data[start:end] for start, end in pairwise(bounds)]
@@ -159,6 +181,9 @@ class Dictionary:
     def rollback(self, mark: Mark) -> None:
         """Forget every entry added since."""
         self._check(mark)
+        if mark.entries < self._n:
+            self._recent_codes.clear()
+            self._recent_values.clear()
         self._n = kernels.forget(mark.entries, self._n, self._slots, self._codes, self._kinds)
 
     def _check(self, mark: Mark) -> None:
@@ -298,6 +323,12 @@ class Dictionary:
         """The memory it holds."""
         arrays = (*self.arrays(), self._flags)
         return sum(array.nbytes for array in arrays)
+
+
+def _remember(recent: dict[K, V], pairs: Iterable[tuple[K, V]]) -> None:
+    if len(recent) > RECENT:
+        recent.clear()
+    recent.update(pairs)
 
 
 def _check_entries(entries: Entries) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from everview.kernels.gallop import past, seek
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words
-from everview.kernels.ordering import by_values, compare_in
+from everview.kernels.ordering import by_values, compare_in, plain_first
 from everview.kernels.rows import add, batch, compare, within
 
 
@@ -28,6 +28,28 @@ def least_batch(table, columns, at, ends, key, width, ordering):
         if compare_in(m, at[b], least, at[best], key, width, ordering) < 0:
             best = b
     return best
+
+
+@inline
+def line_up(table, columns, at, line, first, b, key, width, plain, ordering):
+    """Put a batch in its place in a line of batches, ordered by their next rows, that begins at ``first``.
+
+    The batch that gave the last row gives the next one, or nearly: most rows cost one or two comparisons, and those,
+    where the first words are ``plain``, no more than two numbers.
+    """
+    m, place = batch(table, b, columns), first - 1
+    while place + 1 < line.size:
+        other = line[place + 1]
+        o = batch(table, other, columns)
+        if plain and m[at[b], key] != o[at[other], key]:
+            if m[at[b], key] < o[at[other], key]:
+                break
+        elif compare_in(m, at[b], o, at[other], key, width, ordering) <= 0:
+            break
+        line[place] = other
+        place += 1
+    line[place] = b
+    return first - 1
 
 
 @inline
@@ -61,6 +83,17 @@ def sum_forward(table, columns, at, ends, best, row, width, bound):
 
 
 @inline
+def sum_here(m, at, end, other, row, width, bound):
+    """The summed weight within the bound of a row in one batch, and the place past it."""
+    total = 0
+    while at < end and compare(m, at, other, row, 0, width) == 0:
+        if within(m, at, width, bound):
+            total = add(total, m[at, m.shape[1] - 1])
+        at += 1
+    return total, at
+
+
+@inline
 def sum_backward(table, columns, starts, at, best, row, width, bound):
     """The summed weight within the bound of the greatest row, moving every batch before it."""
     m = batch(table, best, columns)
@@ -80,21 +113,34 @@ def _first_rows(groups, table, columns, key, skip, limit, bound, ordering):
     found = np.zeros(batches, np.int64)
     at = np.empty(batches, np.int64)
     ends = np.empty(batches, np.int64)
+    line = np.empty(batches, np.int64)
+    plain = plain_first(key, width, ordering)
     out = np.empty((max(4, n), width + 1), np.int64)
     filled = 0
     for i in range(n):
+        first = batches
         for b in range(batches):
             m = batch(table, b, columns)
             at[b] = seek(m, found[b], groups, i, key)
             ends[b] = past(m, at[b], groups, i, key)
             found[b] = ends[b]
+            if at[b] < ends[b]:
+                first = line_up(table, columns, at, line, first, b, key, width, plain, ordering)
         place = 0
-        while place < skip + limit:
-            best = least_batch(table, columns, at, ends, key, width, ordering)
-            if best < 0:
-                break
-            row = at[best]
-            total = sum_forward(table, columns, at, ends, best, row, width, bound)
+        while place < skip + limit and first < batches:
+            best, start, total = line[first], first, 0
+            least, row = batch(table, best, columns), at[best]
+            while first < batches:
+                b = line[first]
+                part, after = sum_here(batch(table, b, columns), at[b], ends[b], least, row, width, bound)
+                if after == at[b]:
+                    break
+                total, at[b] = add(total, part), after
+                first += 1
+            for taken in range(first - 1, start - 1, -1):
+                b = line[taken]
+                if at[b] < ends[b]:
+                    first = line_up(table, columns, at, line, first, b, key, width, plain, ordering)
             if total <= 0:
                 continue
             inside = min(skip + limit - place, total) - max(0, min(total, skip - place))
@@ -105,7 +151,7 @@ def _first_rows(groups, table, columns, key, skip, limit, bound, ordering):
                 bigger = np.empty((2 * filled, width + 1), np.int64)
                 bigger[:filled] = out
                 out = bigger
-            out[filled, :width] = batch(table, best, columns)[row, :width]
+            out[filled, :width] = least[row, :width]
             out[filled, width] = inside
             filled += 1
     return out[:filled]

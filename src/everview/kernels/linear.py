@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.jit import kernel, rows, rows_out, words
+from everview.kernels.jit import i64, kernel, rows, rows_out, words
 from everview.kernels.rows import multiply
 
 
@@ -20,6 +20,15 @@ def negated(m):
         out[i, :width] = m[i, :width]
         out[i, width] = multiply(m[i, width], -1)
     return out
+
+
+@kernel(i64, rows_out, i64, i64)
+def invert(m, start, end):
+    """Turn the order of some words around, in place; a kernel for the same reason. How many rows there are."""
+    for i in range(m.shape[0]):
+        for c in range(start, end):
+            m[i, c] = ~m[i, c]
+    return m.shape[0]
 
 
 @kernel(rows_out, rows, words)

@@ -16,6 +16,20 @@ from everview.kernels.jit import inline, octets, offsets32, rows, words
 from everview.kernels.rows import compare
 
 by_words = ()
+
+
+def plain_first(key, width, ordering):
+    """Whether rows that differ in word ``key`` compare as these numbers do."""
+    raise NotImplementedError("compiled only")
+
+
+@overload(plain_first, inline="never")
+def _plain_first(key, width, ordering):
+    if len(ordering) == 0:
+        return lambda key, width, ordering: key < width
+    return lambda key, width, ordering: key < width and ordering[0][key, 0] == 0 and ordering[0][key, 1] == 0
+
+
 by_values = (rows, offsets32, words, words, words, octets)
 
 

@@ -89,6 +89,18 @@ def keys(m, key):
     return out[:at]
 
 
+@kernel(i64, rows, i64)
+def broken_key(m, key):
+    """The first row of a batch with a negative weight; or else of those that share their key; -1 if there is none."""
+    for i in range(m.shape[0]):
+        if m[i, m.shape[1] - 1] < 0:
+            return i
+    for i in range(m.shape[0]):
+        if m[i, m.shape[1] - 1] > 1 or (i > 0 and compare(m, i, m, i - 1, 0, key) == 0):
+            return i
+    return -1
+
+
 @kernel(rows_out, rows, rows, i64, i64, words)
 def group_rows(groups, table, columns, key, bound):
     """Every row of the spine in one of the sorted groups and within the bound, not consolidated, without time."""

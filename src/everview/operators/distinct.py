@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from everview.kernels.crossings import crossings
+from everview.kernels.crossings import crossings, crossings_at
 from everview.kernels.presence import where_positive
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition
-from everview.traces.view import View
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, Words, key_partition
+from everview.traces.view import Batches, View
 from everview.zset import ZSet
 
 
@@ -59,6 +59,11 @@ class DistinctIncremental(_Distinct):
         (delta,) = deltas
         (before,) = views
         return Step(crossings(delta, before.weights(delta, self.source.width)))
+
+    def change_at(self, groups: Matrix, past: View, after: View, now: Words) -> Matrix:
+        """The change for some rows at a nested time; what is after begins with what is past."""
+        assert isinstance(past, Batches) and isinstance(after, Batches), "traces of loops are kept"
+        return crossings_at(groups, after.table, len(past.batches), after.columns, self.group_words, now)
 
     def meaning(self, delta: ZSet, before: ZSet) -> ZSet:
         return (before + delta).distinct() - before.distinct()

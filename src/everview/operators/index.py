@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
-from everview.kernels.linear import project
+from everview.kernels.linear import invert, project
 from everview.kernels.sort import arrange, is_batch, sorted_by_value
 from everview.operators.operator import (
     ByKey,
@@ -101,8 +101,8 @@ class Index(Unary):
             return Step(delta if self._in_place and is_batch(delta) else arrange(delta, columns))
         turned = project(delta, columns)
         recode(turned, self.schema, self.order)
-        batch = sorted_by(turned, np.arange(columns.size))
-        order = context.order(self.output)
+        batch = turned if is_batch(turned) else arrange(turned, np.arange(columns.size))
+        order = context.order(self.output) if batch.shape[0] > 1 else None
         return Step(batch if order is None else sorted_by_value(batch, *order.arrays))
 
     def meaning(self, rows: ZSet) -> ZSet:
@@ -137,26 +137,30 @@ def by_value(schema: Schema, order: Order) -> Fields:
 
 def recode(rows: Matrix, schema: Schema, order: Order) -> None:
     """Change words in place so that their ascending order is the direction asked for."""
-    for words, field, direction in _turned(rows, schema, order):
-        if direction.mode & NULL_MOVED:
-            words[:, 0] = _null_last(words[:, 0], field, 1)
-        if direction.mode & DESCENDING:
-            words[:] = ~words
+    for at, field, mode in _turned(schema, order):
+        if mode & NULL_MOVED:
+            rows[:, at.start] = _null_last(rows[:, at.start], field, 1)
+        if mode & DESCENDING:
+            invert(rows, at.start, at.stop)
 
 
 def restore(rows: Matrix, schema: Schema, order: Order) -> None:
     """The inverse of `recode`."""
-    for words, field, direction in _turned(rows, schema, order):
-        if direction.mode & DESCENDING:
-            words[:] = ~words
-        if direction.mode & NULL_MOVED:
-            words[:, 0] = _null_last(words[:, 0], field, -1)
+    for at, field, mode in _turned(schema, order):
+        if mode & DESCENDING:
+            invert(rows, at.start, at.stop)
+        if mode & NULL_MOVED:
+            rows[:, at.start] = _null_last(rows[:, at.start], field, -1)
 
 
-def _turned(rows: Matrix, schema: Schema, order: Order) -> Iterator[tuple[Matrix, Field, Direction]]:
-    for at, direction in order:
-        if direction is not Direction.ASC and schema.fields[at].type.ordered:
-            yield rows[:, schema.words(at)], schema.fields[at], direction
+@cache
+def _turned(schema: Schema, order: Order) -> tuple[tuple[slice, Field, int], ...]:
+    """The words of an order that do not ascend as they are."""
+    return tuple(
+        (schema.words(at), schema.fields[at], direction.mode)
+        for at, direction in order
+        if direction is not Direction.ASC and schema.fields[at].type.ordered
+    )
 
 
 def _null_last(first: Words, field: Field, sign: int) -> Words:

@@ -76,7 +76,9 @@ def step_at(
             return _split(operator.change_at(deltas, wide, now), now)
         case Deal():
             return TimedStep(operator.step(deltas, wide, context).out)
-        case DistinctIncremental() | AggregateIncremental() | TopIncremental():
+        case DistinctIncremental():
+            return _distinct(operator, now, deltas[0], woken, reads[0])
+        case AggregateIncremental() | TopIncremental():
             return _by_state(operator, now, deltas, woken, reads, context)
         case BagsIncremental() | WindowIncremental():
             return _by_state(operator, now, deltas, woken, reads, context)
@@ -109,8 +111,7 @@ def _by_state(
     context: Context,
 ) -> TimedStep:
     key = operator.group_words
-    # Several earlier times may have woken groups, each in order.
-    groups = touched(deltas if woken is None else (*deltas, arrange(woken, np.arange(key))), key)
+    groups = _groups(deltas, woken, key)
     pasts = [read.past for read in reads]
     afters = [read.seen.plus(stamped(d, now)) for read, d in zip(reads, deltas, strict=True)]
     bounds = list(_corners(now))
@@ -119,9 +120,28 @@ def _by_state(
     signs = [sign * way for sign, _ in bounds for way in (1, -1)]
     parts = [rows if sign > 0 else negated(rows) for rows, sign in zip(found, signs, strict=True)]
     out = np.concatenate(parts) if parts else nothing(operator.output.width)
+    return TimedStep(arrange(out, np.arange(out.shape[1] - 1)), wake=_wake(afters, groups, key, now))
+
+
+def _distinct(
+    operator: DistinctIncremental, now: Words, delta: Matrix, woken: Matrix | None, read: Reading
+) -> TimedStep:
+    """As `_by_state`, with all states in one pass: presence is all that it asks of them."""
+    key = operator.group_words
+    groups, after = _groups((delta,), woken, key), read.seen.plus(stamped(delta, now))
+    out = operator.change_at(groups, read.past, after, now)
+    return TimedStep(out, wake=_wake((after,), groups, key, now))
+
+
+def _groups(deltas: Sequence[Matrix], woken: Matrix | None, key: int) -> Matrix:
+    """The groups to look at; several earlier times may have woken some, each in order."""
+    return touched(deltas if woken is None else (*deltas, arrange(woken, np.arange(key))), key)
+
+
+def _wake(afters: Sequence[View], groups: Matrix, key: int, now: Words) -> Matrix | None:
+    """The groups with the times at which to look at them again."""
     later = np.concatenate([view.later_times(groups, key, now) for view in afters])
-    wake = arrange(later, np.arange(later.shape[1] - 1)) if later.shape[0] else None
-    return TimedStep(arrange(out, np.arange(out.shape[1] - 1)), wake=wake)
+    return arrange(later, np.arange(later.shape[1] - 1)) if later.shape[0] else None
 
 
 def _corners(now: Words) -> Iterator[tuple[int, Words]]:

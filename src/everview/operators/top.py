@@ -1,8 +1,8 @@
 """Top: of each group, the first rows in an order, from place ``skip`` on, at most ``limit`` of them.
 
 The group's rows lie in the trace in that order (`Index` turns directions around), so a change reads only the first
-``skip + limit`` places of the groups it touches, before and after, and puts out the difference. A row of weight w
-takes w places.
+``skip + limit`` places of the groups it touches, before and after in one walk, and puts out the difference. A row of
+weight w takes w places.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from everview.operators.by_state import change
+from everview.operators.by_state import change, touched
 from everview.operators.index import Order, restore
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition, row_partition
 from everview.traces.view import View
@@ -62,4 +62,8 @@ class TopIncremental(_Top):
         return (self.source,)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(change(self, deltas, views, context))
+        (delta,), (before,) = deltas, views
+        groups = touched(deltas, self.group_words)
+        changed = before.first_rows_change(delta, groups, self.group_words, self.skip, self.limit)
+        restore(changed, self.source.schema, self.order)
+        return Step(changed)

@@ -8,7 +8,7 @@ A tree is taken apart into its relations and conditions. One operator joins all 
 
 and every relation is reached by equalities of columns. Else relations are joined one after the other, each with one
 that a condition ties to those before, so that there is no product where none was asked for; smaller ones come first,
-where sizes are known, else those of which conditions leave the least.
+where sizes are known, else those of which conditions leave the least, and last what a recursion finds.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from everview.plan.conditions import conjunction, conjuncts, split
 from everview.plan.expressions import Call, Column, Expression, columns_of, moved
 from everview.plan.node import Plan
 from everview.plan.nodes import Filter, Join, Multiway, Project, Scan
+from everview.plan.references import free_references
 
 
 def arrange_joins(plan: Plan, statistics: Mapping[str, Statistics] | None = None) -> Plan:
@@ -177,7 +178,7 @@ class _Arranging:
         if None not in sizes:
             waiting.sort(key=lambda at: sizes[at] or 0)
         else:
-            waiting.sort(key=lambda at: (-_strictness(tree.relations[at]), _breadth(tree.relations[at])))
+            waiting.sort(key=lambda at: _first_guess(tree.relations[at]))
         order = [waiting.pop(0)]
         ties = [tree.reads(c) for c in tree.conditions if isinstance(c, Call) and c.function == "equal"]
         loose = [tree.reads(c) for c in tree.conditions]
@@ -209,6 +210,11 @@ class _Arranging:
                 return None if found is None else found // 3
             case _:
                 return None
+
+
+def _first_guess(plan: Plan) -> tuple[int, bool, int]:
+    """Which of two relations is taken first: what a recursion has found so far is more than what it was found from."""
+    return -_strictness(plan), bool(free_references(plan)), _breadth(plan)
 
 
 def _strictness(plan: Plan) -> int:

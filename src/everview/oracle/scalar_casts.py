@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from everview.plan.kinds import INTERVALS
 from everview.types import (
+    ANY,
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -40,7 +41,7 @@ class NoValue(Exception):
 
 def cast_value(value: Any, of: Type, to: Type) -> Any:
     """The value as the other type; raises `NoValue`."""
-    if value is None or of == to or to in INTERVALS:
+    if value is None or of == to or to == ANY or to in INTERVALS:
         return value
     if isinstance(of, Array) and isinstance(to, Array):
         return [cast_value(v, of.element, to.element) for v in value]

@@ -496,6 +496,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "array_min": _of_array(largest=False),
     "array_max": _of_array(largest=True),
     "get_field": _plain(lambda value, name: value[name]),
+    "named_struct": lambda of, types, values: dict(zip(values[::2], values[1::2], strict=True)),
     "xxhash64": chained(xxh64, 64),
     "hash": chained(murmur3, 32),
     **{name: _plain(function) for name, function in TEXTS.items()},
@@ -504,6 +505,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
 _SEES_NULL: Final = frozenset(
     {
         *("null_safe_equal", "in", "greatest", "least", "is_null", "is_not_null", "is_nan", "nanvl", "array"),
+        "named_struct",
         *("concat_ws", "locate", "xxhash64", "hash"),
     }
 )

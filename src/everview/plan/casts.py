@@ -15,19 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.codes.columns import any_of
 from everview.plan.coercion import INTEGERS, is_integer
 from everview.plan.functions.decimals import double_as_decimal, half_up, objects, rescaled, scaled, to_double, unscaled
 from everview.plan.functions.kernel import Checked, Failed, Value, each, from_numbers, nulls, numbers
 from everview.plan.functions.moments import DAY, LAST_YEAR, days_of, in_years
 from everview.plan.kinds import INTERVALS, VOID
-from everview.types import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Array, Decimal, Struct, Type
+from everview.types import ANY, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Array, Decimal, Struct, Type
 
 _SPACE: Final = "".join(map(chr, range(33)))  # what Spark takes off around a value
 
 
 def safe(of: Type, to: Type) -> bool:
     """Can a cast between these never fail?"""
-    if of in (to, VOID) or to == STRING or {of, to} == {DATE, TIMESTAMP} or of == BINARY:
+    if of in (to, VOID) or to in (STRING, ANY) or {of, to} == {DATE, TIMESTAMP} or of == BINARY:
         return True
     if isinstance(of, Array) and isinstance(to, Array):
         return safe(of.element, to.element)
@@ -56,6 +57,8 @@ def convert(value: Value, of: Type, to: Type) -> Value | Checked:
         return value
     if of == VOID:
         return value.cast(to.arrow)
+    if to == ANY:
+        return any_of(of, value)
     if isinstance(of, Array) and isinstance(to, Array):
         return _array(value, of, to)
     if isinstance(of, Struct) and isinstance(to, Struct):

@@ -20,8 +20,15 @@ def free_references(plan: Plan) -> frozenset[str]:
     return known
 
 
+EXTREMES = ("min", "max")
+
+
 def check_monotone(plan: Recursive) -> None:
-    """Refuse recursion through what takes rows away when rows are added: such sets need not exist."""
+    """Refuse recursion through what takes rows away when rows are added: such sets need not exist.
+
+    The least or greatest value of a group is let through: more rows can only better it. That nothing else depends on
+    a value that was bettered is for the front end to see to: it knows what the values are for.
+    """
     bound = frozenset(name for name, _ in plan.bindings)
     for name, part in plan.bindings:
         seen, waiting = set[Plan](), [part]
@@ -49,7 +56,9 @@ def _takes_away(plan: Plan, input_: int) -> bool:
             return (kind in ("anti", "left", "full") and input_ == 1) or (kind in ("right", "full") and input_ == 0)
         case Except():
             return input_ == 1
-        case Aggregate() | Window() | Top():
+        case Aggregate(_, _, calls):
+            return not all(call.function.lower() in EXTREMES for call in calls)
+        case Window() | Top():
             return True
         case _:
             return False

@@ -38,6 +38,7 @@ from everview.types import (
     TIMESTAMP,
     Array,
     Decimal,
+    Field,
     Struct,
     Type,
 )
@@ -489,6 +490,15 @@ def _member(name: str, arguments: Arguments) -> Typed:
     return Typed((value, Literal(found.name, STRING)), found.type, value.nullable or found.nullable)
 
 
+def _struct(name: str, arguments: Arguments) -> Typed:
+    """``named_struct('name', value, …)``."""
+    names, values = arguments[::2], arguments[1::2]
+    if len(names) != len(values) or not all(isinstance(n, Literal) and n.type == STRING for n in names):
+        raise mismatch(name, tuple(a.type for a in arguments), "it takes names, written down, and values in turn")
+    fields = (Field(n.value, v.type, v.nullable) for n, v in zip(names, values, strict=True) if isinstance(n, Literal))
+    return Typed(arguments, Struct(fields), False)
+
+
 def _bits(name: str, arguments: Arguments) -> Typed:
     found = _widest(name, arguments)
     if not is_integer(found[0].type):
@@ -654,6 +664,7 @@ SIGNATURES: Final[dict[str, Signature]] = _family(
     _signed("array_min array_max", 1, 1, lambda n, a: Typed(a, _element(n, a[0]), True)),
     _signed("array_join", 2, 3, _takes(Array(STRING), STRING, gives=STRING)),
     _signed("get_field", 2, 2, _member),
+    _signed("named_struct", 2, None, _struct),
 )
 
 # Other names of the same functions, as SQL spells them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,11 @@ class ValueOrder:
 
 def value_order(schema: Schema, fields: Fields, dictionary: Dictionary, depth: int = 0) -> ValueOrder | None:
     """The order that compares these fields by value; None if there are none. Words of time follow the row's."""
-    if not fields:
-        return None
+    return ValueOrder(_words(schema, fields, depth), dictionary) if fields else None
+
+
+@cache
+def _words(schema: Schema, fields: Fields, depth: int) -> NDArray[np.int64]:
     words = np.zeros((schema.width + depth, 2), np.int64)
     for field, mode in fields:
         of, at = schema.fields[field].type, schema.words(field)
@@ -40,4 +44,4 @@ def value_order(schema: Schema, fields: Fields, dictionary: Dictionary, depth: i
             words[at.start + 1, 0] = -1  # its first word says the kind
         else:
             words[at, 0] = of.kind
-    return ValueOrder(words, dictionary)
+    return words

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.kernels import asof, ends, probe
+from everview.kernels import asof, ends, probe, top
 from everview.kernels.merge import merge, merge_by_value
 from everview.kernels.table import with_batch
 from everview.kernels.tally import tally
@@ -49,6 +49,10 @@ class View(Protocol):
 
     def first_rows(self, groups: Matrix, key: int, skip: int, limit: int) -> Matrix:
         """Of each group, the rows that take places ``skip`` to ``skip + limit``."""
+        ...
+
+    def first_rows_change(self, change: Matrix, groups: Matrix, key: int, skip: int, limit: int) -> Matrix:
+        """How `first_rows` change when a batch is added."""
         ...
 
     def last_rows(self, groups: Matrix, key: int) -> Matrix:
@@ -126,6 +130,13 @@ class Batches:
     def first_rows(self, groups: Matrix, key: int, skip: int, limit: int) -> Matrix:
         where = groups, self.table, self.columns, key, skip, limit, self.bound
         return ends.first_rows(*where) if self.order is None else ends.first_rows_by_value(*where, *self.order.arrays)
+
+    def first_rows_change(self, change: Matrix, groups: Matrix, key: int, skip: int, limit: int) -> Matrix:
+        assert not self.bound.size, "timed entries change at several times"
+        where = groups, with_batch(self.table, change), self.columns, key, skip, limit
+        if self.order is None:
+            return top.first_rows_change(*where)
+        return top.first_rows_change_by_value(*where, *self.order.arrays)
 
     def last_rows(self, groups: Matrix, key: int) -> Matrix:
         where = groups, self.table, self.columns, key, self.bound

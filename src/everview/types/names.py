@@ -20,8 +20,8 @@ def unknown_name(what: str, name: str, available: Iterable[str]) -> UnknownName:
 
 
 def check_names(names: list[str], where: str) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
         raise SchemaError(f"{where} names {', '.join(twice)} twice", hint="rename one: names are unique")
 
 

@@ -85,7 +85,7 @@ def plans(graph: Graph, schemas: Mapping[str, Schema] | None = None) -> Plans:
           Scan edge
           Distinct
             Project a, b
-              Multiway (v0, v1), (v1, v2) → v0, v1, v2
+              Multiway (v0, v1), (v1, v2) → v0, v1, v2, binding v0, v1, v2
                 Reference u
                 Scan edge
       Reference u

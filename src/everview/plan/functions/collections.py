@@ -116,6 +116,11 @@ def _field(out: Kind, value: Value, name: Value) -> Any:
     return pc.struct_field(value, name.as_py())
 
 
+def _struct(out: Kind, *arguments: Value) -> Any:
+    rows = length(arguments)
+    return pa.StructArray.from_arrays([whole(a, rows) for a in arguments[1::2]], fields=list(out))
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "array": _array,
     "array_contains": _contains,
@@ -128,5 +133,6 @@ KERNELS: Final[dict[str, Kernel]] = {
     "array_max": _extreme(largest=True),
     "array_join": _join,
     "get_field": _field,
+    "named_struct": _struct,
 }
 FAILING: Final = frozenset({"element_at", "try_element_at"})

@@ -18,6 +18,8 @@ from everview.codes.dictionary import Dictionary
 from everview.errors import DuplicateKey, NegativeWeight, WeightOverflow
 from everview.kernels.linear import negated, project
 from everview.kernels.merge import merge
+from everview.kernels.probe import broken_key
+from everview.kernels.probe import keys as distinct_keys
 from everview.kernels.sort import arrange, sort_order
 from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout, word_columns
@@ -110,6 +112,16 @@ class Relation:
         views = (self._contents(state, shard).plus(pending[shard]) for shard in range(self.shards))
         return sum(int((view.weights(_keys(p, words), words) > 0).sum()) for view, p in zip(views, parts, strict=True))
 
+    def beginning_with(self, values: Matrix, columns: int, state: State, pending: Pending) -> Batch:
+        """The rows whose first columns, key first, have some values, after what is pending."""
+        words = Schema(self.stored.fields[:columns]).width
+        wanted = _ones(arrange(np.ascontiguousarray(values), np.arange(words)))
+        whole = np.empty((0, self.stored.width + 1), np.int64)
+        for shard in range(self.shards):
+            found = self._contents(state, shard).plus(pending[shard]).group_rows(wanted, words)
+            whole = merge(whole, arrange(found, np.arange(self.stored.width)))
+        return Batch(self.stored, whole, self.dictionary)
+
     def nothing(self) -> Pending:
         """No change."""
         return [np.empty((0, self.stored.width + 1), np.int64)] * self.shards
@@ -179,14 +191,10 @@ class Relation:
         if _all_once(rows, keys) and _all_once(keys, contents.plus(changed).weights(keys, words)):
             return
         after = self._rows_of(keys, contents, changed, check=False)
-        weights = after[:, -1]
-        if after.shape[0] and (weights < 0).any():
-            raise self._absent(after[np.flatnonzero(weights < 0)[:1]])
-        twice = weights > 1
-        if after.shape[0] > 1:
-            twice[1:] |= (after[1:, :words] == after[:-1, :words]).all(axis=1)
-        if twice.any():
-            raise self._duplicate(after[np.flatnonzero(twice)[:1]])
+        broken = broken_key(after, words)
+        if broken >= 0:
+            row = after[broken : broken + 1]
+            raise self._absent(row) if row[0, -1] < 0 else self._duplicate(row)
 
     def _check_bag(self, rows: Matrix, contents: View, changed: Matrix) -> None:
         if (rows[:, -1] > 0).all():
@@ -252,13 +260,7 @@ def _all_once(rows: Matrix, found: Matrix) -> bool:
 
 def _keys(rows: Matrix, words: int) -> Matrix:
     """The different keys of sorted rows, each with weight one."""
-    keys = rows[:, : words + 1].copy()
-    keys[:, -1] = 1
-    if keys.shape[0] > 1:
-        first = np.ones(keys.shape[0], np.bool_)
-        first[1:] = (keys[1:, :words] != keys[:-1, :words]).any(axis=1)
-        keys = keys[first]
-    return keys
+    return distinct_keys(rows, words)
 
 
 def _ones(rows: Matrix) -> Matrix:

@@ -25,7 +25,7 @@ from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import EverviewError, FunctionError, ListenerError, NegativeWeight, StoreError
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Layout
-from everview.runtimes.embedded.durable import Durable, check_plan, restore
+from everview.runtimes.embedded.durable import Durable, Note, check_plan, restore
 from everview.runtimes.embedded.hydrate import hydrate
 from everview.runtimes.embedded.state import State
 from everview.runtimes.embedded.tick import Cells, Here, Tick
@@ -37,6 +37,7 @@ from everview.types import unknown_name
 from everview.zset.batch import Batch
 
 Matrix = NDArray[np.int64]
+NO_OFFSETS: Mapping[str, Any] = {}
 
 
 class Embedded:
@@ -82,6 +83,8 @@ class Embedded:
         context = self._context(program.circuit)
         self.durable = None if path is None else Durable.open(path, program, policy or Policy(), adopt=adopt)
         self.epoch = self.durable.epoch if self.durable else 0
+        self.offsets = dict(self.saved_offsets) if self.durable else dict[str, Any]()  # how far sources have been read
+        self._unsaved: dict[str, Any] = {}  # of those, what is not in the store yet
         self._last_saved = monotonic()
         state = State(program, context)
         foreign = adopt and self.durable is not None and not self.durable.is_of(program)
@@ -199,21 +202,25 @@ class Embedded:
         self._notify(outputs)
         return outputs
 
-    def advance(self, cells: Cells, mark: Mark) -> dict[str, Batch]:
-        """`tick` with rows that are encoded already, since a mark in the dictionary; listeners are told nothing."""
+    def advance(self, cells: Cells, mark: Mark, offsets: Mapping[str, Any] | None = None) -> dict[str, Batch]:
+        """`tick` with rows that are encoded already, since a mark in the dictionary; listeners are told nothing.
+
+        With the tick is kept how far sources have been read, by name: both count, or neither.
+        """
         self._require_open()
         self._save_in_time()
         try:
-            return self._advance(cells)
+            return self._advance(cells, offsets or {})
         except BaseException:
             self.state.abandon()
             self.dictionary.rollback(mark)
             raise
 
-    def _advance(self, cells: Cells) -> dict[str, Batch]:
+    def _advance(self, cells: Cells, offsets: Mapping[str, Any] = NO_OFFSETS) -> dict[str, Batch]:
         Tick(self.program, Here(self.program, self.state, self.context)).run(cells)
         outputs = self.outputs(cells)
-        self._commit()
+        self._commit(offsets)
+        self.offsets.update(offsets)
         self.epoch += 1
         return outputs
 
@@ -223,8 +230,9 @@ class Embedded:
         if self.durable is None or self.durable.epoch >= self.epoch or self._refusal is not None:
             return
         waiting = self.state.waiting()
-        ids = self.durable.commit(self.epoch, waiting, self.dictionary, self._saved)
+        ids = self.durable.commit(self.epoch, waiting, self.dictionary, self._saved, Note(offsets=self._unsaved))
         self.state.saved(ids, waiting)
+        self._unsaved = {}
         self._saved, self._last_saved = self.dictionary.mark(), monotonic()
         self.durable.settle(self.state)
 
@@ -296,16 +304,22 @@ class Embedded:
         if self._refusal is not None:
             raise StoreError(f"the state cannot change: {self._refusal}", hint="open it with Embedded(circuit, path)")
 
-    def _commit(self) -> None:
+    @property
+    def saved_offsets(self) -> Mapping[str, Any]:
+        """How far sources have been read by what would be there after a crash."""
+        return self.offsets if self.durable is None else self.durable.store.manifest.offsets
+
+    def _commit(self, offsets: Mapping[str, Any]) -> None:
         """End the epoch: on disk first, where there is one, then in memory."""
         if self.durable is None:
             self.state.close()
             return
         if self._every:
             self.state.leave()
+            self._unsaved.update(offsets)
             return
-        pushed = self.state.pushed()
-        self.state.close(self.durable.commit(self.epoch + 1, pushed, self.dictionary, self._saved), pushed)
+        pushed, note = self.state.pushed(), Note(offsets=offsets)
+        self.state.close(self.durable.commit(self.epoch + 1, pushed, self.dictionary, self._saved, note), pushed)
         self._saved = self.dictionary.mark()
         self.durable.settle(self.state)
 

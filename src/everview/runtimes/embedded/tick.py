@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,6 +45,21 @@ class Placed(Protocol):
         ...
 
 
+class Once(dict[Read, Wide]):
+    """What is read of all shards, made when it is first asked for; most stages never ask."""
+
+    def __init__(self, made: Callable[[Read], Wide]) -> None:
+        super().__init__()
+        self._made = made
+
+    def __missing__(self, read: Read) -> Wide:
+        found = self[read] = self._made(read)
+        return found
+
+    def __call__(self, read: Read) -> Wide:
+        return self[read]
+
+
 class Here:
     """Stages in this process, one shard after the other, over traces in memory."""
 
@@ -57,7 +71,7 @@ class Here:
             stage = self.program.stages[number]
             if number > first:
                 exchange(self.program, stage, cells)
-            everywhere = cache(lambda read: self._everywhere(read, cells))
+            everywhere = Once(lambda read: self._everywhere(read, cells))
             for shard, here in enumerate(cells):
                 before = lambda at, s=shard: self.state.before(s, at)  # noqa: E731
                 ran = self.program.run(stage, here, before, everywhere, self.context)
@@ -66,7 +80,7 @@ class Here:
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
         found, now = program.stages[stage], np.array(at, np.int64)
-        everywhere = cache(lambda read: self._everywhere_at(read, path, now, cells))
+        everywhere = Once(lambda read: self._everywhere_at(read, path, now, cells))
         return [
             program.run_at(
                 *(found, now, here, lambda n, s=shard: self.state.reading(s, path, n), everywhere),

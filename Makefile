@@ -9,12 +9,12 @@ PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java run test fast check bench docs conformance
+.PHONY: help setup java postgres run test fast check bench docs conformance
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(COMPILED) java  ## make .venv from the lock, compile the kernels, and see to Java
+setup: $(COMPILED) java postgres  ## make .venv from the lock, compile the kernels, see to Java and PostgreSQL
 
 run: $(COMPILED) java  ## the demo: a payments company on local Spark, in about a minute
 	$(BIN)/python -m everview demo
@@ -25,7 +25,7 @@ test: setup check  ## every check, test, doctest and example
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -q -m spark
 	@$(MAKE) --no-print-directory docs
 
-fast: $(COMPILED)  ## the quick tests, in under a minute
+fast: $(COMPILED) postgres  ## the quick tests, in under a minute
 	HYPOTHESIS_PROFILE=fast $(PYTEST) -x -q -n 2 --dist worksteal -m "not slow and not spark"
 
 check: $(INSTALLED)  ## format, lint, types, layers
@@ -50,6 +50,9 @@ endif
 
 java:
 	@scripts/java.sh
+
+postgres:
+	@scripts/postgres.sh
 
 $(INSTALLED): requirements.lock pyproject.toml scripts/install.sh
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Everview needs Python 3.11 or newer: make PYTHON=...")'

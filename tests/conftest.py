@@ -1,4 +1,4 @@
-"""What every test shares: the Hypothesis profiles, the one Spark session, and no skips in CI."""
+"""What every test shares: the Hypothesis profiles, the one Spark session, a PostgreSQL server, and no skips in CI."""
 
 from __future__ import annotations
 
@@ -60,6 +60,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = _start_spark(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The connection string of a PostgreSQL server that only this test run has."""
+    from cluster import cluster
+
+    with cluster() as dsn:
+        yield dsn
 
 
 def _start_spark(scratch: Path) -> SparkSession:

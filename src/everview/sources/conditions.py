@@ -1,0 +1,299 @@
+"""What a condition says of a row: true, false, or None for unknown, as in SQL.
+
+`normal` makes a condition one over values that its columns can have, which then means the same to Python, SQLite and
+PostgreSQL: a number that a column cannot hold is compared by the nearest that it can.
+
+>>> from everview.types import Schema
+>>> schema = Schema.parse("id BIGINT NOT NULL, name STRING")
+>>> normal(Compare("id", "<", 3.5), schema)
+Compare(column='id', operator='<=', value=3)
+>>> holds = test(Not(Compare("name", "like", "A%")), schema)
+>>> holds((1, "Bob")), holds((2, "Ada")), holds((3, None))
+(True, False, None)
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, assert_never
+
+from everview.codes.coerce import WIDE, Unfit
+from everview.errors import WrongType
+from everview.plan.functions.patterns import like_regex
+from everview.sources.protocol import All, Any_, Compare, Condition, Not, Row
+from everview.sources.values import canonical
+from everview.types import Decimal, Scalar, Schema, Type
+
+Test = Callable[[Row], bool | None]
+_INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+_LIMIT: Final = 10**40  # beyond every exact number that a column may hold
+
+
+# -- conditions that mean the same everywhere
+
+
+def normal(condition: Condition, schema: Schema) -> Condition:
+    """The condition with canonical values; raises if it names another column, or compares it with what it never is."""
+    match condition:
+        case Compare():
+            return _normal_compare(condition, schema)
+        case All(conditions):
+            return All(tuple(normal(each, schema) for each in conditions))
+        case Any_(conditions):
+            return Any_(tuple(normal(each, schema) for each in conditions))
+        case Not(inner):
+            return Not(normal(inner, schema))
+        case _:
+            assert_never(condition)
+
+
+def _normal_compare(compare: Compare, schema: Schema) -> Condition:
+    of, value = schema[compare.column].type, compare.value
+    if compare.operator in ("in", "not in"):
+        return _normal_list(compare, of)
+    if compare.operator in ("like", "not like"):
+        if value is not None:
+            _pattern(compare.column, of, value)
+        return compare
+    if value is None:
+        return compare
+    return _fitted(compare, of)
+
+
+def _normal_list(compare: Compare, of: Type) -> Condition:
+    given = tuple(compare.value)
+    kept: dict[Any, None] = {}
+    for value in given:
+        fitted = None if value is None else _fitted(Compare(compare.column, "=", value), of)
+        if fitted is None:
+            kept[None] = None
+        elif isinstance(fitted, Compare):
+            kept[fitted.value] = None
+    if given and not kept:
+        never = _never(compare.column, of)
+        return never if compare.operator == "in" else Not(never)
+    return Compare(compare.column, compare.operator, tuple(kept))
+
+
+def _fitted(compare: Compare, of: Type) -> Condition:
+    """A comparison with a value that is one of the type, or None for what no value is equal to."""
+    exact = _scale(of)
+    if exact is None or not _is_number(compare.value):
+        return Compare(compare.column, compare.operator, _comparand(compare.column, of, compare.value))
+    return _snapped(compare, of, exact)
+
+
+def _scale(of: Type) -> int | None:
+    """How many digits after the point an exact number has; None of other types."""
+    match of:
+        case Scalar(name) if name in _INTEGERS:
+            return 0
+        case Decimal(_, scale):
+            return scale
+        case _:
+            return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool)
+
+
+def _snapped(compare: Compare, of: Type, scale: int) -> Condition:
+    value = _within(compare.value)
+    unit = decimal.Decimal(1).scaleb(-scale)
+    low = value.quantize(unit, decimal.ROUND_FLOOR, WIDE)
+    high = value.quantize(unit, decimal.ROUND_CEILING, WIDE)
+    as_type: Callable[[decimal.Decimal], Any] = int if isinstance(of, Scalar) else lambda found: found
+    column, held = compare.column, not isinstance(of, Scalar) or -(1 << 63) <= low < 1 << 63
+    if low == high and held:
+        return Compare(column, compare.operator, as_type(low))
+    never = _never(column, of)
+    match compare.operator:
+        case "<" | "<=":
+            return Compare(column, "<=", as_type(low)) if held else Not(never) if low > 0 else never
+        case ">" | ">=":
+            return Compare(column, ">=", as_type(high)) if held else never if low > 0 else Not(never)
+        case "=":
+            return never
+        case "!=":
+            return Not(never)
+        case "is":
+            return All((Compare(column, "is not", None), never))
+        case _:
+            return Not(All((Compare(column, "is not", None), never)))
+
+
+def _within(value: Any) -> decimal.Decimal:
+    """A number as a decimal; infinity and NaN as one that is greater than all that a column may hold."""
+    if value != value:
+        return decimal.Decimal(_LIMIT)
+    if isinstance(value, float):
+        value = math.copysign(_LIMIT, value) if math.isinf(value) else value
+        value = decimal.Decimal(repr(value)) if abs(value) < _LIMIT else decimal.Decimal(int(value))
+    found = decimal.Decimal(value)
+    if not found.is_finite():
+        found = decimal.Decimal(_LIMIT).copy_sign(found)
+    return max(min(found, decimal.Decimal(_LIMIT)), decimal.Decimal(-_LIMIT))
+
+
+def _never(column: str, of: Type) -> Condition:
+    """False of every value, and unknown of NULL."""
+    zero = 0 if isinstance(of, Scalar) else decimal.Decimal(0)
+    return All((Compare(column, "<", zero), Compare(column, ">", zero)))
+
+
+def _comparand(column: str, of: Type, value: Any) -> Any:
+    try:
+        if of in _FLOATS and _is_number(value):
+            return canonical(_FLOATS[0], _as_float(value))
+        return canonical(of, value)
+    except Unfit as error:
+        raise WrongType(f'column "{column}" is compared: {error.message}', hint=error.hint) from None
+
+
+_FLOATS: Final = (Scalar("DOUBLE"), Scalar("FLOAT"))
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _pattern(column: str, of: Type, value: Any) -> str:
+    if of != Scalar("STRING") or not isinstance(value, str):
+        hint = "it compares a column of STRING with a pattern in text"
+        raise WrongType(f'like is for text: column "{column}" is {of}, and the pattern {value!r}', hint=hint)
+    return like_regex(value, "\\")
+
+
+# -- as a function of rows
+
+
+def test(condition: Condition, schema: Schema) -> Test:
+    """What a normal condition says of rows."""
+    match condition:
+        case Compare():
+            return _compare(condition, schema)
+        case All(conditions):
+            return _all([test(each, schema) for each in conditions])
+        case Any_(conditions):
+            return _any([test(each, schema) for each in conditions])
+        case Not(inner):
+            return _not(test(inner, schema))
+        case _:
+            assert_never(condition)
+
+
+def _all(tests: list[Test]) -> Test:
+    if len(tests) == 1:
+        return tests[0]
+
+    def holds(row: Row) -> bool | None:
+        unknown = False
+        for each in tests:
+            found = each(row)
+            if found is False:
+                return False
+            unknown |= found is None
+        return None if unknown else True
+
+    return holds
+
+
+def _any(tests: list[Test]) -> Test:
+    if len(tests) == 1:
+        return tests[0]
+
+    def holds(row: Row) -> bool | None:
+        unknown = False
+        for each in tests:
+            found = each(row)
+            if found is True:
+                return True
+            unknown |= found is None
+        return None if unknown else False
+
+    return holds
+
+
+def _not(inner: Test) -> Test:
+    def holds(row: Row) -> bool | None:
+        found = inner(row)
+        return None if found is None else not found
+
+    return holds
+
+
+def _compare(compare: Compare, schema: Schema) -> Test:
+    at, value = schema.index(compare.column), compare.value
+    match compare.operator:
+        case "is":
+            return lambda row: _same(row[at], value)
+        case "is not":
+            return lambda row: not _same(row[at], value)
+        case "in":
+            return _within_list(at, value)
+        case "not in":
+            return _not(_within_list(at, value))
+        case "like" | "not like":
+            return _like(compare, schema)
+        case _:
+            return _ordered(at, compare.operator, value)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or (a is not None and b is not None and a == b)
+
+
+def _within_list(at: int, values: tuple[Any, ...]) -> Test:
+    known, unknown = {v for v in values if v is not None}, None if None in values else False
+    missed = None if values else False
+
+    def holds(row: Row) -> bool | None:
+        value = row[at]
+        if value is None:
+            return missed
+        return True if value in known else unknown
+
+    return holds
+
+
+def _like(compare: Compare, schema: Schema) -> Test:
+    at, value = schema.index(compare.column), compare.value
+    if value is None:
+        return lambda row: None
+    matches = re.compile(_pattern(compare.column, schema[at].type, value)[:-1] + r"\Z").match
+    wanted = compare.operator == "like"
+    return lambda row: None if row[at] is None else (matches(row[at]) is not None) is wanted
+
+
+_OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _ordered(at: int, name: str, value: Any) -> Test:
+    if value is None:
+        return lambda row: None
+    compared = _OPERATORS[name]
+
+    def holds(row: Row) -> bool | None:
+        found = row[at]
+        if found is None:
+            return None
+        if found != found or value != value:  # NaN equals itself, and is greater than all others
+            return compared(found != found, value != value)
+        return compared(found, value)
+
+    return holds

@@ -1,0 +1,86 @@
+"""What a table can be fed by: steps of changes, and a position after each turn, from which it goes on.
+
+Tables of databases and sources in memory are followed: the first turn gives all rows, the others what has changed.
+Files, iterators and streams have nothing but what they give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+from everview.sources.protocol import Followed, Position, Request
+from everview.types import Schema
+
+
+class Step(NamedTuple):
+    """Rows, and what becomes of them: as in `Transaction`, or for ``become``, that they are all there is."""
+
+    kind: Literal["insert", "upsert", "delete", "apply", "become"]
+    rows: Any
+
+
+@runtime_checkable
+class Feed(Protocol):
+    """What gives the changes of one table, in turns.
+
+    `read` gives what comes next, at most so many rows (or files, or whatever comes one by one), and `position` how far
+    that goes: text that `resume` takes, in another process perhaps. A turn that is rolled back is given again.
+    `settle` says that an older position will not be resumed from.
+    """
+
+    schema: Schema
+    key: tuple[str, ...]  # empty if it has none
+    loads: bool  # whether all that is there is to be read when it is attached; else it waits to be asked
+
+    def begin(self) -> None: ...
+    def read(self, limit: int | None) -> list[Step]: ...
+    def position(self) -> Position: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+    def resume(self, position: Position) -> None: ...
+    def settle(self, position: Position) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass
+class Following:
+    """A source that is copied and followed."""
+
+    source: Followed
+    whole: bool = True  # whether the next turn gives all rows, or what has changed
+
+    def __post_init__(self) -> None:
+        self.schema = self.source.schema
+        self.key = () if self.source.key == self.schema.names else self.source.key
+        self.loads = True
+
+    def begin(self) -> None:
+        self.source.begin()
+
+    def read(self, limit: int | None = None) -> list[Step]:
+        """All of it: what has changed between two turns belongs together."""
+        changes = self.source.changes()
+        if self.whole:
+            return [Step("become", self.source.pull(Request()))]
+        return [Step("apply", list(changes))] if changes else []
+
+    def position(self) -> Position:
+        return self.source.position()
+
+    def commit(self) -> None:
+        self.source.commit()
+        self.whole = False
+
+    def rollback(self) -> None:
+        self.source.rollback()
+
+    def resume(self, position: Position) -> None:
+        self.source.resume(position)
+        self.whole = False
+
+    def settle(self, position: Position) -> None:
+        self.source.settle(position)
+
+    def close(self) -> None:
+        self.source.close()

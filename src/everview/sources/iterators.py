@@ -1,0 +1,120 @@
+"""What Python gives one by one, as a feed of a table: rows, rows with weights, or batches of rows.
+
+>>> numbers = Iterator(lambda start: ((n, n * n) for n in range(start, 100)), "n BIGINT, square BIGINT")
+>>> numbers.begin(); numbers.read(2); numbers.position(); numbers.commit()
+[Step(kind='insert', rows=[(0, 0), (1, 1)])]
+'2'
+"""
+
+from __future__ import annotations
+
+import collections.abc as abc
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+from everview.errors import LostPosition, SourceError
+from everview.sources.feed import Step
+from everview.sources.protocol import Position
+from everview.sources.values import keyed
+from everview.types import Array, Schema, Struct
+
+
+class Iterator:
+    """An iterable, or a function of how many items have been taken before that gives one.
+
+    An item is a row (a tuple or a dict), a pair of a row and its weight, or a batch: a list of rows or of pairs, or a
+    table or frame, which may have a ``_weight`` column. Only a function can be taken up after a restart.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[Any] | Callable[[int], Iterable[Any]],
+        schema: Schema | str,
+        key: str | Sequence[str] = (),
+    ) -> None:
+        self.schema, columns, has_key = keyed(Schema.parse(schema) if isinstance(schema, str) else schema, key)
+        self.key = columns if has_key else ()
+        self.loads = False
+        self._items = items
+        self._left: abc.Iterator[Any] = self._from(0)
+        self._taken = 0  # items, in all turns
+        self._turn: list[Any] = []
+
+    def begin(self) -> None:
+        self._turn = []
+
+    def read(self, limit: int | None = None) -> list[Step]:
+        """The next items, at most so many; without a limit, all that there are."""
+        self._turn = list(islice(self._left, limit))
+        return list(self._steps(self._turn))
+
+    def position(self) -> Position:
+        return Position(str(self._taken + len(self._turn)))
+
+    def commit(self) -> None:
+        self._taken, self._turn = self._taken + len(self._turn), []
+
+    def rollback(self) -> None:
+        self._left, self._turn = chain(self._turn, self._left), []
+
+    def resume(self, position: Position) -> None:
+        if not callable(self._items):
+            hint = "give a function of the number of items that have been taken: Iterator(lambda start: ..., ...)"
+            raise LostPosition("an iterator cannot be taken up where it was left", hint=hint)
+        self._taken = int(position)
+        self._left = self._from(self._taken)
+
+    def settle(self, position: Position) -> None:
+        """It is the function that knows what was before."""
+
+    def close(self) -> None:
+        """Nothing more is taken."""
+        self._left = iter(())
+
+    # -- inside
+
+    def _from(self, start: int) -> abc.Iterator[Any]:
+        found: Any = self._items(start) if callable(self._items) else self._items
+        if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+            raise SourceError(f"{found!r} gives no rows", hint="give an iterable, or a function that returns one")
+        return iter(found)
+
+    def _steps(self, items: Iterable[Any]) -> Iterable[Step]:
+        """Items that are alike go together."""
+        waiting: list[Any] = []
+        kind = ""
+        for item in items:
+            if self._is_batch(item):
+                yield from self._ended(kind, waiting)
+                yield Step("apply" if self._is_weighted(item) else "insert", item)
+                waiting, kind = [], ""
+                continue
+            its = "apply" if self._is_pair(item) else "insert"
+            if its != kind:
+                yield from self._ended(kind, waiting)
+                waiting, kind = [], its
+            waiting.append(item)
+        yield from self._ended(kind, waiting)
+
+    @staticmethod
+    def _ended(kind: str, waiting: list[Any]) -> Iterable[Step]:
+        if waiting:
+            yield Step("apply" if kind == "apply" else "insert", waiting)
+
+    @staticmethod
+    def _is_batch(item: Any) -> bool:
+        return not isinstance(item, tuple | Mapping)
+
+    def _is_weighted(self, batch: Any) -> bool:
+        """Tables and frames say it by a column; lists by their first row."""
+        if isinstance(batch, list):
+            return bool(batch) and self._is_pair(batch[0])
+        return True
+
+    def _is_pair(self, item: Any) -> bool:
+        """Whether it is a row and its weight. A row of two columns may begin with a list, but then its type says so."""
+        if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], tuple | list | Mapping):
+            return False
+        whole = isinstance(item[1], int) and not isinstance(item[1], bool)
+        return whole and not (len(self.schema) == 2 and isinstance(self.schema[0].type, Array | Struct))

@@ -1,0 +1,170 @@
+"""One connection and the turns over it: several sources may share it, and then their turns are one transaction.
+
+A transaction begins with the first thing that is read or written, so that one which writes at once can say so. It
+ends when the turns of all that take part have ended: committed if all were, and else rolled back. Replies outside of
+turns have a transaction of their own, which the next turn ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Protocol
+
+from everview.errors import SourceError, TransactionError
+
+
+class Session(Protocol):
+    """How a database begins and ends a transaction."""
+
+    connection: Any
+
+    def start(self, *, write: bool) -> None: ...
+    def start_aside(self) -> None:
+        """Begin a transaction that writes, outside of all turns."""
+        ...
+
+    def finish(self) -> None: ...
+    def abandon(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Link:
+    """A connection that is shared. `of` gives the same one for the same connection."""
+
+    _known: ClassVar[dict[int, Link]] = {}
+
+    def __init__(self, session: Session, *, own: bool) -> None:
+        self.session = session
+        self.age = 0  # how often replies have been ended
+        self._own, self._users = own, 0
+        self._turns: list[object] = []
+        self._done: list[Callable[[], None]] = []
+        self._failed = False
+        self._open = self._writing = False
+        self._replies = 0
+
+    @classmethod
+    def of(cls, session: Session, *, own: bool) -> Link:
+        """The link over a connection; if it is our ``own``, it is closed with the last that uses it."""
+        found = cls._known.setdefault(id(session.connection), cls(session, own=own))
+        found._users += 1
+        return found
+
+    def leave(self) -> None:
+        """One source less uses it."""
+        self._users -= 1
+        if self._users:
+            return
+        self._end_replies()
+        if self._open:
+            self._abandon()
+        self._known.pop(id(self.session.connection), None)
+        if self._own:
+            self.session.close()
+
+    # -- turns
+
+    def in_turn(self, who: object) -> bool:
+        return any(each is who for each in self._turns)
+
+    def begin(self, who: object) -> None:
+        assert not self.in_turn(who), "one turn at a time"
+        if not self._turns:
+            self._end_replies()
+            self._failed, self._done = False, []
+        self._turns.append(who)
+
+    def commit(self, who: object, done: Callable[[], None]) -> None:
+        """End a turn; when the last of a transaction ends, it is committed, and all that was to be ``done`` is."""
+        if self._failed:
+            self.rollback(who)
+            raise TransactionError(
+                "another source of the same connection has been rolled back", hint="and this one with it: try again"
+            )
+        self._done.append(done)
+        self._leave_turn(who)
+        if self._turns:
+            return
+        done_by_all, self._done = self._done, []
+        self._finish()
+        for each in done_by_all:
+            each()
+
+    def rollback(self, who: object) -> None:
+        self._failed = True
+        self._leave_turn(who)
+        if not self._turns and self._open:
+            self._abandon()
+
+    def _leave_turn(self, who: object) -> None:
+        self.age += 1
+        self._turns = [each for each in self._turns if each is not who]
+
+    # -- the transaction
+
+    def reading(self) -> None:
+        """See to a transaction."""
+        if not self._open:
+            self.session.start(write=False)
+            self._open = True
+
+    def writing(self) -> None:
+        """See to a transaction that may write."""
+        assert self._turns, "rows are written inside of a turn"
+        if not self._open:
+            self.session.start(write=True)
+            self._open = True
+        self._writing = True
+
+    @contextmanager
+    def reply(self) -> Generator[None]:
+        """A transaction for as long as a reply is read."""
+        self.reading()
+        self._replies += 1
+        age = self.age
+        try:
+            yield
+        finally:
+            if age == self.age:
+                self._replies -= 1
+                if not self._replies and not self._turns and self._open:
+                    self._finish()
+
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """A writing transaction of its own, outside of all turns."""
+        assert not self._turns, "not inside of a turn"
+        self._end_replies()
+        self.session.start_aside()
+        self._open = True
+        try:
+            yield
+        except BaseException:
+            self._abandon()
+            raise
+        self._finish()
+
+    def _end_replies(self) -> None:
+        self.age += 1
+        self._replies = 0
+        if self._open and not self._turns:
+            self._abandon()
+
+    def _finish(self) -> None:
+        if not self._open:
+            return
+        try:
+            self.session.finish()
+        except SourceError:
+            self._abandon()
+            raise
+        self._open = self._writing = False
+
+    def _abandon(self) -> None:
+        self._open = self._writing = False
+        self.session.abandon()
+
+
+def ended() -> SourceError:
+    return SourceError("the source has changed since this reply was asked for", hint="ask again")

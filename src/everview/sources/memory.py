@@ -1,0 +1,217 @@
+"""A source in memory: a set of rows by key, or a bag, with orders and indexes as requests need them.
+
+An index is of some columns, that a request binds to values, and of an order: for each group of values its rows, in
+that order. The first request of its kind builds it; every change then keeps it right.
+
+>>> from everview.sources.protocol import Compare
+>>> tracks = Memory("id BIGINT, title STRING, rating BIGINT", "id", [(1, "a", 3), (2, "b", 5), (3, "c", 4)])
+>>> list(tracks.pull(Request(order=(("rating", "desc"),), limit=2))), tracks.rows_read
+([(2, 'b', 5), (3, 'c', 4)], 2)
+>>> list(tracks.pull(Request(Compare("id", "=", 1)))), tracks.rows_read
+([(1, 'a', 3)], 3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, repeat
+from operator import itemgetter
+from typing import Any, Final
+from uuid import uuid4
+
+from everview.errors import DuplicateKey, LostPosition, NegativeWeight
+from everview.sources.conditions import normal, test
+from everview.sources.index import Index, Range, bound
+from everview.sources.link import ended
+from everview.sources.order import Order, SortKey, sort_key, total
+from everview.sources.protocol import RESYNC, Position, Reply, Request, Row, Update
+from everview.sources.values import keyed, rows_of
+from everview.types import Schema
+
+NAME: Final = "a source in memory"
+
+
+class Memory:
+    """Rows in memory. What is written outside of a turn is what others did: the next turn tells of it."""
+
+    def __init__(self, schema: Schema | str, key: str | Sequence[str] = (), rows: Iterable[Any] = ()) -> None:
+        schema = Schema.parse(schema) if isinstance(schema, str) else schema
+        self.schema, self.key, self._keyed = keyed(schema, key)
+        self.rows_read = 0
+        self._row_of = rows_of(self.schema, NAME)
+        self._key_of = sort_key(self.schema, tuple((column, "asc") for column in self.key)) if self._keyed else _whole
+        self._held = _Held(self._keyed)
+        self._indexes: dict[tuple[tuple[str, ...], Order], Index] = {}
+        self._ahead: list[tuple[Row, int]] = []  # written outside of a turn, to be told of by the next
+        self._then: _Held | None = None  # what will be held after that
+        self._turn: list[tuple[Row, int]] | None = None
+        self._version, self._turns, self._id = 0, 0, uuid4().hex
+        for row in rows:
+            self._held.add(self._key_of, self._row_of(row), 1)
+
+    # -- reading
+
+    def pull(self, request: Request) -> Reply:
+        """The rows that a request asks for; those of an index that bind its values are read, and no others."""
+        order = total(request.order, self.key)
+        where = normal(request.where, self.schema)
+        columns, values, whole = bound(where)
+        index = self._index(columns, order)
+        after = None if request.after is None else index.key_of(self._row_of(request.after))
+        groups = [group for group in map(index.groups.get, values) if group]
+        if not groups or request.limit == 0:
+            return iter(())
+        within = Range.of(self.schema, order, where, after)
+        found = self._read(within.rows(groups, self.schema, index.key_of))
+        if not whole:
+            holds = test(where, self.schema)
+            found = (row for row in found if holds(row))
+        return found if request.limit is None else islice(found, request.limit)
+
+    def _read(self, rows: Iterator[Row]) -> Iterator[Row]:
+        version = self._version
+        for row in rows:
+            if self._version != version:
+                raise ended()
+            self.rows_read += 1
+            yield row
+
+    def _index(self, columns: tuple[str, ...], order: Order) -> Index:
+        found = self._indexes.get((columns, order))
+        if found is None:
+            for column in (*columns, *(column for column, _ in order)):
+                self.schema.index(column)
+            found = self._indexes[columns, order] = Index.of(self.schema, columns, order, self._held)
+        return found
+
+    # -- turns
+
+    def begin(self) -> None:
+        assert self._turn is None, "one turn at a time"
+        self._turn = []
+        for row, weight in self._ahead:
+            self._change(row, weight)
+
+    def write(self, update: Update) -> None:
+        """Change rows: all of them, or none if one cannot be."""
+        changes = sorted(((self._row_of(row), weight) for row, weight in update), key=itemgetter(1))
+        if self._turn is None:
+            self._then = self._then or _Held(self._keyed, self._held)
+            self._then.add_all(self._key_of, changes)
+            self._ahead += changes
+            return
+        before = len(self._turn)
+        try:
+            for row, weight in changes:
+                self._change(row, weight)
+        except BaseException:
+            self._undo(before)
+            raise
+
+    def changes(self) -> Update:
+        assert self._turn is not None, "changes are told inside of a turn"
+        return Update.of(self._turn)
+
+    def commit(self) -> None:
+        assert self._turn is not None, "a turn has begun"
+        self._turns += bool(self._turn)
+        self._turn, self._ahead, self._then = None, [], None
+        self._version += 1
+
+    def rollback(self) -> None:
+        assert self._turn is not None, "a turn has begun"
+        self._undo(0)
+        self._turn = None
+
+    def close(self) -> None:
+        """Nothing is to be closed: rows live as long as the source."""
+
+    def _change(self, row: Row, weight: int) -> None:
+        assert self._turn is not None
+        self._held.add(self._key_of, row, weight)
+        for index in self._indexes.values():
+            index.change(row, weight)
+        self._turn.append((row, weight))
+        self._version += 1
+
+    def _undo(self, before: int) -> None:
+        assert self._turn is not None
+        while len(self._turn) > before:
+            row, weight = self._turn[-1]
+            self._change(row, -weight)
+            del self._turn[-2:]
+
+    # -- positions, which are this object's alone
+
+    def position(self) -> Position:
+        return Position(f"{self._id}:{self._turns + bool(self._turn)}")
+
+    def resume(self, position: Position) -> None:
+        if position != self.position():
+            raise LostPosition("rows in memory do not outlive their process", hint=RESYNC)
+
+    def settle(self, position: Position) -> None:
+        """Nothing is kept for older positions."""
+
+
+def _whole(row: Row) -> Row:
+    return row
+
+
+class _Held:
+    """The rows that are there: by key, or in a bag with how often; perhaps as changes of what is held under it."""
+
+    def __init__(self, keyed: bool, under: _Held | None = None) -> None:
+        self.keyed, self.under = keyed, under
+        self.found: dict[Any, Any] = {}  # by key, the row; by row, how often. What is empty is not there.
+
+    def __iter__(self) -> Iterator[Row]:
+        if self.keyed:
+            return iter(self.found.values())
+        return chain.from_iterable(repeat(row, count) for row, count in self.found.items())
+
+    def get(self, key: Any) -> Any:
+        found = self.found.get(key)
+        return self.under.get(key) if found is None and self.under is not None else found
+
+    def put(self, key: Any, value: Any) -> None:
+        if value or self.under is not None:
+            self.found[key] = value
+        else:
+            self.found.pop(key, None)
+
+    def add(self, key_of: SortKey, row: Row, weight: int) -> None:
+        """With a row so often more; raises, before anything has changed, if that cannot be."""
+        key = key_of(row)
+        there = self.get(key)
+        if not self.keyed:
+            count = (there or 0) + weight
+            if count < 0:
+                raise _absent(row)
+            self.put(key, count)
+        elif weight == 1:
+            if there:
+                raise DuplicateKey(f"{NAME} would hold two rows with the key {key!r}", hint="remove the other first")
+            self.put(key, row)
+        elif weight == -1:
+            if there != row:
+                raise _absent(row)
+            self.put(key, ())
+        else:
+            raise NegativeWeight(f"a row with a key is there once, not {weight} times: {row}", hint="give 1 or -1")
+
+    def add_all(self, key_of: SortKey, changes: Iterable[tuple[Row, int]]) -> None:
+        """With all of some changes, or with none of them."""
+        done: list[tuple[Row, int]] = []
+        try:
+            for row, weight in changes:
+                self.add(key_of, row, weight)
+                done.append((row, weight))
+        except BaseException:
+            for row, weight in reversed(done):
+                self.add(key_of, row, -weight)
+            raise
+
+
+def _absent(row: Row) -> NegativeWeight:
+    return NegativeWeight(f"a row would be removed that is not there: {row}", hint="rows are removed as they are")

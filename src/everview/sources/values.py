@@ -1,0 +1,143 @@
+"""Rows as sources give them: one Python value for each value, so that equal rows are equal tuples.
+
+>>> from everview.types import Schema
+>>> row_of = rows_of(Schema.parse("id BIGINT NOT NULL, at TIMESTAMP, price DECIMAL(8,2)"), "orders")
+>>> row_of((1, "2026-01-31", "9.5"))
+(1, datetime.datetime(2026, 1, 31, 0, 0, tzinfo=datetime.timezone.utc), Decimal('9.50'))
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from everview.codes.coerce import WIDE, Unfit, coerce
+from everview.errors import BadRows, SourceError, WrongArity
+from everview.sources.protocol import Row
+from everview.types import Array, Decimal, Field, Id, Scalar, Schema, Struct, Symbol, Type, unknown_name
+
+NAN: Final = math.nan  # the one NaN: a tuple with it equals itself
+_RANGES: Final = {"TINYINT": 1 << 7, "SMALLINT": 1 << 15, "INTEGER": 1 << 31, "BIGINT": 1 << 63}
+
+
+def canonical(of: Type, value: Any) -> Any:
+    """A value that is not NULL, as all sources have it; raises `Unfit`."""
+    if value is None:
+        raise Unfit(f"NULL is no {of}", "give a value")
+    match of:
+        case Scalar("DOUBLE" | "FLOAT"):
+            found = coerce(of, value)
+            return found + 0.0 if found == found else NAN  # -0.0 + 0.0 is 0.0
+        case Scalar("TIMESTAMP"):
+            return coerce(of, value).astimezone(dt.UTC)
+        case Scalar("SYMBOL"):
+            return Symbol(coerce(of, value))
+        case Scalar("ID"):
+            return Id(coerce(of, value))
+        case Scalar("ANY"):
+            return value
+        case Array(element):
+            return tuple(None if part is None else canonical(element, part) for part in coerce(of, value))
+        case _:
+            return coerce(of, value)
+
+
+def value_of(of: Type) -> Callable[[Any], Any]:
+    """How values of a type become canonical; what is so already, quickly."""
+    match of:
+        case Scalar(name) if name in _RANGES:
+            limit = _RANGES[name]
+            return lambda v: v if type(v) is int and -limit <= v < limit else canonical(of, v)
+        case Scalar("BOOLEAN"):
+            return lambda v: v if type(v) is bool else canonical(of, v)
+        case Scalar("DOUBLE"):
+            return lambda v: v + 0.0 if type(v) is float and v == v else canonical(of, v)
+        case Scalar("BINARY"):
+            return lambda v: v if type(v) is bytes else canonical(of, v)
+        case Scalar("STRING"):
+            return lambda v: v if type(v) is str and v.isascii() else canonical(of, v)
+        case Decimal():
+            return _decimal(of)
+        case _:
+            return lambda v: canonical(of, v)
+
+
+def _decimal(of: Decimal) -> Callable[[Any], Any]:
+    unit, limit = decimal.Decimal(1).scaleb(-of.scale), decimal.Decimal(10) ** (of.precision - of.scale)
+
+    def read(value: Any) -> Any:
+        if type(value) is decimal.Decimal or type(value) is int:
+            found = decimal.Decimal(value)
+        elif type(value) is float:
+            found = decimal.Decimal(repr(value))
+        else:
+            return canonical(of, value)
+        if not found.is_finite() or not -limit < found < limit:
+            return canonical(of, value)
+        scaled = found.quantize(unit, context=WIDE)
+        return scaled if scaled == found else canonical(of, value)
+
+    return read
+
+
+def keyed(schema: Schema, key: str | Sequence[str]) -> tuple[Schema, tuple[str, ...], bool]:
+    """The schema with a key that is NOT NULL, the key, and whether there is one; without, it is all columns."""
+    columns = (key,) if isinstance(key, str) else tuple(key)
+    places = {schema.index(column) for column in columns}
+    fields = (Field(f.name, f.type, f.nullable and at not in places) for at, f in enumerate(schema))
+    return Schema(fields), columns or schema.names, bool(columns)
+
+
+def rows_of(schema: Schema, name: str) -> Callable[[Any], Row]:
+    """How rows of a source, tuples or dicts, become canonical; the name is for what is said of those that do not."""
+    check_types(schema, name)
+    columns = [(field, value_of(field.type)) for field in schema]
+    quick = [(field.nullable, read) for field, read in columns]
+
+    def row_of(given: Any) -> Row:
+        if type(given) is tuple and len(given) == len(quick):
+            try:
+                return tuple([None if v is None and null else read(v) for (null, read), v in zip(quick, given)])  # noqa: B905, checked
+            except Unfit:
+                pass  # told below
+        if isinstance(given, Mapping):
+            given = _in_order(schema, name, given)
+        if len(given) != len(columns):
+            hint = f"the columns are {', '.join(schema.names)}"
+            raise WrongArity(f"{name}: a row of {len(given)} values, not {len(columns)}: {given!r}", hint=hint)
+        return tuple(_checked(field, read, value, name) for (field, read), value in zip(columns, given, strict=True))
+
+    return row_of
+
+
+def check_types(schema: Schema, name: str) -> None:
+    """Refuse columns whose values cannot be compared one by one."""
+    for field in schema:
+        if isinstance(field.type, Struct):
+            raise SourceError(
+                f'{name}: column "{field.name}" is a {field.type}, which no source has',
+                hint="give its parts as columns of their own",
+            )
+
+
+def _checked(field: Field, read: Callable[[Any], Any], value: Any, name: str) -> Any:
+    if value is None:
+        if not field.nullable:
+            hint = "give it a value, or declare the column without NOT NULL; a key has no NULL"
+            raise BadRows(f'{name}: column "{field.name}" is NOT NULL, and a row has NULL there', hint=hint)
+        return None
+    try:
+        return read(value)
+    except Unfit as error:
+        raise BadRows(f'{name}: column "{field.name}": {error.message}', hint=error.hint) from None
+
+
+def _in_order(schema: Schema, name: str, given: Mapping[str, Any]) -> Sequence[Any]:
+    for column in given:
+        if column not in schema:
+            error = unknown_name("column", str(column), schema.names)
+            raise type(error)(f"{name}: {error.message}", hint=error.hint)
+    return [given.get(column) for column in schema.names]

@@ -1,0 +1,71 @@
+"""Rows with weights as a feed gives them: what shapes of rows keep, and net their changes by."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from everview.types import Schema
+from everview.views.change import Change, Net, add_one
+from everview.views.feed import Feed, Weighted
+from everview.views.identity import identity
+from everview.views.shape import Shape
+
+
+class Bag(Shape):
+    """A shape of the rows of one feed."""
+
+    def __init__(self, feed: Feed, name: str | None = None) -> None:
+        super().__init__(name or getattr(feed, "name", type(self).__name__), feed.lock)
+        self.schema: Schema = feed.schema
+        self._key = identity(self.schema)
+        self._held: Net = {}
+        self._hydrated = False
+        self._following = feed.subscribe(self._follower, snapshot=True, ended=self._follower.ended)
+
+    def take(self, changes: Weighted, epoch: int) -> Change | None:
+        """See `Shape.take`."""
+        with self.lock:
+            if not self._fits(getattr(changes, "schema", None)):
+                self.close()
+                return None
+            change = Change.of(changes, epoch, self._key, schema=self.schema)
+            self.epoch = epoch
+            if not self._held:
+                self._held = dict(change.net)
+            else:
+                for of, (row, weight) in change.net.items():
+                    add_one(self._held, of, row, weight)
+            if not self._hydrated:
+                self._hydrated = True
+                self._hydrate()
+                shown = self.contents() if self._listeners else change
+            else:
+                shown = self._apply(change)
+            return shown if self._listeners else None
+
+    def _fits(self, schema: Schema | None) -> bool:
+        """Whether rows of a schema can follow; one of other types can if there were no rows so far."""
+        if schema is None or schema == self.schema:
+            return True
+        if self._held or schema.names != self.schema.names:
+            return False
+        self.schema, self._key = schema, identity(schema)
+        self._hydrated = False
+        return True
+
+    @abstractmethod
+    def _hydrate(self) -> None:
+        """Take all rows that are there."""
+
+    @abstractmethod
+    def _apply(self, change: Change) -> Change:
+        """Take a change, which the rows held have taken; what of it shows."""
+
+    def _shown(self, net: Net, epoch: int, *, snapshot: bool = False) -> Change:
+        return Change(net, epoch, epoch - 1, snapshot, self.schema)
+
+    def _html(self, rows: list[Any], count: int) -> str:
+        from everview.zset.tables import table
+
+        return table(self.schema.names, rows, count)

@@ -1,0 +1,128 @@
+"""What is told of a view: rows with weights, netted, and how far they lead.
+
+The order of edits in a transaction says nothing, so weights are summed first; what cancels is not there. Changes that
+follow each other add up to one.
+
+>>> first = Change.of([((1, "a"), 1), ((1, "b"), 1), ((1, "b"), -1)], epoch=1)
+>>> second = Change.of([((1, "a"), -1), ((1, "c"), 1)], epoch=2)
+>>> list(first), list(first + second), (first + second).epoch
+([((1, 'a'), 1)], [((1, 'c'), 1)], 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from everview.types import Schema
+from everview.views.feed import Weighted
+from everview.views.identity import Identity, itself
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Net = dict[Hashable, tuple[Any, int]]  # by the key of a row: the row and its weight, which is not 0
+
+
+def add(net: Net, changes: Weighted, key: Identity) -> None:
+    """Add rows with weights to a net, in place."""
+    for row, weight in changes:
+        of = row if key is itself else key(row)
+        if of in net:
+            add_one(net, of, row, weight)
+        elif weight:
+            net[of] = row, weight
+
+
+def add_one(net: Net, of: Hashable, row: Any, weight: int) -> None:
+    """Add one row, whose key is known, to a net, in place."""
+    known = net.get(of)
+    total = weight if known is None else known[1] + weight
+    if total:
+        net[of] = row, total
+    elif known is not None:
+        del net[of]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """Rows with weights; iterates as (row, weight), no row twice and none with weight 0.
+
+    With ``snapshot`` they are all that there is, not a change of what was told before. It leads from what was there
+    after epoch ``since`` to what was there after ``epoch``.
+    """
+
+    net: Mapping[Hashable, tuple[Any, int]]
+    epoch: int = 0
+    since: int = 0
+    snapshot: bool = False
+    schema: Schema | None = None
+
+    @classmethod
+    def of(cls, changes: Weighted, epoch: int = 0, key: Identity = itself, schema: Schema | None = None) -> Change:
+        """The net of the rows with weights of one epoch."""
+        net: Net = {}
+        add(net, changes, key)
+        return cls(net, epoch, epoch - 1, False, schema)
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        return iter(self.net.values())
+
+    def __len__(self) -> int:
+        """How many different rows."""
+        return len(self.net)
+
+    def __bool__(self) -> bool:
+        return bool(self.net)
+
+    def __add__(self, later: Change) -> Change:
+        """Both, one after the other; whatever came before a snapshot is in it."""
+        if later.snapshot:
+            return later
+        net = dict(self.net)
+        for of, (row, weight) in later.net.items():
+            add_one(net, of, row, weight)
+        return Change(net, later.epoch, self.since, self.snapshot, self.schema)
+
+    @property
+    def added(self) -> list[Any]:
+        """The rows that came, each as often as it did."""
+        return [row for row, weight in self for _ in range(weight)]
+
+    @property
+    def removed(self) -> list[Any]:
+        """The rows that went, each as often as it did."""
+        return [row for row, weight in self for _ in range(-weight)]
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table with a ``_weight`` column."""
+        from everview.zset.batch import Batch
+
+        assert self.schema is not None, "only rows of columns make a table"
+        return Batch.of(self.schema, list(self)).to_arrow()
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas frame with a ``_weight`` column."""
+        return self.to_arrow().to_pandas()
+
+    def __repr__(self) -> str:
+        return f"<{'snapshot' if self.snapshot else 'change'} of {len(self)} rows, epoch {self.epoch}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A gap: so many transactions were not told, because their reader was too slow. A snapshot follows."""
+
+    count: int
+    epoch: int
+    snapshot: bool = False
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __bool__(self) -> bool:
+        return False

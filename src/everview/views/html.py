@@ -1,0 +1,35 @@
+"""Trees as HTML tables, for notebooks: every cell escaped, tables in cells for what is beneath, long ones cut.
+
+>>> from everview.views.node import Names, Node
+>>> nested([Node(Names(("name",)), ("<b>",))], 1)
+'<table><tr><th>name</th></tr><tr><td>&#x27;&lt;b&gt;&#x27;</td></tr></table>'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from everview.views.node import Node
+from everview.zset.tables import SHOWN
+
+
+def nested(nodes: Sequence[Any], count: int) -> str:
+    """The first nodes of ``count`` as a table."""
+    if not nodes:
+        return "<p>nothing</p>"
+    if not all(isinstance(node, Node) for node in nodes):
+        return escape(repr(tuple(nodes[:SHOWN])))
+    head = "".join(f"<th>{escape(name)}</th>" for name in nodes[0])
+    body = "".join(f"<tr>{''.join(f'<td>{_cell(part)}</td>' for part in node.values())}</tr>" for node in nodes[:SHOWN])
+    more = f"<p>… and {count - SHOWN} more</p>" if count > SHOWN else ""
+    return f"<table><tr>{head}</tr>{body}</table>{more}"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Node):
+        return nested([value], 1)
+    if isinstance(value, tuple) and value and isinstance(value[0], Node):
+        return nested(value, len(value))
+    return escape(repr(value))

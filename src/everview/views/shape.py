@@ -1,0 +1,165 @@
+"""What all shapes of a view have in common: they follow a feed, and are feeds themselves.
+
+A shape takes a snapshot, and then every change, netted before it is applied. Its own listeners are told once a
+transaction, only if what the shape shows has changed, and after all shapes of the feed have taken the change: whoever
+is told reads the new state, of this shape and of others. One that raises harms neither the others nor the shape. When
+the feed ends the shape stays readable, as it was last.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Self
+from weakref import ref
+
+from everview.errors import ListenerError
+from everview.pull.listening import call_of
+from everview.views.change import Change
+from everview.views.changes import Changes
+from everview.views.feed import Ending
+from everview.views.queue import MAXSIZE, Policy
+from everview.views.subscription import Ended, Listener, Subscription
+
+
+class Follower:
+    """The listener of a shape at its feed: it lets go of a shape that nobody has and nobody listens to.
+
+    A feed that knows of `follow` lets all of them take a change before any of their listeners is told.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = ref(shape)
+        self._held: Shape | None = None
+
+    def hold(self, shape: Shape | None) -> None:
+        """Keep the shape, as long as it has listeners."""
+        self._held = shape
+
+    def follow(self, changes: Any, epoch: int) -> Callable[[], None] | None:
+        """See `Shape.follow`."""
+        shape = self._shape()
+        return None if shape is None else shape.follow(changes, epoch)
+
+    def ended(self) -> None:
+        """The feed has ended."""
+        shape = self._shape()
+        if shape is not None:
+            shape.end()
+
+    def __call__(self, changes: Any, epoch: int) -> None:
+        tell = self.follow(changes, epoch)
+        if tell is not None:
+            tell()
+
+
+class Shape(ABC):
+    """A view in some shape, kept as its feed changes."""
+
+    def __init__(self, name: str, lock: AbstractContextManager[Any]) -> None:
+        self.name = name
+        self.lock = lock
+        self.epoch = 0  # of the last change
+        self._listeners: list[Subscription] = []
+        self._follower = Follower(self)
+        self._following: Ending | None = None
+        self._closed = False
+
+    @abstractmethod
+    def contents(self) -> Change:
+        """What is there now, each with its weight."""
+
+    # -- being told
+
+    def subscribe(self, listener: Listener, *, snapshot: bool = False, ended: Ended | None = None) -> Subscription:
+        """Call ``listener(changes, epoch)`` after every transaction that changed what the shape shows.
+
+        With ``snapshot`` it is called at once with all that there is; nothing lies between that and the first change.
+        ``ended`` is called when there will be no more.
+        """
+        with self.lock:
+            found = Subscription(listener, self.epoch, self._forget, ended)
+            if snapshot:
+                listener(self.contents(), self.epoch)
+            if self._closed:
+                found.over()
+            else:
+                self._listeners.append(found)
+                self._follower.hold(self)
+            return found
+
+    def changes(self, *, snapshot: bool = False, maxsize: int | None = MAXSIZE, policy: Policy = "merge") -> Changes:
+        """The changes as an iterator, which waits for the next one; see `Changes`."""
+        return Changes(self, self.name, snapshot=snapshot, maxsize=maxsize, policy=policy)  # pyright: ignore[reportArgumentType]
+
+    def __aiter__(self) -> Changes:
+        """``async for changes in view``: first all that there is, then every change."""
+        return self.changes(snapshot=True)
+
+    @abstractmethod
+    def take(self, changes: Any, epoch: int) -> Change | None:
+        """Take a change of the feed; what of it shows, if anyone listens."""
+
+    def follow(self, changes: Any, epoch: int) -> Callable[[], None] | None:
+        """Take a change, here and in all shapes of this one; what tells the listeners of it, when all have taken it."""
+        change = self.take(changes, epoch)
+        if not change:
+            return None
+        calls = [call for each in tuple(self._listeners) if (call := call_of(each, change, epoch)) is not None]
+        return lambda: self._run(calls, epoch)
+
+    def _run(self, calls: list[Callable[[], None]], epoch: int) -> None:
+        raised: Exception | None = None
+        for call in calls:
+            try:
+                call()
+            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+                raised = raised or error
+        if raised is not None:
+            raise ListenerError(
+                f"a listener of {self.name} raised {type(raised).__name__}: {raised}",
+                hint=f"epoch {epoch} has been applied, and all listeners were told",
+            ) from raised
+
+    def _forget(self, subscription: Subscription) -> None:
+        if subscription in self._listeners:
+            self._listeners.remove(subscription)
+        if not self._listeners:
+            self._follower.hold(None)
+
+    # -- the end
+
+    @property
+    def closed(self) -> bool:
+        """Whether it follows its feed no more."""
+        return self._closed
+
+    def close(self) -> None:
+        """Follow the feed no more; who listens is told that this is the end."""
+        if self._following is not None:
+            self._following.close()
+        self.end()
+
+    def end(self) -> None:
+        """The feed has ended: who listens is told so."""
+        with self.lock:
+            self._closed = True
+            ending, self._listeners = self._listeners, []
+            self._follower.hold(None)
+        for subscription in ending:
+            subscription.over()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        following = getattr(self, "_following", None)
+        if following is not None and following.active:
+            following.close()
+
+    def __bool__(self) -> bool:
+        return True  # a view without rows is a view

@@ -1,0 +1,69 @@
+"""A view as a bag of rows, in no order.
+
+>>> from everview import connect
+>>> db = connect()
+>>> _ = db.sql("CREATE TABLE t (id BIGINT, n BIGINT); CREATE MATERIALIZED VIEW v AS SELECT id, n FROM t")
+>>> view = TableView(db.view("v"), dicts=True)
+>>> _ = db.apply({"t": [((1, 5), 2)]})
+>>> view.rows(), len(view)
+([{'id': 1, 'n': 5}, {'id': 1, 'n': 5}], 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from everview.views.bag import Bag
+from everview.views.change import Change
+from everview.views.feed import Feed
+from everview.zset.tables import SHOWN
+
+
+class TableView(Bag):
+    """The rows of a feed, each as often as its weight; as tuples, or as ``dicts``."""
+
+    def __init__(self, feed: Feed, *, dicts: bool = False, name: str | None = None) -> None:
+        self._dicts = dicts
+        super().__init__(feed, name)
+
+    def _hydrate(self) -> None:
+        self._len = sum(max(weight, 0) for _, weight in self._held.values())
+
+    def _apply(self, change: Change) -> Change:
+        for of, (_, weight) in change.net.items():
+            after = self._held[of][1] if of in self._held else 0
+            self._len += max(after, 0) - max(after - weight, 0)
+        return change
+
+    def contents(self) -> Change:
+        """The rows now, each with its weight."""
+        with self.lock:
+            return self._shown(dict(self._held), self.epoch, snapshot=True)
+
+    def rows(self) -> list[Any]:
+        """The rows now, each as often as its weight."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        with self.lock:
+            found = [row for row, weight in self._held.values() for _ in range(weight)]
+        names = self.schema.names
+        return (dict(zip(names, row, strict=True)) for row in found) if self._dicts else iter(found)
+
+    def __contains__(self, row: Any) -> bool:
+        values = tuple(row[name] for name in self.schema.names) if isinstance(row, dict) else row
+        with self.lock:
+            return self._held.get(self._key(values), (None, 0))[1] > 0
+
+    def __len__(self) -> int:
+        return self._len
+
+    def __repr__(self) -> str:
+        return f"<table view {self.name}: {len(self)} rows of {self.schema}>"
+
+    def _repr_html_(self) -> str:
+        with self.lock:
+            first = list(islice((row for row, weight in self._held.values() for _ in range(weight)), SHOWN))
+            return self._html(first, len(self))

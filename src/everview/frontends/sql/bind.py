@@ -20,7 +20,7 @@ from everview.frontends.sql.sources import renamed
 from everview.frontends.sql.types import type_of
 from everview.plan.expressions import Expression, columns_of
 from everview.plan.node import Plan, unique
-from everview.plan.nodes import Project
+from everview.plan.nodes import Project, Scan
 from everview.plan.typing import cast
 from everview.types import Field, Schema, unknown_name
 
@@ -44,6 +44,10 @@ class With:
 
     def relation(self, name: str) -> Schema | Plan:
         return self.made[name] if name in self.made else self.catalog.relation(name)
+
+    def given(self, scan: Scan) -> Scan:
+        find = getattr(self.catalog, "given", None)
+        return scan if find is None else find(scan)
 
     def function(self, name: str) -> UserFunction | None:
         find = getattr(self.catalog, "function", None)

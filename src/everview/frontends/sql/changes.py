@@ -54,7 +54,8 @@ def _table(node: exp.Expr, context: Context) -> Scan:
         raise
     if not isinstance(plan, Scan):
         raise context.error(f'"{node.name}" is no table', node, "only tables can be changed; views follow")
-    return plan
+    given = getattr(context.catalog, "given", None)  # of a table that is seen with what rules add to it
+    return plan if given is None else given(plan)
 
 
 # -- INSERT

@@ -1,0 +1,132 @@
+"""Components: each instance is a copy of what a component says, its relations and types under the instance's name.
+
+A component has parameters, which stand for types and for other components, and may extend others: it has all that
+they have, without the rules of relations that it overrides. ``.init a = Analysis<Config>`` makes relations ``a.R``; a
+name inside is one of the instance's own, or else of what is around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from everview.frontends.datalog.syntax import (
+    Clause,
+    Component,
+    Declared,
+    Directive,
+    FunctorDeclared,
+    Init,
+    Override,
+    Part,
+    Signature,
+    Subsumption,
+    TypeDefined,
+    refused,
+)
+from everview.types import unknown_name
+
+DEEPEST = 64  # instances inside each other
+
+Substitution = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A part of a text, the scope it stands in, such as ``"a.b."``, and what parameters stand for there."""
+
+    part: Clause | Subsumption | Declared | TypeDefined | Directive | FunctorDeclared
+    scope: str
+    given: Substitution
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A component, and where it is defined: its bases and the components it makes are looked up there."""
+
+    component: Component
+    scope: Mapping[str, _Known]
+    given: Substitution
+
+
+@dataclass
+class Expansion:
+    """A text without components."""
+
+    parts: list[Placed] = field(default_factory=list[Placed])
+
+
+def expanded(parts: Sequence[Part]) -> list[Placed]:
+    """All parts, those of instances as often as there are instances."""
+    found: list[Placed] = []
+    _expand(parts, "", {}, {}, frozenset(), found, 0)
+    return found
+
+
+def _expand(
+    parts: Sequence[Part],
+    scope: str,
+    given: Substitution,
+    around: Mapping[str, _Known],
+    overridden: frozenset[str],
+    found: list[Placed],
+    depth: int,
+) -> Mapping[str, _Known]:
+    here = dict(around)
+    for part in parts:
+        if isinstance(part, Component):
+            here[part.signature.name] = _Known(part, here, given)
+    for part in parts:
+        match part:
+            case Component() | Override():
+                pass
+            case Init(name, signature):
+                _instance(signature, f"{scope}{name}.", given, here, frozenset(), found, depth + 1)
+            case Clause(heads) if overridden and all(h.relation in overridden for h in heads):
+                pass
+            case _:
+                found.append(Placed(part, scope, given))
+    return here
+
+
+def _instance(
+    signature: Signature,
+    scope: str,
+    given: Substitution,
+    around: Mapping[str, _Known],
+    overridden: frozenset[str],
+    found: list[Placed],
+    depth: int,
+) -> None:
+    """What a component says, and before it what its bases say."""
+    name = given.get(signature.name, signature.name)
+    if name not in around:
+        error = unknown_name("component", name, around)
+        raise refused(error.message, signature.place, error.hint or "")
+    if depth > DEEPEST:
+        raise refused(f"component {name} is made of itself", signature.place, "end the recursion")
+    known = around[name]
+    component = known.component
+    inner = _substitution(signature, component.signature, given)
+    mine = overridden | {part.name for part in component.parts if isinstance(part, Override)}
+    scoped = dict(known.scope)
+    for base in component.bases:
+        _instance(base, scope, inner, scoped, mine, found, depth + 1)
+        scoped |= _components_of(base, inner, scoped)
+    _expand(component.parts, scope, {**known.given, **inner}, {**around, **scoped}, overridden, found, depth)
+
+
+def _components_of(base: Signature, given: Substitution, around: Mapping[str, _Known]) -> Mapping[str, _Known]:
+    """The components that a base defines: what extends it can make them."""
+    known = around[given.get(base.name, base.name)]
+    own = [part for part in known.component.parts if isinstance(part, Component)]
+    return {part.signature.name: _Known(part, around, given) for part in own}
+
+
+def _substitution(signature: Signature, formal: Signature, given: Substitution) -> Substitution:
+    if len(signature.arguments) != len(formal.arguments):
+        message = f"component {formal.name} takes {len(formal.arguments)} parameters, and was given "
+        message += str(len(signature.arguments))
+        raise refused(message, signature.place, f"write {formal.name}<{', '.join(formal.arguments)}>")
+    actual = (given.get(a, a) for a in signature.arguments)
+    return dict(zip(formal.arguments, actual, strict=True))

@@ -1,0 +1,117 @@
+"""The grammar of programs.
+
+A conjunction is items between commas; an item is an expression, a comparison of two, or a negated item. That an
+expression which is a call is an atom, and a bracket a tuple or a disjunction, is told by where it stands, and said in
+`everview.frontends.datalog.reading`: so one token ahead is enough. Operators are taken in a row and put in order of
+their precedence there.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from lark import Lark
+
+GRAMMAR: Final = r"""
+start: _entry*
+_entry: clause | subsumption | declaration | type | symbols | numbers | directive | component | init | override
+      | functor | extern | plan | include | pragma
+
+clause: conjunction [":-" disjunction] "."
+subsumption: call "<=" call [":-" disjunction] "."
+disjunction: conjunction (";" conjunction)*
+conjunction: _item ("," _item)* [trailing]
+trailing: ","
+_item: comparison | negation | expression
+comparison: expression COMPARED expression
+negation: "!" _item
+
+?expression: operand
+           | operand (_binary operand)+ -> chain
+_binary: MINUS | TIMES
+?operand: _plain | group | negative | not
+_plain: name | number | real | text | wildcard | call | record | aggregate | called
+group: "(" disjunction ")"
+negative: MINUS operand
+not: NOT operand
+record: "[" [expression ("," expression)*] "]"
+call: NAME "(" [_arguments | _named] ")"
+_named: named ("," named)*
+named: NAME ":" expression
+_arguments: expression ("," expression)*
+called: AGGREGATE "(" [_arguments] ")"
+
+aggregate: AGGREGATE ":" body
+         | AGGREGATE simple ":" body
+         | called ":" body
+?simple: first
+       | first (_binary operand)+ -> chain
+?first: name | number | real | call | record
+body: "{" disjunction "}" | call
+
+name: NAME | AGGREGATE
+number: INTEGER
+real: REAL
+text: STRING
+wildcard: "_"
+
+declaration: ".decl" _names "(" [attribute ("," attribute)*] ")" qualifier*
+attribute: _word ":" NAME
+_word: NAME | AGGREGATE | QUALIFIER
+qualifier: QUALIFIER | CHOICE choice ("," choice)*
+choice: _word | "(" _word ("," _word)* ")"
+_names: NAME ("," NAME)*
+
+type: ".type" NAME ("=" | "<:") _shape
+symbols: (".type" | ".symbol_type") NAME
+numbers: ".number_type" NAME
+_shape: alternatives | fields | tuple
+alternatives: NAME ("|" NAME)*
+fields: "[" [attribute ("," attribute)*] "]"
+tuple: "(" [attribute ("," attribute)*] ")"
+
+directive: (INPUT | OUTPUT | TOLERATED) target ("," target)*
+target: NAME ["(" [parameter ("," parameter)*] ")"]
+parameter: _word "=" (STRING | _word | INTEGER | REAL)
+
+component: ".comp" signature [":" signature ("," signature)*] "{" _entry* "}"
+signature: NAME ["<" NAME ("," NAME)* ">"]
+init: ".init" NAME "=" signature
+override: ".override" NAME
+functor: ".functor" NAME "(" [_shown ("," _shown)*] ")" ":" NAME ["stateful"]
+extern: ".extern" "fn" NAME "(" [attribute ("," attribute)*] ")" "->" NAME
+_shown: attribute | NAME
+plan: ".plan" INTEGER ":" order ("," INTEGER ":" order)*
+order: "(" [INTEGER ("," INTEGER)*] ")"
+include: ".include" STRING
+pragma: ".pragma" STRING [STRING]
+
+COMPARED: "=" | "!=" | "<=" | ">=" | "<" | ">"
+MINUS: "-"
+TIMES: "+" | "*" | "/" | "%" | "^" | /(land|lor|lxor|band|bor|bxor|bshl|bshru|bshr)(?![\w?])/
+NOT.3: /(lnot|bnot)(?![\w?(.])/
+AGGREGATE.2: /(count|sum|min|max|mean|average)(?![\w?.])/
+INPUT: ".input"
+OUTPUT: ".output" | ".printsize"
+TOLERATED: ".limitsize"
+CHOICE.3: "choice-domain"
+QUALIFIER.2: /(overridable|(no_)?(inline|magic)|brie|btree(_delete)?|eqrel|input|output|printsize)(?![\w?(.])/
+NAME: /([^\W\d_]|\?)[\w?]*(\.([^\W\d]|\?)[\w?]*)*|_[\w?]+/
+REAL: /\d+\.\d+([eE][+-]?\d+)?|\d+[eE][+-]?\d+/
+INTEGER: /0x[0-9a-fA-F]+|0b[01]+|\d+u?/
+STRING: /"(?:[^"\\\n]|\\.)*"/
+
+%ignore /\s+/
+%ignore /\/\/[^\n]*/
+%ignore /\/\*(.|\n)*?\*\//
+"""
+
+
+@cache
+def parser() -> Lark:
+    """The parser, made when it is first needed; what it gives is made along the way."""
+    from everview.frontends.datalog.reading import Reading
+
+    options: dict[str, Any] = {"parser": "lalr", "lexer": "contextual", "maybe_placeholders": True}
+    return Lark(GRAMMAR, transformer=Reading(), **options)

@@ -1,0 +1,169 @@
+"""Values that are to be equal or compared: which types go together, and what a constant becomes beside a column.
+
+Integers of all widths and DECIMALs are one family, FLOAT and DOUBLE another; a variable stays within one. A constant
+becomes what it stands beside: ``1`` a DECIMAL or a DOUBLE, ``"2026-01-01"`` a DATE.
+
+>>> from everview.plan.expressions import Column
+>>> from everview.types import DATE
+>>> [str(e) for e in alike(Column(0, "at", DATE), literal("2026-01-01"))]
+['at', "CAST('2026-01-01' AS DATE)"]
+"""
+
+from __future__ import annotations
+
+import decimal
+import struct
+from typing import Any
+
+from everview.plan.coercion import INTEGERS, wider
+from everview.plan.expressions import Call, Expression, Literal
+from everview.plan.kinds import VOID
+from everview.plan.typing import call, cast, castable, coerced, is_integer, is_number, literal
+from everview.types import (
+    ANY,
+    BIGINT,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    SYMBOL,
+    TIMESTAMP,
+    Decimal,
+    Field,
+    Struct,
+    Symbol,
+    Type,
+)
+
+__all__ = ["alike", "as_type", "family", "literal", "met", "written"]
+
+
+def written(value: Any, of: Type | None = None) -> Literal:
+    """A constant as it is written; an integer is a BIGINT, lest what is computed with it overflows sooner."""
+    found = literal(value, of)
+    return Literal(value, BIGINT) if of is None and found.type == INTEGER else found
+
+
+def family(of: Type) -> object:
+    """What a type has in common with those that hold the same values."""
+    if is_integer(of) or isinstance(of, Decimal):
+        return "exact"
+    if isinstance(of, Struct):
+        return tuple(family(f.type) for f in of.fields)
+    return "float" if of in (FLOAT, DOUBLE) else of
+
+
+def met(a: Type, b: Type) -> Type | None:
+    """The type of a column that holds values of both; None if there is none within a family."""
+    if a == b:
+        return a
+    if VOID in (a, b):
+        return b if a == VOID else a
+    if family(a) != family(b):
+        return None
+    if isinstance(a, Struct) and isinstance(b, Struct):
+        return _structs(a, b)
+    if family(a) == "float":
+        return DOUBLE
+    if is_integer(a) and is_integer(b):
+        return max(a, b, key=INTEGERS.index)
+    return wider(_decimal(a), _decimal(b))
+
+
+def _structs(a: Struct, b: Struct) -> Type | None:
+    fields: list[Field] = []
+    for x, y in zip(a.fields, b.fields, strict=True):
+        of = met(x.type, y.type)
+        if of is None:
+            return None
+        fields.append(Field(x.name, of, x.nullable or y.nullable))
+    return Struct(fields)
+
+
+def _decimal(of: Type) -> Decimal:
+    return of if isinstance(of, Decimal) else Decimal(19 if of == BIGINT else 10, 0)
+
+
+def alike(a: Expression, b: Expression) -> tuple[Expression, Expression] | None:
+    """Both as one type, in which they can be compared; None if there is none."""
+    if a.type == b.type:
+        return a, b
+    for constant, other, swap in ((a, b, False), (b, a, True)):
+        made = _beside(constant, other.type)
+        if made is not None:
+            return (other, made) if swap else (made, other)
+    if is_number(a.type) and is_number(b.type):
+        of = met(a.type, b.type) or DOUBLE
+        return coerced(a, of), coerced(b, of)
+    if isinstance(a.type, Struct) and isinstance(b.type, Struct) and family(a.type) == family(b.type):
+        of = met(a.type, b.type)
+        both = None if of is None else (as_type(a, of), as_type(b, of))
+        return None if both is None or None in both else both  # pyright: ignore[reportReturnType]
+    return None
+
+
+def as_type(found: Expression, of: Type) -> Expression | None:
+    """The expression as a column of a type; None if it is not of its family."""
+    if found.type == of:
+        return found
+    made = _beside(found, of)
+    if made is not None:
+        return made
+    if found.type == VOID:
+        return Literal(None, of)
+    if isinstance(found, Call) and found.function == "named_struct" and isinstance(of, Struct):
+        return _built(found, of)
+    if met(found.type, of) is None:
+        return None
+    return cast(found, of)
+
+
+def _built(found: Call, of: Struct) -> Expression | None:
+    """A record under the names and types of where it is put."""
+    values = found.arguments[1::2]
+    if len(values) != len(of.fields):
+        return None
+    parts: list[Expression] = []
+    for f, value in zip(of.fields, values, strict=True):
+        made = as_type(value, f.type)
+        if made is None:
+            return None
+        parts += [literal(f.name), made]
+    built = call("named_struct", *parts)
+    return built if built.type == of else cast(built, of) if castable(built.type, of) else None
+
+
+def _beside(found: Expression, of: Type) -> Expression | None:
+    """A constant as the type of what it stands beside; None if it is no constant, or none of that type."""
+    value = _constant(found)
+    if value is None:
+        return Literal(None, of) if found.type == VOID else None
+    if is_number(of) and isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool):
+        return _number(value, of)
+    if isinstance(value, str):
+        if of in (DATE, TIMESTAMP):
+            return cast(literal(value), of)
+        if of == SYMBOL:
+            return Literal(Symbol(value), SYMBOL)
+    return Literal(value, ANY) if of == ANY else None
+
+
+def _constant(found: Expression) -> Any:
+    return found.value if isinstance(found, Literal) else None
+
+
+def _number(value: Any, of: Type) -> Expression | None:
+    """A number as a type that holds exactly it."""
+    if of == FLOAT:  # the number that 32 bits hold
+        return Literal(struct.unpack("f", struct.pack("f", float(value)))[0], of)
+    if of == DOUBLE:
+        return Literal(float(value), of)
+    exact = decimal.Decimal(str(value))
+    if isinstance(of, Decimal):
+        shifted = exact.scaleb(of.scale)
+        fits = shifted == shifted.to_integral_value() and abs(shifted) < decimal.Decimal(10) ** of.precision
+        return Literal(exact, of) if fits else None
+    bits = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63}[of.sql]
+    if exact != exact.to_integral_value() or not -(1 << bits) <= exact < 1 << bits:
+        return None
+    return Literal(int(exact), of)

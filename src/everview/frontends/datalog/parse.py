@@ -1,0 +1,204 @@
+"""From a text to a program: components are expanded, names resolved, types looked up.
+
+>>> print(parse('''
+...     .decl edge(a: number, b: number)
+...     .input edge
+...     path(x, y) :- edge(x, y) ; path(x, z), edge(z, y).
+... ''').rules[0])
+path(x, y) :- (edge(x, y) ; path(x, z), edge(z, y)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from everview.errors import DatalogError
+from everview.frontends.datalog.components import Placed, expanded
+from everview.frontends.datalog.functors import FUNCTORS
+from everview.frontends.datalog.grammar import parser
+from everview.frontends.datalog.ground import check_ground
+from everview.frontends.datalog.naming import Naming
+from everview.frontends.datalog.program import (
+    Atom,
+    Declaration,
+    Either,
+    Literal_,
+    Place,
+    Program,
+    Rule,
+    Variable,
+    Wildcard,
+)
+from everview.frontends.datalog.relations import NULLARY
+from everview.frontends.datalog.subsuming import subsumed
+from everview.frontends.datalog.syntax import (
+    Clause,
+    Declared,
+    Directive,
+    FunctorDeclared,
+    Part,
+    Subsumption,
+    TypeDefined,
+    refused,
+)
+from everview.frontends.datalog.types import Types
+from everview.types import Field, Schema
+from everview.types.names import check_names
+
+
+def parse(text: str) -> Program:
+    """The program that a text is; raises `DatalogError` with line and column."""
+    parts = expanded(_parts(text))
+    declared = _declarations(parts)
+    rules = _rules(parts, declared)
+    for rule in rules:
+        check_ground(rule)
+    return Program(rules, tuple(declared.values()))
+
+
+def _parts(text: str) -> list[Part]:
+    try:
+        found = parser().parse(text)
+    except UnexpectedInput as error:
+        raise _unexpected(text, error) from None
+    return found  # pyright: ignore[reportReturnType]
+
+
+# -- declarations
+
+
+def _declarations(parts: Sequence[Placed]) -> dict[str, Declaration]:
+    defined = {f"{p.scope}{p.part.name}": (p.scope, _given(p)) for p in parts if isinstance(p.part, TypeDefined)}
+    types = Types(defined)
+    found: dict[str, Declaration] = {}
+    for placed in parts:
+        part = placed.part
+        if not isinstance(part, Declared):
+            continue
+        if "choice-domain" in part.qualifiers:
+            hint = "which row is kept would depend on the order of evaluation; use min or max"
+            raise refused("choice-domain is not supported", part.place, hint)
+        schema = _schema(placed, part, types)
+        for name in part.names:
+            full = f"{placed.scope}{name}"
+            if full in found:
+                raise refused(f"relation {full} is declared twice", part.place, "declare it once")
+            given, shown = "input" in part.qualifiers, bool({"output", "printsize"} & part.qualifiers)
+            found[full] = Declaration(full, schema, given, shown, part.place)
+    return _directed(parts, found)
+
+
+def _given(placed: Placed) -> TypeDefined:
+    """A type with what parameters stand for put in."""
+    part = placed.part
+    assert isinstance(part, TypeDefined)
+    alternatives = tuple(placed.given.get(n, n) for n in part.alternatives)
+    fields = None if part.fields is None else tuple((n, placed.given.get(t, t)) for n, t in part.fields)
+    return replace(part, alternatives=alternatives, fields=fields)
+
+
+def _schema(placed: Placed, part: Declared, types: Types) -> Schema:
+    if not part.attributes:
+        return NULLARY
+    check_names([name for name, _ in part.attributes], f"relation {part.names[0]}")
+    return Schema(
+        Field(name, types.of(placed.given.get(of, of), placed.scope, part.place), nullable=False)
+        for name, of in part.attributes
+    )
+
+
+def _directed(parts: Sequence[Placed], found: dict[str, Declaration]) -> dict[str, Declaration]:
+    naming = Naming(found)
+    for placed in parts:
+        if not isinstance(placed.part, Directive):
+            continue
+        for target in placed.part.targets:
+            name = naming.full(target, placed.scope)
+            if name not in found:
+                continue  # a relation of the database, or of rules alone: known under its name anyway
+            given = found[name].input or placed.part.kind == ".input"
+            shown = found[name].output or placed.part.kind in (".output", ".printsize")
+            found[name] = replace(found[name], input=given, output=shown)
+    return found
+
+
+# -- rules
+
+
+def _rules(parts: Sequence[Placed], declared: Iterable[str]) -> tuple[Rule, ...]:
+    heads = {
+        f"{p.scope}{h.relation}" for p in parts if isinstance(p.part, Clause) and not p.scope for h in p.part.heads
+    }
+    relations = {*declared, *heads}
+    functors = {p.part.name for p in parts if isinstance(p.part, FunctorDeclared)} | set(FUNCTORS)
+    naming = Naming(relations, functors - relations)
+    found: list[Rule] = []
+    for placed in parts:
+        match placed.part:
+            case Clause(clause_heads, bodies, place):
+                found += [naming.rule(_rule(head, bodies, place), placed.scope) for head in clause_heads]
+            case Declared(names, _, qualifiers, place) if "eqrel" in qualifiers:
+                found += [rule for name in names for rule in _equivalence(f"{placed.scope}{name}", place)]
+            case _:
+                pass
+    subsumptions = [p for p in parts if isinstance(p.part, Subsumption)]
+    return subsumed(tuple(found), [(naming, p) for p in subsumptions])
+
+
+def _rule(head: Atom, bodies: tuple[tuple[Literal_, ...], ...], place: Place) -> Rule:
+    if not bodies:
+        return Rule(head, (), place=place)
+    return Rule(head, bodies[0] if len(bodies) == 1 else (Either(bodies),), place=place)
+
+
+def _equivalence(name: str, place: Place) -> list[Rule]:
+    """The rules of a relation that is an equivalence, besides its own."""
+    x, y, z = Variable("x"), Variable("y"), Variable("z")
+    return [
+        Rule(Atom(name, (x, x)), (Atom(name, (x, Wildcard())),), place=place),
+        Rule(Atom(name, (y, x)), (Atom(name, (x, y)),), place=place),
+        Rule(Atom(name, (x, z)), (Atom(name, (x, y)), Atom(name, (y, z))), place=place),
+    ]
+
+
+# -- errors
+
+
+SHOWN = {
+    "DOT": '"."', "COMMA": '","', "LPAR": '"("', "RPAR": '")"', "LBRACE": '"{"', "RBRACE": '"}"', "LSQB": '"["',
+    "RSQB": '"]"', "COLON": '":"', "SEMICOLON": '";"', "BANG": '"!"', "__ANON_0": '":-"', "NAME": "a name",
+    "INTEGER": "a number", "REAL": "a number", "STRING": "a text", "COMPARED": "a comparison", "MINUS": "an operator",
+    "TIMES": "an operator", "AGGREGATE": "an aggregate", "UNDERSCORE": '"_"', "NOT": "a term", "$END": "the end",
+}  # fmt: skip
+MOST = 6  # things expected that are worth telling
+
+
+def _unexpected(text: str, error: UnexpectedInput) -> DatalogError:
+    if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
+        place = Place(text.count("\n") + 1, len(text) - text.rfind("\n"))
+        return refused("the text ends too early", place, _expected(error))
+    place = Place(error.line, error.column)
+    shown = _line(text, place)
+    if isinstance(error, UnexpectedCharacters):
+        found = text[error.pos_in_stream] if error.pos_in_stream is not None else "?"
+        hint = "directives of a preprocessor are not read" if found == "#" else _expected(error)
+        return DatalogError(f"{found!r} cannot stand here{shown}", hint=hint)
+    assert isinstance(error, UnexpectedToken)
+    return DatalogError(f"{str(error.token)!r} cannot stand here{shown}", hint=_expected(error))
+
+
+def _line(text: str, place: Place) -> str:
+    """Where it is, and the line with a caret under the place."""
+    line = text.splitlines()[place.line - 1] if text else ""
+    return f"\n  line {place.line}, column {place.column}:\n    {line}\n    {' ' * (place.column - 1)}^"
+
+
+def _expected(error: UnexpectedInput) -> str:
+    names = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
+    found = sorted({SHOWN[name] for name in names if name in SHOWN})
+    if not found or len(found) > MOST:
+        return 'a rule is head(…) :- body. and ends with "."'
+    return f"expected {' or '.join(found)}"

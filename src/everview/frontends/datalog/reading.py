@@ -1,0 +1,258 @@
+"""From what the grammar finds to the parts of a text."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final
+
+from lark import Token, Transformer
+
+from everview.frontends.datalog.program import (
+    Aggregate,
+    Atom,
+    Compare,
+    Constant,
+    Either,
+    Functor,
+    Literal_,
+    Place,
+    Term,
+    Variable,
+    Wildcard,
+)
+from everview.frontends.datalog.syntax import (
+    Clause,
+    Component,
+    Declared,
+    Directive,
+    FunctorDeclared,
+    Init,
+    Override,
+    Part,
+    Signature,
+    Subsumption,
+    TypeDefined,
+    refused,
+)
+from everview.frontends.datalog.terms import RECORD
+from everview.frontends.datalog.wording import (
+    Called,
+    Conjunction,
+    Grouped,
+    Named,
+    Negated,
+    body,
+    chained,
+    somewhere,
+    term,
+)
+
+WORDS: Final[dict[str, Any]] = {"true": True, "True": True, "false": False, "False": False}
+
+
+def place_of(token: Token) -> Place:
+    return Place(token.line or 0, token.column or 0)
+
+
+def _arguments(parts: list[Any]) -> tuple[Any, ...]:
+    return tuple(part for part in parts if part is not None)
+
+
+class Reading(Transformer[Token, Any]):
+    """Makes the parts of a text of what the grammar finds."""
+
+    def start(self, parts: list[Part | None]) -> list[Part]:
+        return [part for part in parts if part is not None]
+
+    # -- clauses
+
+    def clause(self, parts: list[Any]) -> Clause:
+        heads, bodies = parts
+        atoms = tuple(self._head(item) for item in heads.items)
+        found = () if bodies is None else tuple(body(b.items) for b in bodies)
+        return Clause(atoms, found, atoms[0].place)
+
+    def _head(self, item: Any) -> Atom:
+        if not isinstance(item, Called):
+            hint = "a rule is head(…) :- body. and a fact is head(…)."
+            raise refused(f"{item if not isinstance(item, Grouped) else 'this'} is no head", somewhere(item), hint)
+        return item.atom
+
+    def subsumption(self, parts: list[Any]) -> Subsumption:
+        worse, better, bodies = parts
+        if bodies is not None and len(bodies) > 1:
+            raise refused("a subsumption with a disjunction", worse.place, "write two")
+        found = () if bodies is None else body(bodies[0].items)
+        return Subsumption(self._head(worse), self._head(better), found, worse.place)
+
+    def disjunction(self, parts: list[Any]) -> list[Any]:
+        return parts
+
+    def conjunction(self, parts: list[Any]) -> Conjunction:
+        return Conjunction(tuple(parts[:-1]), parts[-1] is not None)
+
+    def trailing(self, _: list[Any]) -> bool:
+        return True
+
+    def comparison(self, parts: list[Any]) -> Compare:
+        left, operator, right = parts
+        return Compare(str(operator), term(left), term(right))  # pyright: ignore[reportArgumentType]
+
+    def negation(self, parts: list[Any]) -> Negated:
+        return Negated(parts[0])
+
+    # -- terms
+
+    def chain(self, parts: list[Any]) -> Term:
+        return chained(parts)
+
+    def group(self, parts: list[Any]) -> Grouped:
+        (branches,) = parts
+        return Grouped(tuple(b.items for b in branches), any(b.trailing for b in branches))
+
+    def negative(self, parts: list[Any]) -> Term:
+        found = term(parts[1])
+        if isinstance(found, Constant) and isinstance(found.value, (int, float)):
+            return Constant(-found.value, found.type)
+        return Functor("-", (found,))
+
+    def not_(self, parts: list[Any]) -> Term:
+        return Functor(str(parts[0]), (term(parts[1]),))
+
+    def record(self, parts: list[Any]) -> Term:
+        return Functor(RECORD, tuple(map(term, _arguments(parts))))
+
+    def call(self, parts: list[Any]) -> Called:
+        arguments = _arguments(parts[1:])
+        if not any(isinstance(a, Named) for a in arguments):
+            return Called(str(parts[0]), arguments, place_of(parts[0]))
+        names = tuple(a.name for a in arguments)
+        if len(set(names)) < len(names):
+            raise refused(f"{parts[0]} names a column twice", place_of(parts[0]), "name each once")
+        return Called(str(parts[0]), tuple(a.value for a in arguments), place_of(parts[0]), names)
+
+    called = call
+
+    def named(self, parts: list[Any]) -> Named:
+        return Named(str(parts[0]), parts[1])
+
+    def aggregate(self, parts: list[Any]) -> Aggregate:
+        name, *arguments, branches = parts
+        if isinstance(name, Called):
+            name, arguments = name.name, list(name.arguments)
+        return Aggregate(str(name), tuple(map(term, arguments)), _inside(branches))
+
+    def body(self, parts: list[Any]) -> list[tuple[Any, ...]]:
+        (found,) = parts
+        return [(found,)] if isinstance(found, Called) else [b.items for b in found]
+
+    def name(self, parts: list[Token]) -> Term:
+        found = str(parts[0])
+        if found in WORDS:
+            return Constant(WORDS[found])
+        if found == "nil":
+            raise refused("nil is no record", place_of(parts[0]), "records are never nil: leave the comparison out")
+        return Variable(found)
+
+    def number(self, parts: list[Token]) -> Constant:
+        return Constant(int(parts[0].rstrip("u"), 0) if parts[0][:2] in ("0x", "0b") else int(parts[0].rstrip("u")))
+
+    def real(self, parts: list[Token]) -> Constant:
+        return Constant(float(parts[0]))
+
+    def text(self, parts: list[Token]) -> Constant:
+        return Constant(text_of(parts[0]))
+
+    def wildcard(self, _: list[Any]) -> Wildcard:
+        return Wildcard()
+
+    # -- declarations
+
+    def declaration(self, parts: list[Any]) -> Declared:
+        names = tuple(str(p) for p in parts if isinstance(p, Token))
+        attributes = tuple(p for p in parts if isinstance(p, tuple))
+        qualifiers = frozenset(q for p in parts if isinstance(p, frozenset) for q in p)
+        return Declared(names, attributes, qualifiers, place_of(parts[0]))
+
+    def attribute(self, parts: list[Token]) -> tuple[str, str]:
+        return str(parts[0]), str(parts[1])
+
+    def qualifier(self, parts: list[Any]) -> frozenset[str]:
+        return frozenset(str(p) if isinstance(p, Token) else "choice-domain" for p in parts)
+
+    def type(self, parts: list[Any]) -> TypeDefined:
+        name, (kind, found) = parts
+        alternatives, fields = (found, None) if kind == "one of" else ((), found)
+        return TypeDefined(str(name), alternatives, fields, place_of(name))
+
+    def symbols(self, parts: list[Token]) -> TypeDefined:
+        return TypeDefined(str(parts[0]), ("symbol",), None, place_of(parts[0]))
+
+    def numbers(self, parts: list[Token]) -> TypeDefined:
+        return TypeDefined(str(parts[0]), ("number",), None, place_of(parts[0]))
+
+    def alternatives(self, parts: list[Token]) -> tuple[str, tuple[str, ...]]:
+        return "one of", tuple(map(str, parts))
+
+    def fields(self, parts: list[Any]) -> tuple[str, tuple[Any, ...]]:
+        return "record", _arguments(parts)
+
+    tuple = fields
+
+    def directive(self, parts: list[Any]) -> Directive:
+        kind, *targets = parts
+        parameters = tuple(p for _, given in targets for p in given)
+        return Directive(str(kind), tuple(name for name, _ in targets), place_of(kind), parameters)
+
+    def target(self, parts: list[Any]) -> tuple[str, list[Any]]:
+        return str(parts[0]), [p for p in parts[1:] if p is not None]
+
+    def parameter(self, parts: list[Token]) -> tuple[str, str]:
+        return str(parts[0]), str(parts[1])
+
+    # -- components
+
+    def component(self, parts: list[Any]) -> Component:
+        signatures = [p for p in parts if isinstance(p, Signature)]
+        rest = tuple(p for p in parts if p is not None and not isinstance(p, Signature))
+        return Component(signatures[0], tuple(signatures[1:]), rest)
+
+    def signature(self, parts: list[Any]) -> Signature:
+        names = [str(p) for p in parts if p is not None]
+        return Signature(names[0], tuple(names[1:]), place_of(parts[0]))
+
+    def init(self, parts: list[Any]) -> Init:
+        return Init(str(parts[0]), parts[1])
+
+    def override(self, parts: list[Any]) -> Override:
+        return Override(str(parts[0]))
+
+    def functor(self, parts: list[Any]) -> FunctorDeclared:
+        return FunctorDeclared(str(parts[0]), len(_arguments(parts[1:-1])), place_of(parts[0]))
+
+    extern = functor
+
+    def include(self, parts: list[Token]) -> Part:
+        hint = "give the text of the file: rules can be added in several calls"
+        raise refused(f".include {parts[0]} reads another file", place_of(parts[0]), hint)
+
+    def pragma(self, _: list[Any]) -> None:
+        return None
+
+    def plan(self, _: list[Any]) -> None:
+        return None
+
+
+def _inside(branches: list[tuple[Any, ...]]) -> tuple[Literal_, ...]:
+    made = [body(items) for items in branches]
+    return made[0] if len(made) == 1 else (Either(tuple(made)),)
+
+
+def text_of(token: str) -> str:
+    """The text that a quoted token stands for."""
+    if "\\" not in token:
+        return token[1:-1]
+    return ast.literal_eval(token)
+
+
+setattr(Reading, "not", Reading.not_)  # the rule has the name of a word of Python

@@ -1,0 +1,73 @@
+"""Subsumption: rows that give way to better ones, where "better" is less or more in one column.
+
+``sp(x, d1) <= sp(x, d2) :- d2 <= d1.`` keeps, for each x, the least d: the rules of ``sp`` become those of a minimum.
+
+>>> from everview.frontends.datalog.parse import parse
+>>> print(parse("sp(x, 0) :- s(x). sp(x, a) <= sp(x, b) :- b < a.").rules[0])
+sp(x, min(0)) :- s(x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from everview.errors import DatalogError
+from everview.frontends.datalog.components import Placed
+from everview.frontends.datalog.naming import Naming
+from everview.frontends.datalog.program import Aggregate, Atom, Compare, Rule, Variable
+from everview.frontends.datalog.syntax import Subsumption, refused
+
+
+def subsumed(rules: tuple[Rule, ...], subsumptions: Sequence[tuple[Naming, Placed]]) -> tuple[Rule, ...]:
+    """The rules with aggregates in the heads that rows of which give way."""
+    columns: dict[str, tuple[int, str]] = {}
+    for naming, placed in subsumptions:
+        part = placed.part
+        assert isinstance(part, Subsumption)
+        columns[naming.full(part.worse.relation, placed.scope)] = _extreme(part)
+    return tuple(
+        _aggregated(rule, columns[rule.head.relation]) if rule.head.relation in columns else rule for rule in rules
+    )
+
+
+def _extreme(part: Subsumption) -> tuple[int, str]:
+    """Which column is kept at its least or greatest."""
+    worse, better = part.worse, part.better
+    if worse.relation == better.relation and len(worse.terms) == len(better.terms):
+        apart = [at for at, (a, b) in enumerate(zip(worse.terms, better.terms, strict=True)) if a != b]
+        if len(apart) == 1 and len(part.body) == 1:
+            function = _function(part.body[0], worse.terms[apart[0]], better.terms[apart[0]])
+            if function is not None and _is_general(worse):
+                return apart[0], function
+    raise _refused(part)
+
+
+def _is_general(atom: Atom) -> bool:
+    return all(isinstance(t, Variable) for t in atom.terms) and len(set(atom.terms)) == len(atom.terms)
+
+
+def _function(condition: object, worse: object, better: object) -> str | None:
+    match condition:
+        case Compare("<" | "<=", left, right) if (left, right) == (better, worse):
+            return "min"
+        case Compare(">" | ">=", left, right) if (left, right) == (worse, better):
+            return "min"
+        case Compare("<" | "<=", left, right) if (left, right) == (worse, better):
+            return "max"
+        case Compare(">" | ">=", left, right) if (left, right) == (better, worse):
+            return "max"
+        case _:
+            return None
+
+
+def _aggregated(rule: Rule, column: tuple[int, str]) -> Rule:
+    at, function = column
+    terms = list(rule.head.terms)
+    terms[at] = Aggregate(function, (terms[at],))
+    return replace(rule, head=replace(rule.head, terms=tuple(terms)))
+
+
+def _refused(part: Subsumption) -> DatalogError:
+    hint = "write p(x, a) <= p(x, b) :- b <= a. (the least) or :- b >= a. (the greatest)"
+    return refused(f"{part.worse} <= {part.better} is no subsumption that can be maintained", part.place, hint)

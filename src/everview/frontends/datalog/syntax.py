@@ -1,0 +1,100 @@
+"""What a text says, part by part: clauses, declarations, types, directives, components; names are as written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from everview.errors import DatalogError
+from everview.frontends.datalog.faults import placed
+from everview.frontends.datalog.program import NOWHERE, Atom, Literal_, Place
+
+
+@dataclass(frozen=True)
+class Clause:
+    """Heads that hold where one of the bodies does."""
+
+    heads: tuple[Atom, ...]
+    bodies: tuple[tuple[Literal_, ...], ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class Subsumption:
+    """``worse <= better :- body``: a row that gives way to another."""
+
+    worse: Atom
+    better: Atom
+    body: tuple[Literal_, ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class Declared:
+    """``.decl names(attributes) qualifiers``."""
+
+    names: tuple[str, ...]
+    attributes: tuple[tuple[str, str], ...]
+    qualifiers: frozenset[str]
+    place: Place
+
+
+@dataclass(frozen=True)
+class TypeDefined:
+    """A name for other types, or for a record of attributes."""
+
+    name: str
+    alternatives: tuple[str, ...]
+    fields: tuple[tuple[str, str], ...] | None
+    place: Place
+
+
+@dataclass(frozen=True)
+class Directive:
+    """``.input`` or ``.output`` of some relations, with parameters."""
+
+    kind: str
+    targets: tuple[str, ...]
+    place: Place
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A component with its parameters, or what stands for them."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    place: Place = NOWHERE
+
+
+@dataclass(frozen=True)
+class Component:
+    signature: Signature
+    bases: tuple[Signature, ...]
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Init:
+    name: str
+    component: Signature
+
+
+@dataclass(frozen=True)
+class Override:
+    name: str
+
+
+@dataclass(frozen=True)
+class FunctorDeclared:
+    name: str
+    count: int
+    place: Place
+
+
+Part = Clause | Subsumption | Declared | TypeDefined | Directive | Component | Init | Override | FunctorDeclared
+
+
+def refused(message: str, place: Place, hint: str) -> DatalogError:
+    return DatalogError(message + placed("", place), hint=hint)

@@ -1,0 +1,167 @@
+"""Expressions as they are written: what stands in brackets is a value, a tuple or a disjunction, as its place asks for.
+
+A call in a body is an atom; whether it is a functor that must be true is told later, when all relations are known.
+Operators in a row are put in order of their precedence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from everview.frontends.datalog.program import (
+    NOWHERE,
+    Aggregate,
+    Atom,
+    Compare,
+    Constant,
+    Either,
+    Functor,
+    Literal_,
+    Not,
+    Place,
+    Term,
+    Test,
+    Variable,
+    Wildcard,
+)
+from everview.frontends.datalog.syntax import refused
+from everview.frontends.datalog.terms import RECORD
+
+# Operators from the loosest to the tightest; the last is taken from the right.
+PRECEDENCE: Final[tuple[tuple[str, ...], ...]] = (
+    ("lor",),
+    ("lxor",),
+    ("land",),
+    ("bor",),
+    ("bxor",),
+    ("band",),
+    ("bshl", "bshr", "bshru"),
+    ("+", "-"),
+    ("*", "/", "%"),
+    ("^",),
+)
+_LEVEL: Final = {operator: level for level, names in enumerate(PRECEDENCE) for operator in names}
+_RIGHT: Final = len(PRECEDENCE) - 1
+
+# -- expressions as they are written
+
+
+@dataclass(frozen=True)
+class Called:
+    """A call; by ``names`` if it is an atom that names its columns."""
+
+    name: str
+    arguments: tuple[Any, ...]
+    place: Place
+    names: tuple[str, ...] | None = None
+
+    @property
+    def atom(self) -> Atom:
+        return Atom(self.name, tuple(map(term, self.arguments)), self.names, self.place)
+
+
+@dataclass(frozen=True)
+class Named:
+    """``column: term``."""
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """What stands in brackets: conjunctions, of which one alone may be a tuple."""
+
+    branches: tuple[tuple[Any, ...], ...]
+    trailing: bool
+    place: Place = NOWHERE
+
+
+@dataclass(frozen=True)
+class Negated:
+    item: Any
+
+
+@dataclass(frozen=True)
+class Conjunction:
+    items: tuple[Any, ...]
+    trailing: bool = False
+
+
+def term(found: Any) -> Term:
+    """What was written, where a value is asked for."""
+    match found:
+        case Called(name, arguments, _, None):
+            return _call(name, tuple(map(term, arguments)))
+        case Grouped(((item,),), False):
+            return term(item)
+        case Grouped((items,)):
+            return Functor(RECORD, tuple(map(term, items)))
+        case Variable() | Constant() | Wildcard() | Functor() | Aggregate():
+            return found
+        case Compare() | Negated() | Grouped() | Called():
+            raise refused("a condition stands where a value should", somewhere(found), "write a term there")
+        case _:
+            raise AssertionError(f"{found!r} is no term")
+
+
+def _call(name: str, arguments: tuple[Term, ...]) -> Term:
+    if name in AGGREGATES and (len(arguments) < 2 or name not in ("min", "max")):
+        return Aggregate(name, arguments)
+    return Functor(name, arguments)
+
+
+AGGREGATES: Final = ("count", "sum", "min", "max", "mean", "average")
+
+
+def literal(found: Any) -> Literal_:
+    """What was written, where a condition is asked for."""
+    match found:
+        case Called():
+            return found.atom
+        case Compare():
+            return found
+        case Negated(Grouped((items,), False)):
+            return Not(body(items))
+        case Negated(item):
+            return Not((literal(item),))
+        case Grouped(((item,),), False):
+            return literal(item)
+        case Grouped(branches):
+            made = tuple(body(branch) for branch in branches)
+            return Either(made)
+        case Constant(bool()):
+            return Test(found)
+        case _:
+            raise refused(f"{found} is no condition", somewhere(found), "write an atom or a comparison")
+
+
+def body(items: tuple[Any, ...]) -> tuple[Literal_, ...]:
+    return tuple(map(literal, items))
+
+
+def somewhere(found: Any) -> Place:
+    return getattr(found, "place", NOWHERE)
+
+
+def chained(parts: list[Any]) -> Term:
+    """Operands and operators in a row, by precedence."""
+    operands: list[Term] = [term(part) for part in parts[::2]]
+    operators = [str(part) for part in parts[1::2]]
+    waiting: list[str] = []
+    values = [operands[0]]
+
+    def apply() -> None:
+        right, left = values.pop(), values.pop()
+        values.append(Functor(waiting.pop(), (left, right)))
+
+    for operator, operand in zip(operators, operands[1:], strict=True):
+        level = _LEVEL[operator]
+        while waiting and (_LEVEL[waiting[-1]] > level or (_LEVEL[waiting[-1]] == level and level != _RIGHT)):
+            apply()
+        waiting.append(operator)
+        values.append(operand)
+    while waiting:
+        apply()
+    return values[0]

@@ -1,0 +1,184 @@
+"""What a query is given: the values of :in, as constants, as relations that are written down, and as rules.
+
+An argument belongs to each of :in in order, but for ``$``, which is the database itself. Of a source ``$r`` it is a
+collection of rows, or the name of a table or view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+from everview.errors import EdnError
+from everview.frontends.datalog.program import Atom, Constant, Place, Variable, Wildcard
+from everview.frontends.edn.clauses import parse_rules
+from everview.frontends.edn.faults import refuse
+from everview.frontends.edn.forms import AnyForm, List, MapOf, Scalar, SetOf, Vector, form_of, python
+from everview.frontends.edn.infer import type_of_value
+from everview.frontends.edn.query import Each, Input, One, Query, Row, Rows, RuleClause, Rules, Source
+from everview.frontends.edn.reader import read
+from everview.plan.expressions import Literal
+from everview.plan.nodes import Values
+from everview.plan.typing import literal
+from everview.types import ANY, BIGINT, DOUBLE, Decimal, Field, Schema, Type
+
+Value = Any
+
+
+@dataclass(frozen=True)
+class Written:
+    """Rows that are written down; the types of their columns, None where there are no values."""
+
+    rows: tuple[tuple[Value, ...], ...]
+    types: tuple[Type | None, ...]
+
+    def plan(self, types: Sequence[Type | None]) -> Values:
+        """The relation, each row once; ``types`` of the columns that hold nothing."""
+        chosen = [own or other or ANY for own, other in zip(self.types, types, strict=True)]
+        schema = Schema(Field(f"c{at}", of, nullable=False) for at, of in enumerate(chosen))
+        rows = tuple(dict.fromkeys(tuple(_as(v, of) for v, of in zip(row, chosen, strict=True)) for row in self.rows))
+        return Values(rows, schema)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The arguments of a query: constants, atoms of relations that are written down, sources and rules."""
+
+    terms: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
+    written: Mapping[str, Written] = field(default_factory=dict[str, Written])
+    atoms: tuple[Atom, ...] = ()
+    sources: Mapping[str, str | Written] = field(default_factory=dict[str, "str | Written"])
+    rules: tuple[RuleClause, ...] = ()
+
+
+def given(query: Query, arguments: Sequence[AnyForm]) -> Given:
+    """The arguments bound as :in says."""
+    wanted = [one for one in query.inputs if not (isinstance(one, Source) and one.name == "$")]
+    if len(wanted) != len(arguments):
+        raise refuse(
+            query.place,
+            f"the query takes {len(wanted)} arguments besides the database, and was given {len(arguments)}",
+            "args=[…] has a value for each of :in but $" if wanted else "name them with :in",
+        )
+    found = _Given()
+    for one, argument in zip_longest(wanted, arguments):
+        found.take(one, argument)
+    return Given(found.terms, found.written, tuple(found.atoms), found.sources, tuple(found.rules))
+
+
+class _Given:
+    def __init__(self) -> None:
+        self.terms: dict[str, Constant] = {}
+        self.written: dict[str, Written] = {}
+        self.atoms: list[Atom] = []
+        self.sources: dict[str, str | Written] = {}
+        self.rules: list[RuleClause] = []
+
+    def take(self, one: Input, argument: AnyForm) -> None:
+        match one:
+            case One(term):
+                self._bind(term, value_of(argument, one.place))
+            case Row(terms):
+                values = _sequence(argument, one.place)
+                for term, value in zip(terms, _fitting(values, terms, one.place), strict=True):
+                    self._bind(term, value)
+            case Each() | Rows():
+                name = f"$in{len(self.written)}"
+                rows, terms = rows_of(one, argument)
+                self.written[name] = rows
+                self.atoms.append(Atom(name, terms, place=one.place))
+            case Source(name):
+                self.sources[name] = _source(argument, one.place)
+            case Rules():
+                text = argument.value if isinstance(argument, Scalar) else None
+                self.rules += parse_rules(read(text) if isinstance(text, str) else argument)
+
+    def _bind(self, term: Variable | Wildcard, value: Value) -> None:
+        if isinstance(term, Variable):
+            self.terms[term.name] = Constant(value)
+
+
+def rows_of(binding: Each | Rows, form: AnyForm) -> tuple[Written, tuple[Variable | Wildcard, ...]]:
+    """A collection or a relation of values, as rows, and the terms that they are bound to."""
+    items = _sequence(form, binding.place)
+    match binding:
+        case Each(term):
+            rows, terms = [(value_of(item, binding.place),) for item in items], (term,)
+        case Rows(terms):
+            rows = [_fitting(_sequence(item, binding.place), terms, binding.place) for item in items]
+    kept = [at for at, term in enumerate(terms) if isinstance(term, Variable)]
+    if not kept:
+        raise refuse(binding.place, "a collection that binds no variable", "name one")
+    picked = [tuple(row[at] for at in kept) for row in rows]
+    return written(picked, len(kept), binding.place), tuple(terms[at] for at in kept)
+
+
+def written(rows: Iterable[tuple[Value, ...]], width: int, place: Place) -> Written:
+    """Rows of so many values, all of a column of one type."""
+    rows = tuple(rows)
+    return Written(rows, tuple(_column_type([row[at] for row in rows], place) for at in range(width)))
+
+
+def value_of(form: AnyForm, place: Place) -> Value:
+    """A single value."""
+    value = python(form)
+    if isinstance(value, tuple | dict):
+        raise refuse(place, f"{form!r} is no single value", "bind its parts: [?x ...], [?x ?y] or [[?x ?y]]")
+    if value is None:
+        raise refuse(place, "nil is no value that a variable can have", "leave it out")
+    return value
+
+
+def _sequence(form: AnyForm, place: Place) -> tuple[AnyForm, ...]:
+    match form:
+        case Vector(items) | List(items) | SetOf(items):
+            return items
+        case MapOf(entries):
+            return tuple(Vector(entry) for entry in entries)
+        case _:
+            raise refuse(place, f"{form!r} is no collection", "give a list")
+
+
+def _fitting(values: tuple[AnyForm, ...], terms: tuple[Variable | Wildcard, ...], place: Place) -> tuple[Value, ...]:
+    if len(values) != len(terms):
+        raise refuse(place, f"{len(terms)} variables for {len(values)} values", "give a row as many values")
+    return tuple(None if isinstance(t, Wildcard) else value_of(v, place) for v, t in zip(values, terms, strict=True))
+
+
+def _source(form: AnyForm, place: Place) -> str | Written:
+    if isinstance(form, Scalar) and isinstance(form.value, str):
+        return form.value
+    rows = [tuple(value_of(value, place) for value in _sequence(row, place)) for row in _sequence(form, place)]
+    widths = {len(row) for row in rows}
+    if len(widths) > 1:
+        raise refuse(place, f"the rows of a source have {min(widths)} to {max(widths)} values", "give all as many")
+    return written(rows, widths.pop() if widths else 0, place)
+
+
+def _column_type(values: Sequence[Value], place: Place) -> Type | None:
+    types = dict.fromkeys(map(type_of_value, values))
+    if len(types) > 1 and set(types) <= {BIGINT, DOUBLE}:
+        return DOUBLE
+    if len(types) > 1:
+        shown = " and ".join(map(str, types))
+        raise refuse(place, f"the values that are given are {shown}", "give values of one type")
+    found = next(iter(types), None)
+    return _digits(values) if isinstance(found, Decimal) else found
+
+
+def _digits(values: Sequence[Value]) -> Decimal:
+    """A DECIMAL with as many digits after the point as any value has."""
+    return Decimal(38, max(0, *(-int(v.as_tuple().exponent) for v in values)))
+
+
+def _as(value: Value, of: Type) -> Literal:
+    return literal(float(value) if of == DOUBLE else value, of)
+
+
+def as_arguments(values: Iterable[Any]) -> tuple[AnyForm, ...]:
+    """Python values as the arguments of a query."""
+    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
+        raise EdnError(f"args is {values!r}", hint="args is a list with a value for each of :in but $")
+    return tuple(map(form_of, values))

@@ -1,0 +1,210 @@
+"""From a query to one plan: translated to Datalog, compiled as all Datalog is, then aggregated as :find says.
+
+Without aggregates the plan has a row for every different finding; variables of :with tell more of them apart. With them
+it has a row a group, and none where nothing was found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from everview.errors import EdnError, EverviewError
+from everview.frontends.datalog.compile import whole
+from everview.frontends.edn.arguments import Written, given
+from everview.frontends.edn.attributes import ENTITY, Attribute, Attributes
+from everview.frontends.edn.faults import refuse
+from everview.frontends.edn.forms import AnyForm
+from everview.frontends.edn.infer import Column, inferred
+from everview.frontends.edn.patterns import Anything, Columns, Reads
+from everview.frontends.edn.query import Aggregated, Query
+from everview.frontends.edn.translate import GOAL, Translated, translate
+from everview.operators.aggregate.call import Call
+from everview.plan.expressions import AggregateCall, Cast, Expression, Literal
+from everview.plan.node import Plan
+from everview.plan.nodes import Aggregate, Filter, Project, Union, Values
+from everview.plan.typing import call, is_number, literal
+from everview.types import ANY, BIGINT, STRING, Field, Schema, Type
+
+# What the plan and its operators call the aggregates of queries.
+_AGGREGATES: Final[dict[str, tuple[str, str, bool]]] = {
+    "count": ("count", "count", False),
+    "count-distinct": ("count", "count", True),
+    "sum": ("sum", "sum", False),
+    "min": ("min", "min", False),
+    "max": ("max", "max", False),
+    "avg": ("avg", "avg", False),
+    "median": ("median", "percentile", False),
+    "variance": ("var_pop", "variance pop", False),
+    "stddev": ("stddev_pop", "stddev pop", False),
+    "distinct": ("collect_set", "array", True),
+}
+_OF_NUMBERS: Final = ("sum", "avg", "median", "variance", "stddev")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A query as a plan; ``open`` are the attributes that hold nothing yet, and of which type their values must be."""
+
+    query: Query
+    plan: Plan
+    open: Mapping[str, Type | None] = field(default_factory=dict[str, "Type | None"])
+    ranges: bool = False  # over all attributes of facts, so that another one changes it
+
+
+def compile_query(
+    query: Query, arguments: Sequence[AnyForm], attributes: Attributes, *, lenient: bool = False
+) -> Compiled:
+    """The plan of a query with its arguments; raises `EdnError`. For ``lenient`` see `translate`."""
+    made = translate(query, given(query, arguments), attributes, lenient=lenient)
+    types = inferred(made.program, _known(made.reads))
+    relations = {name: _rows(name, reads, types, attributes) for name, reads in made.reads.items()}
+    sets = frozenset(name for name, reads in made.reads.items() if _is_set(reads))
+    try:
+        plan = whole(made.program, GOAL, _Relations(relations, sets))
+        plan = _found(query, plan)
+    except EdnError:
+        raise
+    except EverviewError as error:
+        raise _told(error, query, made) from error
+    return Compiled(query, plan, _open(made.reads, types), any(isinstance(r, Anything) for r in made.reads.values()))
+
+
+@dataclass(frozen=True)
+class _Relations:
+    """What the atoms of a query read, as Datalog asks for it."""
+
+    relations: Mapping[str, Plan]
+    sets: frozenset[str]
+
+    def names(self) -> Iterable[str]:
+        return self.relations
+
+    def relation(self, name: str) -> Schema | Plan:
+        return self.relations[name]
+
+    def is_set(self, name: str) -> bool:
+        return name in self.sets
+
+
+def _told(error: EverviewError, query: Query, made: Translated) -> EdnError:
+    """An error of Datalog as one of the query, at the clause that it is about."""
+    message = error.message.split("\n")[0]
+    variable = re.match(r"variable (\S+) is ", message)
+    if variable is not None:
+        name = variable.group(1)
+        message = f"?{name.split('~')[0]}{message.removeprefix(f'variable {name}')}"
+        return refuse(made.places.get(f"?{name}", query.place), message, error.hint or "a variable has one type")
+    text = max((text for text in made.places if message.startswith(text)), key=len, default="")
+    return refuse(made.places.get(text, query.place), message, error.hint or "look at the types of the attributes")
+
+
+# -- what atoms read
+
+
+def _known(reads: Mapping[str, Reads]) -> dict[Column, Type]:
+    found = dict[Column, Type]()
+    for name, read in reads.items():
+        match read:
+            case Attribute():
+                columns = (read.entity, read.value)
+            case Anything():
+                columns = (ENTITY, STRING)
+            case Columns(plan):
+                columns = plan.schema.types
+            case Written():
+                columns = read.types
+        found |= {(name, at): of for at, of in enumerate(columns) if of is not None}
+    return found
+
+
+def _open(reads: Mapping[str, Reads], types: Mapping[Column, Type]) -> dict[str, Type | None]:
+    return {
+        name: types.get((name, 1))
+        for name, read in reads.items()
+        if isinstance(read, Attribute) and read.is_fact and read.value is None
+    }
+
+
+def _is_set(reads: Reads) -> bool:
+    match reads:
+        case Attribute():
+            return reads.is_set or reads.value is None
+        case Anything(valued):
+            return valued
+        case Columns():
+            return False
+        case Written():
+            return True
+
+
+def _rows(name: str, reads: Reads, types: Mapping[Column, Type], attributes: Attributes) -> Plan:
+    match reads:
+        case Attribute():
+            return reads.rows(types.get((name, 1)))
+        case Anything(valued):
+            return _anything(valued, types.get((name, 2)), attributes.facts())
+        case Columns(plan):
+            return plan
+        case Written():
+            return reads.plan([types.get((name, at)) for at in range(len(reads.types))])
+
+
+def _anything(valued: bool, wanted: Type | None, facts: Sequence[Attribute]) -> Plan:
+    """Facts of all attributes; of one type those whose values can be of it, else values of every kind together."""
+    known = [fact for fact in facts if fact.value is not None and (not valued or wanted in (None, fact.value))]
+    types = {fact.value for fact in known}
+    of = wanted or (types.pop() if len(types) == 1 else ANY) or ANY
+    schema = Schema([Field("e", ENTITY, False), Field("a", STRING, False), Field("v", of, False)][: 3 if valued else 2])
+    parts = [_named(fact, of, schema) for fact in known]
+    if not parts:
+        return Values((), schema)
+    return parts[0] if len(parts) == 1 else Union(tuple(parts))
+
+
+def _named(fact: Attribute, of: Type, schema: Schema) -> Plan:
+    assert fact.plan is not None
+    entity, value = fact.plan.columns
+    shown: Expression = value if value.type == of else Cast(value, of)
+    columns = (entity, Literal(fact.name, STRING), shown)
+    return Project(fact.plan, columns[: len(schema)], schema.names)
+
+
+# -- what is found
+
+
+def _found(query: Query, plan: Plan) -> Plan:
+    """The elements of :find from the bindings of its variables."""
+    if not any(isinstance(found, Aggregated) for found in query.find):
+        columns = [plan.column(_place(query, found.name)) for found in query.find if not isinstance(found, Aggregated)]
+        return Project(plan, tuple(columns), query.names)
+    groups = list(dict.fromkeys(found.name for found in query.find if not isinstance(found, Aggregated)))
+    calls = [_call(found, plan, query) for found in query.find if isinstance(found, Aggregated)]
+    # Without groups there is a row also of nothing, which is no finding: the count tells.
+    rows = AggregateCall("count", (), False, None, (), BIGINT, False)
+    names = (*(f"g{at}" for at in range(len(groups))), *(f"a{at}" for at in range(len(calls))), "rows")
+    by = tuple(plan.column(_place(query, name)) for name in groups)
+    made = Aggregate(plan, by, (*calls, rows), names)
+    kept = made if groups else Filter(made, call("greater", made.column(len(names) - 1), literal(0, BIGINT)))
+    numbers = iter(range(len(groups), len(names)))
+    places = [next(numbers) if isinstance(found, Aggregated) else groups.index(found.name) for found in query.find]
+    return Project(kept, tuple(kept.column(at) for at in places), query.names)
+
+
+def _place(query: Query, name: str) -> int:
+    """Where a variable stands among the bindings."""
+    found = [f.variable if isinstance(f, Aggregated) else f for f in query.find]
+    return list(dict.fromkeys(v.name for v in (*found, *query.with_))).index(name)
+
+
+def _call(found: Aggregated, plan: Plan, query: Query) -> AggregateCall:
+    function, operator, distinct = _AGGREGATES[found.function]
+    column = plan.column(_place(query, found.variable.name))
+    if found.function in _OF_NUMBERS and not is_number(column.type):
+        message = f"{found.function} takes numbers, and ?{found.variable.name} is {column.type}"
+        raise refuse(found.place, message, "count, min, max and distinct take values of every type")
+    schema = Schema([Field("a", column.type, column.nullable)])
+    result = Call(operator, (0,), distinct).result(schema, "x")
+    return AggregateCall(function, (column,), distinct, None, (), result.type, result.nullable)

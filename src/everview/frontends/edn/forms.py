@@ -1,0 +1,187 @@
+"""EDN as data: each form a frozen value that knows where it stands in its text.
+
+A keyword is a value, too: the text that it is written as, colon and all. Forms are equal if they mean the same,
+wherever they stand.
+
+>>> Vector((Scalar(1), Keyword(":to"), Symbol("?b")))
+[1 :to ?b]
+>>> form_of([1, ":to", {"name": "Ada"}])
+[1 ":to" {"name" "Ada"}]
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import uuid
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from everview.errors import EdnError
+from everview.frontends.datalog.program import NOWHERE, Place
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Form:
+    """Anything that is read."""
+
+    def __repr__(self) -> str:
+        return written(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scalar(Form):
+    """nil, a truth value, a number, text, a character, a moment or a UUID, as Python has it."""
+
+    value: Any
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Keyword(Form):
+    """``:name`` or ``:space/name``, with its colon."""
+
+    name: str
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Symbol(Form):
+    name: str
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class List(Form):
+    items: tuple[AnyForm, ...]
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Vector(Form):
+    items: tuple[AnyForm, ...]
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SetOf(Form):
+    items: tuple[AnyForm, ...]
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MapOf(Form):
+    """Keys with their values, in the order in which they are written."""
+
+    entries: tuple[tuple[AnyForm, AnyForm], ...]
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+    def get(self, key: str) -> AnyForm | None:
+        """The value of a keyword, which may be text where the map is Python's."""
+        return next((value for name, value in self.entries if name in (Keyword(key), Scalar(key))), None)
+
+
+AnyForm = Scalar | Keyword | Symbol | List | Vector | SetOf | MapOf
+
+
+# -- Python values
+
+_SCALARS = frozenset((int, str, float, bool, type(None)))  # most of them, which need no further look
+
+
+def form_of(value: Any) -> AnyForm:
+    """A Python value as a form; sequences are vectors."""
+    if type(value) in _SCALARS:
+        return Scalar(value)
+    match value:
+        case Scalar() | Keyword() | Symbol() | List() | Vector() | SetOf() | MapOf():
+            return value
+        case Mapping():
+            return MapOf(tuple((form_of(k), form_of(v)) for k, v in value.items()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case list() | tuple():
+            return Vector(tuple(map(form_of, value)))  # pyright: ignore[reportUnknownArgumentType]
+        case Set():
+            return SetOf(tuple(map(form_of, value)))  # pyright: ignore[reportUnknownArgumentType]
+        case _:
+            return Scalar(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str | bytes | decimal.Decimal | dt.date):
+        return value
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if hasattr(value, "item"):  # a number of NumPy's
+        return _plain(value.item())
+    raise EdnError(
+        f"{value!r} of type {type(value).__name__} is no value of EDN",
+        hint="give numbers, text, bytes, dates, UUIDs, or lists and dicts of them",
+    )
+
+
+def python(form: AnyForm) -> Any:
+    """A form as Python has it: vectors, lists and sets as tuples, maps as dicts, keywords as text."""
+    match form:
+        case Scalar(value):
+            return value
+        case Keyword(name) | Symbol(name):
+            return name
+        case MapOf(entries):
+            return {python(key): python(value) for key, value in entries}
+        case _:
+            return tuple(map(python, form.items))
+
+
+# -- as text
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def written(form: Form) -> str:
+    """The text that reads as the form."""
+    match form:
+        case Scalar(value):
+            return _scalar(value)
+        case Keyword(name) | Symbol(name):
+            return name
+        case List(items):
+            return f"({_spaced(items)})"
+        case Vector(items):
+            return f"[{_spaced(items)}]"
+        case SetOf(items):
+            return f"#{{{_spaced(items)}}}"
+        case MapOf(entries):
+            return "{" + ", ".join(f"{written(key)} {written(value)}" for key, value in entries) + "}"
+        case _:
+            raise AssertionError(f"{type(form)} is no form")
+
+
+def _spaced(items: tuple[AnyForm, ...]) -> str:
+    return " ".join(map(written, items))
+
+
+def _scalar(value: Any) -> str:
+    match value:
+        case None:
+            return "nil"
+        case bool():
+            return str(value).lower()
+        case str():
+            return '"' + "".join(_ESCAPES.get(c, c) for c in value) + '"'
+        case float() if math.isnan(value):
+            return "##NaN"
+        case float() if math.isinf(value):
+            return "##Inf" if value > 0 else "##-Inf"
+        case decimal.Decimal():
+            return f"{value:f}M"
+        case dt.datetime():
+            moment = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+            return f'#inst "{moment.astimezone(dt.UTC).isoformat()}"'
+        case dt.date():
+            return f'#ev/date "{value.isoformat()}"'
+        case bytes():
+            return f'#ev/bytes "{value.hex()}"'
+        case _:
+            return repr(value)

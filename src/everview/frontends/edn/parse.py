@@ -1,0 +1,183 @@
+"""From forms to queries: the map form and the vector form, what is found and what is given.
+
+>>> from everview.frontends.edn.reader import read
+>>> query = parse_query(read("[:find ?n . :in $ ?e :where [?e :name ?n]]"))
+>>> query.shape, query.names, [str(term) for term in query.where[0].terms]
+('scalar', ('n',), ['e', '":name"', 'n'])
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everview.frontends.datalog.program import Place, Variable
+from everview.frontends.edn.clauses import parse_binding, parse_clause, parse_rule, variable
+from everview.frontends.edn.faults import refuse
+from everview.frontends.edn.forms import AnyForm, Keyword, List, MapOf, Symbol, Vector
+from everview.frontends.edn.query import (
+    Aggregated,
+    Found,
+    Input,
+    Query,
+    Rules,
+    Shape,
+    Source,
+    bound,
+    variables,
+)
+
+_PARTS: Final = (":find", ":with", ":in", ":where", ":keys", ":strs", ":syms", ":rules")
+_TAKES_ONE: Final = ("count", "count-distinct", "sum", "min", "max", "avg", "median", "variance", "stddev", "distinct")
+
+
+def parse_query(form: AnyForm) -> Query:
+    """A query in map form or in vector form."""
+    parts = _parts(form)
+    if ":find" not in parts:
+        raise refuse(form.place, "a query without :find", "say what is asked for: :find ?x")
+    shape, find = _find(parts[":find"], form.place)
+    inputs = tuple(map(_input, parts.get(":in", ())))
+    given = tuple(name for one in inputs for name in bound(one))
+    where = tuple(map(parse_clause, parts.get(":where", ())))
+    _check_once(inputs)
+    query = Query(
+        find,
+        where,
+        shape,
+        tuple(map(variable, parts.get(":with", ()))),
+        inputs,
+        _keys(parts, find, shape),
+        tuple(map(parse_rule, parts.get(":rules", ()))),
+        place=form.place,
+    )
+    _check_bound(query, {*given, *variables(where)}, form.place)
+    return query
+
+
+def _parts(form: AnyForm) -> dict[str, tuple[AnyForm, ...]]:
+    """The parts of a query by their keywords."""
+    match form:
+        case MapOf(entries):
+            return {_part(key): _items(key, value) for key, value in entries}
+        case Vector(items):
+            return _sections(form, items)
+        case _:
+            raise refuse(form.place, f"{form!r} is no query", "write {:find […] :where […]} or [:find … :where …]")
+
+
+def _sections(form: Vector, items: tuple[AnyForm, ...]) -> dict[str, tuple[AnyForm, ...]]:
+    parts, key = dict[str, tuple[AnyForm, ...]](), ""
+    for item in items:
+        if isinstance(item, Keyword):
+            key = _part(item)
+            if key in parts:
+                raise refuse(item.place, f"{key} stands in this query twice", "write both together")
+            parts[key] = ()
+        elif not key:
+            raise refuse(form.place, f"a query begins with :find, not with {item!r}", "write [:find … :where …]")
+        else:
+            parts[key] += (item,)
+    return parts
+
+
+def _part(key: AnyForm) -> str:
+    if not isinstance(key, Keyword) or key.name not in _PARTS:
+        raise refuse(key.place, f"a query has no part {key!r}", f"its parts are {', '.join(_PARTS)}")
+    return key.name
+
+
+def _items(key: AnyForm, value: AnyForm) -> tuple[AnyForm, ...]:
+    if isinstance(value, Vector | List):
+        return value.items
+    raise refuse(value.place, f"{key!r} has a vector, not {value!r}", f"write {key!r} [{value!r}]")
+
+
+# -- what is found
+
+
+def _find(items: tuple[AnyForm, ...], place: Place) -> tuple[Shape, tuple[Found, ...]]:
+    match items:
+        case (found, Symbol(".")):
+            return "scalar", (_found(found),)
+        case (Vector((found, Symbol("..."))),):
+            return "collection", (_found(found),)
+        case (Vector(inner),) if inner:
+            return "tuple", tuple(map(_found, inner))
+        case _ if items:
+            return "relation", tuple(map(_found, items))
+        case _:
+            raise refuse(place, ":find is empty", "name the variables that are asked for")
+
+
+def _found(form: AnyForm) -> Found:
+    match form:
+        case Symbol():
+            return variable(form)
+        case List((Symbol("pull"), *_)):
+            hint = "find ?e and the attributes that are wanted: :find ?e ?name :where [?e :name ?name]"
+            raise refuse(form.place, "pull is not maintained", hint)
+        case List((Symbol(function), *arguments)):
+            return _aggregated(form, function, tuple(arguments))
+        case _:
+            raise refuse(form.place, f"{form!r} cannot be found", "write variables, or aggregates: (count ?x)")
+
+
+def _aggregated(form: List, function: str, arguments: tuple[AnyForm, ...]) -> Aggregated:
+    if function in ("rand", "sample"):
+        raise refuse(form.place, f"{function} is another at every look, which cannot be maintained", "leave it out")
+    if function in ("min", "max") and len(arguments) == 2:
+        hint = f"({function} ?x) gives the one; for several, sort the rows: SELECT … ORDER BY … LIMIT"
+        raise refuse(form.place, f"({function} n ?x) is not maintained", hint)
+    if function not in _TAKES_ONE:
+        raise refuse(form.place, f"there is no aggregate {function}", f"there are {', '.join(_TAKES_ONE)}")
+    if len(arguments) != 1:
+        raise refuse(form.place, f"{function} takes one variable, not {len(arguments)}", f"write ({function} ?x)")
+    return Aggregated(function, variable(arguments[0]), place=form.place)
+
+
+def _keys(parts: dict[str, tuple[AnyForm, ...]], find: tuple[Found, ...], shape: Shape) -> tuple[str, ...] | None:
+    said = [key for key in (":keys", ":strs", ":syms") if key in parts]
+    if not said:
+        return None
+    items = parts[said[0]]
+    place = items[0].place if items else Place()
+    if len(said) > 1:
+        raise refuse(place, f"{said[0]} and {said[1]} exclude each other", "take one of them")
+    if shape in ("scalar", "collection"):
+        raise refuse(place, f"{said[0]} names the parts of rows, and a {shape} has none", "leave it out")
+    names = tuple(item.name for item in items if isinstance(item, Symbol))
+    if len(names) != len(items) or len(names) != len(find) or len(set(names)) != len(names):
+        hint = f"write {len(find)} different names, as :find has {len(find)} elements"
+        raise refuse(place, f"{said[0]} does not name every element of :find once", hint)
+    return names
+
+
+# -- what is given
+
+
+def _input(form: AnyForm) -> Input:
+    match form:
+        case Symbol("%"):
+            return Rules(place=form.place)
+        case Symbol(name) if name.startswith("$"):
+            return Source(name, place=form.place)
+        case _:
+            return parse_binding(form)
+
+
+def _check_once(inputs: tuple[Input, ...]) -> None:
+    seen = set[str]()
+    for one in inputs:
+        names = ("%",) if isinstance(one, Rules) else (one.name,) if isinstance(one, Source) else bound(one)
+        for name in names:
+            if name in seen:
+                raise refuse(one.place, f":in gives {name} twice", "take another name")
+            seen.add(name)
+
+
+def _check_bound(query: Query, there: set[str], place: Place) -> None:
+    wanted = [*(f if isinstance(f, Variable) else f.variable for f in query.find), *query.with_]
+    for name in (one.name for one in wanted):
+        if name not in there:
+            hint = f"bind it in :where, as in [?e :attribute ?{name}], or give it with :in"
+            raise refuse(place, f"?{name} is asked for, and no clause has it", hint)

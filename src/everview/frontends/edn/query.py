@@ -1,0 +1,237 @@
+"""EDN queries as data: what is asked for, what is given, and the clauses that must hold.
+
+Terms are those of Datalog: a variable ``?x`` is ``Variable("x")``, ``_`` a wildcard, a keyword the constant of its
+text. `parse` makes these values of forms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from everview.frontends.datalog.program import NOWHERE, Constant, Place, Variable, Wildcard
+from everview.frontends.edn.forms import AnyForm, List, Symbol, Vector
+
+Shape = Literal["relation", "collection", "tuple", "scalar"]
+Keyed = Literal["keys", "strs", "syms"]
+Term = Variable | Constant | Wildcard
+
+
+# -- what is found
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregated:
+    """``(count ?x)``: the values of a variable in a group as one."""
+
+    function: str
+    variable: Variable
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+Found = Variable | Aggregated
+
+
+# -- what is given, and what functions give: how values are bound
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """``?x``, or ``_``: the value itself."""
+
+    term: Variable | Wildcard
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``[?x ?y]``: the values of a tuple."""
+
+    terms: tuple[Variable | Wildcard, ...]
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """``[?x ...]``: the values of a collection, one at a time."""
+
+    term: Variable | Wildcard
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """``[[?x ?y]]``: the tuples of a relation, one at a time."""
+
+    terms: tuple[Variable | Wildcard, ...]
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+Binding = One | Row | Each | Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """``$`` is the database; ``$name`` a relation that is given."""
+
+    name: str
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """``%``: the rules are given."""
+
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+Input = Binding | Source | Rules
+
+
+# -- clauses
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """``[?e :attribute ?v]``; of another source than the database, a row by its columns."""
+
+    terms: tuple[Term | Lookup, ...]
+    source: str = "$"
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """``[:email "a@b.c"]`` for the entity that has this value."""
+
+    attribute: str
+    value: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """``[(< ?x 3)]``, or with a binding ``[(+ ?x 1) ?y]``: a function, as it is written."""
+
+    function: str
+    arguments: tuple[AnyForm, ...]
+    binding: Binding | None = None
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """``(ancestor ?a ?b)``: a rule."""
+
+    rule: str
+    terms: tuple[Term, ...]
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """``(not …)``, or with ``joined`` variables ``(not-join [?x] …)``."""
+
+    clauses: Clauses
+    joined: tuple[str, ...] | None = None
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """``(or …)``, or with ``joined`` variables ``(or-join [?x] …)``; those ``required`` must be bound outside."""
+
+    branches: tuple[Clauses, ...]
+    joined: tuple[str, ...] | None = None
+    required: tuple[str, ...] = ()
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+Clause = Pattern | Applied | Called | Absent | OneOf
+Clauses = tuple[Clause, ...]
+
+
+# -- rules and queries
+
+
+@dataclass(frozen=True, slots=True)
+class RuleClause:
+    """One way in which a rule holds: ``[(ancestor ?a ?b) [?a :parent ?b]]``; some variables may be ``required``."""
+
+    name: str
+    required: tuple[str, ...]
+    variables: tuple[str, ...]
+    body: Clauses
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*self.required, *self.variables)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    find: tuple[Found, ...]
+    where: Clauses
+    shape: Shape = "relation"
+    with_: tuple[Variable, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    keys: tuple[str, ...] | None = None
+    rules: tuple[RuleClause, ...] = ()
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns: the names of the variables, or the keys that are given for them."""
+        if self.keys is not None:
+            return self.keys
+        names = list[str]()
+        for found in self.find:
+            name = found.name if isinstance(found, Variable) else f"{found.function}_{found.variable.name}"
+            names.append(name if name not in names else f"{name}_{len(names) + 1}")
+        return tuple(names)
+
+
+def variables(clauses: Clauses) -> tuple[str, ...]:
+    """The variables that clauses share with what is around them, in order."""
+    found = dict[str, None]()
+    for clause in clauses:
+        for name in _variables(clause):
+            found[name] = None
+    return tuple(found)
+
+
+def _variables(clause: Clause) -> tuple[str, ...]:
+    match clause:
+        case Pattern(terms) | Called(_, terms):
+            return tuple(term.name for term in terms if isinstance(term, Variable))
+        case Applied(_, arguments, binding):
+            return (*used(arguments), *bound(binding))
+        case Absent(inner, joined):
+            return variables(inner) if joined is None else joined
+        case OneOf(branches, joined, required):
+            return tuple(name for b in branches for name in variables(b)) if joined is None else (*required, *joined)
+
+
+def used(arguments: tuple[AnyForm, ...]) -> tuple[str, ...]:
+    """The variables in arguments of a function."""
+    found = list[str]()
+    for argument in arguments:
+        match argument:
+            case Symbol(name) if name.startswith("?"):
+                found.append(name[1:])
+            case List(items) | Vector(items):
+                found.extend(used(items))
+            case _:
+                pass
+    return tuple(found)
+
+
+def bound(binding: Input | None) -> tuple[str, ...]:
+    """The variables that a binding binds."""
+    match binding:
+        case One(term) | Each(term):
+            return (term.name,) if isinstance(term, Variable) else ()
+        case Row(terms) | Rows(terms):
+            return tuple(term.name for term in terms if isinstance(term, Variable))
+        case _:
+            return ()

@@ -1,0 +1,84 @@
+"""The rules of a query by name: which call themselves, and which are written out where they are called.
+
+A rule that requires variables is given them by its callers. It is written out there, unless it calls itself: then it
+has to bind them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from everview.frontends.edn.faults import refuse
+from everview.frontends.edn.query import Absent, Called, Clauses, OneOf, RuleClause
+from everview.types import unknown_name
+
+
+@dataclass(frozen=True)
+class RuleBook:
+    clauses: Mapping[str, tuple[RuleClause, ...]]
+    recursive: frozenset[str]
+
+    @classmethod
+    def of(cls, rules: Iterable[RuleClause]) -> RuleBook:
+        """Rules whose clauses agree on their variables; raises `EdnError`."""
+        clauses: dict[str, tuple[RuleClause, ...]] = {}
+        for rule in rules:
+            before = clauses.get(rule.name, ())
+            if before and (len(before[0].required), len(before[0].variables)) != (
+                len(rule.required),
+                len(rule.variables),
+            ):
+                hint = f"it has {len(before[0].parameters)} in {before[0].place.line}:{before[0].place.column}"
+                raise refuse(rule.place, f"the clauses of rule {rule.name} have different variables", hint)
+            clauses[rule.name] = (*before, rule)
+        book = cls(clauses, _recursive(clauses))
+        for rule in (rule for found in clauses.values() for rule in found):
+            for call in calls(rule.body):
+                book.called(call)
+        return book
+
+    def is_inlined(self, name: str) -> bool:
+        return name not in self.recursive and bool(self.clauses[name][0].required)
+
+    def called(self, call: Called) -> tuple[RuleClause, ...]:
+        """The clauses of a rule that is called as it is defined; raises `EdnError`."""
+        found = self.clauses.get(call.rule)
+        if found is None:
+            error = unknown_name("rule", call.rule, sorted(self.clauses))
+            hint = error.hint if self.clauses else "give rules: :in $ %, and args=[…]"
+            raise refuse(call.place, f"there is no rule {call.rule}", hint or "")
+        wanted = len(found[0].parameters)
+        if wanted != len(call.terms):
+            shown = " ".join(f"?{name}" for name in found[0].parameters)
+            message = f"rule {call.rule} has {wanted} variables, and is called with {len(call.terms)} terms"
+            raise refuse(call.place, message, f"write ({call.rule} {shown})")
+        return found
+
+
+def calls(clauses: Clauses) -> Iterator[Called]:
+    """The calls of rules in clauses, however deep."""
+    for clause in clauses:
+        match clause:
+            case Called():
+                yield clause
+            case Absent(inner):
+                yield from calls(inner)
+            case OneOf(branches):
+                for branch in branches:
+                    yield from calls(branch)
+            case _:
+                pass
+
+
+def _recursive(clauses: Mapping[str, tuple[RuleClause, ...]]) -> frozenset[str]:
+    reads = {name: {call.rule for rule in found for call in calls(rule.body)} for name, found in clauses.items()}
+    reached = {name: set(names) for name, names in reads.items()}
+    changed = True
+    while changed:
+        changed = False
+        for there in reached.values():
+            more = set[str]().union(*(reached.get(other, set()) for other in there)) - there
+            there.update(more)
+            changed = changed or bool(more)
+    return frozenset(name for name, names in reached.items() if name in names)

@@ -1,0 +1,45 @@
+"""What the variables of clauses stand for: themselves, a constant that is given, or one of a join's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+
+from everview.frontends.datalog.program import Term, Variable
+
+
+class Scope:
+    """Terms by the names of variables; one that is not there yet is a new variable.
+
+    >>> scope = Scope({"x": Variable("x")}, count(1))
+    >>> print(scope.term("x"), scope.term("y"), scope.inside(["x"]).term("y"))
+    x y~1 y~2
+    """
+
+    def __init__(self, terms: Mapping[str, Term], numbers: Iterator[int], *, plain: bool = False) -> None:
+        self._terms = dict(terms)
+        self._numbers = numbers
+        self._plain = plain
+
+    @classmethod
+    def whole(cls, terms: Mapping[str, Term]) -> Scope:
+        """Of a query or a rule: variables keep their names."""
+        return cls(terms, count(1), plain=True)
+
+    def term(self, name: str) -> Term:
+        """What a variable stands for."""
+        if name not in self._terms:
+            self._terms[name] = Variable(name) if self._plain else self.fresh(name)
+        return self._terms[name]
+
+    def fresh(self, name: str) -> Variable:
+        """A variable that stands nowhere else."""
+        return Variable(f"{name}~{next(self._numbers)}")
+
+    def inside(self, shared: Iterable[str]) -> Scope:
+        """A scope that shares some variables with this one; the others are its own."""
+        return Scope({name: self.term(name) for name in shared}, self._numbers)
+
+    def called(self, terms: Mapping[str, Term]) -> Scope:
+        """A scope with these terms for its variables, and others of its own."""
+        return Scope(terms, self._numbers)

@@ -1,0 +1,278 @@
+"""Transactions as data: facts to add and to retract, entities to retract, attributes to declare.
+
+A map is facts of one entity; without a :db/id of a new one, or of the one that has a unique value of the map. Text and
+negative numbers are temporary names of new entities, good for one transaction.
+
+>>> from everview.frontends.edn.reader import read
+>>> for part in parse_transaction(read('[[:db/add 1 :to 2] {:db/id "ada" :name "Ada"}]')):
+...     print(part)
+Add(entity=Known(value=1), attribute=':to', value=2)
+Add(entity=Temporary(name='ada'), attribute=':name', value="Ada")
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final
+
+from everview.errors import EdnError
+from everview.frontends.datalog.program import NOWHERE, Place
+from everview.frontends.edn.faults import refuse
+from everview.frontends.edn.forms import AnyForm, Keyword, List, MapOf, Scalar, SetOf, Vector
+from everview.types import BIGINT, BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Type
+from everview.types.parse import parse_type
+
+VALUE_TYPES: Final[dict[str, Type]] = {
+    "long": BIGINT, "ref": BIGINT, "bigint": Decimal(38, 0), "boolean": BOOLEAN, "double": DOUBLE, "float": FLOAT,
+    "bigdec": Decimal(38, 10), "string": STRING, "keyword": STRING, "symbol": STRING, "uuid": STRING, "uri": STRING,
+    "instant": TIMESTAMP, "bytes": BINARY,
+}  # fmt: skip
+
+
+# -- entities
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An entity by its number, or the key of a row."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """A new entity by the name that it has in this transaction."""
+
+    name: str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Having:
+    """The entity that has a unique value: ``[:email "a@b.c"]``; or the row that has a key: ``[:track/id 7]``."""
+
+    attribute: str
+    value: Any
+
+
+Entity = Known | Temporary | Having
+
+
+# -- parts of a transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A fact; its value is a form, because what it means depends on the attribute."""
+
+    entity: Entity
+    attribute: str
+    value: AnyForm | Temporary
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Retract:
+    """A fact, or all facts of an entity and an attribute, to be there no more."""
+
+    entity: Entity
+    attribute: str
+    value: AnyForm | None = None
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RetractEntity:
+    entity: Entity
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """``[:db/cas e :a old new]``: another value, if the value is the old one; nil for none."""
+
+    entity: Entity
+    attribute: str
+    old: AnyForm
+    new: AnyForm
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """What is said of an attribute; None of what is not."""
+
+    attribute: str
+    type: Type | None = None
+    ref: bool = False
+    many: bool | None = None
+    unique: str | None = None
+    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+
+Part = Add | Retract | RetractEntity | Swap | Declare
+
+
+def is_transaction(form: AnyForm) -> bool:
+    """Is it a vector of vectors and maps, as no query is?"""
+    return isinstance(form, Vector | List) and all(isinstance(item, Vector | MapOf | List) for item in form.items)
+
+
+def parse_transaction(form: AnyForm) -> tuple[Part, ...]:
+    """The parts of a transaction in order; raises `EdnError`."""
+    if not is_transaction(form):
+        hint = 'write a vector of facts and maps: [[:db/add 1 :to 2] {:db/id 1 :name "Ada"}]'
+        raise refuse(form.place, f"{form!r} is no transaction", hint)
+    assert isinstance(form, Vector | List)
+    parser = _Parser()
+    return tuple(part for item in form.items for part in parser.parts(item))
+
+
+class _Parser:
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def parts(self, form: AnyForm) -> list[Part]:
+        match form:
+            case MapOf():
+                return self._map(form) if form.get(":db/ident") is None else [_declared(form)]
+            case Vector((first, *rest)) | List((first, *rest)):
+                return [self._command(form, str(_keyword(first, "what is to be done")), tuple(rest))]
+            case _:
+                raise refuse(form.place, f"{form!r} is no part of a transaction", "write [:db/add 1 :to 2], or a map")
+
+    def _command(self, form: AnyForm, name: str, rest: tuple[AnyForm, ...]) -> Part:
+        match name, rest:
+            case ":db/add", (entity, attribute, value):
+                return Add(entity_of(entity), _attribute(attribute), _given(value), place=form.place)
+            case ":db/retract", (entity, attribute):
+                return Retract(entity_of(entity), _attribute(attribute), place=form.place)
+            case ":db/retract", (entity, attribute, value):
+                return Retract(entity_of(entity), _attribute(attribute), _given(value), place=form.place)
+            case ((":db/retractEntity" | ":db.fn/retractEntity"), (entity,)):
+                return RetractEntity(entity_of(entity), place=form.place)
+            case ((":db/cas" | ":db.fn/cas"), (entity, attribute, old, new)):
+                return Swap(entity_of(entity), _attribute(attribute), old, _given(new), place=form.place)
+            case _:
+                raise _wrong(form, name, len(rest))
+
+    def _map(self, form: MapOf) -> list[Part]:
+        said = form.get(":db/id")
+        entity = entity_of(said) if said is not None else Temporary(f"{form.place.line}:{next(self._numbers)}'")
+        found = list[Part]()
+        for key, value in form.entries:
+            name = _attribute(key)
+            if name != ":db/id":
+                found += self._values(entity, name, value)
+        if not found:
+            raise refuse(form.place, "a map of facts has no fact", 'write {:db/id 1 :name "Ada"}')
+        return found
+
+    def _values(self, entity: Entity, name: str, value: AnyForm) -> list[Part]:
+        match value:
+            case MapOf():
+                inner = self._map(value)
+                first = inner[0]
+                assert isinstance(first, Add)
+                to = first.entity
+                link = to if isinstance(to, Temporary) else Scalar(to.value, place=value.place)
+                return [*inner, Add(entity, name, link, place=value.place)]
+            case Vector((Keyword(), _)):
+                return [Add(entity, name, value, place=value.place)]
+            case Vector(items) | List(items) | SetOf(items):
+                return [part for item in items for part in self._values(entity, name, item)]
+            case _:
+                return [Add(entity, name, _given(value), place=value.place)]
+
+
+def entity_of(form: AnyForm) -> Entity:
+    """An entity: a number, a temporary name, or what has a value."""
+    match form:
+        case Scalar(bool() | None):
+            pass
+        case Scalar(int(number)):
+            return Known(number) if number >= 0 else Temporary(number)
+        case Scalar(str(name)):
+            return Temporary(name)
+        case Scalar(value):
+            return Known(value)
+        case Vector((Keyword(attribute), (Scalar() | Keyword()) as value)):
+            return Having(attribute, value.value if isinstance(value, Scalar) else value.name)
+        case _:
+            pass
+    hint = 'an entity is a number, a temporary name ("ada", -1) or what has a value ([:email "a@b.c"])'
+    raise refuse(form.place, f"{form!r} is no entity", hint)
+
+
+def _given(value: AnyForm) -> AnyForm:
+    if isinstance(value, Scalar) and value.value is None:
+        raise refuse(value.place, "nil is no value: what is not there has no fact", "use :db/retract")
+    return value
+
+
+def _keyword(form: AnyForm, what: str) -> str:
+    if isinstance(form, Keyword):
+        return form.name
+    if isinstance(form, Scalar) and isinstance(form.value, str) and form.value.startswith(":"):
+        return form.value  # as Python data has it
+    raise refuse(form.place, f"{form!r} does not say {what}", "write a keyword: :db/add, :name")
+
+
+def _attribute(form: AnyForm) -> str:
+    return _keyword(form, "which attribute it is")
+
+
+_SHAPES: Final = {
+    ":db/add": "[:db/add entity :attribute value]",
+    ":db/retract": "[:db/retract entity :attribute value]",
+    ":db/retractEntity": "[:db/retractEntity entity]",
+    ":db/cas": "[:db/cas entity :attribute old new]",
+}
+
+
+def _wrong(form: AnyForm, name: str, count: int) -> EdnError:
+    if name in _SHAPES:
+        return refuse(form.place, f"{name} with {count} terms", f"write {_SHAPES[name]}")
+    return refuse(form.place, f"{name} is nothing that a transaction does", f"there are {', '.join(_SHAPES)}")
+
+
+# -- attributes
+
+
+def _declared(form: MapOf) -> Declare:
+    said = {_attribute(key): value for key, value in form.entries}
+    name = _attribute(said.pop(":db/ident"))
+    said.pop(":db/doc", None)
+    said.pop(":db/id", None)
+    kind, of = _value_type(said.pop(":db/valueType", None))
+    many = _one_of(said.pop(":db/cardinality", None), "cardinality", ("one", "many"))
+    unique = _one_of(said.pop(":db/unique", None), "unique", ("identity", "value"))
+    if said:
+        hint = "of an attribute are said :db/valueType, :db/cardinality, :db/unique and :db/doc"
+        raise refuse(form.place, f"{next(iter(said))} says nothing of an attribute here", hint)
+    if name.startswith((":db/", ":db.")) or name[1:2] in ("*", ":"):
+        raise refuse(form.place, f"{name} is no name for an attribute", "take another name space than db")
+    return Declare(name, of, kind == "ref", None if many is None else many == "many", unique, place=form.place)
+
+
+def _value_type(form: AnyForm | None) -> tuple[str, Type | None]:
+    if form is None:
+        return "", None
+    if isinstance(form, Scalar) and isinstance(form.value, str) and not form.value.startswith(":"):
+        return "", parse_type(form.value)
+    name = _keyword(form, "which type it is").removeprefix(":db.type/")
+    if name not in VALUE_TYPES:
+        hint = f"there are {', '.join(f':db.type/{known}' for known in VALUE_TYPES)}, and SQL types as text"
+        raise refuse(form.place, f"there is no type {form!r}", hint)
+    return name, VALUE_TYPES[name]
+
+
+def _one_of(form: AnyForm | None, what: str, among: tuple[str, ...]) -> str | None:
+    if form is None:
+        return None
+    name = _keyword(form, f"its {what}").removeprefix(f":db.{what}/")
+    if name not in among:
+        raise refuse(
+            form.place, f"there is no {what} {form!r}", f"there are {', '.join(f':db.{what}/{a}' for a in among)}"
+        )
+    return name

@@ -1,0 +1,143 @@
+"""From a query to Datalog: patterns are atoms of attributes, `or` and `not` what Datalog has for them, rules are rules.
+
+The goal is called ``?``: it has a row for every binding of the variables that are found, or named by :with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from everview.frontends.datalog.bodies import bodies
+from everview.frontends.datalog.program import Atom, Either, Literal_, Not, Place, Program, Rule, Variable, Wildcard
+from everview.frontends.edn.applied import Functions
+from everview.frontends.edn.arguments import Given
+from everview.frontends.edn.attributes import Attributes
+from everview.frontends.edn.bindings import around, check_bindings
+from everview.frontends.edn.faults import refuse
+from everview.frontends.edn.patterns import Patterns, Reads
+from everview.frontends.edn.query import (
+    Absent,
+    Applied,
+    Called,
+    Clause,
+    Clauses,
+    OneOf,
+    Pattern,
+    Query,
+    RuleClause,
+    bound,
+)
+from everview.frontends.edn.rules import RuleBook
+from everview.frontends.edn.scope import Scope
+
+GOAL: Final = "?"
+
+
+@dataclass(frozen=True)
+class Translated:
+    """The program of a query, and what its atoms read."""
+
+    program: Program
+    reads: dict[str, Reads]
+    places: dict[str, Place]  # of literals by their texts, and of variables by theirs: the last of each
+
+
+def translate(query: Query, given: Given, attributes: Attributes, *, lenient: bool = False) -> Translated:
+    """The query as Datalog; a ``lenient`` one may name attributes that nobody knows yet."""
+    return _Translating(query, given, attributes, lenient).whole()
+
+
+class _Translating:
+    def __init__(self, query: Query, given: Given, attributes: Attributes, lenient: bool) -> None:
+        self._query, self._given = query, given
+        self._book = RuleBook.of((*query.rules, *given.rules))
+        self._patterns = Patterns(given, attributes, lenient=lenient)
+        self._functions = Functions(self._patterns)
+        self._places: dict[str, Place] = {}
+
+    def whole(self) -> Translated:
+        query, given = self._query, self._given
+        there = frozenset((*given.terms, *(name for one in query.inputs for name in bound(one))))
+        check_bindings(query.where, there, self._book.clauses)
+        scope = Scope.whole(given.terms)
+        body = (*given.atoms, *self._body(query.where, scope, there))
+        found = [f if isinstance(f, Variable) else f.variable for f in query.find]
+        head = tuple(scope.term(name) for name in dict.fromkeys(v.name for v in (*found, *query.with_)))
+        goal = Rule(Atom(GOAL, head, place=query.place), body, place=query.place)
+        return Translated(Program((*self._rules(), goal)), self._patterns.reads, self._places)
+
+    def _rules(self) -> list[Rule]:
+        """The rules that are not written out where they are called."""
+        found = list[Rule]()
+        for name, clauses in self._book.clauses.items():
+            if not self._book.is_inlined(name):
+                found += [rule for clause in clauses for rule in self._rule(clause)]
+        return found
+
+    def _rule(self, clause: RuleClause) -> list[Rule]:
+        """A rule for each of its choices, so that one which calls itself is beside those that say its types."""
+        there = check_bindings(clause.body, frozenset(), self._book.clauses)
+        for name in clause.parameters:
+            if name not in there:
+                hint = "a rule that calls itself binds its own variables; only others can leave it to their callers"
+                raise refuse(clause.place, f"rule {clause.name} does not bind ?{name}", hint)
+        scope = Scope.whole({})
+        body = self._body(clause.body, scope, frozenset())
+        head = Atom(clause.name, tuple(scope.term(name) for name in clause.parameters), place=clause.place)
+        return [Rule(head, choice, place=clause.place) for choice in bodies(body)]
+
+    # -- clauses
+
+    def _body(self, clauses: Clauses, scope: Scope, outside: frozenset[str]) -> tuple[Literal_, ...]:
+        found = list[Literal_]()
+        for at, clause in enumerate(clauses):
+            made = self._clause(clause, scope, around(clauses, at, outside))
+            if isinstance(clause, Pattern | Applied):
+                self._note(made, clause.place)
+            found += made
+        return tuple(found)
+
+    def _note(self, made: tuple[Literal_, ...], place: Place) -> None:
+        """Where literals and variables come from, so that what is wrong with them can be placed."""
+        for literal in made:
+            self._places[str(literal)] = place
+            if isinstance(literal, Atom):
+                self._places.update((f"?{term}", place) for term in literal.terms if isinstance(term, Variable))
+
+    def _clause(self, clause: Clause, scope: Scope, outside: frozenset[str]) -> tuple[Literal_, ...]:
+        match clause:
+            case Pattern():
+                return self._patterns.pattern(clause, scope)
+            case Applied():
+                return self._functions.literals(clause, scope)
+            case Called():
+                return self._called(clause, scope)
+            case OneOf():
+                return (Either(tuple(self._branch(clause, branch, scope, outside) for branch in clause.branches)),)
+            case Absent():
+                return self._absent(clause, scope, outside)
+
+    def _branch(self, clause: OneOf, branch: Clauses, scope: Scope, outside: frozenset[str]) -> tuple[Literal_, ...]:
+        if clause.joined is None:
+            return self._body(branch, scope, outside)
+        shared = (*clause.required, *clause.joined)
+        return self._body(branch, scope.inside(shared), frozenset(shared))
+
+    def _absent(self, clause: Absent, scope: Scope, outside: frozenset[str]) -> tuple[Literal_, ...]:
+        shared = outside if clause.joined is None else frozenset(clause.joined)
+        inner = self._body(clause.clauses, scope.inside(sorted(shared)), shared)
+        # No binding of this or that: none of this, and none of that.
+        return tuple(Not(choice) for choice in bodies(inner))
+
+    def _called(self, clause: Called, scope: Scope) -> tuple[Literal_, ...]:
+        clauses = self._book.called(clause)
+        terms = tuple(self._patterns.plain(term, scope) for term in clause.terms)
+        if not self._book.is_inlined(clause.rule):
+            return (Atom(clause.rule, terms, place=clause.place),)
+        named = tuple(scope.fresh("_") if isinstance(term, Wildcard) else term for term in terms)
+        branches = list[tuple[Literal_, ...]]()
+        for rule in clauses:
+            given = dict(zip(rule.parameters, named, strict=True))
+            branches.append(self._body(rule.body, scope.called(given), frozenset(given)))
+        return (Either(tuple(branches)),)

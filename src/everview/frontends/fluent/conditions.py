@@ -1,0 +1,242 @@
+"""Conditions of fluent queries: comparisons of columns, and what all, one or none of them makes.
+
+>>> col("rating") > 3
+Compare(column='rating', operator='>', value=3)
+>>> ~col("name").like("A%")
+Not(part=Compare(column='name', operator='like', value='A%'))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from everview.errors import QueryError
+from everview.types import unknown_name
+
+# What may be written, and what it is called here.
+OPERATORS: Final[dict[str, str]] = {
+    "=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+    "in": "in", "not in": "not in", "like": "like", "not like": "not like", "ilike": "ilike",
+    "not ilike": "not ilike", "is": "is", "is not": "is not", "between": "between", "not between": "not between",
+}  # fmt: skip
+
+
+class Condition:
+    """What is true of a row, false, or unknown; joined by ``&``, ``|`` and ``~``."""
+
+    __slots__ = ()
+
+    def __and__(self, other: Any) -> Condition:
+        return And((self, condition(other)))
+
+    def __rand__(self, other: Any) -> Condition:
+        return And((condition(other), self))
+
+    def __or__(self, other: Any) -> Condition:
+        return Or((self, condition(other)))
+
+    def __ror__(self, other: Any) -> Condition:
+        return Or((condition(other), self))
+
+    def __invert__(self) -> Condition:
+        return Not(self)
+
+    def __bool__(self) -> bool:
+        raise QueryError(
+            "a condition is not true or false by itself: it is asked of every row",
+            hint="join conditions by & | ~ instead of and, or, not, and put each in parentheses",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Condition):
+    """A column compared with a value, with another column, or with several values."""
+
+    column: str
+    operator: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class And(Condition):
+    """All of some conditions; of none, true."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Condition):
+    """One of some conditions; of none, false."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Condition):
+    """What is false, is true; what is unknown stays so."""
+
+    part: Condition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Col:
+    """A column, to compare: ``col("rating") > 3``."""
+
+    name: str
+
+    def __eq__(self, value: object) -> Condition:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return compare(self.name, "=", value)
+
+    def __ne__(self, value: object) -> Condition:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return compare(self.name, "!=", value)
+
+    def __lt__(self, value: Any) -> Condition:
+        return compare(self.name, "<", value)
+
+    def __le__(self, value: Any) -> Condition:
+        return compare(self.name, "<=", value)
+
+    def __gt__(self, value: Any) -> Condition:
+        return compare(self.name, ">", value)
+
+    def __ge__(self, value: Any) -> Condition:
+        return compare(self.name, ">=", value)
+
+    def in_(self, values: Iterable[Any]) -> Condition:
+        """It equals one of these."""
+        return compare(self.name, "in", values)
+
+    def not_in(self, values: Iterable[Any]) -> Condition:
+        """It equals none of these."""
+        return compare(self.name, "not in", values)
+
+    def like(self, pattern: str) -> Condition:
+        """It is like a pattern, in which % is any text and _ any character."""
+        return compare(self.name, "like", pattern)
+
+    def ilike(self, pattern: str) -> Condition:
+        """It is like a pattern, whatever the case."""
+        return compare(self.name, "ilike", pattern)
+
+    def between(self, low: Any, high: Any) -> Condition:
+        """It is at least the one and at most the other."""
+        return compare(self.name, "between", (low, high))
+
+    def is_null(self) -> Condition:
+        """It is NULL."""
+        return compare(self.name, "is", None)
+
+    def is_not_null(self) -> Condition:
+        """It is not NULL."""
+        return compare(self.name, "is not", None)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
+def col(name: str) -> Col:
+    """A column to compare, or to compare with: ``col("price") > col("budget")``."""
+    return Col(column_name(name))
+
+
+def compare(column: Any, operator: Any, value: Any) -> Compare:
+    """A comparison as it is written, its operator and its values checked."""
+    name = column.name if isinstance(column, Col) else column_name(column)
+    if not isinstance(operator, str):
+        raise QueryError(f"{operator!r} is no operator", hint=f"one of {', '.join(OPERATORS)}")
+    known = OPERATORS.get(" ".join(operator.lower().split()))
+    if known is None:
+        raise unknown_name("operator", operator, OPERATORS)
+    value = _plain(value)
+    if known in ("in", "not in"):
+        value = _several(name, known, value)
+    if known in ("between", "not between"):
+        value = _several(name, known, value)
+        if len(value) != 2:
+            raise QueryError(f"{name} {known} {len(value)} values", hint="give a pair: (low, high)")
+    return Compare(name, known, value)
+
+
+def _several(name: str, operator: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes | Col) or not isinstance(value, Iterable):
+        raise QueryError(f"{name} {operator} {value!r}, which is a single value", hint=f"write [{value!r}]")
+    return tuple(map(_plain, value))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as Python's; of a list a copy, as the list may change, and the query does not."""
+    if isinstance(value, list):
+        return list(map(_plain, value))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
+
+
+def condition(given: Any, *rest: Any) -> Condition:
+    """A condition as it may be written: itself, ``("rating", ">", 3)``, or its three parts."""
+    match (given, *rest):
+        case (Condition(),):
+            return given
+        case ((column, operator, value),) if isinstance(given, tuple | list):
+            return compare(column, operator, value)
+        case (column, operator, value):
+            return compare(column, operator, value)
+        case (column, value) if isinstance(column, str):
+            return compare(column, "=", value)
+        case _:
+            raise QueryError(
+                f"{(given, *rest)!r} is no condition", hint='write ("rating", ">", 3), or col("rating") > 3'
+            )
+
+
+def and_(*parts: Any) -> Condition:
+    """All of them; each a condition, or ``(column, operator, value)``."""
+    return And(tuple(condition(part) for part in parts))
+
+
+def or_(*parts: Any) -> Condition:
+    """At least one of them."""
+    return Or(tuple(condition(part) for part in parts))
+
+
+def not_(part: Any, *rest: Any) -> Condition:
+    """The opposite."""
+    return Not(condition(part, *rest))
+
+
+def column_name(name: Any) -> str:
+    """The name of a column; anything else is refused."""
+    if isinstance(name, Col):
+        return name.name
+    if not isinstance(name, str) or not name:
+        raise QueryError(f"{name!r} names no column", hint='write its name: "rating", or "track.rating"')
+    return name
+
+
+def relation_name(name: Any) -> str:
+    """What a relation is called in a query, or rows beneath; anything else is refused."""
+    if not isinstance(name, str) or not name:
+        raise QueryError(f"{name!r} is no name", hint='give a text: "artist"')
+    return valid_text(name)
+
+
+def valid_text(name: str) -> str:
+    """A name that can be written down."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise QueryError(f"the name {name!r} is no valid text", hint="it has half of a character") from None
+    return name
+
+
+def columns(of: Condition) -> tuple[str, ...]:
+    """The names of the columns that a condition reads."""
+    match of:
+        case Compare(column, _, value):
+            values = value if isinstance(value, tuple) else (value,)
+            return (column, *(v.name for v in values if isinstance(v, Col)))
+        case And(parts) | Or(parts):
+            return tuple(name for part in parts for name in columns(part))
+        case Not(part):
+            return columns(part)
+        case _:
+            raise AssertionError(f"{of} is no condition")

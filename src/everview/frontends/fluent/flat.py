@@ -1,0 +1,178 @@
+"""A query as one flat plan: grouped, selected, made distinct; with the columns that nobody sees but others need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from everview.errors import QueryError
+from everview.frontends.fluent.agg import Agg
+from everview.frontends.fluent.binding import bound
+from everview.frontends.fluent.clauses import Clauses, Relations
+from everview.frontends.fluent.conditions import columns
+from everview.frontends.fluent.grouping import computed
+from everview.frontends.fluent.keyset import after
+from everview.frontends.fluent.names import Path
+from everview.frontends.fluent.rows import Rows, rows_of
+from everview.frontends.fluent.selection import Item, Partner, Selection, selection
+from everview.frontends.fluent.shape import Direction, Record
+from everview.plan.conditions import conjunction
+from everview.plan.expressions import Expression, Literal
+from everview.plan.node import Plan
+from everview.plan.nodes import Distinct, Filter, Project, Top
+from everview.plan.typing import call
+from everview.types import BOOLEAN
+
+Order = tuple[tuple[int, Direction], ...]
+HOW: Mapping[Direction, str] = {"asc": "asc nulls first", "desc": "desc nulls last"}
+ROWS = Agg("count", "*", "rows")  # what a group has in any case
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """A flat plan without its limit: how a row looks, which columns tell rows apart, and where the wanted ones stand.
+
+    ``order`` is what was asked for, completed by what tells rows apart. ``records`` are the arrays of records, each of
+    the ``rows`` of a group; ``groups`` are the columns of GROUP BY there, and ``group_places`` in the plan.
+    """
+
+    plan: Plan
+    record: Record
+    key: tuple[int, ...] | None
+    order: Order
+    places: tuple[int, ...]
+    rows: Rows
+    records: tuple[Agg, ...] = ()
+    groups: tuple[int, ...] = ()
+    group_places: tuple[int, ...] = ()
+
+    def whole(self, query: Clauses) -> Flat:
+        """With only as many rows as the query asks for."""
+        return replace(self, plan=limited(self.plan, self.order, query.most))
+
+
+def limited(plan: Plan, order: Order, limit: int | None, partition: tuple[int, ...] = ()) -> Plan:
+    """The first rows of a plan, or of each part of it."""
+    if limit is None:
+        return plan
+    return Top(plan, tuple((plan.column(at), HOW[way]) for at, way in order), limit, 0, partition)
+
+
+def flat(query: Clauses, relations: Relations, wanted: tuple[str, ...] = ()) -> Flat:
+    """The plan of a query, with columns for all names that are ``wanted``."""
+    rows = rows_of(query, relations)
+    chosen = selection(query, rows.scope)
+    groups = tuple(rows.scope.column(name) for name in query.groups or ())
+    present = _presence(query, chosen, rows, groups)
+    order: list[tuple[Item, Direction]] = [(chosen.item(name), way) for name, way in query.order]
+    needed = [chosen.item(name) for name in wanted]
+    tested = {name: chosen.item(name) for test in query.having for name in columns(test)}
+    key = _key(query, rows, groups)
+    asked = [*(item for item, _ in order), *needed]
+    hidden = _hidden(query, chosen, asked, key, groups)
+    marks = [item for item in dict.fromkeys(present.values()) if item not in (*chosen.shown.values(), *hidden)]
+    plan, places = computed(query, rows, [*chosen.shown.values(), *hidden, *marks, *tested.values()], groups)
+    plan = _filtered(plan, [bound(test, lambda name: plan.column(places[tested[name]])) for test in query.having])
+    plan, at = _projected(query, chosen, hidden, marks, plan, places)
+    told = tuple(range(len(plan.schema))) if query.distinct else None if key is None else tuple(at[k] for k in key)
+    full = _completed([(at[item], way) for item, way in order], range(len(plan.schema)) if told is None else told)
+    if query.after is not None:
+        records = {at[item]: path for path, item in present.items() if item in marks}
+        plan = Filter(plan, after(plan, full, query.after, len(chosen.shown), records))
+    record = _record(
+        {path: number for number, path in enumerate(chosen.shown)},
+        {path: at[item] for path, item in present.items()},
+    )
+    own = tuple(at[group] for group in groups) if chosen.records else ()
+    return Flat(plan, record, told, full, tuple(at[item] for item in needed), rows, chosen.records, groups, own)
+
+
+def _presence(query: Clauses, chosen: Selection, rows: Rows, groups: tuple[int, ...]) -> dict[Path, Item]:
+    """What says of records whether they are there; of a group, whether any row has a partner."""
+    if not query.aggregates:
+        return dict(chosen.present)
+    known = rows.determined(groups)
+    return {path: at if at in known else Partner(at) for path, at in chosen.present.items()}
+
+
+def _key(query: Clauses, rows: Rows, groups: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The columns of the rows, or of their groups, that tell outputs apart."""
+    if query.distinct:
+        return ()  # all that is shown does
+    return groups if query.aggregates else rows.key()
+
+
+def _hidden(
+    query: Clauses, chosen: Selection, wanted: Sequence[Item], key: Iterable[int] | None, groups: tuple[int, ...]
+) -> list[Item]:
+    """The items that are needed besides those that are shown, and besides what says whether records are there."""
+    if query.distinct and chosen.records:
+        raise QueryError("distinct of rows with arrays of records", hint="leave distinct() out, or the array")
+    if query.distinct:
+        for item in wanted:
+            if item not in chosen.shown.values():
+                raise QueryError(
+                    f'"{chosen.name(item)}" is not among the columns that are distinct',
+                    hint="select it, or leave distinct() out",
+                )
+    found = dict.fromkeys([*wanted, *(key or ()), *(groups if chosen.records else ())])
+    if not chosen.shown and not found and query.aggregates:
+        return [ROWS]
+    return [item for item in found if item not in chosen.shown.values()]
+
+
+def _filtered(plan: Plan, tests: list[Expression]) -> Plan:
+    test = conjunction(tests)
+    return plan if test is None else Filter(plan, test)
+
+
+def _projected(
+    query: Clauses,
+    chosen: Selection,
+    hidden: list[Item],
+    marks: list[Item],
+    plan: Plan,
+    places: Mapping[Item, int],
+) -> tuple[Plan, dict[Item, int]]:
+    """Only the columns that are shown and those that are needed besides, and where each item stands."""
+    items = [*chosen.shown.values(), *hidden]
+    if not items:
+        raise QueryError("the query shows no columns", hint="select at least one")
+    names = [*map(".".join, chosen.shown), *map(chosen.name, hidden), *map(chosen.name, marks)]
+    columns = (*(plan.column(places[item]) for item in items), *(_mark(plan.column(places[item])) for item in marks))
+    found: Plan = Project(plan, columns, tuple(names))
+    at: dict[Item, int] = {}
+    for place, item in enumerate([*items, *marks]):
+        at.setdefault(item, place)
+    return Distinct(found) if query.distinct else found, at
+
+
+def _mark(column: Expression) -> Expression:
+    """True where a column has a value, else NULL: whether a record is there, and nothing more of it."""
+    return call("or", call("is_not_null", column), Literal(None, BOOLEAN))
+
+
+def _completed(order: list[tuple[int, Direction]], rest: Iterable[int]) -> Order:
+    """The order with the columns that break ties after it; what stands in it twice decides once.
+
+    >>> _completed([(2, "desc"), (2, "asc")], [0, 2])
+    ((2, 'desc'), (0, 'asc'))
+    """
+    found: dict[int, Direction] = {}
+    for at, way in order:
+        found.setdefault(at, way)
+    for at in rest:
+        found.setdefault(at, "asc")
+    return tuple(found.items())
+
+
+def _record(fields: Mapping[Path, int], present: Mapping[Path, int], before: Path = ()) -> Record:
+    """The record of all columns whose paths begin so."""
+    found: dict[str, int | Record] = {}
+    depth = len(before)
+    for path, at in fields.items():
+        if path[:depth] != before or path[depth] in found:
+            continue
+        inner = (*before, path[depth])
+        found[path[depth]] = at if path == inner else _record(fields, present, inner)
+    return Record(tuple(found.items()), present.get(before) if before else None)

@@ -1,0 +1,86 @@
+"""The rows after a given one, in an order that tells all rows apart: ``start_after``.
+
+A row comes after another if it agrees on the first columns of the order and comes after on the next. NULL comes
+first ascending, and last descending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from everview.errors import QueryError, WrongArity
+from everview.frontends.fluent.binding import constant
+from everview.frontends.fluent.names import Path
+from everview.frontends.fluent.shape import Direction
+from everview.plan.expressions import FALSE, Column, Expression
+from everview.plan.node import Plan
+from everview.plan.typing import call
+
+
+def after(
+    plan: Plan, order: Sequence[tuple[int, Direction]], row: Any, shown: int, records: Mapping[int, Path]
+) -> Expression:
+    """That a row of a plan comes after the given one.
+
+    Of the plan's columns, the first ones are ``shown``; some only say whether one of the ``records`` is there.
+    """
+    same: list[Expression] = []
+    found: list[Expression] = []
+    for at, way in order:
+        column = plan.column(at)
+        value = constant(_value(row, at, plan, order, shown, records), column.type, f"start_after: {column.name} after")
+        later = _later(column, value, way)
+        if later != FALSE:
+            found.append(call("and", *same, later) if same else later)
+        same.append(call("is_null", column) if value.value is None else call("equal", column, value))
+    return FALSE if not found else found[0] if len(found) == 1 else call("or", *found)
+
+
+def _later(column: Column, value: Any, way: Direction) -> Expression:
+    if value.value is None:
+        return call("is_not_null", column) if way == "asc" else FALSE
+    if way == "asc":
+        return call("greater", column, value)
+    less = call("less", column, value)
+    return call("or", less, call("is_null", column)) if column.nullable else less
+
+
+def _value(
+    row: Any, at: int, plan: Plan, order: Sequence[tuple[int, Direction]], shown: int, records: Mapping[int, Path]
+) -> Any:
+    name = plan.schema.names[at]
+    if isinstance(row, Mapping) and at in records:
+        found = _at(row, ".".join(records[at]))  # pyright: ignore[reportUnknownArgumentType]
+        if found is not None:
+            return None if found[0] is None else True
+    elif isinstance(row, Mapping):
+        found = _at(row, name)  # pyright: ignore[reportUnknownArgumentType]
+        if found is not None:
+            return found[0]
+    elif len(row) == shown and at < shown:
+        return row[at]
+    needed = ", ".join(plan.schema.names[place] for place, _ in order)
+    raise WrongArity(f"start_after: the row does not say its {name}", hint=f"the order is by {needed}")
+
+
+def _at(row: Mapping[Any, Any], name: str) -> tuple[Any] | None:
+    """The value of a name, which may lead into records; None if there is none."""
+    if name in row:
+        return (row[name],)
+    for first, inner in row.items():
+        if isinstance(first, str) and name.startswith(f"{first}."):
+            if inner is None:
+                return (None,)  # no partner: all its columns are NULL
+            found = _at(inner, name[len(first) + 1 :]) if isinstance(inner, Mapping) else None  # pyright: ignore[reportUnknownArgumentType]
+            if found is not None:
+                return found
+    return None
+
+
+def check_row(row: Any) -> None:
+    """Refuse what is no row."""
+    if isinstance(row, str | bytes) or not isinstance(row, Mapping | Sequence):
+        raise QueryError(
+            f"start_after {row!r}, which is no row", hint="give a row of the result, or a dict of its columns"
+        )

@@ -1,0 +1,173 @@
+"""What a query shows: under which path, and which *item* over its rows it is: a column of them, or an aggregate.
+
+Columns of the query's own relation stand at the top; those of a joined one beneath its name, as it was written. A
+column that is given a name stands at the top under that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from everview.errors import QueryError
+from everview.frontends.fluent.agg import Agg
+from everview.frontends.fluent.clauses import Clauses, Selected
+from everview.frontends.fluent.names import STAR, Path, Scope, leaves, presents
+from everview.frontends.fluent.shape import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """Whether any row of a group has a partner, by the column that says so."""
+
+    column: int
+
+
+Item = int | Agg | Partner
+
+
+def is_records(what: str | Agg) -> bool:
+    """Whether it is an array of records, which becomes a part of its own."""
+    return isinstance(what, Agg) and what.function == "array" and what.column.endswith(STAR)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Outputs by path; of records that may be missing, the column that says so; and arrays of records by name."""
+
+    scope: Scope
+    shown: Mapping[Path, Item]
+    present: Mapping[Path, int]
+    records: tuple[Agg, ...]
+
+    def item(self, name: str) -> Item:
+        """What a name means after SELECT: an output, else a column of the rows."""
+        for path, item in self.shown.items():
+            if ".".join(path) == name:
+                return item
+        if any(found.name == name for found in self.records):
+            raise QueryError(f'"{name}" is an array of records, not a column', hint="name a column")
+        return self.scope.column(name)
+
+    def name(self, item: Item) -> str:
+        """What a column is called that is not shown."""
+        match item:
+            case Agg():
+                return item.name
+            case Partner(column):
+                return name_of(self.scope, column)
+            case _:
+                return name_of(self.scope, item)
+
+
+def name_of(scope: Scope, column: int) -> str:
+    """The full name of a column of the rows."""
+    for entry in scope.entries:
+        before = () if entry is scope.own else (entry.alias,)
+        for path, at in leaves(entry.record, before):
+            if at == column:
+                return ".".join(path)
+    return f"column {column}"  # one that only says whether a partner is there
+
+
+def selection(query: Clauses, scope: Scope) -> Selection:
+    """The outputs of a query; raises if two have one name."""
+    shown: dict[Path, Item] = {}
+    present: dict[Path, int] = {}
+    records: list[Agg] = []
+    for one in query.selected or tuple(_by_default(query, scope)):
+        if isinstance(one.what, Agg):
+            _add_aggregate(one.what, scope, shown, records)
+            continue
+        for path, item in _columns(one, scope):
+            _add(shown, path, item)
+        if one.name is None:
+            present.update(_missing(one.what, scope))
+    kept = {path: at for path, at in present.items() if any(p[: len(path)] == path for p in shown)}
+    _check_names(query, shown, records)
+    return Selection(scope, shown, kept, tuple(records))
+
+
+def _by_default(query: Clauses, scope: Scope) -> Iterator[Selected]:
+    """All columns; of groups, what they are grouped by."""
+    if query.groups is not None:
+        yield from map(Selected, query.groups)
+        return
+    for entry in scope.entries:
+        yield Selected(f"{entry.alias}.*")
+
+
+def _add_aggregate(what: Agg, scope: Scope, shown: dict[Path, Item], records: list[Agg]) -> None:
+    if is_records(what):
+        if what.column != STAR:
+            scope.entry(what.column.removesuffix(".*"))
+        records.append(what)
+        return
+    if what.column.endswith(STAR) and (what.column != STAR or what.function != "count"):
+        raise QueryError(
+            f"{what.function} of {what.column}", hint="name a column; only count and array take all of them"
+        )
+    if what.column != STAR:
+        scope.column(what.column)
+    _add(shown, (what.name,), what)
+
+
+def _columns(one: Selected, scope: Scope) -> Iterator[tuple[Path, int]]:
+    assert isinstance(one.what, str)
+    if one.what == STAR:
+        for entry in scope.entries:
+            yield from leaves(entry.record, () if entry is scope.own else (entry.alias,))
+        return
+    if one.what.endswith(f".{STAR}"):
+        if one.name is not None:
+            raise QueryError(f"{one.what} cannot be named {one.name}", hint="name columns one by one")
+        yield from leaves(*_entry(one.what.removesuffix(".*"), scope))
+        return
+    at = scope.column(one.what)
+    yield (one.name,) if one.name is not None else _path(one.what, at, scope), at
+
+
+def _entry(name: str, scope: Scope) -> tuple[Record, Path]:
+    entry = scope.entry(name)
+    return entry.record, () if entry is scope.own else (name,)
+
+
+def _path(name: str, at: int, scope: Scope) -> Path:
+    for path, column in leaves(scope.own.record):
+        if column == at:
+            return path
+    qualifier, _ = scope.split(name)
+    return next(path for path, column in leaves(*_entry(qualifier, scope)) if column == at)
+
+
+def _missing(what: str, scope: Scope) -> Iterator[tuple[Path, int]]:
+    """Of the records that a selected name leads into, those that may be missing."""
+    if what == STAR:
+        for entry in scope.entries:
+            yield from presents(entry.record, () if entry is scope.own else (entry.alias,))
+        return
+    if scope.own.column(what) is not None:
+        yield from presents(scope.own.record)
+        return
+    yield from presents(*_entry(scope.split(what)[0], scope))
+
+
+def _add(shown: dict[Path, Item], path: Path, item: Item) -> None:
+    if shown.setdefault(path, item) != item:
+        raise QueryError(f'two columns are called "{".".join(path)}"', hint="name one of them: select(other=…)")
+
+
+def _check_names(query: Clauses, shown: Mapping[Path, Item], records: list[Agg]) -> None:
+    """A field is a column or a record, not both, and every name leads to one thing."""
+    for path in shown:
+        for end in range(1, len(path)):
+            if path[:end] in shown:
+                name = ".".join(path[:end])
+                raise QueryError(f'"{name}" would be a column and a record', hint="give the column another name")
+    taken = {path[0] for path in shown}
+    for name in (*(found.name for found in records), *(related.name for related in query.related)):
+        if name in taken:
+            raise QueryError(f'there is a field "{name}" already', hint="give what is beneath another name")
+        if "." in name:  # the views of a query are named by the names that lead to them
+            raise QueryError(f'"{name}" has a dot', hint="give what is beneath a name without one")
+        taken.add(name)

@@ -1,0 +1,175 @@
+"""From a text of PomoLogic to a program of rules.
+
+A name inside an atom or a constraint is a variable, whatever its case, but for ``true`` and ``false``; ``_`` is any
+value. An aggregate is a constraint on its result: ``N := count : p(x: X)`` reads ``N = count : { p(x: X) }``.
+
+>>> print(parse("popular(id: X) :- profile(id: X), c := count : follower(follows: X), c >= 1000.").rules[0])
+popular(id: X) :- profile(id: X), c = count : { follower(follows: X) }, c >= 1000.
+"""
+
+from __future__ import annotations
+
+import ast
+import decimal
+from functools import cache
+from typing import Any
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+from lark.tree import Meta
+from lark.visitors import v_args
+
+from everview.errors import DatalogError
+from everview.frontends.datalog.program import (
+    Aggregate,
+    Atom,
+    Compare,
+    Comparison,
+    Constant,
+    Identified,
+    Literal_,
+    Not,
+    Place,
+    Program,
+    Rule,
+    Term,
+    Variable,
+    Wildcard,
+)
+from everview.frontends.pomologic.grammar import GRAMMAR, LITERALS
+
+
+def parse(text: str) -> Program:
+    """The program that a text is; raises `DatalogError` where it is none."""
+    try:
+        return _Rules().transform(_parser().parse(text))
+    except VisitError as error:
+        raise error.orig_exc from None
+    except UnexpectedInput as error:
+        raise misread(text, error) from None
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(GRAMMAR, start="program", parser="lalr", propagate_positions=True)
+
+
+def misread(text: str, error: UnexpectedInput) -> DatalogError:
+    """What is to be said of a text that the grammar does not have: where, what stands there, and what could."""
+    match error:
+        case UnexpectedToken():
+            found, wanted = str(error.token), error.accepts or error.expected
+        case UnexpectedCharacters():
+            found, wanted = text[error.pos_in_stream or 0], error.allowed or ()
+        case _:
+            found, wanted = "", ()
+    hint = " or ".join(sorted({SHOWN.get(str(name), str(name).lower()) for name in wanted}))
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+        return DatalogError("the text ends too early", hint=f"expected {hint}")
+    return DatalogError(f"{error.line}:{error.column}: {found!r} cannot stand here", hint=f"expected {hint}")
+
+
+# What the grammars call what.
+SHOWN = {
+    "_STOP": '"."', "_IF": '":-"', "COLON": '":"', "SEMICOLON": '";"', "COMMA": '","', "LPAR": '"("', "RPAR": '")"',
+    "LSQB": '"["', "RSQB": '"]"', "BANG": '"!"', "AT": '"@next"', "NEXT": '"next"', "__ANON_0": '":="',
+    "NAME": "a name", "QUOTED": "a name", "NUMBER": "a number", "TEXT": "a text", "COMPARISON": "a comparison",
+    "COMBINED": "an operator", "JOINED": "a join", "$END": "the end",
+}  # fmt: skip
+
+
+def place_of(meta: Meta) -> Place:
+    """Where a part of a text begins."""
+    return Place(meta.line, meta.column) if not meta.empty else Place()
+
+
+def text_of(token: str) -> str:
+    """The text that a quoted token stands for.
+
+    >>> text_of('"a\\\\tb"'), text_of("'it\\\\'s'")
+    ('a\\tb', "it's")
+    """
+    try:
+        return ast.literal_eval(token)
+    except (SyntaxError, ValueError):
+        raise DatalogError(f"{token} is no text", hint="write a backslash twice, or use one as Python does") from None
+
+
+def number_of(token: str) -> int | float | decimal.Decimal:
+    """A whole number, a decimal one if it is written with a point, a floating one if with an exponent."""
+    if "e" in token.lower():
+        return float(token)
+    return decimal.Decimal(token) if "." in token else int(token)
+
+
+class _Rules(Transformer[Token, Any]):
+    """Trees of the grammar as the values of `everview.frontends.datalog.program`."""
+
+    def program(self, rules: list[Rule]) -> Program:
+        return Program(tuple(rules))
+
+    @v_args(meta=True)
+    def rule(self, meta: Meta, parts: list[Any]) -> Rule:
+        head, *rest = parts
+        later = rest[:1] == ["next"]
+        (body,) = rest[later:] or [()]
+        return Rule(head, body, next=later, place=place_of(meta))
+
+    def next(self, _: list[Token]) -> str:
+        return "next"
+
+    def body(self, literals: list[Literal_]) -> tuple[Literal_, ...]:
+        return tuple(literals)
+
+    # -- literals
+
+    def selection(self, parts: list[Atom]) -> Atom:
+        return parts[0]
+
+    def negation(self, parts: list[Atom]) -> Not:
+        return Not((parts[0],))
+
+    def identified(self, parts: list[Any]) -> Identified:
+        name, atom = parts
+        return Identified(Variable(name), atom)
+
+    def aggregation(self, parts: list[Any]) -> Compare:
+        result, function, *arguments, atom = parts
+        return Compare("=", Variable(result), Aggregate(function, tuple(map(Variable, arguments)), (atom,)))
+
+    def constraint(self, parts: list[Any]) -> Compare:
+        left, operator, right = parts
+        compared: Comparison = "=" if operator == "==" else str(operator)  # pyright: ignore[reportAssignmentType]
+        return Compare(compared, left, right)
+
+    # -- atoms and terms
+
+    @v_args(meta=True)
+    def atom(self, meta: Meta, parts: list[Any]) -> Atom:
+        relation, *attributes = parts
+        names = tuple(name for name, _ in attributes)
+        for name in names:
+            if names.count(name) > 1:
+                raise DatalogError(
+                    f"{meta.line}:{meta.column}: {relation} has attribute {name} twice", hint="name it once"
+                )
+        return Atom(relation, tuple(term for _, term in attributes), names, place_of(meta))
+
+    def attribute(self, parts: list[Any]) -> tuple[str, Term]:
+        return parts[0], parts[1]
+
+    def name(self, tokens: list[Token]) -> str:
+        (token,) = tokens
+        return str(token) if token.type == "NAME" else token[1:-1].replace("``", "`")
+
+    def named(self, names: list[str]) -> Term:
+        (name,) = names
+        if name in LITERALS:
+            return Constant(LITERALS[name])
+        return Wildcard() if name == "_" else Variable(name)
+
+    def number(self, tokens: list[Token]) -> Constant:
+        return Constant(number_of(tokens[0]))
+
+    def text(self, tokens: list[Token]) -> Constant:
+        return Constant(text_of(tokens[0]))

@@ -1,0 +1,18 @@
+"""A text of PomoLogic as a program that keeps the rules of the language.
+
+>>> print(read("far(x: X) :- point(x: X), X > 100.").rules[0])
+far(x: X) :- point(x: X), X > 100.
+"""
+
+from __future__ import annotations
+
+from everview.frontends.datalog.program import Program
+from everview.frontends.pomologic.check import check
+from everview.frontends.pomologic.parse import parse
+
+
+def read(text: str) -> Program:
+    """The program that a text is; raises `DatalogError`, of the kind that says which rule it breaks."""
+    program = parse(text)
+    check(program)
+    return program

@@ -1,0 +1,117 @@
+"""Which variables a rule binds, in which order, and which belong to an aggregate alone.
+
+Selections bind all their variables. An aggregate binds its result, once the variables that its atom shares with the
+rest of the rule are bound; its other variables are seen nowhere else. Nothing else binds: negations and constraints
+test what is bound.
+
+>>> from everview.frontends.pomologic.parse import parse
+>>> (rule,) = parse("t(c: C, n: N) :- p(c: C), N := sum Q : q(c: C, q: Q, r: R).").rules
+>>> scope = Scope.of(rule)
+>>> sorted(scope.selected), sorted(scope.results), sorted(scope.local(scope.aggregates[0]))
+(['C'], ['N'], ['Q', 'R'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from everview.frontends.datalog.program import (
+    Aggregate,
+    Atom,
+    Compare,
+    Identified,
+    Not,
+    Rule,
+    Term,
+    Variable,
+)
+
+Names = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """``result := function parameters : atom``."""
+
+    result: str
+    function: str
+    parameters: tuple[str, ...]
+    atom: Atom
+
+    def __str__(self) -> str:
+        return f"{self.result} := {' '.join((self.function, *self.parameters))} : {self.atom}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The parts of a rule's body, each by its kind."""
+
+    selections: tuple[Atom | Identified, ...]
+    negations: tuple[Atom, ...]
+    constraints: tuple[Compare, ...]
+    aggregates: tuple[Aggregation, ...]
+
+    @classmethod
+    def of(cls, rule: Rule) -> Scope:
+        """The scope of a rule as `parse` gives it."""
+        compared = [part for part in rule.body if isinstance(part, Compare)]
+        return cls(
+            tuple(part for part in rule.body if isinstance(part, Atom | Identified)),
+            tuple(atom for part in rule.body if isinstance(part, Not) for atom in part.body if isinstance(atom, Atom)),
+            tuple(part for part in compared if not isinstance(part.right, Aggregate)),
+            tuple(found for part in compared if (found := aggregation(part)) is not None),
+        )
+
+    @property
+    def selected(self) -> Names:
+        """What selections bind, content ids included."""
+        return frozenset[str]().union(*map(_selected, self.selections))
+
+    @property
+    def results(self) -> Names:
+        """What aggregates bind."""
+        return frozenset(found.result for found in self.aggregates)
+
+    @property
+    def bound(self) -> Names:
+        """All that the rule binds."""
+        return self.selected | self.results
+
+    def shared(self, found: Aggregation) -> Names:
+        """The variables of an aggregate's atom that tell its groups apart."""
+        return names_in(found.atom.terms) & self.bound
+
+    def local(self, found: Aggregation) -> Names:
+        """The variables of an aggregate's atom that are seen nowhere else."""
+        return names_in(found.atom.terms) - self.bound
+
+    def waiting(self) -> list[Aggregation]:
+        """The aggregates that are never reached: each needs what only another of them, or itself, would bind."""
+        bound, waiting = self.selected, list(self.aggregates)
+        while ready := [found for found in waiting if self.shared(found) <= bound]:
+            bound |= {found.result for found in ready}
+            waiting = [found for found in waiting if found not in ready]
+        return waiting
+
+
+def aggregation(part: Compare) -> Aggregation | None:
+    """An aggregate as a constraint on its result; None for other constraints."""
+    match part:
+        case Compare("=", Variable(result), Aggregate(function, arguments, (Atom() as atom,))):
+            return Aggregation(result, function, tuple(str(a) for a in arguments), atom)
+        case _:
+            return None
+
+
+def names_in(terms: Iterable[Term]) -> Names:
+    """The variables among some terms."""
+    return frozenset(term.name for term in terms if isinstance(term, Variable))
+
+
+def _selected(part: Atom | Identified) -> Names:
+    match part:
+        case Atom():
+            return names_in(part.terms)
+        case Identified(variable, atom):
+            return names_in(atom.terms) | {variable.name}

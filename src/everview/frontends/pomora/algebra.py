@@ -1,0 +1,234 @@
+"""PomoRA as data: expressions over relations, formulas over attributes, and the statements of a program.
+
+>>> edge, path = Named("edge"), Named("path")
+>>> print(Assignment("path", Combined("natural_join", path, edge)))
+path := natural_join(path, edge);
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from everview.frontends.datalog.program import NOWHERE, Comparison, Constant, Place
+
+Operator = Literal["difference", "cartesian_product", "natural_join", "theta_join", "equijoin", "semijoin", "antijoin"]
+
+
+# -- formulas
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    operator: Comparison
+    left: Attribute | Constant
+    right: Attribute | Constant
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.operator} {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """Formulas that are all to hold (``and``), or one of them (``or``), or the only one not (``not``)."""
+
+    connective: Literal["and", "or", "not"]
+    parts: tuple[Formula, ...]
+
+    def __str__(self) -> str:
+        if self.connective == "not":
+            return f"not ({self.parts[0]})"
+        return f" {self.connective} ".join(f"({part})" for part in self.parts)
+
+
+Formula = Compared | Connected
+
+
+# -- expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A relation as it is at this point of the program."""
+
+    name: str
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A relation that is written down, row by row, with the names of its attributes."""
+
+    rows: tuple[tuple[tuple[str, Any], ...], ...]
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        rows = (", ".join(f"{name}: {Constant(value)}" for name, value in row) for row in self.rows)
+        return f"[{', '.join(f'({row})' for row in rows)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    attributes: tuple[str, ...]
+    input: Expression
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"projection([{', '.join(f':{name}' for name in self.attributes)}], {self.input})"
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    pairs: tuple[tuple[str, str], ...]  # (from, to)
+    input: Expression
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"rename([{', '.join(f'{old}: :{new}' for old, new in self.pairs)}], {self.input})"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    formula: Formula
+    input: Expression
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"selection({self.formula}, {self.input})"
+
+
+@dataclass(frozen=True, slots=True)
+class United:
+    parts: tuple[Expression, ...]
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"union({', '.join(map(str, self.parts))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """Two relations by one of the operators that take two; only a theta join and an equijoin have a formula."""
+
+    operator: Operator
+    left: Expression
+    right: Expression
+    formula: Formula | None = None
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        given = [str(part) for part in (self.formula, self.left, self.right) if part is not None]
+        return f"{self.operator}({', '.join(given)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """One row a group: the attributes that tell groups apart, and an aggregate of the others under a name."""
+
+    by: tuple[str, ...]
+    name: str
+    function: str
+    arguments: tuple[str, ...]
+    input: Expression
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        by, called = ", ".join(f":{name}" for name in self.by), f"{self.function}({', '.join(self.arguments)})"
+        return f"group_by([{by}], {self.name}, {called}, {self.input})"
+
+
+Expression = Named | Written | Projection | Renaming | Selection | United | Combined | Grouping
+
+
+# -- statements
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What an expression gives is added to a relation."""
+
+    target: str
+    expression: Expression
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.target} := {self.expression};"
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A block that is repeated until none of the relations that it assigns to changes."""
+
+    block: tuple[Statement, ...]
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"while change do {' '.join(map(str, self.block))} end"
+
+
+Statement = Assignment | Loop
+
+
+def assignments(block: tuple[Statement, ...]) -> Iterator[Assignment]:
+    """The assignments of a block, those of its loops included."""
+    for statement in block:
+        match statement:
+            case Assignment():
+                yield statement
+            case Loop(inner):
+                yield from assignments(inner)
+
+
+def inputs_of(expression: Expression) -> tuple[Expression, ...]:
+    """The relations that an operator takes."""
+    match expression:
+        case Named() | Written():
+            return ()
+        case United(parts):
+            return parts
+        case Combined():
+            return expression.left, expression.right
+        case Projection() | Renaming() | Selection() | Grouping():
+            return (expression.input,)
+
+
+def read_by(expression: Expression) -> Iterator[str]:
+    """The relations that an expression names."""
+    if isinstance(expression, Named):
+        yield expression.name
+    for part in inputs_of(expression):
+        yield from read_by(part)
+
+
+def about(target: str, block: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """What of a block matters to a relation: assignments to it, and to those that they read."""
+    needed, before = {target}, set[str]()
+    while needed != before:
+        before = set(needed)
+        needed.update(name for a in assignments(block) if a.target in before for name in read_by(a.expression))
+    return _only(frozenset(needed), block)
+
+
+def _only(targets: frozenset[str], block: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    found: list[Statement] = []
+    for statement in block:
+        match statement:
+            case Assignment() if statement.target in targets:
+                found.append(statement)
+            case Loop(inner) if any(a.target in targets for a in assignments(inner)):
+                found.append(Loop(_only(targets, inner), statement.place))
+            case _:
+                pass
+    return tuple(found)

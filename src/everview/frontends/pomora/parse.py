@@ -1,0 +1,209 @@
+"""From a text of PomoRA to its statements.
+
+>>> for statement in parse("path := edge; while change do path := union(path, edge); end"):
+...     print(statement)
+path := edge;
+while change do path := union(path, edge); end
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedInput, VisitError
+from lark.tree import Meta
+from lark.visitors import v_args
+
+from everview.errors import DatalogError
+from everview.frontends.datalog.program import Constant
+from everview.frontends.pomologic.parse import misread, number_of, place_of, text_of
+from everview.frontends.pomora.algebra import (
+    Assignment,
+    Attribute,
+    Combined,
+    Compared,
+    Connected,
+    Formula,
+    Grouping,
+    Loop,
+    Named,
+    Projection,
+    Renaming,
+    Selection,
+    Statement,
+    United,
+    Written,
+)
+
+GRAMMAR: Final = r"""
+program: block
+block: (_statement ";"*)*
+_statement: assignment | loop
+assignment: name (":-" | ":\u2212" | ":=") expression ";"
+loop: "while" "change" "do" block "end"
+
+?expression: name -> named
+    | "[" (row ("," row)* ","?)? "]" -> written
+    | "projection" "(" names "," expression ")" -> projection
+    | "rename" "(" pairs "," expression ")" -> renaming
+    | ("selection" | "select") "(" formula "," expression ")" -> selection
+    | "union" "(" expression ("," expression)* ")" -> united
+    | COMBINED "(" expression "," expression ")" -> combined
+    | JOINED "(" formula "," expression "," expression ")" -> joined
+    | "group_by" "(" names "," attribute "," call "," expression ")" -> grouping
+row: "(" (name ":" value) ("," name ":" value)* ","? ")"
+names: attribute | "[" (attribute ("," attribute)*)? "]"
+pairs: "[" name ":" attribute ("," name ":" attribute)* "]"
+call: name ("(" (attribute ("," attribute)*)? ")")?
+attribute: ":"? name
+
+?formula: conjunction ("or" conjunction)* -> disjunction
+conjunction: factor ("and" factor)*
+?factor: "not" factor -> denial
+    | "(" formula ")"
+    | operand COMPARISON operand -> comparison
+?operand: attribute -> attribute_of
+    | value
+value: NUMBER | TEXT | TRUE | FALSE
+name: NAME | QUOTED
+
+COMBINED.2: /(?:difference|cartesian_product|natural_join|semijoin|antijoin)\b/
+JOINED.2: /(?:theta_join|equijoin)\b/
+TRUE: "true"
+FALSE: "false"
+NAME: /[^\W\d]\w*/
+QUOTED: /`(?:[^`]|``)+`/
+NUMBER: /[-+]?(?:\d+\.\d+|\.\d+|\d+)(?:[eE][-+]?\d+)?/
+TEXT: /"(?:[^"\\\n]|\\.)*"/ | /'(?:[^'\\\n]|\\.)*'/
+COMPARISON: "==" | "=" | "!=" | "<=" | "<" | ">=" | ">"
+COMMENT: /\/\/[^\n]*|#[^\n]*|\/\*(?:[^*]|\*(?!\/))*\*\//
+%ignore COMMENT
+%ignore /\s+/
+"""
+
+
+def parse(text: str) -> tuple[Statement, ...]:
+    """The statements of a text; raises `DatalogError` where it is none. The last semicolon may be left out."""
+    try:
+        return _Statements().transform(_parser().parse(text))
+    except VisitError as error:
+        raise error.orig_exc from None
+    except UnexpectedInput as error:
+        raise misread(text, error) from None
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(GRAMMAR, start="program", parser="lalr", propagate_positions=True)
+
+
+class _Statements(Transformer[Token, Any]):
+    """Trees of the grammar as the values of `everview.frontends.pomora.algebra`."""
+
+    def program(self, parts: list[Any]) -> tuple[Statement, ...]:
+        return parts[0]
+
+    def block(self, parts: list[Statement]) -> tuple[Statement, ...]:
+        return tuple(parts)
+
+    @v_args(meta=True)
+    def assignment(self, meta: Meta, parts: list[Any]) -> Assignment:
+        return Assignment(parts[0], parts[1], place_of(meta))
+
+    @v_args(meta=True)
+    def loop(self, meta: Meta, parts: list[Any]) -> Loop:
+        return Loop(parts[0], place_of(meta))
+
+    # -- expressions
+
+    @v_args(meta=True)
+    def named(self, meta: Meta, parts: list[str]) -> Named:
+        return Named(parts[0], place_of(meta))
+
+    @v_args(meta=True)
+    def written(self, meta: Meta, rows: list[Any]) -> Written:
+        return Written(tuple(rows), place_of(meta))
+
+    @v_args(meta=True)
+    def projection(self, meta: Meta, parts: list[Any]) -> Projection:
+        return Projection(parts[0], parts[1], place_of(meta))
+
+    @v_args(meta=True)
+    def renaming(self, meta: Meta, parts: list[Any]) -> Renaming:
+        return Renaming(parts[0], parts[1], place_of(meta))
+
+    @v_args(meta=True)
+    def selection(self, meta: Meta, parts: list[Any]) -> Selection:
+        return Selection(parts[0], parts[1], place_of(meta))
+
+    @v_args(meta=True)
+    def united(self, meta: Meta, parts: list[Any]) -> United:
+        return United(tuple(parts), place_of(meta))
+
+    @v_args(meta=True)
+    def combined(self, meta: Meta, parts: list[Any]) -> Combined:
+        operator, left, right = parts
+        return Combined(str(operator), left, right, None, place_of(meta))  # pyright: ignore[reportArgumentType]
+
+    @v_args(meta=True)
+    def joined(self, meta: Meta, parts: list[Any]) -> Combined:
+        operator, formula, left, right = parts
+        return Combined(str(operator), left, right, formula, place_of(meta))  # pyright: ignore[reportArgumentType]
+
+    @v_args(meta=True)
+    def grouping(self, meta: Meta, parts: list[Any]) -> Grouping:
+        by, name, (function, arguments), expression = parts
+        return Grouping(by, name, function, arguments, expression, place_of(meta))
+
+    @v_args(meta=True)
+    def row(self, meta: Meta, parts: list[Any]) -> tuple[tuple[str, Any], ...]:
+        names, values = parts[::2], parts[1::2]
+        if len(set(names)) < len(names):
+            raise DatalogError(f"{meta.line}:{meta.column}: a row has an attribute twice", hint="name each once")
+        return tuple((name, constant.value) for name, constant in zip(names, values, strict=True))
+
+    def names(self, parts: list[str]) -> tuple[str, ...]:
+        return tuple(parts)
+
+    def pairs(self, parts: list[str]) -> tuple[tuple[str, str], ...]:
+        return tuple(zip(parts[::2], parts[1::2], strict=True))
+
+    def call(self, parts: list[str]) -> tuple[str, tuple[str, ...]]:
+        return parts[0], tuple(parts[1:])
+
+    # -- formulas
+
+    def disjunction(self, parts: list[Formula]) -> Formula:
+        return parts[0] if len(parts) == 1 else Connected("or", tuple(parts))
+
+    def conjunction(self, parts: list[Formula]) -> Formula:
+        return parts[0] if len(parts) == 1 else Connected("and", tuple(parts))
+
+    def denial(self, parts: list[Formula]) -> Formula:
+        return Connected("not", (parts[0],))
+
+    def comparison(self, parts: list[Any]) -> Compared:
+        left, operator, right = parts
+        return Compared("=" if operator == "==" else str(operator), left, right)  # pyright: ignore[reportArgumentType]
+
+    def attribute_of(self, parts: list[str]) -> Attribute:
+        return Attribute(parts[0])
+
+    def attribute(self, parts: list[str]) -> str:
+        return parts[0]
+
+    def value(self, tokens: list[Token]) -> Constant:
+        (token,) = tokens
+        match token.type:
+            case "NUMBER":
+                return Constant(number_of(token))
+            case "TEXT":
+                return Constant(text_of(token))
+            case kind:
+                return Constant(kind == "TRUE")
+
+    def name(self, tokens: list[Token]) -> str:
+        (token,) = tokens
+        return str(token) if token.type == "NAME" else token[1:-1].replace("``", "`")

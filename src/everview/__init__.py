@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from everview.circuit import Circuit, incrementalize
     from everview.database import Database, connect
     from everview.errors import EverviewError
+    from everview.frontends.fluent import agg, and_, col, not_, or_
     from everview.frontends.sql.decorators import aggregate, function
     from everview.operators.functions import Function
     from everview.relational import Delta, Kernel
@@ -37,10 +38,15 @@ _HOMES = {
     "Schema": "everview.types",
     "Store": "everview.traces.store",
     "ZSet": "everview.zset",
+    "agg": "everview.frontends.fluent",
     "aggregate": "everview.frontends.sql.decorators",
+    "and_": "everview.frontends.fluent",
+    "col": "everview.frontends.fluent",
     "connect": "everview.database",
     "function": "everview.frontends.sql.decorators",
     "incrementalize": "everview.circuit",
+    "not_": "everview.frontends.fluent",
+    "or_": "everview.frontends.fluent",
 }
 
 __all__ = [
@@ -57,10 +63,15 @@ __all__ = [
     "Schema",
     "Store",
     "ZSet",
+    "agg",
     "aggregate",
+    "and_",
+    "col",
     "connect",
     "function",
     "incrementalize",
+    "not_",
+    "or_",
 ]
 
 

@@ -3,6 +3,7 @@
 from everview.database.connect import connect
 from everview.database.database import Database
 from everview.database.transaction import Transaction
-from everview.database.views import Subscription, Table, View
+from everview.database.views import Table, View
+from everview.views.subscription import Subscription
 
 __all__ = ["Database", "Subscription", "Table", "Transaction", "View", "connect"]

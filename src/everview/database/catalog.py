@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -14,7 +15,10 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.rewrite import part
 from everview.circuit.stream import Stream
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
+from everview.database.rules import DATALOG, Rulesets, derived_name, head_of, without_heads
 from everview.errors import DefinitionError
+from everview.plan.lower import Lowering
+from everview.plan.node import Plan
 from everview.runtimes.tables import Table
 
 Tables = Mapping[str, TableDefinition]
@@ -27,10 +31,16 @@ class Catalog:
 
     tables: Tables = field(default_factory=dict[str, TableDefinition])
     views: Views = field(default_factory=dict[str, ViewDefinition])
+    rules: Rulesets = ()  # of Datalog, by which some of the views are defined
 
     @property
     def relations(self) -> dict[str, TableDefinition | ViewDefinition]:
         return {**self.tables, **self.views}
+
+    @cached_property
+    def shown(self) -> dict[str, str]:
+        """The views of tables that have rules, too, and the names by which they are seen: those of the tables."""
+        return {derived_name(name): name for name in self.tables if derived_name(name) in self.views}
 
     @property
     def keys(self) -> dict[str, Table]:
@@ -44,43 +54,63 @@ class Catalog:
     # -- other catalogs
 
     def with_table(self, table: TableDefinition) -> Catalog:
-        self._require_free("table", table.name)
+        self.require_free("table", table.name)
         return replace(self, tables={**self.tables, table.name: table})
 
     def with_view(self, view: ViewDefinition) -> Catalog:
-        self._require_free("view", view.name)
+        self.require_free("view", view.name)
         return replace(self, views={**self.views, view.name: view})
 
     def with_other(self, view: ViewDefinition) -> Catalog:
         """With a view in place of that of its name."""
         if view.name not in self.views:
             return self.with_view(view)
+        if self.views[view.name].dialect == DATALOG != view.dialect:
+            raise DefinitionError(
+                f"{head_of(view.name)} is defined by rules", hint="remove them first: db.rules() shows them"
+            )
+        if view.whole != self.views[view.name].whole and len(self._parts(view.name)) > 1:
+            raise DefinitionError(f"{view.name} has parts, which read it", hint="drop it first, and they go with it")
         changed = replace(self, views={**self.views, view.name: view})
-        changed._require_order()
+        changed.require_order()
         return changed
 
     def without(self, name: str, *, cascade: bool = False) -> Catalog:
         """Without a relation; with ``cascade`` without those that read it, too."""
-        gone = {name, *self.readers(name)}
-        if len(gone) > 1 and not cascade:
-            readers = ", ".join(sorted(gone - {name}))
+        own = self._parts(name)
+        gone = {*own, *(reader for part in own for reader in self.readers(part))}
+        if gone - own and not cascade:
+            readers = ", ".join(sorted(gone - own))
             raise DefinitionError(
-                f"{name} cannot be dropped: {readers} read{'s' if len(gone) == 2 else ''} it",
+                f"{name} cannot be dropped: {readers} read{'s' if len(gone - own) == 1 else ''} it",
                 hint="drop the readers first, or drop it with cascade",
             )
         return replace(
             self,
-            tables={n: table for n, table in self.tables.items() if n not in gone},
+            tables={n: table for n, table in self.tables.items() if n not in gone and table.carries not in gone},
             views={n: view for n, view in self.views.items() if n not in gone},
+            rules=without_heads(self.rules, {self.shown.get(n, n) for n in gone if n in self.views}),
         )
+
+    def _parts(self, name: str) -> set[str]:
+        """A relation with its parts, which are dropped with it, and not alone."""
+        whole = self.views[name].whole if name in self.views else ""
+        if whole and whole != name:
+            raise DefinitionError(f"{name} is a part of {whole}", hint=f"drop {whole}")
+        return {name, *(n for n, view in self.views.items() if whole and view.whole == name)}
 
     def readers(self, name: str) -> list[str]:
         """The views that read a relation, themselves or by others; each after those that it reads."""
-        found = {name}
+        found = {name, *(self.views[name].beside if name in self.views else ())}
         for view in self.ordered():
             if found.intersection(view.reads):
                 found.add(view.name)
         return [view.name for view in self.ordered() if view.name in found and view.name != name]
+
+    def seen(self, name: str) -> str:
+        """The relation that others see by a name: of a table that has rules, too, the view of both."""
+        name = self.find(name)
+        return derived_name(name) if derived_name(name) in self.shown else name
 
     def ordered(self) -> list[ViewDefinition]:
         """The views, each after those that it reads."""
@@ -102,15 +132,18 @@ class Catalog:
         return {
             "tables": [[table.name, table.to_json()] for table in self.tables.values()],
             "views": [[view.name, view.to_json()] for view in self.views.values()],
+            "rules": [ruleset.to_json() for ruleset in self.rules],
         }
 
-    def _require_free(self, what: str, name: str) -> None:
+    def require_free(self, what: str, name: str) -> None:
+        """Refuse a name that is given already, in whatever case."""
         for known in self.relations:
             if known.casefold() == name.casefold():
                 kind = "table" if known in self.tables else "view"
                 raise DefinitionError(f'there is a {kind} "{known}" already', hint=f"give the {what} another name")
 
-    def _require_order(self) -> None:
+    def require_order(self) -> None:
+        """Refuse views that read themselves, by others."""
         try:
             self.ordered()
         except CycleError as error:
@@ -144,20 +177,33 @@ class Assembled:
             if name not in built:
                 built[name] = circuit.source(name, table.schema)
         streams = Streams(circuit, catalog, built)
+        sinks = circuit.sinks
         for view in catalog.ordered():
-            if view.materialized and view.name not in circuit.sinks:
-                circuit.sink(view.name, streams[view.name])
-        held = {name: stream.id for name, stream in built.items() if name in catalog.tables or name in circuit.sinks}
-        return cls(circuit, held)
+            if view.materialized and view.name not in sinks:
+                circuit.sink(view.name, streams.exactly(view.name))
+        held = {*catalog.tables, *circuit.sinks}
+        return cls(circuit, {name: stream.id for name, stream in built.items() if name in held})
 
 
 class Streams(Mapping[str, Stream]):
-    """The streams of a catalog's relations in a circuit, each built when it is first read."""
+    """The streams of a catalog's relations in a circuit, each built when it is first read.
+
+    Plans of several views are lowered by one `Lowering`, so that what they share, loops too, is there once.
+    """
 
     def __init__(self, circuit: Circuit, catalog: Catalog, built: dict[str, Stream]) -> None:
         self.circuit, self._catalog, self._built = circuit, catalog, built
+        self._lowering = Lowering(circuit, Exact(self))
+
+    def of_plan(self, plan: Plan) -> Stream:
+        """The stream of a plan over these relations."""
+        return self._lowering.of(plan)
 
     def __getitem__(self, name: str) -> Stream:
+        return self.exactly(self._catalog.seen(name))
+
+    def exactly(self, name: str) -> Stream:
+        """The stream of a table or a view, whatever others see by its name."""
         if name not in self._built:
             name = self._catalog.find(name)
         if name not in self._built:
@@ -171,6 +217,22 @@ class Streams(Mapping[str, Stream]):
         return len(self._catalog.relations)
 
 
+class Exact(Mapping[str, Stream]):
+    """Streams by the names that plans have for relations."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+
+    def __getitem__(self, name: str) -> Stream:
+        return self._streams.exactly(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._streams)
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+
 class Aside(Mapping[str, Stream]):
     """Relations as the sources of a circuit that stands aside: those that are read, and no others."""
 
@@ -179,7 +241,7 @@ class Aside(Mapping[str, Stream]):
         self._catalog = catalog
 
     def __getitem__(self, name: str) -> Stream:
-        name = self._catalog.find(name)
+        name = self._catalog.seen(name)
         known = self.circuit.sources
         if name in known:
             return self.circuit.stream(known[name])

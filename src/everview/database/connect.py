@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from everview.database.catalog import Assembled, Catalog
-from everview.database.database import DESCRIPTION, Database
+from everview.database.core import DESCRIPTION
+from everview.database.database import Database
 from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.known import read_again
+from everview.database.rules import Ruleset
 from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
 from everview.runtimes.embedded import Embedded
 from everview.traces.store import Store
@@ -52,7 +54,7 @@ def connect(
 
 def described(said: Mapping[str, Any], views: Mapping[str, Build]) -> Catalog:
     """The catalog that a state directory describes."""
-    catalog = Catalog()
+    catalog = Catalog(rules=tuple(map(Ruleset.from_json, said.get("rules", ()))))
     for name, table in said["tables"]:
         catalog = catalog.with_table(TableDefinition.from_json(name, table))
     stored = dict(said["views"])

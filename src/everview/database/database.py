@@ -1,49 +1,33 @@
-"""The database: one circuit of all tables and views, which transactions feed and definitions change.
-
-Every change of tables is a tick, atomic over all of them and over all views. Every change of definitions gives
-another circuit, which takes over the traces that both have. One thread at a time: others wait.
-"""
+"""The database: what people ask it, in SQL, Datalog, EDN or step by step, and where its rows may come from."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Generator, Mapping
-from contextlib import contextmanager
-from threading import RLock, Timer, get_ident
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from everview.circuit.circuit import Circuit
-from everview.codes import decode
-from everview.database.catalog import Assembled, Catalog
-from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
+from everview.database import edn
+from everview.database.algebra import Assigned, add_program
+from everview.database.core import Core
+from everview.database.datalog import add_rules, living, remove_rules
+from everview.database.definitions import find_name
+from everview.database.eav import Transacted, transact
 from everview.database.explain import explained, overview
-from everview.database.known import read_again
-from everview.database.listeners import Listeners
-from everview.database.shown import as_changes
-from everview.database.statements import run_sql
-from everview.database.transaction import Transaction
-from everview.database.views import Listener, Subscription, Table, View
-from everview.errors import DefinitionError, EverviewError, StoreError, TransactionError
-from everview.optimize import optimize
-from everview.plan.lower import lower
-from everview.plan.node import Plan
-from everview.plan.nodes import scans
-from everview.runtimes.embedded import Embedded
-from everview.runtimes.embedded.once import answer
-from everview.runtimes.embedded.relation import Relation
-from everview.types import Schema, unknown_name
+from everview.database.fluent import query_of
+from everview.database.handles import Rules
+from everview.database.identities import content_ids
+from everview.database.rules import POMORA, program_of
+from everview.database.statements import only_reads, run_sql
+from everview.database.views import Table, View
+from everview.errors import DefinitionError
+from everview.frontends.edn.forms import form_of
+from everview.frontends.edn.reader import read
+from everview.frontends.fluent import Query
+from everview.sources.protocol import Source
 from everview.verify import Verdict, verify, verify_plans
 from everview.zset.batch import Batch
 
-log = logging.getLogger("everview.database")
-DESCRIPTION = "database"  # what a state directory says of its definitions, by this name
 
-
-class Database:
+class Database(Core):
     """Tables, and views over them. Made by `everview.connect`.
 
     >>> from everview import connect
@@ -59,21 +43,6 @@ class Database:
     [(('Ada', 5), -1), (('Ada', 6), 1)]
     """
 
-    def __init__(self, run: Embedded, catalog: Catalog, assembled: Assembled, *, every: float = 0.0) -> None:
-        self.run = run
-        self.catalog = catalog
-        self._assembled = assembled
-        self.relations: dict[str, Relation] = {}
-        self._lock = RLock()
-        self._every = every
-        self._timer: Timer | None = None
-        self._open: Transaction | None = None
-        self._owner: int | None = None
-        self._listeners = Listeners()
-        self._closed = False
-        self._by_sql = False  # whether the open transaction ends by `commit` or `rollback`
-        self._take_relations()
-
     # -- SQL
 
     def sql(self, text: str, *, dialect: str = "spark") -> Any:
@@ -83,238 +52,112 @@ class Database:
         outside of a transaction. Queries and changes inside of one see its changes of tables so far, but views as they
         were before.
         """
-        with self._lock:
+        with self._lock if only_reads(text) else self._lock.writing():
             self._require_open()
             return run_sql(self, text, dialect)
 
-    def begin(self) -> None:
-        """Begin a transaction of SQL, which ends with `commit` or `rollback`."""
+    # -- Datalog
+
+    def datalog(self, text: str, *, dialect: str = "souffle") -> Rules | Assigned:
+        """Add rules, in one turn; every relation that they define is a view, and further rules may extend it.
+
+        ``dialect`` is souffle or pomologic; or pomora, a program whose relations are views that nothing extends.
+
+        A relation that is declared and has no rules is a table, which is made if there is none. The rules stay until
+        they are removed, by what this returns or by `remove_rules`.
+        """
+        with self.defining():
+            return add_program(self, text) if dialect == POMORA else Rules(self, add_rules(self, text, dialect))
+
+    def rules(self) -> list[Rules]:
+        """The rules that hold, by the texts that they came in."""
+        return [Rules(self, found) for found in self.catalog.rules if found.rules]
+
+    def remove_rules(self, text: str, *, dialect: str = "souffle") -> None:
+        """Remove rules, in one turn, wherever they came from; a view that has none left is dropped."""
+        with self.defining():
+            remove_rules(self, living(self.catalog, program_of(text, dialect)))
+
+    def content_ids(self, relation: str, rows: Any) -> list[str]:
+        """What ``C := relation(…)`` of PomoLogic binds for rows, there or not: to refer to them from elsewhere."""
+        with self._lock:
+            return content_ids(self, relation, rows)
+
+    # -- EDN
+
+    def edn(self, text: str, name: str | None = None, *, args: Iterable[Any] = (), replace: bool = False) -> Any:
+        """An EDN query: with a name a view that is kept, without one its answer now, as its :find asks for it.
+
+        ``args`` has a value for each of :in but ``$``. A text that is a vector of facts and maps is transacted.
+        """
         with self._lock:
             self._require_open()
-            if self._open is not None:
-                raise TransactionError("a transaction is open already", hint="COMMIT or ROLLBACK it first")
-            self._lock.acquire()  # it is this thread's until it ends
-            self._begin()
-            self._by_sql = True
+            return edn.run(self, text, name, args, replace=replace)
 
-    def commit(self) -> None:
-        """End a transaction of SQL: all its changes count now, as one tick."""
-        with self._ending() as tx:
-            self._commit_changes(tx)
-        self._listeners.tell()
-
-    def rollback(self) -> None:
-        """End a transaction of SQL: nothing of it counts."""
-        with self._ending() as tx:
-            self.run.dictionary.rollback(tx.mark)
-
-    @contextmanager
-    def _ending(self) -> Generator[Transaction]:
+    def transact(self, facts: Any) -> Transacted:
+        """Add and retract facts, as one tick: a text of EDN, or lists and dicts; see `everview.database.eav`."""
         with self._lock:
-            if self._open is None or not self._by_sql:
-                raise TransactionError("no transaction has begun", hint="write BEGIN first")
-            tx = self._open
-            try:
-                yield tx
-            except BaseException:
-                self.run.dictionary.rollback(tx.mark)
-                raise
-            finally:
-                self._by_sql = False
-                self._end(tx)
-                self._lock.release()
-
-    def answer(self, plan: Plan) -> Batch:
-        """The rows of a plan, now. It holds words that are forgotten: see `answered`."""
-        better, circuit = optimize(plan), Circuit()
-        given = {name: self.contents_now(name) for name in scans(better)}
-        streams = {name: circuit.source(name, rows.schema) for name, rows in given.items()}
-        lower(better, streams, circuit).under(plan.schema).sink("answer", keep=False)
-        return answer(circuit, given, self.run.dictionary)["answer"]
-
-    def answered(self, plan: Plan) -> tuple[pa.Table, NDArray[np.int64]]:
-        """The rows of a plan, now, and their weights; nothing of it stays in the database."""
-        with self._lock:
-            mark = self.run.dictionary.mark()
-            try:
-                found = self.answer(plan)
-                return decode(found.schema, found.rows[:, :-1], found.dictionary), found.weights
-            finally:
-                self.run.dictionary.rollback(mark)
-
-    def contents_now(self, name: str) -> Batch:
-        """What a relation holds; a table with what the open transaction has changed so far."""
-        if self._open is not None and name in self.relations:
-            return self._open.contents(self.relations[name])
-        return self.contents_of(name)
-
-    # -- definitions
-
-    def define_table(self, table: TableDefinition, *, replace: bool = False) -> None:
-        """A table by its definition; with ``replace`` in place of the one of that name, which nobody may read."""
-        with self._defining():
-            known = replace and table.name in self.catalog.tables
-            without = self.catalog.without(table.name) if known else self.catalog
-            wanted = without.with_table(table)  # refused, if it is, while everything is as it was
-            if known:
-                self._turn(without)  # so that no trace of the old one is taken for the new one's
-            self._turn(wanted)
-
-    def create_table(
-        self,
-        name: str,
-        columns: Schema | str,
-        *,
-        key: str | tuple[str, ...] | list[str] = (),
-        defaults: Mapping[str, Any] | None = None,
-        if_not_exists: bool = False,
-    ) -> None:
-        """A new table, empty. With a ``key`` no two rows have the same; without, it is a bag of rows."""
-        with self._defining():
-            if if_not_exists and name in self.catalog.tables:
-                return
-            self.define_table(TableDefinition.of(name, columns, key, defaults))
-
-    def create_view(
-        self,
-        name: str,
-        build: Build,
-        *,
-        replace: bool = False,
-        if_not_exists: bool = False,
-        materialized: bool = True,
-    ) -> None:
-        """A view that a function of streams makes: ``lambda of: of["orders"].distinct()``.
-
-        It holds at once what the tables say. A plain view, one that is not ``materialized``, is only a name for its
-        definition. ``replace`` puts it in place of the view of that name; who listens to that is told the difference.
-        """
-        with self._defining():
-            if if_not_exists and name in self.catalog.views:
-                return
-            self.define(self.catalog.view(name, build, materialized=materialized), replace=replace)
-
-    def define(self, view: ViewDefinition, *, replace: bool = False) -> None:
-        """A view by its definition; see `create_view`."""
-        with self._defining():
-            check_name("view", view.name)
-            known = self.catalog.views.get(view.name)
-            if known is None or not replace:
-                self._turn(self.catalog.with_view(view))
-                return
-            changed = self._read_anew(self.catalog.with_other(view), view.name)
-            before = self._held(view.name)
-            self._turn(changed, [view.name, *changed.readers(view.name)])
-            self._tell_difference(view.name, before)
-
-    def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
-        """Drop a table or a view; with ``cascade`` also the views that read it. Who listens is told no more."""
-        with self._defining():
-            if if_exists and name not in self.catalog.relations:
-                return
-            name = find_name("table or view", name, self.catalog.relations)
-            self._turn(self.catalog.without(name, cascade=cascade))
-
-    def tables(self) -> list[str]:
-        """The names of the tables."""
-        return list(self.catalog.tables)
-
-    def views(self) -> list[str]:
-        """The names of the views, plain ones included."""
-        return list(self.catalog.views)
-
-    # -- changes
-
-    def apply(self, changes: Mapping[str, Any], *, negative: bool = False) -> dict[str, Batch]:
-        """One tick of rows with weights; returns the change of every view.
-
-        What would leave a table with two rows of one key is refused, and what removes a row that is not there; with
-        ``negative``, a table without a key may owe rows.
-        """
-        with self._lock:
-            if self._open is not None:
-                raise TransactionError("apply is a tick of its own", hint="inside a transaction use tx.apply")
             self._require_open()
-            tx = self._begin()
-            try:
-                tx.apply(changes, negative=negative)
-                outputs = self._commit(tx)
-            except BaseException:
-                self.run.dictionary.rollback(tx.mark)
-                raise
-            finally:
-                self._end(tx)
-            self._listeners.tell()
-            return outputs
+            return transact(self, read(facts) if isinstance(facts, str) else form_of(facts))
 
-    @contextmanager
-    def transaction(self) -> Generator[Transaction]:
-        """Changes that count together, when the block ends; an exception leaves no trace of them.
+    # -- fluent queries
 
-        Reads inside show the state before. One inside another joins it: its changes count when the outer ends, and
-        should it raise, only its own are undone.
+    def query(self, relation: str, alias: str | None = None) -> Query:
+        """A query of a table or a view, to be built step by step; see `everview.frontends.fluent.query`."""
+        return query_of(self, relation, alias)
+
+    # -- sources
+
+    def attach(self, name: str, source: Any, *, keep: bool = True, resync: bool = False) -> None:
+        """A table that is a copy of a source, and follows it by `poll`; see `everview.database.attached`.
+
+        A source that is not to be kept is only read, by fluent queries. With ``resync`` a source that has lost its
+        position is compared with the table, row by row.
         """
-        with self._lock:
-            if self._open is not None:
-                with self._inner(self._open) as tx:
-                    yield tx
-                return
-            with self._transaction() as tx:
-                yield tx
-                self._commit_changes(tx)
-            self._listeners.tell()
+        self.attached.attach(name, source, keep=keep, resync=resync)
+
+    def poll(self, *names: str, limit: int | None = None) -> dict[str, Batch]:
+        """Take in, as one tick, what has changed in attached sources, all or some; returns the change of every view."""
+        return self.attached.poll(names, limit)
+
+    def detach(self, name: str) -> None:
+        """Let a source go; the table that followed it stays as it is, until the source is attached again."""
+        self.attached.detach(name)
+
+    @property
+    def sources(self) -> Mapping[str, Source]:
+        """The sources that are attached and not kept, by name."""
+        return self.attached.sources
 
     # -- reading
 
     def view(self, name: str) -> View:
         """A materialized view."""
-        view = self.catalog.views.get(name)
-        if view is None:
-            name = find_name("view", name, self.catalog.views)
-            view = self.catalog.views[name]
+        name = self._view_name(name)
+        view = self.catalog.views[name]
         if not view.materialized:
             raise DefinitionError(
                 f"view {name} is plain: it is a name for its definition, and holds nothing",
                 hint="select from it, or create it as a materialized view",
             )
-        return View(self, name)
+        return edn.Found(self, name, edn.query_of(view)) if view.dialect == edn.EDN else View(self, name)
+
+    def _view_name(self, name: str) -> str:
+        """The name of a view; a table that rules are about is seen as one."""
+        if name in self.catalog.views:
+            return name
+        if name in self.catalog.tables and self.catalog.seen(name) != name:
+            return self.catalog.seen(name)
+        return find_name("view", name, self.catalog.views)
 
     def table(self, name: str) -> Table:
         """A table."""
         return Table(self, find_name("table", name, self.catalog.tables))
 
-    def subscribe(self, name: str, listener: Listener, *, snapshot: bool = False) -> Subscription:
-        """See `View.subscribe`."""
-        with self._lock:
-            contents = self.contents_of(name)
-            found = self._listeners.add(name, listener, self.run.epoch)
-            if snapshot:
-                try:
-                    listener(contents, self.run.epoch)
-                except BaseException:
-                    found.close()
-                    raise
-            return found
-
-    def contents_of(self, name: str) -> Batch:
-        """What a table or a materialized view holds, each row with its weight."""
-        with self._lock:
-            if name in self.relations:
-                return as_changes(self.relations[name].rows(self.run.state))
-            if name in self.run.views:
-                return as_changes(self.run.views[name].contents())
-            raise unknown_name("relation", name, [*self.relations, *self.run.views])
-
-    def schema_of(self, name: str) -> Schema:
-        """The columns of a relation."""
-        if name not in self.catalog.relations:
-            raise unknown_name("relation", name, self.catalog.relations)
-        return self.catalog.relations[name].schema
-
     def explain(self, name: str) -> str:
         """A view's plan and circuit, with what each node has done so far: steps, rows put out, time, rows held."""
         with self._lock:
-            name = find_name("view", name, self.catalog.views)
+            name = self._view_name(name)
             return explained(self.run, self.catalog.views[name])
 
     def verify(self, name: str | None = None) -> Verdict:
@@ -328,51 +171,13 @@ class Database:
             plans = {v.name: v.plan for v in self.catalog.ordered() if v.materialized and self._by_plans(v.name)}
             more = verify_plans(plans, tables, {view: held[view] for view in names if view in plans})
             both = {**found.views, **more.views}
-            return Verdict({view: both[view] for view in names}, found.seconds + more.seconds)
+            shown = self.catalog.shown
+            return Verdict({shown.get(view, view): both[view] for view in names}, found.seconds + more.seconds)
 
     def _by_plans(self, name: str) -> bool:
         """Whether a view and all that it reads come from plans."""
         view = self.catalog.views.get(name)
         return view is None or (view.plan is not None and all(map(self._by_plans, view.reads)))
-
-    # -- the state
-
-    @property
-    def epoch(self) -> int:
-        """How many changes of rows and of definitions there have been."""
-        return self.run.epoch
-
-    def checkpoint(self) -> None:
-        """Make durable what is not yet."""
-        with self._lock:
-            self._require_open()
-            self.run.save()
-
-    def vacuum(self, keep_epochs: int = 1) -> None:
-        """Let go of interned values that no row has any more, and of stored epochs before the last few."""
-        with self._lock:
-            self._require_open()
-            if self._open is not None:
-                raise TransactionError("a transaction is open", hint="vacuum when it has ended")
-            self.run.vacuum(keep_epochs)
-
-    def close(self) -> None:
-        """Make durable what is not yet, and let the next one open the state directory."""
-        with self._lock:
-            if self._open is not None:
-                raise TransactionError("a transaction is open", hint="close when it has ended")
-            if self._closed:
-                return
-            if self._timer is not None:
-                self._timer.cancel()
-            self._closed = True
-            self.run.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<database: {len(self.catalog.tables)} tables, {len(self.catalog.views)} views, epoch {self.epoch}>"
@@ -380,131 +185,3 @@ class Database:
     def _repr_html_(self) -> str:
         with self._lock:
             return overview(self)
-
-    # -- inside: definitions
-
-    @contextmanager
-    def _defining(self) -> Generator[None]:
-        with self._lock:
-            self._require_open()
-            if self._open is not None:
-                raise TransactionError(
-                    "definitions do not change inside a transaction", hint="define tables and views before or after it"
-                )
-            yield
-            self._listeners.tell()
-
-    def _turn(self, catalog: Catalog, anew: Collection[str] = ()) -> None:
-        """Go on with other definitions: all of it, or nothing."""
-        assembled = Assembled.of(catalog, self._assembled, anew)
-        self.run.turn(assembled.circuit, tables=catalog.keys, says={DESCRIPTION: catalog.to_json()})
-        self.catalog, self._assembled = catalog, assembled
-        self._take_relations()
-        self._listeners.end_all_but(self.run.views)
-
-    def _take_relations(self) -> None:
-        self.relations = {
-            name: Relation.of(self.run.program, name, table, self.run.dictionary)
-            for name, table in self.catalog.keys.items()
-        }
-
-    def _read_anew(self, catalog: Catalog, name: str) -> Catalog:
-        """The catalog with the definitions of a relation's readers read again, as its columns may be others now."""
-        for reader in catalog.readers(name):
-            view = catalog.views[reader]
-            catalog = catalog.with_other(self._defined_anew(catalog, view))
-        return catalog
-
-    def _defined_anew(self, catalog: Catalog, view: ViewDefinition) -> ViewDefinition:
-        if view.text is not None:
-            return read_again(catalog, view.name, view.text, view.dialect)
-        return catalog.view(view.name, view.build, materialized=view.materialized)
-
-    def _held(self, name: str) -> Batch | None:
-        return self.contents_of(name) if name in self.run.views and self._listeners.has(name) else None
-
-    def _tell_difference(self, name: str, before: Batch | None) -> None:
-        """Tell who listens to a replaced view how it differs; if it has other columns, nobody listens any more."""
-        if before is None or name not in self.run.views:
-            return
-        after = self.contents_of(name)
-        if after.schema != before.schema:
-            self._listeners.end(name)
-            return
-        self._listeners.note(self.run.epoch, {name: after - before})
-
-    # -- inside: transactions
-
-    @contextmanager
-    def _transaction(self) -> Generator[Transaction]:
-        self._require_open()
-        tx = self._begin()
-        try:
-            yield tx
-        except BaseException:
-            self.run.dictionary.rollback(tx.mark)
-            raise
-        finally:
-            self._end(tx)
-
-    def _begin(self) -> Transaction:
-        self._open, self._owner = Transaction(self), get_ident()
-        return self._open
-
-    def _end(self, tx: Transaction) -> None:
-        tx.closed = True
-        self._open = self._owner = None
-
-    @contextmanager
-    def _inner(self, tx: Transaction) -> Generator[Transaction]:
-        savepoint, mark = tx.savepoint(), self.run.dictionary.mark()
-        try:
-            yield tx
-        except BaseException:
-            tx.back_to(savepoint)
-            self.run.dictionary.rollback(mark)
-            raise
-
-    def _commit_changes(self, tx: Transaction) -> None:
-        """A transaction that changes nothing is no tick, and leaves nothing."""
-        if tx.changed:
-            tx.changes = self._commit(tx)
-        else:
-            self.run.dictionary.rollback(tx.mark)
-
-    def _commit(self, tx: Transaction) -> dict[str, Batch]:
-        outputs = {name: as_changes(found) for name, found in self.run.advance(tx.cells(), tx.mark).items()}
-        if self._every:
-            self._save_later()
-        self._listeners.note(self.run.epoch, outputs)
-        return outputs
-
-    def require_owner(self) -> None:
-        """Refuse a transaction's commands in another thread than its own."""
-        if self._owner != get_ident():
-            raise TransactionError("the transaction is another thread's", hint="begin one in this thread")
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise StoreError("the database is closed", hint="connect again")
-
-    # -- inside: durability
-
-    def _save_later(self) -> None:
-        """Commit what waits within the time that is set, also if nothing more happens."""
-        if self._timer is not None or self._every == float("inf"):
-            return
-        self._timer = Timer(self._every, self._save_now)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def _save_now(self) -> None:
-        with self._lock:
-            self._timer = None
-            if self._closed:
-                return
-            try:
-                self.run.save()
-            except EverviewError as error:
-                # The next tick tries again, and says so to whoever makes it.
-                log.warning("%s", error)

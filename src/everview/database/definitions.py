@@ -34,6 +34,9 @@ class TableDefinition:
     schema: Schema
     key: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    facts: bool = False  # its values may come as text, as in a file of facts
+    carries: str = ""  # the view whose rows of the last tick it holds; nothing else changes it
+    fed: str = ""  # by which name it is known how far its source has been read; nothing else changes it
 
     @classmethod
     def of(
@@ -42,6 +45,10 @@ class TableDefinition:
         columns: Schema | str,
         key: str | tuple[str, ...] | list[str] = (),
         defaults: Mapping[str, Any] | None = None,
+        *,
+        facts: bool = False,
+        carries: str = "",
+        fed: str = "",
     ) -> TableDefinition:
         """A table whose definition makes sense; columns of the key are NOT NULL."""
         check_name("table", name)
@@ -54,7 +61,7 @@ class TableDefinition:
         check_names(list(key), f"the key of table {name}")
         places = {schema.index(column) for column in key}
         fields = (Field(f.name, f.type, f.nullable and at not in places) for at, f in enumerate(schema))
-        found = cls(name, Schema(fields), key, dict(defaults or {}))
+        found = cls(name, Schema(fields), key, dict(defaults or {}), facts, carries, fed)
         found._check_defaults()
         return found
 
@@ -69,12 +76,15 @@ class TableDefinition:
 
     def to_json(self) -> dict[str, Any]:
         defaults = {column: _value_to_json(value) for column, value in self.defaults.items()}
-        return {"schema": str(self.schema), "key": list(self.key), "defaults": defaults}
+        said = {"schema": str(self.schema), "key": list(self.key), "defaults": defaults}
+        more = {"facts": self.facts, "carries": self.carries, "fed": self.fed}
+        return {**said, **{name: value for name, value in more.items() if value}}
 
     @classmethod
     def from_json(cls, name: str, said: Mapping[str, Any]) -> TableDefinition:
         defaults = {column: _value_from_json(value) for column, value in said["defaults"].items()}
-        return cls.of(name, said["schema"], said["key"], defaults)
+        more = {"facts": said.get("facts", False), "carries": said.get("carries", ""), "fed": said.get("fed", "")}
+        return cls.of(name, said["schema"], said["key"], defaults, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +105,8 @@ class ViewDefinition:
     materialized: bool = True
     order: Any = ()  # in which its rows are shown
     optimized: Any = None
+    beside: tuple[str, ...] = ()  # the views that it is defined with, because they read each other
+    whole: str = ""  # the view that it is a part of, and is dropped with
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from everview.database.views import Listener, Subscription
 from everview.errors import ListenerError
+from everview.pull.listening import call_of
+from everview.views.feed import Together
+from everview.views.subscription import Ended, Listener, Subscription
 from everview.zset.batch import Batch
 
 Raised = tuple[str, int, Exception]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Views whose listener is told of all of them in one call."""
+
+    views: tuple[str, ...]
+    subscriptions: list[Subscription] = field(default_factory=list[Subscription])
 
 
 class Listeners:
@@ -17,36 +29,50 @@ class Listeners:
 
     def __init__(self) -> None:
         self._of: dict[str, list[Subscription]] = {}
+        self._groups: list[Group] = []
         self._untold: deque[tuple[int, Mapping[str, Batch]]] = deque()
         self._telling = False
 
     def __bool__(self) -> bool:
-        return bool(self._of)
+        return bool(self._of or self._groups)
 
     def has(self, view: str) -> bool:
         """Whether anyone listens to a view."""
-        return bool(self._of.get(view))
+        return bool(self._of.get(view)) or any(view in group.views for group in self._groups)
 
-    def add(self, view: str, listener: Listener, epoch: int) -> Subscription:
+    def add(self, view: str, listener: Listener, epoch: int, ended: Ended | None = None) -> Subscription:
         """Tell someone of a view's changes after an epoch."""
-        listeners = self._of.setdefault(view, [])
-        found = Subscription(listener, epoch, lambda it: listeners.remove(it) if it in listeners else None)
-        listeners.append(found)
-        return found
+        return _added(self._of.setdefault(view, []), listener, epoch, ended)
+
+    def add_group(
+        self, views: Collection[str], listener: Together, epoch: int, ended: Ended | None = None
+    ) -> Subscription:
+        """Tell someone of the changes of several views after an epoch, in one call for each."""
+        group = Group(tuple(views))
+        self._groups = [*self._groups, group]
+
+        def end() -> None:
+            self._groups = [each for each in self._groups if each is not group]
+
+        return _added(group.subscriptions, listener, epoch, ended, end)
 
     def end(self, view: str) -> None:
-        """Tell nobody of a view any more."""
-        for subscription in tuple(self._of.pop(view, ())):
-            subscription.active = False
+        """Tell nobody of a view any more; nor of others with it."""
+        over = [*self._of.pop(view, ())]
+        over += [each for group in self._groups if view in group.views for each in group.subscriptions]
+        self._groups = [group for group in self._groups if view not in group.views]
+        for subscription in over:
+            subscription.over()
 
     def end_all_but(self, views: Container[str]) -> None:
         """Tell nobody of views that are not among these."""
-        for view in [view for view in self._of if view not in views]:
+        known = [*self._of, *(view for group in self._groups for view in group.views)]
+        for view in dict.fromkeys(view for view in known if view not in views):
             self.end(view)
 
     def note(self, epoch: int, changes: Mapping[str, Batch]) -> None:
         """Changes to tell of, when it is time."""
-        if self._of:
+        if self:
             self._untold.append((epoch, changes))
 
     def tell(self) -> None:
@@ -62,20 +88,53 @@ class Listeners:
             self._telling = False
         if raised:
             view, epoch, error = raised[0]
+            error = error.__cause__ if isinstance(error, ListenerError) and error.__cause__ else error
             raise ListenerError(
                 f"a listener of view {view} raised {type(error).__name__}: {error}",
                 hint=f"epoch {epoch} has been applied, and all listeners were told",
             ) from error
 
     def _tell_of(self, epoch: int, changes: Mapping[str, Batch]) -> Iterator[Raised]:
+        """All shapes take the changes, then all listeners are told: none of them sees a shape that is behind."""
+        calls: list[tuple[str, Callable[[], None]]] = []
+        for view, subscription, found in self._concerned(epoch, changes):
+            try:
+                call = call_of(subscription, found, epoch)
+            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+                yield view, epoch, error
+            else:
+                calls += [] if call is None else [(view, call)]
+        for view, call in calls:
+            try:
+                call()
+            except Exception as error:  # noqa: BLE001, the same
+                yield view, epoch, error
+
+    def _concerned(self, epoch: int, changes: Mapping[str, Batch]) -> Iterator[tuple[str, Subscription, Any]]:
+        """Everyone who is to be told something, and what."""
         for view, listeners in list(self._of.items()):
             found = changes.get(view)
-            if found is None or not len(found):
-                continue
-            for subscription in tuple(listeners):
-                if not subscription.active or epoch <= subscription.since:
-                    continue
-                try:
-                    subscription.listener(found, epoch)
-                except Exception as error:  # noqa: BLE001, whatever it is, the others are told
-                    yield view, epoch, error
+            if found is not None and len(found):
+                yield from ((view, each, found) for each in tuple(listeners) if epoch > each.since)
+        for group in self._groups:
+            parts = {view: changes[view] for view in group.views if view in changes and len(changes[view])}
+            if parts:
+                yield from ((next(iter(parts)), each, parts) for each in group.subscriptions if epoch > each.since)
+
+
+def _added(
+    among: list[Subscription],
+    listener: Listener | Together,
+    epoch: int,
+    ended: Ended | None,
+    end: Callable[[], None] | None = None,
+) -> Subscription:
+    def removed(it: Subscription) -> None:
+        if it in among:
+            among.remove(it)
+        if end is not None:
+            end()
+
+    found = Subscription(listener, epoch, removed, ended)
+    among.append(found)
+    return found

@@ -42,6 +42,15 @@ if TYPE_CHECKING:
     from everview.database.database import Database
 
 
+def only_reads(text: str) -> bool:
+    """Whether a text seems to be a query, and so changes nothing.
+
+    >>> only_reads(" SELECT 1"), only_reads("INSERT INTO t SELECT 1")
+    (True, False)
+    """
+    return re.match(r"\s*(select|with|values|explain|show|describe)\b", str(text), re.IGNORECASE) is not None
+
+
 def run_sql(database: Database, text: str, dialect: str) -> Any:
     """All statements of a text, one after the other; what the last of them gives."""
     result = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 
 from everview.codes import encode_pairs, encode_rows
 from everview.codes.encode import encode_weighted
+from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
+from everview.database.outside import Outside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType
 from everview.plan.expressions import Now
 from everview.runtimes.embedded.relation import Pending, Relation
@@ -26,7 +29,7 @@ from everview.types import Schema, unknown_name
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 Matrix = NDArray[np.int64]
 NO_KEY = "a table without a key is changed by whole rows: insert and delete"
@@ -35,24 +38,31 @@ NO_KEY = "a table without a key is changed by whole rows: insert and delete"
 class Transaction:
     """Changes under way. Made by `Database.transaction`; its methods return how many rows they changed."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Core) -> None:
         self._database = database
         self.mark = database.run.dictionary.mark()
         self._pending: dict[str, Pending] = {}
         self.changes: Mapping[str, Batch] = {}  # of each view, once it has been committed
+        self.offsets: dict[str, Any] = {}  # how far sources have been read, to be kept with it
+        self.feeding = False  # whether it is their sources that change tables which have one
+        self.outside = Outside(database.attached.pipeline)
         self.closed = False
 
     def insert(self, table: str, rows: Any) -> int:
         """Add rows; one whose key is there is refused. A column that a dict or frame lacks has its default."""
+        if self._is_outside(table):
+            return self.outside.changes.insert(table, rows)
         definition, relation = self._table(table)
-        encoded = encode_rows(definition.schema, filled(definition, rows), self._dictionary)
+        encoded = self._encoded(definition, definition.schema, filled(definition, rows))
         self._change(relation, relation.add(encoded, self._state, self._of(relation)))
         return int(encoded[:, -1].sum())
 
     def upsert(self, table: str, rows: Any) -> int:
         """Add rows in place of those with their keys; of several with one key the last counts."""
+        if self._is_outside(table):
+            return self.outside.changes.upsert(table, rows)
         definition, relation = self._keyed(table, "upsert")
-        encoded = encode_rows(definition.schema, filled(definition, rows), self._dictionary)
+        encoded = self._encoded(definition, definition.schema, filled(definition, rows))
         self._change(relation, relation.put(encoded, self._state, self._of(relation)))
         return encoded.shape[0]
 
@@ -61,9 +71,11 @@ class Transaction:
 
         From a table without a key a row goes as often as it is given, and must be there.
         """
+        if self._is_outside(table):
+            return self.outside.changes.delete(table, rows)
         definition, relation = self._table(table)
         if not definition.key:
-            encoded = encode_rows(definition.schema, rows, self._dictionary)
+            encoded = self._encoded(definition, definition.schema, rows)
             encoded[:, -1] *= -1
             self._change(relation, relation.add(encoded, self._state, self._of(relation)))
             return -int(encoded[:, -1].sum())
@@ -92,8 +104,11 @@ class Transaction:
     def apply(self, changes: Mapping[str, Any], *, negative: bool = False) -> None:
         """Add rows with weights: pairs (row, weight), or tables and frames with a ``_weight`` column."""
         for table, rows in changes.items():
+            if self._is_outside(table):
+                self.outside.changes.apply({table: rows})
+                continue
             definition, relation = self._table(table)
-            encoded = encode_pairs(definition.schema, rows, self._dictionary)
+            encoded = self._encoded_pairs(definition, rows)
             self._change(relation, relation.add(encoded, self._state, self._of(relation), negative=negative))
 
     def add_rows(self, table: str, rows: pa.Table, weights: Matrix) -> int:
@@ -112,11 +127,45 @@ class Transaction:
         self._change(relation, relation.add(whole, self._state, self._of(relation)))
         return int(encoded[-1][:, -1].sum())
 
+    def become(self, table: str, rows: Any) -> None:
+        """Let a table hold these rows and no others: what changes is how it differs from them."""
+        definition, relation = self._table(table)
+        encoded = self._encoded(definition, definition.schema, rows)
+        whole = np.concatenate([encoded, (-self.contents(relation)).rows])
+        self._change(relation, relation.add(whole, self._state, self._of(relation)))
+
+    def carry(self, table: str, rows: Matrix) -> None:
+        """Add rows to a table that moves on by itself."""
+        relation = self._database.relations[table]
+        self._change(relation, relation.add(rows, self._state, self._of(relation)))
+
     def contents(self, relation: Relation) -> Batch:
         """What a table holds after what has been changed so far."""
         return relation.rows(self._state, self._pending.get(relation.name))
 
+    def contents_of(self, table: str) -> Batch:
+        """What a table holds after what has been changed so far."""
+        return self.contents(self._table(table)[1])
+
+    def rows_with(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        """The rows whose keys begin with some values, after what has been changed so far."""
+        _, relation = self._keyed(table, "reading by key")
+        if not keys:
+            return []
+        schema = Schema(relation.stored.fields[: len(keys[0])])
+        wanted = encode_rows(schema, keys, self._dictionary)
+        found = relation.beginning_with(wanted, len(schema), self._state, self._of(relation))
+        return [dict(zip(relation.stored.names, row, strict=True)) for row in found.elements()]
+
     # -- inside
+
+    def _encoded(self, table: TableDefinition, schema: Schema, rows: Any) -> Matrix:
+        encode = partial(encode_rows, schema, dictionary=self._dictionary)
+        return facts.encoded(encode, partial(facts.as_values, schema), rows) if table.facts else encode(rows)
+
+    def _encoded_pairs(self, table: TableDefinition, rows: Any) -> Matrix:
+        encode = partial(encode_pairs, table.schema, dictionary=self._dictionary)
+        return facts.encoded(encode, partial(facts.as_pairs, table.schema), rows) if table.facts else encode(rows)
 
     @property
     def _dictionary(self) -> Any:
@@ -126,12 +175,27 @@ class Transaction:
     def _state(self) -> Any:
         return self._database.run.state
 
+    def _is_outside(self, name: str) -> bool:
+        """Whether it is a source that is not kept."""
+        if not self.outside.has(name):
+            return False
+        self._require_open()
+        return True
+
     def _table(self, name: str) -> tuple[TableDefinition, Relation]:
         self._require_open()
         tables = self._database.catalog.tables
         definition = tables.get(name)
         if definition is None:
             definition = self._misnamed(name)
+        if definition.carries:
+            raise DefinitionError(
+                f'"{definition.name}" moves on by itself, with every tick', hint="change what its rules read"
+            )
+        if definition.fed and not self.feeding:
+            raise DefinitionError(
+                f'table "{definition.name}" follows a source', hint="change it there, and then db.poll()"
+            )
         return definition, self._database.relations[definition.name]
 
     def _misnamed(self, name: str) -> TableDefinition:
@@ -163,13 +227,14 @@ class Transaction:
         """Whether any row of any table is to change."""
         return any(len(part) for pending in self._pending.values() for part in pending)
 
-    def savepoint(self) -> dict[str, Pending]:
-        """What has been changed so far."""
-        return dict(self._pending)
+    def savepoint(self) -> tuple[dict[str, Pending], Mapping[str, Any]]:
+        """What has been changed so far, here and in sources that are not kept."""
+        return dict(self._pending), self.outside.savepoint()
 
-    def back_to(self, savepoint: dict[str, Pending]) -> None:
+    def back_to(self, savepoint: tuple[dict[str, Pending], Mapping[str, Any]]) -> None:
         """Forget what has been changed since."""
-        self._pending = savepoint
+        self._pending, outside = savepoint
+        self.outside.back_to(outside)
 
     def cells(self) -> Cells:
         """The changes as the sources take them."""

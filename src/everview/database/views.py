@@ -5,8 +5,7 @@ They are known by name, so they go on when other views are added or dropped, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from queue import Empty, SimpleQueue
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,39 +14,20 @@ from everview.codes import decode
 from everview.codes.rows import to_rows
 from everview.database.answers import in_order
 from everview.database.shown import shown
-from everview.errors import EverviewError
+from everview.database.together import tree_of
+from everview.errors import ShapeError
+from everview.plan.expressions import Column
 from everview.types import Schema
+from everview.views import Changes, OrderedView, Policy, Related, ScalarView, Subscription, TableView, TreeView, Turns
+from everview.views.order import By
+from everview.views.queue import MAXSIZE
+from everview.views.subscription import Ended, Listener
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from everview.database.database import Database
-
-Listener = Callable[[Batch, int], None]
-
-
-class Subscription:
-    """Someone who is told of a view's changes; calling or closing it ends that."""
-
-    def __init__(self, listener: Listener, since: int, end: Callable[[Subscription], None]) -> None:
-        self.listener = listener
-        self.since = since  # it is told of later epochs
-        self.active = True
-        self._end = end
-
-    def close(self) -> None:
-        """Be told no more."""
-        self.active = False
-        self._end(self)
-
-    __call__ = close
-
-    def __enter__(self) -> Subscription:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 class Contents:
@@ -112,64 +92,79 @@ class Table(Contents):
 class View(Contents):
     """A materialized view of a database."""
 
-    def subscribe(self, listener: Listener, *, snapshot: bool = False) -> Subscription:
+    @property
+    def lock(self) -> Turns:
+        """Who holds it, for that nothing changes meanwhile."""
+        return self._database.still
+
+    def subscribe(self, listener: Listener, *, snapshot: bool = False, ended: Ended | None = None) -> Subscription:
         """Call ``listener(changes, epoch)`` after every tick that changed the view.
 
         With ``snapshot`` it is called at once with all that the view holds; nothing lies between that and the first
         change. A listener may change the database: whoever listens is told of that after this. One that raises is
-        reported by `ListenerError` when all others have been told.
+        reported by `ListenerError` when all others have been told. ``ended`` is called when the view has been dropped,
+        or has other columns now, or the database is closed.
         """
-        return self._database.subscribe(self.name, listener, snapshot=snapshot)
+        return self._database.subscribe(self.name, listener, snapshot=snapshot, ended=ended)
 
-    def changes(self, *, snapshot: bool = False) -> Changes:
-        """The changes as an iterator of (changes, epoch), which waits for the next one; see `Changes`."""
-        return Changes(self, snapshot=snapshot)
+    def changes(self, *, snapshot: bool = False, maxsize: int | None = MAXSIZE, policy: Policy = "merge") -> Changes:
+        """The changes as an iterator of (changes, epoch), which waits for the next one; see `Changes`.
+
+        ``maxsize`` and ``policy`` say how many may wait for their reader, and what becomes of more: they are merged, or
+        the writer waits (``block``), or the reader misses some (``drop``) or is refused (``error``).
+        """
+        return Changes(self, self.name, snapshot=snapshot, maxsize=maxsize, policy=policy)
+
+    def __aiter__(self) -> Changes:
+        """``async for changes in view``: first all that the view holds, then every change, until it ends."""
+        return self.changes(snapshot=True)
+
+    def live(self, *, dicts: bool = False) -> Any:
+        """The rows, kept in this process as they change: reading them costs nothing.
+
+        A fluent query has the shape that it asks for: a table, an ordered list, a tree or a value.
+        """
+        from everview.database.fluent import living, part_of
+
+        if part_of(self._database.catalog, self.name) is not None:
+            return living(self._database, self.name)
+        return TableView(self, dicts=dicts)
+
+    def ordered(
+        self, *by: By | Sequence[By], limit: int | None = None, offset: int = 0, dicts: bool = False
+    ) -> OrderedView:
+        """The rows in an order, kept as they change: ``ordered("rating desc", "name", limit=10)``.
+
+        Without an order, that of the view's ORDER BY.
+        """
+        return OrderedView(self, *(by or self._own_order()), limit=limit, offset=offset, dicts=dicts)
+
+    def scalar(self, default: Any = None) -> ScalarView:
+        """The value of the one column of the one row, kept as it changes."""
+        return ScalarView(self, default=default)
+
+    def tree(
+        self,
+        *related: Related,
+        by: By | Sequence[By] = (),
+        show: Sequence[str] | None = None,
+        one: bool = False,
+    ) -> TreeView:
+        """The rows in an order, with related rows of other views beneath, as immutable snapshots; see `TreeView`."""
+        return tree_of(self._database, self.name, related, by=by or self._own_order(), show=show, one=one)
+
+    def _own_order(self) -> list[By]:
+        """The order of its ORDER BY, as far as that names its columns."""
+        names, found = self.schema.names, list[By]()
+        for by, how in self._order:
+            if not isinstance(by, Column):
+                raise ShapeError(
+                    f"view {self.name} is ordered by {by}, which is none of its columns",
+                    hint='name the columns: ordered("rating desc")',
+                )
+            found.append((names[by.index], how))
+        return found
 
     def explain(self) -> str:
         """See `Database.explain`."""
         return self._database.explain(self.name)
-
-
-class Changes:
-    """A view's changes as they come, from the moment this was made.
-
-    Iterating waits for the next one, without end; `next` with a timeout gives up. For another thread than the one
-    that changes the database.
-    """
-
-    def __init__(self, view: View, *, snapshot: bool) -> None:
-        self._queue: SimpleQueue[tuple[Batch, int] | None] = SimpleQueue()
-        self.name = view.name
-        self._subscription = view.subscribe(lambda batch, epoch: self._queue.put((batch, epoch)), snapshot=snapshot)
-
-    def __iter__(self) -> Iterator[tuple[Batch, int]]:
-        while (found := self._queue.get()) is not None:
-            yield found
-
-    def next(self, timeout: float | None = None) -> tuple[Batch, int]:
-        """The next change; an error if none comes within so many seconds."""
-        try:
-            found = self._queue.get(timeout=timeout)
-        except Empty:
-            raise EverviewError(f"view {self.name} did not change within {timeout} s", hint="wait longer") from None
-        if found is None:
-            raise EverviewError(f"the changes of view {self.name} are closed", hint="ask the view for new ones")
-        return found
-
-    def ready(self) -> list[tuple[Batch, int]]:
-        """Those that are there, without waiting."""
-        found: list[tuple[Batch, int]] = []
-        while not self._queue.empty() and (one := self._queue.get()) is not None:
-            found.append(one)
-        return found
-
-    def close(self) -> None:
-        """No more of them; who waits, waits no longer."""
-        self._subscription.close()
-        self._queue.put(None)
-
-    def __enter__(self) -> Changes:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KINDS: Final = (".yaml", ".yml", ".sql", ".py")
+RULES: Final = ".dl"  # a file of Datalog among the views
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _PATTERN = re.compile(r"[*?\[{]")
 _OURS: Final = ("state", "shards", "partitions", "place", "bad_rows", "keep_epochs", "trigger")  # SET everview.…
@@ -107,7 +108,10 @@ def build(file: str | Path, definition: Definition, spark: SparkSession, state: 
             _bind(pipeline, name, source, base)
     for where, text in _views(path, definition):
         with _told(where):
-            pipeline.sql(text, dialect=definition.dialect)
+            if where.lower().endswith(RULES):
+                pipeline.datalog(text)
+            else:
+                pipeline.sql(text, dialect=definition.dialect)
     if not pipeline.circuit.sinks:
         hint = "write CREATE MATERIALIZED VIEW name AS SELECT …"
         raise PipelineError(f"{path}: views: none is materialized", hint=hint)
@@ -306,7 +310,7 @@ def _located(base: Path, path: str) -> str:
 def _views(path: Path, definition: Definition) -> Iterator[tuple[str, str]]:
     """The texts of the views, and what to call the place where they stand."""
     for at, text in enumerate(definition.views):
-        if "\n" in text.strip() or not text.strip().lower().endswith(".sql"):
+        if "\n" in text.strip() or not text.strip().lower().endswith((".sql", RULES)):
             key = f"views[{at}]" if len(definition.views) > 1 else "views"
             yield str(path) if path.suffix.lower() == ".sql" else f"{path}: {key}", text
             continue

@@ -25,6 +25,7 @@ import pyarrow as pa
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import BadRows, CodeCollision, ForeignState, PipelineError, SourceError
+from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
 from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Place, Placement
@@ -34,10 +35,13 @@ from everview.spark.changes import SourceSpec, arrived, check_drift, combined, c
 from everview.spark.delivery import FEW, Delivery
 from everview.spark.delivery import read as read_view
 from everview.spark.describe import described
+from everview.spark.edn import define_query
 from everview.spark.explain import explain
+from everview.spark.fluent import AtPipeline, put_together
 from everview.spark.position import Position, query_of
 from everview.spark.progress import Progress, ProgressLog
 from everview.spark.queries import Queries, compared
+from everview.spark.rules import define_rules
 from everview.spark.sinks import SinkSpec, local_path, quarantine, read_quarantine, sink_of
 from everview.types import Schema, unknown_name
 from everview.verify import Compared, Verdict, verify
@@ -208,6 +212,32 @@ class Pipeline:
         self._require_unopened("a view cannot be added")
         self._queries.define(text, dialect)
 
+    def datalog(self, text: str, *, dialect: str = "souffle") -> None:
+        """Views by rules over the sources and over views; every relation that they define is one.
+
+        A relation has all its rules in one text. One that is declared and has no rules is a source of that name.
+        """
+        self._require_unopened("rules cannot be added")
+        define_rules(self._queries, text, dialect)
+
+    def edn(self, text: str, name: str, *, args: Iterable[Any] = ()) -> None:
+        """A view by an EDN query; ``:track/name`` is a column of a source with a key, ``:to`` a source of two columns.
+
+        ``args`` has a value for each of :in but ``$``.
+        """
+        self._require_unopened("a view cannot be added")
+        keys = {source: bound.spec.key for source, bound in self._sources.items() if bound.spec.keyed}
+        define_query(self._queries, keys, text, name, args)
+
+    def query(self, relation: str, alias: str | None = None) -> Query:
+        """A query of a source or a view, to be built step by step; ``materialize(name)`` makes views of it.
+
+        What it relates is a view of its own: ``recent.artist`` beneath ``recent``; see `trees`.
+        """
+        self._require_unopened("a view cannot be added")
+        keys = {name: bound.spec.key for name, bound in self._sources.items() if bound.spec.keyed}
+        return AtPipeline(self._queries, keys).query(relation, alias)
+
     def sink(
         self,
         view: str,
@@ -316,6 +346,14 @@ class Pipeline:
                 return self.spark.createDataFrame(view.to_arrow())
             return read_view(self.spark, self.path, name, epoch=self.epoch)
 
+    def trees(self, name: str) -> Any:
+        """What a fluent query gives now, its rows and those beneath fetched and put together."""
+        with self._lock:
+            if name not in self._queries.fluent:
+                raise unknown_name("fluent query", name, self._queries.fluent)
+            part, run = self._queries.fluent[name], self._engine().run
+            return put_together(name, part, {view: run.view(view).to_arrow() for view, _ in part.walk(name)})
+
     def table(self, name: str) -> DataFrame:
         """What a source holds now, if that is kept."""
         with self._lock:
@@ -366,7 +404,10 @@ class Pipeline:
             others = {name: engine.run.view(name).contents() for name in wanted if name not in found}
             if others:
                 sources = {name: self._contents(name) for name in self._sources}
+                timed = {name: others.pop(name) for name in [*others] if self._queries.timed(name)}
                 found |= verify(self.circuit, sources, others).views
+                before = {name: engine.run.view(name).contents() for name in self._queries.carried}
+                found |= self._queries.verified(sources | before, timed) if timed else {}
             return Verdict({name: found[name] for name in wanted}, perf_counter() - start)
 
     def _compared(self, view: str) -> Compared:

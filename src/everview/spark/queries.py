@@ -1,25 +1,30 @@
-"""Views of a pipeline in SQL: bound to its sources and to each other, and computed again by plain Spark SQL."""
+"""Views of a pipeline as they were written: bound to its sources and to each other.
+
+What was written in SQL can be computed again by plain Spark SQL.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import PipelineError
+from everview.frontends.fluent import Part
 from everview.frontends.sql import CreateView, Tables, UserFunction, bind
 from everview.frontends.sql.decorators import known
 from everview.frontends.sql.spark import spark_query
 from everview.optimize import optimize
 from everview.plan.expressions import USER, AggregateCall, Exists, Expression, InQuery, Scalar, UserCall
 from everview.plan.expressions import walk as parts
-from everview.plan.lower import lower
+from everview.plan.lower import Lowering
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Asof, Recursive, Scan
 from everview.types import Schema
-from everview.verify import SHOWN, Compared, Rest
+from everview.verify import SHOWN, Compared, Rest, verify_plans
+from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,11 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A view as it was written: its plan, what Spark makes of it, and, if it is kept, its stream."""
+    """A view as it was written: its plan, what Spark makes of it if it was in SQL, and, if it is kept, its stream."""
 
     plan: Plan
-    text: str
+    text: str | None
     stream: Stream | None
+    is_set: bool = False  # whether it is known to hold no row twice
 
 
 class Sources(Tables):
@@ -42,46 +48,95 @@ class Sources(Tables):
 
 
 class Queries:
-    """The views that were defined in SQL, in order."""
+    """The views that were defined by texts, in order."""
 
     def __init__(self, circuit: Circuit) -> None:
         self._circuit = circuit
         self._views: dict[str, Query] = {}
+        self.fluent: dict[str, Part] = {}  # how the rows of fluent queries are put together
+        self._streams: dict[str, Stream] = {}
+        self._delayed: dict[str, Plan] = {}  # what was derived an epoch ago
+        self._lowering = Lowering(circuit, self._streams)  # one for all, so that what views share is there once
 
     def __contains__(self, name: str) -> bool:
         return name in self._views
 
     def define(self, text: str, dialect: str) -> None:
         """Add the views of a text: a materialized one is a view of the pipeline, a plain one a name for its query."""
-        streams = {name: self._circuit.stream(at) for name, at in self._circuit.sources.items()}
-        relations: dict[str, Schema | Plan] = {name: stream.schema for name, stream in streams.items()}
-        for name, view in self._views.items():
-            relations[name] = view.plan if view.stream is None else view.plan.schema
-            if view.stream is not None:
-                streams[name] = view.stream
+        relations = self.relations()
         for statement in bind(text, Sources(relations), dialect):
             if not isinstance(statement, CreateView):
                 raise PipelineError(
                     f"a pipeline takes views, not {statement.text.split()[0].upper()}",
                     hint="write CREATE MATERIALIZED VIEW name AS SELECT …; sources come from frames",
                 )
-            self._add(statement, streams)
+            self.require_free(statement.name)
+            better = optimize(statement.plan) if statement.materialized else None
+            self.add(statement.name, statement.plan, better, spark_query(statement))
 
-    def _add(self, view: CreateView, streams: dict[str, Stream]) -> None:
-        if view.name in self._circuit.sinks or view.name in self._views or view.name in self._circuit.sources:
-            raise PipelineError(f"there is a view or source {view.name} already", hint="give it another name")
+    def relations(self) -> dict[str, Schema | Plan]:
+        """What a text may read: the columns of sources and of views that are kept, and the plans of others."""
+        sources = {name: self._circuit.stream(at) for name, at in self._circuit.sources.items()}
+        self._streams |= sources
+        views = {name: v.plan if v.stream is None else v.plan.schema for name, v in self._views.items()}
+        return {name: stream.schema for name, stream in sources.items()} | views
+
+    def sets(self) -> frozenset[str]:
+        """The views that are known to hold no row twice."""
+        return frozenset(name for name, view in self._views.items() if view.is_set)
+
+    def require_free(self, name: str) -> None:
+        """Refuse a name that a view or a source has."""
+        if name in self._circuit.sinks or name in self._views or name in self._circuit.sources:
+            raise PipelineError(f"there is a view or source {name} already", hint="give it another name")
+
+    def add(self, name: str, plan: Plan, better: Plan | None, text: str | None, *, is_set: bool = False) -> None:
+        """A view by its plan; it is kept if it is given as it is to run, and else a name for its plan."""
         stream = None
-        if view.materialized:
-            stream = streams[view.name] = lower(optimize(view.plan), streams, self._circuit)
-            stream.sink(view.name)
-        self._views[view.name] = Query(view.plan, spark_query(view), stream)
+        if better is not None:
+            stream = self._streams[name] = self._lowering.of(better).under(plan.schema)
+            stream.sink(name)
+        self._views[name] = Query(plan, text, stream, is_set)
+
+    # -- what the epoch before left
+
+    def delayed(self, name: str, schema: Schema) -> Callable[[str], None]:
+        """A relation that holds what a view held an epoch ago, which is kept; the function that says which view."""
+        stream, connect = self._circuit.feedback(schema)
+        self._streams[name], self._delayed[name] = stream, Scan(name, schema)
+        stream.sink(name)
+        return lambda view: connect(self._streams[view])
+
+    def timed(self, name: str) -> bool:
+        """Whether a view depends on the epoch before."""
+        plan = self._delayed[name] if name in self._delayed else self._views[name].plan if name in self else None
+        read = () if plan is None else (node.relation for node in self._whole(plan) if isinstance(node, Scan))
+        return not self._delayed.keys().isdisjoint(read)
+
+    def verified(self, relations: Mapping[str, Batch], views: Mapping[str, Batch]) -> Mapping[str, Compared]:
+        """Views that depend on the epoch before, by their plans, of what the sources and that epoch hold."""
+        kept = {name: view.plan for name, view in self._views.items() if view.stream is not None}
+        return verify_plans({**self._delayed, **kept}, relations, views).views
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The relations that hold what was derived an epoch ago."""
+        return tuple(self._delayed)
 
     # -- by plain Spark SQL
 
     def asks_spark(self, name: str) -> bool:
-        """Whether Spark can say what a view is: no recursion over sets, no as-of join, no function of the user."""
+        """Whether Spark can say what a view is: no recursion over sets, no as-of join, no function of the user.
+
+        It is asked in SQL, so the view and all that it reads have to be written in that.
+        """
         view = self._views.get(name)
-        return view is not None and not any(_is_ours(node) for node in self._whole(view.plan))
+        if view is None or view.text is None:
+            return False
+        return not any(_is_ours(node) or self._is_not_sql(node) for node in self._whole(view.plan))
+
+    def _is_not_sql(self, node: Plan) -> bool:
+        return isinstance(node, Scan) and node.relation in self._views and self._views[node.relation].text is None
 
     def _whole(self, plan: Plan) -> Iterator[Plan]:
         """The nodes of a plan, and of the views that it reads."""
@@ -101,8 +156,8 @@ class Queries:
             if name == view:
                 break
             if self.asks_spark(name):  # what Spark cannot say, it cannot read either, and this view does not
-                given.append(f"{_quoted(name)} AS ({_escaped(query.text)})")
-        return spark.sql(f"WITH {', '.join(given)} SELECT * FROM ({_escaped(self._views[view].text)})", **frames)
+                given.append(f"{_quoted(name)} AS ({_escaped(query.text or '')})")
+        return spark.sql(f"WITH {', '.join(given)} SELECT * FROM ({_escaped(self._views[view].text or '')})", **frames)
 
 
 def _is_ours(node: Plan) -> bool:

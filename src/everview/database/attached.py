@@ -1,0 +1,256 @@
+"""Tables that follow sources: copied when they are attached, and kept right by `poll`, each change exactly once.
+
+How far a source has been read is stored with the tick that took it in, so both count or neither. Only then is the
+source told that it may forget. A crash before the tick leaves all to be read again; one after it, what is read again
+is nothing: the source goes on from the position that is stored.
+
+What a source gives is checked as every change of a table is, and a tick that cannot be leaves table and source as
+they were. Nobody else changes a table that follows a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from everview.database.counting import counted
+from everview.database.definitions import TableDefinition, check_name, find_name
+from everview.errors import DefinitionError, LostPosition, SchemaDrift, SourceError
+from everview.pull import Pipeline
+from everview.sources.feed import Feed, Following, Step
+from everview.sources.protocol import Followed, Position, Source
+from everview.types import unknown_name
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from everview.database.catalog import Catalog
+    from everview.database.core import Core
+    from everview.database.transaction import Transaction
+
+
+@dataclass
+class Fed:
+    """A table and what feeds it."""
+
+    table: TableDefinition
+    feed: Feed
+    stale: bool = False  # whether it must be told where to go on
+
+    @property
+    def offset(self) -> str:
+        return f"feed:{self.table.fed}"
+
+
+class Attached:
+    """What is attached to a database: feeds of tables, and sources that are not kept."""
+
+    def __init__(self, database: Core) -> None:
+        self._database = database
+        self.pipeline = Pipeline(lock=database.still)  # of the sources that are not kept
+        self._fed: dict[str, Fed] = {}
+
+    @property
+    def sources(self) -> Mapping[str, Source]:
+        """Those that are not kept."""
+        return self.pipeline.sources
+
+    # -- attaching
+
+    def attach(self, name: str, source: Any, *, keep: bool, resync: bool = False) -> None:
+        """See `Database.attach`."""
+        check_name("table", name)
+        with self._database.defining():
+            self._let_go()
+            if name in self._fed or name in self.sources:
+                raise DefinitionError(f'a source is attached as "{name}" already', hint="give it another name")
+            if keep:
+                self._follow(name, feed_of(source), resync)
+            else:
+                self._database.catalog.require_free("source", name)
+                self.pipeline.add(name, _source(source))
+
+    def require_apart(self, catalog: Catalog) -> None:
+        """Refuse relations that are called as sources that are not kept, in whatever case: a query names either."""
+        taken = {name.casefold(): name for name in self.sources}
+        for name in catalog.relations:
+            if name.casefold() in taken:
+                raise DefinitionError(
+                    f'a source is attached as "{taken[name.casefold()]}" already', hint="give one another name"
+                )
+
+    def detach(self, name: str) -> None:
+        """Let a source go, which is closed; a table stays as it is, and can be attached to it again."""
+        with self._database.defining():
+            if name in self.sources:
+                self.pipeline.drop(name).close()
+            else:
+                self._fed.pop(find_name("source", name, self._fed)).feed.close()
+
+    def close(self) -> None:
+        for each in (*self.sources.values(), *(fed.feed for fed in self._fed.values())):
+            each.close()
+        self._fed = {}
+
+    def _follow(self, name: str, feed: Feed, resync: bool) -> None:
+        known = self._database.catalog.tables.get(name)
+        if known is not None:
+            self._follow_again(Fed(known, feed), resync)
+            return
+        table = TableDefinition.of(name, feed.schema, feed.key, fed=uuid4().hex)
+        self._database.define_table(table)
+        try:
+            self._load(Fed(self._database.catalog.tables[name], feed))
+        except BaseException:
+            self._database.drop(name)
+            raise
+
+    def _follow_again(self, fed: Fed, resync: bool) -> None:
+        self._require_alike(fed)
+        position = self._database.run.offsets.get(fed.offset)
+        if position is None:
+            self._load(fed)  # what is there is from an attempt that did not come to its end: nothing
+            return
+        try:
+            fed.feed.resume(Position(position))
+        except LostPosition:
+            if not resync or not isinstance(fed.feed, Following):
+                raise
+            self._load(fed)
+            return
+        self._fed[fed.table.name] = fed
+
+    def _require_alike(self, fed: Fed) -> None:
+        table, feed = fed.table, fed.feed
+        if not table.fed:
+            raise DefinitionError(f'there is a table "{table.name}" that follows no source', hint="give another name")
+        new = TableDefinition.of(table.name, feed.schema, feed.key)
+        if new.schema != table.schema or new.key != table.key:
+            raise SchemaDrift(
+                f'table "{table.name}" is ({table.schema}) with the key ({", ".join(table.key)}), and the source now'
+                f" ({new.schema}) with the key ({', '.join(new.key)})",
+                hint="drop the table, and attach the source anew",
+            )
+
+    def _load(self, fed: Fed) -> None:
+        """Take in all that there is, as one tick."""
+        if fed.feed.loads:
+            self._take_in([fed], None)
+        self._fed[fed.table.name] = fed
+
+    # -- following
+
+    def poll(self, names: Sequence[str], limit: int | None = None) -> dict[str, Batch]:
+        """See `Database.poll`."""
+        with self._database.still.writing():
+            self._let_go()
+            fed = [self._find(name) for name in names if name not in self.sources]
+            found = self._take_in(fed if names else [*self._fed.values()], limit)
+            if not names or len(fed) < len(names):
+                self.pipeline.poll()
+            return found
+
+    def _let_go(self) -> None:
+        """Without those whose tables have been dropped."""
+        tables = self._database.catalog.tables
+        for name, fed in [*self._fed.items()]:
+            if name not in tables or tables[name].fed != fed.table.fed:
+                self._fed.pop(name).feed.close()
+
+    def _find(self, name: str) -> Fed:
+        if name in self._fed:
+            return self._fed[name]
+        table = self._database.catalog.tables.get(name)
+        if table is not None and table.fed:
+            raise SourceError(f'the source of table "{name}" is not attached', hint=f'db.attach("{name}", source)')
+        raise unknown_name("attached source", name, self._fed)
+
+    def _take_in(self, feeds: Sequence[Fed], limit: int | None) -> dict[str, Batch]:
+        begun: list[Fed] = []
+        ending = False  # whether the tick counts, or there is none, and the turns are ending
+        try:
+            steps = {fed.table.name: self._read(fed, begun, limit) for fed in feeds}
+            positions = {fed.offset: fed.feed.position() for fed in feeds}
+            known = self._database.run.offsets
+
+            def done() -> None:
+                nonlocal ending
+                ending = True
+                self._commit(begun)
+
+            if all(known.get(name) == position for name, position in positions.items()):
+                done()
+                return {}
+            return self._database.tick(_feeding(steps, positions), done)
+        except BaseException:
+            for fed in () if ending else begun:
+                fed.feed.rollback()
+            raise
+
+    def _read(self, fed: Fed, begun: list[Fed], limit: int | None) -> list[Step]:
+        if fed.stale:
+            fed.feed.resume(Position(self._database.run.offsets[fed.offset]))
+            fed.stale = False
+        fed.feed.begin()
+        begun.append(fed)
+        return fed.feed.read(limit)
+
+    def _commit(self, feeds: Sequence[Fed]) -> None:
+        """The tick counts: end the turns, and let the sources forget what a crash cannot bring back."""
+        stored = self._database.run.saved_offsets
+        left = list(feeds)
+        try:
+            while left:
+                left.pop(0).feed.commit()
+        except BaseException:
+            for fed in feeds:  # some may share a transaction, so it is not known which were committed
+                fed.stale = True
+            for fed in left:
+                fed.feed.rollback()
+            raise
+        for fed in feeds:
+            if fed.offset in stored:
+                fed.feed.settle(Position(stored[fed.offset]))
+
+
+def feed_of(source: Any) -> Feed:
+    """What feeds a table from a source, if anything can."""
+    if isinstance(source, Followed):
+        return Following(source)
+    if isinstance(source, Feed):
+        return source
+    raise SourceError(
+        f"{source!r} is no source", hint="everview.sources has Memory, SQLite, Postgres, Files, Iterator and Lines"
+    )
+
+
+def _source(source: Any) -> Source:
+    if isinstance(source, Source):
+        return source
+    raise SourceError(f"{source!r} cannot be pulled from", hint="attach it with keep=True")
+
+
+def _feeding(steps: Mapping[str, list[Step]], positions: Mapping[str, str]) -> Callable[[Transaction], None]:
+    def change(tx: Transaction) -> None:
+        tx.feeding = True
+        tx.offsets.update(positions)
+        for table, each in steps.items():
+            for step in each:
+                _take_step(tx, table, step)
+
+    return change
+
+
+def _take_step(tx: Transaction, table: str, step: Step) -> None:
+    match step.kind:
+        case "become":
+            tx.become(table, counted(step.rows, f"copying {table}"))
+        case "apply":
+            tx.apply({table: step.rows})
+        case "insert":
+            tx.insert(table, step.rows)
+        case "upsert":
+            tx.upsert(table, step.rows)
+        case "delete":
+            tx.delete(table, step.rows)

@@ -1,0 +1,39 @@
+"""Rows that are counted aloud when they are many: on a terminal, after two seconds, and gone when it is over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from time import monotonic
+from typing import Final, TypeVar
+
+from rich.console import Console
+
+T = TypeVar("T")
+PATIENCE: Final = 2.0  # seconds
+EVERY: Final = 1000  # rows between two looks at the clock
+log = logging.getLogger("everview.sources")
+
+
+def counted(rows: Iterable[T], what: str, console: Console | None = None) -> list[T]:
+    """All rows; if it takes long, it is said how far it is.
+
+    >>> counted(iter("abc"), "copying letters")
+    ['a', 'b', 'c']
+    """
+    began, found = monotonic(), list[T]()
+    rows = iter(rows)
+    for row in rows:
+        found.append(row)
+        if len(found) % EVERY == 0 and monotonic() - began > PATIENCE:
+            break
+    else:
+        return found
+    console = console or Console(stderr=True)
+    with console.status(f"{what}: {len(found):,} rows") as status:
+        for row in rows:
+            found.append(row)
+            if len(found) % (10 * EVERY) == 0:
+                status.update(f"{what}: {len(found):,} rows")
+    log.info("%s: %s rows in %.1f s", what, f"{len(found):,}", monotonic() - began)
+    return found

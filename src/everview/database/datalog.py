@@ -1,0 +1,206 @@
+"""Datalog at work: every relation that rules define is a view, and rules come and go while the database runs.
+
+What a text changes is one turn: the views of all groups of rules that are new or have changed, and what reads them,
+are made anew together, or nothing is. All others stay as they are, with their traces.
+
+A table whose name rules define, too, because it is declared ``.input``, keeps its name where rows are given; whoever
+reads by that name sees the view of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from everview.database.carried import with_carried, without_unused
+from everview.database.catalog import Catalog
+from everview.database.definitions import TableDefinition, ViewDefinition
+from everview.database.derived import view_name, views_of
+from everview.database.groups import Group, groups_of
+from everview.database.known import read_again
+from everview.database.rules import (
+    DATALOG,
+    Ruleset,
+    Rulesets,
+    declarations_of,
+    head_of,
+    in_use,
+    program_of,
+    rules_of,
+)
+from everview.errors import DatalogError, DefinitionError
+from everview.frontends.datalog.program import Declaration, Program, Rule
+
+if TYPE_CHECKING:
+    from everview.database.database import Database
+
+
+# -- rules come and go
+
+
+def add_rules(database: Database, text: str, dialect: str) -> Ruleset:
+    """Rules, and the tables that the text declares; all of it, or nothing."""
+    catalog, program = database.catalog, program_of(text, dialect)
+    number = 1 + max((ruleset.number for ruleset in catalog.rules), default=0)
+    added = Ruleset(number, text, dialect)
+    rulesets = (*catalog.rules, added)
+    database.redefine(*with_rules(with_carried(_with_tables(catalog, program, rulesets), rulesets), rulesets))
+    return added
+
+
+def remove_rules(database: Database, rules: Iterable[Rule], of: Ruleset | None = None) -> None:
+    """Without rules: those of one text, or wherever they stand. A relation that has none left is no view any more."""
+    catalog, gone = database.catalog, frozenset(rules)
+    left = tuple(r.without(gone) if of is None or r.number == of.number else r for r in catalog.rules)
+    database.redefine(*with_rules(catalog, in_use(left, _named(left, catalog))))
+
+
+def living(catalog: Catalog, program: Program) -> tuple[Rule, ...]:
+    """The rules of a program, all of which must hold."""
+    known = rules_of(catalog.rules)
+    for rule in program.rules:
+        if rule not in known:
+            alike = [str(other) for other in known if other.head.relation == rule.head.relation]
+            raise DatalogError(
+                f"there is no rule {rule}",
+                hint=f"rules of {rule.head.relation}: {' '.join(alike)}" if alike else "db.rules() shows all rules",
+            )
+    return program.rules
+
+
+def _named(rulesets: Rulesets, catalog: Catalog) -> set[str]:
+    """The relations that rules name, and the tables."""
+    found = groups_of(rulesets)
+    return {*found, *(name for group in found.values() for name in group.reads), *catalog.tables}
+
+
+# -- tables that are declared
+
+
+def _with_tables(catalog: Catalog, program: Program, rulesets: Rulesets) -> Catalog:
+    """With a table for every relation that a program declares and no rule defines, or that is given, too."""
+    defined = {rule.head.relation for rule in rules_of(rulesets)}
+    everything = declarations_of(rulesets)
+    for declared in map(everything.__getitem__, dict.fromkeys(d.name for d in program.declarations)):
+        if declared.name in catalog.relations:
+            _check_known(catalog, declared)
+        elif declared.input or declared.name not in defined:
+            catalog = catalog.with_table(TableDefinition.of(declared.name, declared.schema, facts=True))
+    return catalog
+
+
+def _check_known(catalog: Catalog, declared: Declaration) -> None:
+    """A relation that is known may be declared as what it is."""
+    name, known = declared.name, catalog.relations[declared.name]
+    if known.schema.types != declared.schema.types and not _by_rules(catalog, name):
+        raise DatalogError(
+            f"{name} is declared as ({declared.schema}), and is ({known.schema})", hint="leave the declaration out"
+        )
+    if declared.input and name in catalog.views:
+        raise DatalogError(
+            f"{name} is a view, and cannot be given rows: it is declared .input",
+            hint="declare it .input before it gets rules, or add rows by facts",
+        )
+
+
+def _by_rules(catalog: Catalog, name: str) -> bool:
+    return name in catalog.views and catalog.views[name].dialect == DATALOG
+
+
+# -- the catalog of other rules
+
+
+def with_rules(catalog: Catalog, rulesets: Rulesets) -> tuple[Catalog, list[str]]:
+    """The catalog with these rules in place of its own, and which views are to be made anew."""
+    before, after = groups_of(catalog.rules), groups_of(rulesets)
+    changed = {name: group for name, group in after.items() if before.get(name) != group}
+    gone = [view_name(catalog, name) for name in before if name not in after]
+    _check_heads(catalog, changed)
+    old = catalog.views
+    kept = {name: view for name, view in old.items() if name not in gone}
+    catalog = replace(catalog, views=kept, rules=rulesets)
+    made: dict[str, ViewDefinition] = {}
+    for group in dict.fromkeys(changed.values()):
+        if group.rules or group.heads[0] in catalog.tables:
+            made |= views_of(catalog, group)
+            catalog = replace(catalog, views={**catalog.views, **made})
+    _check_names(catalog, made, old)
+    catalog.require_order()
+    _check_gone(catalog, gone)
+    catalog, again = _read_anew(catalog, made, _other_relations(catalog, made, gone, old))
+    return without_unused(catalog), _and_readers(catalog, {*made, *again})
+
+
+def _check_heads(catalog: Catalog, changed: Mapping[str, Group]) -> None:
+    """Rules define what nothing else does, but for tables that are declared to be given and derived."""
+    for head, group in changed.items():
+        declared = next((d for d in group.declarations if d.name == head), None)
+        if group.rules and head in catalog.tables and not (declared and declared.input):
+            raise DatalogError(
+                f"{head} is a table, and rules cannot add to it",
+                hint=f"give the rules another head, declare that it has both: .input {head}, or drop the table",
+            )
+        if head in catalog.views and catalog.views[head].dialect != DATALOG:
+            raise DatalogError(f"{head} is a view that is defined otherwise", hint="give the rules another head")
+
+
+def _check_names(catalog: Catalog, made: Iterable[str], old: Mapping[str, Any]) -> None:
+    known = {name.casefold(): name for name in (*catalog.tables, *old)}
+    for name in made:
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            raise DefinitionError(f'there is a relation "{other}" already', hint="names differ not only in case")
+
+
+def _check_gone(catalog: Catalog, gone: Iterable[str]) -> None:
+    """What has no rules left is no relation any more, so nothing may read it; a table is there without rules."""
+    for name in gone:
+        readers = [view.name for view in catalog.views.values() if name in view.reads]
+        if readers and head_of(name) not in catalog.tables:
+            raise DefinitionError(
+                f"the last rule of {name} cannot go: {', '.join(readers)} read{'s' * (len(readers) == 1)} it",
+                hint="remove what reads it first, or together with it",
+            )
+
+
+def _other_relations(
+    catalog: Catalog, made: Mapping[str, ViewDefinition], gone: Iterable[str], old: Mapping[str, ViewDefinition]
+) -> set[str]:
+    """What is not, to those that read it, what it was: other columns, or a table that has rules now, or no more."""
+    found = {name for name, view in made.items() if name in old and old[name].schema != view.schema}
+    for name in (*(name for name in made if name not in old), *gone):
+        if head_of(name) in catalog.tables:
+            found |= {name, head_of(name)}
+    return found
+
+
+def _read_anew(catalog: Catalog, made: Collection[str], others: set[str]) -> tuple[Catalog, set[str]]:
+    """With the definitions of what reads other relations read again, and which those are."""
+    again: set[str] = set()
+    for view in catalog.ordered() if others else ():
+        stale = again if view.name in made else again | others
+        if stale.intersection(view.reads):
+            catalog = catalog.with_other(_defined_anew(catalog, view))
+            again.add(view.name)
+    return catalog, again
+
+
+def _defined_anew(catalog: Catalog, view: ViewDefinition) -> ViewDefinition:
+    if view.text is not None:
+        return read_again(catalog, view.name, view.text, view.dialect)
+    return catalog.view(view.name, view.build, materialized=view.materialized)
+
+
+def _and_readers(catalog: Catalog, changed: set[str]) -> list[str]:
+    """Some views, and all that read them."""
+    found = set(changed)
+    for view in catalog.ordered():
+        if found.intersection(view.reads):
+            found.add(view.name)
+    return [name for name in catalog.views if name in found]
+
+
+def read_rules(catalog: Catalog, name: str) -> ViewDefinition:
+    """A view by its rules, which the catalog knows; see `read_again`."""
+    return views_of(catalog, groups_of(catalog.rules)[head_of(name)])[name]

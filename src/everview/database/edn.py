@@ -1,0 +1,213 @@
+"""EDN queries at work: answered now, or kept as views; and the attributes that they are the first to name.
+
+A view is stored as the text of its query and its arguments, under the dialect "edn".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from everview.codes.rows import to_rows
+from everview.database.catalog import Catalog
+from everview.database.definitions import TableDefinition, ViewDefinition, check_name
+from everview.database.known import Known, read_again
+from everview.database.shown import shown
+from everview.database.statements import repeat
+from everview.database.views import View
+from everview.frontends.edn.arguments import as_arguments
+from everview.frontends.edn.attributes import Attributes, facts_schema
+from everview.frontends.edn.compile import Compiled, compile_query
+from everview.frontends.edn.forms import AnyForm, Keyword, MapOf, Scalar, Vector, written
+from everview.frontends.edn.parse import parse_query
+from everview.frontends.edn.query import Query
+from everview.frontends.edn.reader import read
+from everview.frontends.edn.transaction import is_transaction
+from everview.optimize import optimize
+from everview.plan.nodes import scans
+from everview.types import ANY, Type
+
+if TYPE_CHECKING:
+    from everview.database.database import Database
+
+EDN: Final = "edn"  # the dialect of views that are EDN queries
+
+
+class Readable(Known):
+    """What queries are told of a catalog."""
+
+    def key(self, name: str) -> tuple[str, ...]:
+        """The primary key; rules may add rows to a table, whatever its key."""
+        table = self._catalog.tables.get(name)
+        return () if table is None or self._catalog.seen(name) != name else table.key
+
+
+def attributes_of(catalog: Catalog) -> Attributes:
+    """The attributes that the relations of a catalog make."""
+    return Attributes(Readable(catalog))
+
+
+def run(db: Database, text: str, name: str | None, values: Iterable[Any], *, replace: bool) -> Any:
+    """A text of EDN: a transaction, a view if it has a name, or else a question."""
+    from everview.database.eav import transact
+
+    form, arguments = read(text), given_arguments(db, values)
+    if name is None and not arguments and is_transaction(form):
+        return transact(db, form)
+    query = parse_query(form)
+    if name is None:
+        return answer(db, query, arguments)
+    return define(db, name, query, (text, arguments), again=replace)
+
+
+# -- answers
+
+
+def answer(db: Database, query: Query, arguments: tuple[AnyForm, ...]) -> Any:
+    """What a query finds now, in the shape that it asks for."""
+    compiled = compile_query(query, arguments, attributes_of(db.catalog))
+    table = repeat(*db.answered(compiled.plan))
+    return shaped(query, shown(compiled.plan.schema, to_rows(compiled.plan.schema, table)))
+
+
+def shaped(query: Query, rows: list[tuple[Any, ...]]) -> Any:
+    """Rows as a list of tuples, or of dicts if they have keys; a list of values; one tuple, or one value, or None."""
+    found: list[Any] = rows if query.keys is None else [dict(zip(query.keys, row, strict=True)) for row in rows]
+    match query.shape:
+        case "relation":
+            return found
+        case "collection":
+            return [row[0] for row in rows]
+        case "tuple":
+            return found[0] if found else None
+        case "scalar":
+            return rows[0][0] if rows else None
+
+
+class Found(View):
+    """A view that an EDN query defines."""
+
+    def __init__(self, database: Database, name: str, query: Query) -> None:
+        super().__init__(database, name)
+        self._query = query
+
+    def answer(self) -> Any:
+        """What the view holds, in the shape that the query asks for."""
+        return shaped(self._query, self.rows())
+
+
+# -- views
+
+
+def define(db: Database, name: str, query: Query, written: tuple[str, tuple[AnyForm, ...]], *, again: bool) -> Found:
+    """A view by its query, as it is written; attributes that it is the first to name are made with it."""
+    check_name("view", name)
+    text, arguments = written
+    with db.defining():
+        if not again:
+            db.catalog.require_free("view", name)
+        compiled = compile_query(query, arguments, attributes_of(db.catalog), lenient=True)
+        catalog, anew = with_attributes(db.catalog, compiled.open)
+        view = view_of(catalog, name, text, arguments)
+        if name in catalog.views:
+            catalog, more = with_read_anew(catalog.with_other(view), {name})
+            db.redefine(catalog, [*anew, *more])
+        else:
+            db.redefine(catalog.with_view(view), anew)
+    return Found(db, name, query)
+
+
+def view_of(catalog: Catalog, name: str, text: str, arguments: tuple[AnyForm, ...]) -> ViewDefinition:
+    """A view by the text of its query."""
+    compiled = compile_query(parse_query(read(text)), arguments, attributes_of(catalog))
+    return _view(name, compiled, stored(text, arguments))
+
+
+def _view(name: str, compiled: Compiled, text: str) -> ViewDefinition:
+    plan = compiled.plan
+    better = optimize(plan)
+    build = partial(_build, better=better, plan=plan)
+    reads = tuple(dict.fromkeys((*scans(plan), *compiled.open)))
+    return ViewDefinition(name, plan.schema, build, reads, text, EDN, plan, optimized=better)
+
+
+def _build(relations: Any, *, better: Any, plan: Any) -> Any:
+    return relations.of_plan(better).under(plan.schema)
+
+
+def stored(text: str, arguments: tuple[AnyForm, ...]) -> str:
+    """A query and its arguments as one text."""
+    return written(MapOf(((Keyword(":query"), Scalar(text)), (Keyword(":args"), Vector(arguments)))))
+
+
+def read_view(catalog: Catalog, name: str, text: str) -> ViewDefinition:
+    """A view that was stored."""
+    said = read(text)
+    assert isinstance(said, MapOf), "a view is stored as a map"
+    query, arguments = said.get(":query"), said.get(":args")
+    assert isinstance(query, Scalar) and isinstance(arguments, Vector), "of its query and its arguments"
+    return view_of(catalog, name, query.value, arguments.items)
+
+
+def query_of(view: ViewDefinition) -> Query:
+    """The query of a view."""
+    said = read(view.text or "")
+    query = said.get(":query") if isinstance(said, MapOf) else None
+    assert isinstance(query, Scalar), "a view is stored as a map of its query and its arguments"
+    return parse_query(read(query.value))
+
+
+def given_arguments(db: Database, values: Iterable[Any]) -> tuple[AnyForm, ...]:
+    """Arguments as forms; the database itself may stand among them, for ``$``."""
+    kept = values if isinstance(values, str | bytes | Mapping) else [value for value in values if value is not db]
+    return as_arguments(kept)
+
+
+# -- attributes
+
+
+def with_attributes(catalog: Catalog, types: Mapping[str, Type | None]) -> tuple[Catalog, list[str]]:
+    """A catalog in which attributes hold values of these types, and what of it is to be made anew.
+
+    An attribute of which no type is known is a table of ANY, which is empty until its first value says the type.
+    """
+    changed = dict[str, TableDefinition]()
+    for name, of in types.items():
+        known = catalog.tables.get(name)
+        if known is None:
+            catalog.require_free("attribute", name)
+            changed[name] = fact_table(name, of, many=True)
+        elif of is not None and known.schema.types[1] != of:
+            changed[name] = fact_table(name, of, many=len(known.key) == 2)
+    if not changed:
+        return catalog, []
+    replaced = [name for name in changed if name in catalog.tables]
+    whole, anew = with_read_anew(replace(catalog, tables={**catalog.tables, **changed}), set(changed))
+    return whole, [*replaced, *anew]
+
+
+def fact_table(name: str, of: Type | None, *, many: bool) -> TableDefinition:
+    """The table of an attribute: facts are a set, and an entity has one value, or many."""
+    return TableDefinition.of(name, facts_schema(of or ANY), key=("e", "v") if many else ("e",))
+
+
+def with_read_anew(catalog: Catalog, changed: set[str]) -> tuple[Catalog, list[str]]:
+    """A catalog in which views are read again that read what has changed; and which of them are others now.
+
+    EDN queries are all read again: one may range over all attributes, or name one whose type was not known.
+    """
+    for view in catalog.ordered():
+        if view.name not in changed and (view.dialect == EDN or changed.intersection(view.reads)):
+            other = _read_anew(catalog, view)
+            if (other.plan, other.schema) != (view.plan, view.schema) or view.plan is None:
+                catalog = catalog.with_other(other)
+                changed = {*changed, view.name}
+    return catalog, [name for name in changed if name in catalog.views]
+
+
+def _read_anew(catalog: Catalog, view: ViewDefinition) -> ViewDefinition:
+    if view.text is not None:
+        return read_again(catalog, view.name, view.text, view.dialect)
+    return catalog.view(view.name, view.build, materialized=view.materialized)

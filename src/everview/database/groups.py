@@ -1,0 +1,64 @@
+"""The rules of a database in groups: relations that read each other are defined together, each group on its own.
+
+A group that has the rules it had means what it meant, so when rules come or go only the other groups are compiled
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from everview.database.rules import Rulesets, declarations_of, rules_of
+from everview.frontends.datalog.groups import groups, reads
+from everview.frontends.datalog.program import Declaration, Program, Rule
+from everview.frontends.pomologic.induction import unfolded
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Relations that are defined together: their rules, and what is said of them and of what they read.
+
+    Without rules it is a relation that is given and shown.
+    """
+
+    heads: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    declarations: tuple[Declaration, ...]
+
+    @property
+    def program(self) -> Program:
+        return Program(self.rules, self.declarations)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The relations that the rules name, but for those that they define."""
+        named = dict.fromkeys(read.relation for rule in self.rules for read in reads(rule))
+        return tuple(name for name in named if name not in self.heads)
+
+    def rules_for(self, head: str) -> tuple[Rule, ...]:
+        return tuple(rule for rule in self.rules if rule.head.relation == head)
+
+
+@lru_cache(maxsize=64)
+def groups_of(rulesets: Rulesets) -> Mapping[str, Group]:
+    """The group of every relation that is defined by rules, or given and shown; each after those that it reads."""
+    rules, declared = unfolded(Program(rules_of(rulesets))).rules, declarations_of(rulesets)
+    of_head: dict[str, list[Rule]] = {}
+    for rule in rules:
+        of_head.setdefault(rule.head.relation, []).append(rule)
+    found: dict[str, Group] = {}
+    for heads in groups(rules):
+        own = tuple(rule for head in heads for rule in of_head[head])
+        named = dict.fromkeys((*heads, *(read.relation for rule in own for read in reads(rule))))
+        group = Group(heads, own, _declared(declared, named))
+        found |= dict.fromkeys(heads, group)
+    for name, declaration in declared.items():
+        if declaration.output and name not in found:
+            found[name] = Group((name,), (), (declaration,))
+    return found
+
+
+def _declared(declared: Mapping[str, Declaration], names: Iterable[str]) -> tuple[Declaration, ...]:
+    return tuple(declared[name] for name in names if name in declared)

@@ -1,0 +1,62 @@
+"""Rules as their users see them: a handle for every text of rules, by which they can be removed again."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from everview.database.datalog import remove_rules
+from everview.database.rules import Ruleset
+from everview.errors import DatalogError
+from everview.frontends.datalog.program import Rule
+
+if TYPE_CHECKING:
+    from everview.database.database import Database
+
+
+class Rules:
+    """The rules of one text. Made by `Database.datalog`, and found again by `Database.rules`."""
+
+    def __init__(self, database: Database, given: Ruleset) -> None:
+        self._database = database
+        self._number, self.text, self.dialect = given.number, given.text, given.dialect
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Those that hold now."""
+        return () if (found := self._found()) is None else found.rules
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The relations that they define."""
+        return tuple(dict.fromkeys(rule.head.relation for rule in self.rules))
+
+    def remove(self) -> None:
+        """Remove them all; a view that has no rule left is dropped, and refused to be while others read it."""
+        found = self._found()
+        if found is None or not found.rules:
+            raise DatalogError("these rules have been removed", hint="add them again by db.datalog")
+        with self._database.defining():
+            remove_rules(self._database, found.rules, found)
+
+    def _found(self) -> Ruleset | None:
+        known = {ruleset.number: ruleset for ruleset in self._database.catalog.rules}
+        found = known.get(self._number)
+        return found if found is not None and found.text == self.text else None
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def __bool__(self) -> bool:
+        return True  # also without rules it is a handle
+
+    def __repr__(self) -> str:
+        count = len(self)
+        return f"<{count} rule{'s' * (count != 1)} for {', '.join(self.heads) or 'nothing'}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(rule.head.relation)}</td><td><code>{escape(str(rule))}</code></td></tr>"
+            for rule in self.rules
+        )
+        return f"<table><tr><th>view</th><th>rule</th></tr>{rows}</table>"

@@ -1,0 +1,25 @@
+"""Content ids of rows that a relation has or might have: what ``C := relation(…)`` binds, for those who refer to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from everview.codes import decode, encode_rows
+from everview.codes.dictionary import Dictionary
+from everview.frontends.datalog.content_ids import content_id
+from everview.plan.evaluate import Evaluate
+from everview.plan.nodes import Scan
+
+if TYPE_CHECKING:
+    from everview.database.database import Database
+
+
+def content_ids(database: Database, relation: str, rows: Any) -> list[str]:
+    """The ids of rows, in their order; whether the relation holds them does not matter."""
+    name = database.catalog.find(relation)
+    schema = database.schema_of(database.catalog.seen(name))
+    dictionary = Dictionary()
+    table = decode(schema, encode_rows(schema, rows, dictionary)[:, :-1], dictionary)
+    made = content_id(name, schema.names, Scan(name, schema).columns)
+    (found,) = Evaluate((made,))(*(column.combine_chunks() for column in table.columns))
+    return found.to_pylist()

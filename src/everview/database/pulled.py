@@ -1,0 +1,102 @@
+"""Fluent queries over sources that are attached and not kept: answered by pulling, and followed as living views.
+
+Such a view is this process's own: it is not stored, and when it is closed the sources are followed for it no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from everview.frontends.fluent import Part
+from everview.pull import Feed, Feeds
+from everview.pull.fluent import AtPipeline
+from everview.types import Schema
+from everview.views import OrderedView, ScalarView, Shape, TableView, TreeView
+from everview.views import feed as views
+
+if TYPE_CHECKING:
+    from everview.database.database import Database
+
+
+def at_sources(database: Database) -> AtPipeline:
+    """Where the queries over a database's sources are at home."""
+    return AtPipeline(database.attached.pipeline, _living)
+
+
+def _living(name: str, part: Part, feeds: Feeds) -> Shape:
+    return in_shape(name, part, Root(feeds, name), Owned(feeds))
+
+
+def in_shape(name: str, part: Part, root: views.Feed, feeds: views.Feeds) -> Shape:
+    """A query in the shape that it asks for: a value, a list, a table, or a tree of what lies beneath."""
+    if part.scalar:
+        return ScalarView(root, name=name)
+    if part.plain and part.ordered:
+        names = root.schema.names
+        return OrderedView(root, *((names[at], way) for at, way in part.order), dicts=True, name=name)
+    if part.plain:
+        return TableView(root, dicts=True, name=name)
+    return TreeView(part, feeds, name)
+
+
+class _Ending:
+    """The end of following feeds that nobody else does."""
+
+    def __init__(self, subscription: views.Ending, feeds: Feeds) -> None:
+        self._subscription, self._feeds = subscription, feeds
+
+    @property
+    def active(self) -> bool:
+        return self._subscription.active
+
+    def close(self) -> None:
+        self._subscription.close()
+        self._feeds.close()
+
+
+class Owned:
+    """Feeds that are let go when the one who follows them ends."""
+
+    def __init__(self, feeds: Feeds) -> None:
+        self._feeds = feeds
+
+    @property
+    def schemas(self) -> Mapping[str, Schema]:
+        return self._feeds.schemas
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        return self._feeds.lock
+
+    def subscribe(self, listener: Any, *, snapshot: bool = False, ended: Any = None) -> views.Ending:
+        """See `Feeds`."""
+        return _Ending(self._feeds.subscribe(listener, snapshot=snapshot, ended=ended), self._feeds)
+
+
+class Root:
+    """The feed of a query's own rows, let go likewise."""
+
+    def __init__(self, feeds: Feeds, name: str) -> None:
+        self._feeds, self.name = feeds, name
+
+    @property
+    def _feed(self) -> Feed:
+        return self._feeds.feeds[self.name]
+
+    @property
+    def schema(self) -> Schema:
+        return self._feed.schema
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        return self._feed.lock
+
+    def contents(self) -> Iterable[tuple[Any, int]]:
+        """See `Feed`."""
+        return self._feed.contents()
+
+    def subscribe(self, listener: Any, *, snapshot: bool = False, ended: Any = None) -> views.Ending:
+        """See `Feed`."""
+        return _Ending(self._feed.subscribe(listener, snapshot=snapshot, ended=ended), self._feeds)

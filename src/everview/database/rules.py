@@ -1,0 +1,140 @@
+"""Rules as a database keeps them: the texts in which they were given, and which of their rules have gone since.
+
+A text is stored as it was written. What it means follows from it and from the relations as they are, so nothing else
+is kept: the same text, read again, gives the same rules in the same order.
+
+>>> given = Ruleset(1, "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", "souffle")
+>>> [str(rule) for rule in given.rules]
+['path(x, y) :- edge(x, y).', 'path(x, z) :- path(x, y), edge(y, z).']
+>>> [str(rule) for rule in given.without(given.rules[:1]).rules]
+['path(x, z) :- path(x, y), edge(y, z).']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from everview.errors import DatalogError
+from everview.frontends.datalog.program import Declaration, Program, Rule
+from everview.types import unknown_name
+
+DATALOG: Final = "datalog"  # the dialect of views that rules define
+POMORA: Final = "pomora"  # and of those that programs of relational algebra assign to
+
+
+def _souffle(text: str) -> Program:
+    from everview.frontends.datalog.parse import parse
+
+    return parse(text)
+
+
+def _pomologic(text: str) -> Program:
+    from everview.frontends.pomologic.read import read
+
+    return read(text)
+
+
+# How a text of each dialect is read; a grammar is loaded when it is first needed.
+DIALECTS: Final[dict[str, Callable[[str], Program]]] = {"souffle": _souffle, "pomologic": _pomologic}
+
+
+@lru_cache(maxsize=256)
+def program_of(text: str, dialect: str) -> Program:
+    """The program that a text is in its dialect."""
+    if dialect not in DIALECTS:
+        raise unknown_name("dialect of Datalog", dialect, DIALECTS)
+    return DIALECTS[dialect](text)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """A text of rules, by the number it got when it came; ``gone`` are the places of rules that were removed."""
+
+    number: int
+    text: str
+    dialect: str
+    gone: frozenset[int] = frozenset()
+
+    @property
+    def program(self) -> Program:
+        """All that the text says."""
+        return program_of(self.text, self.dialect)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that hold."""
+        return tuple(rule for at, rule in enumerate(self.program.rules) if at not in self.gone)
+
+    def without(self, rules: Collection[Rule]) -> Ruleset:
+        """Without some rules."""
+        gone = (at for at, rule in enumerate(self.program.rules) if rule in rules)
+        return replace(self, gone=self.gone.union(gone))
+
+    def to_json(self) -> list[Any]:
+        return [self.number, self.text, self.dialect, sorted(self.gone)]
+
+    @classmethod
+    def from_json(cls, said: list[Any]) -> Ruleset:
+        number, text, dialect, gone = said
+        return cls(number, text, dialect, frozenset(gone))
+
+
+Rulesets = tuple[Ruleset, ...]
+
+
+def rules_of(rulesets: Iterable[Ruleset]) -> tuple[Rule, ...]:
+    """All rules that hold, in the order in which they came; one that came twice once."""
+    return tuple(dict.fromkeys(rule for ruleset in rulesets for rule in ruleset.rules))
+
+
+def declarations_of(rulesets: Iterable[Ruleset]) -> dict[str, Declaration]:
+    """What all texts together say of relations; they may say it several times, but not different things."""
+    found: dict[str, Declaration] = {}
+    for ruleset in rulesets:
+        for new in ruleset.program.declarations:
+            old = found.get(new.name)
+            if old is not None and old.schema != new.schema:
+                raise DatalogError(
+                    f"{new.name} is declared as ({old.schema}) and as ({new.schema})",
+                    hint="declare it once, or the same way",
+                )
+            known = old or new
+            found[new.name] = replace(new, input=known.input or new.input, output=known.output or new.output)
+    return found
+
+
+def in_use(rulesets: Rulesets, named: Collection[str]) -> Rulesets:
+    """The texts that still say something: a rule, or how a relation that is ``named`` is declared."""
+    return tuple(
+        ruleset
+        for ruleset in rulesets
+        if ruleset.rules or any(declared.name in named for declared in ruleset.program.declarations)
+    )
+
+
+def without_heads(rulesets: Rulesets, heads: Collection[str]) -> Rulesets:
+    """Without the rules of some relations."""
+    gone = frozenset(rule for rule in rules_of(rulesets) if rule.head.relation in heads)
+    return tuple(ruleset.without(gone) for ruleset in rulesets) if gone else rulesets
+
+
+# -- a table that has rules, too
+
+DERIVED: Final = " (derived)"
+
+
+def derived_name(table: str) -> str:
+    """The view of a table's rows and of what rules say of it."""
+    return table + DERIVED
+
+
+def head_of(view: str) -> str:
+    """The relation whose rules define a view.
+
+    >>> head_of(derived_name("edge"))
+    'edge'
+    """
+    return view.removesuffix(DERIVED)

@@ -1,0 +1,52 @@
+"""Several views of a database that are followed together: one call a tick, with the changes of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from everview.types import Schema
+from everview.views import Related, Subscription, TreeView, Turns, branch
+from everview.views.feed import Together
+from everview.views.subscription import Ended
+
+if TYPE_CHECKING:
+    from everview.database.database import Database
+
+
+class Views:
+    """Some views of a database, as `Feeds`."""
+
+    def __init__(self, database: Database, names: Sequence[str]) -> None:
+        self._database = database
+        self._names = tuple(dict.fromkeys(database.view(name).name for name in names))
+
+    @property
+    def schemas(self) -> Mapping[str, Schema]:
+        """The columns of each."""
+        return {name: self._database.schema_of(name) for name in self._names}
+
+    @property
+    def lock(self) -> Turns:
+        """Who holds it, for that nothing changes meanwhile."""
+        return self._database.still
+
+    def subscribe(self, listener: Together, *, snapshot: bool = False, ended: Ended | None = None) -> Subscription:
+        """Call ``listener({view: changes}, epoch)`` after every tick that changed any of them."""
+        return self._database.subscribe_all(self._names, listener, snapshot=snapshot, ended=ended)
+
+
+def tree_of(database: Database, name: str, related: Sequence[Related], **how: Any) -> TreeView:
+    """The tree of a view and those beneath."""
+    names = {name: name, **dict(_paths(name, related))}
+    with database.still:
+        feeds = Views(database, list(names.values()))
+        return TreeView(branch(name, feeds.schemas, related, **how), feeds, name, names=names)
+
+
+def _paths(above: str, related: Sequence[Related]) -> Iterator[tuple[str, str]]:
+    """The view of every branch, by its path."""
+    for each in related:
+        path = f"{above}.{each.name}"
+        yield path, each.view
+        yield from _paths(path, each.related)

@@ -31,9 +31,12 @@ SCENARIOS = (
     "startup",
     "durable",
     "recursion",
+    "datalog",
     "multiway",
     "tpch",
     "applied",
+    "views",
+    "pull",
     "spark_pipeline",
 )
 RESULTS = Path(__file__).parent / "results"

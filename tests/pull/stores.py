@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -41,13 +42,14 @@ def in_sqlite(schemas: Schemas, keys: Keys, connection: sqlite3.Connection | Non
     return {name: SQLite(connection, name, schema=schema) for name, schema in schemas.items()}
 
 
-def in_postgres(schemas: Schemas, keys: Keys, dsn: str, place: str) -> dict[str, Source]:
+@contextmanager
+def in_postgres(schemas: Schemas, keys: Keys, dsn: str, place: str) -> Generator[dict[str, Source]]:
     """In a schema of their own, as tests keep theirs open beside each other."""
-    connection = psycopg.connect(dsn, autocommit=True)
-    connection.execute(f"CREATE SCHEMA {place}".encode())
-    for name, schema in schemas.items():
-        connection.execute(declared(f"{place}.{name}", schema, keys[name], IN_POSTGRES).encode())
-    return {name: Postgres(connection, name, place, columns=schema) for name, schema in schemas.items()}
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {place}".encode())
+        for name, schema in schemas.items():
+            connection.execute(declared(f"{place}.{name}", schema, keys[name], IN_POSTGRES).encode())
+        yield {name: Postgres(connection, name, place, columns=schema) for name, schema in schemas.items()}
 
 
 def fill(sources: Mapping[str, Source], rows: Mapping[str, Sequence[Row]]) -> None:

@@ -6,7 +6,7 @@ After every turn of the four phases: everything is removed, added back, edited a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -40,21 +40,15 @@ LIBRARIES = st.fixed_dictionaries(
 
 
 @pytest.fixture(scope="module")
-def stores(postgres: str) -> Stores:
-    return {
-        "memory": in_memory(SCHEMAS, KEYS),
-        "sqlite": in_sqlite(SCHEMAS, KEYS),
-        "postgres": in_postgres(SCHEMAS, KEYS, postgres, "plans"),
-    }
+def stores(postgres: str) -> Iterator[Stores]:
+    with in_postgres(SCHEMAS, KEYS, postgres, "plans") as there:
+        yield {"memory": in_memory(SCHEMAS, KEYS), "sqlite": in_sqlite(SCHEMAS, KEYS), "postgres": there}
 
 
 @pytest.fixture(scope="module")
-def libraries(postgres: str) -> Stores:
-    return {
-        "memory": in_memory(MUSIC, IDS),
-        "sqlite": in_sqlite(MUSIC, IDS),
-        "postgres": in_postgres(MUSIC, IDS, postgres, "queries"),
-    }
+def libraries(postgres: str) -> Iterator[Stores]:
+    with in_postgres(MUSIC, IDS, postgres, "queries") as there:
+        yield {"memory": in_memory(MUSIC, IDS), "sqlite": in_sqlite(MUSIC, IDS), "postgres": there}
 
 
 def shown(feed: Feed) -> dict[Any, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -42,10 +43,10 @@ POSTGRES = (
 
 
 @pytest.fixture(scope="module")
-def table(postgres: str) -> Postgres:
-    connection = psycopg.connect(postgres, autocommit=True)
-    connection.execute(POSTGRES)
-    return Postgres(connection, "requested")
+def table(postgres: str) -> Iterator[Postgres]:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(POSTGRES)
+        yield Postgres(connection, "requested")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

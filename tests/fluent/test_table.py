@@ -242,6 +242,10 @@ ORDERED: dict[str, tuple[Ask, str]] = {
         lambda db: db.query("track").order_by("rating", "desc", "name", "desc"),
         "ORDER BY rating DESC NULLS LAST, name DESC NULLS LAST, id",
     ),
+    "in words": (
+        lambda db: db.query("track").order_by("rating desc", "name asc"),
+        "ORDER BY rating DESC NULLS LAST, name NULLS FIRST, id",
+    ),
     "limit": (lambda db: db.query("track").order_by("name").limit(3), "ORDER BY name NULLS FIRST, id LIMIT 3"),
     "limit alone": (lambda db: db.query("track").limit(2), "ORDER BY id LIMIT 2"),
     "limit of none": (lambda db: db.query("track").limit(0), "ORDER BY id LIMIT 0"),

@@ -67,6 +67,10 @@ class Circuit:
         self.incremental = False  # whether it is made to be fed with changes
         self.functions: dict[str, Function] = {} if parent is None else parent.functions
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to tasks: not what can be worked out again."""
+        return self.__dict__ | {"_order": None, "_texts": {}}
+
     # -- building
 
     def source(self, name: str, schema: Schema | str) -> Stream:

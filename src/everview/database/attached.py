@@ -11,6 +11,7 @@ they were. Nobody else changes a table that follows a source.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -65,11 +66,19 @@ class Attached:
             self._let_go()
             if name in self._fed or name in self.sources:
                 raise DefinitionError(f'a source is attached as "{name}" already', hint="give it another name")
+            self._require_new(source)
             if keep:
                 self._follow(name, feed_of(source), resync)
             else:
                 self._database.catalog.require_free("source", name)
                 self.pipeline.add(name, _source(source))
+
+    def _require_new(self, source: Any) -> None:
+        """Refuse what is attached already: whichever name were asked first, the other would miss the changes."""
+        known = {**self.sources, **{name: _origin(fed.feed) for name, fed in self._fed.items()}}
+        for name, each in known.items():
+            if each is source:
+                raise DefinitionError(f'the source is attached as "{name}" already', hint="make another of the same")
 
     def require_apart(self, catalog: Catalog) -> None:
         """Refuse relations that are called as sources that are not kept, in whatever case: a query names either."""
@@ -89,9 +98,12 @@ class Attached:
                 self._fed.pop(find_name("source", name, self._fed)).feed.close()
 
     def close(self) -> None:
-        for each in (*self.sources.values(), *(fed.feed for fed in self._fed.values())):
-            each.close()
-        self._fed = {}
+        """End all views over sources, and let all sources go, whatever one of them says."""
+        fed, self._fed = self._fed, {}
+        with ExitStack() as closing:
+            for each in (*self.sources.values(), *(each.feed for each in fed.values())):
+                closing.callback(each.close)
+            closing.callback(self.pipeline.close)
 
     def _follow(self, name: str, feed: Feed, resync: bool) -> None:
         known = self._database.catalog.tables.get(name)
@@ -143,7 +155,10 @@ class Attached:
 
     def poll(self, names: Sequence[str], limit: int | None = None) -> dict[str, Batch]:
         """See `Database.poll`."""
+        if limit is not None and (not isinstance(limit, int) or limit < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise SourceError(f"{limit!r} is no limit", hint="give how many are to be taken in at most, or None")
         with self._database.still.writing():
+            self._database.require_open()
             self._let_go()
             fed = [self._find(name) for name in names if name not in self.sources]
             found = self._take_in(fed if names else [*self._fed.values()], limit)
@@ -223,6 +238,10 @@ def feed_of(source: Any) -> Feed:
     raise SourceError(
         f"{source!r} is no source", hint="everview.sources has Memory, SQLite, Postgres, Files, Iterator and Lines"
     )
+
+
+def _origin(feed: Feed) -> Any:
+    return feed.source if isinstance(feed, Following) else feed
 
 
 def _source(source: Any) -> Source:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Timer, get_ident
 from typing import Any, Self
 
@@ -152,21 +152,16 @@ class Core:
         with self._lock.writing():
             if self._open is not None:
                 raise TransactionError("apply is a tick of its own", hint="inside a transaction use tx.apply")
-            self._require_open()
-            tx = self._begin()
             try:
-                change(tx)
-                tx.outside.stage()
-                outputs = self._commit(tx)
-                tx.mark = self.run.dictionary.mark()  # what comes now undoes nothing of the tick
-                tx.outside.commit()
-            except BaseException:
-                self.run.dictionary.rollback(tx.mark)
-                raise
-            finally:
-                self._end(tx)
-            done()
-            self._tell()
+                with self._transaction() as tx:
+                    change(tx)
+                    tx.outside.stage()
+                    outputs = self._commit(tx)
+                    tx.mark = self.run.dictionary.mark()  # what comes now undoes nothing of the tick
+                    tx.outside.commit()
+                done()
+            finally:  # should a source refuse after the tick, the tick counts
+                self._tell()
             return outputs
 
     @contextmanager
@@ -181,15 +176,17 @@ class Core:
                 with self._inner(self._open) as tx:
                     yield tx
                 return
-            with self._transaction() as tx:
-                yield tx
-                self._commit_changes(tx)
-            self._tell()
+            try:
+                with self._transaction() as tx:
+                    yield tx
+                    self._commit_changes(tx)
+            finally:  # should a source refuse after the tick, the tick counts
+                self._tell()
 
     def begin(self) -> None:
         """Begin a transaction of SQL, which ends with `commit` or `rollback`."""
         with self._lock.writing():
-            self._require_open()
+            self.require_open()
             if self._open is not None:
                 raise TransactionError("a transaction is open already", hint="COMMIT or ROLLBACK it first")
             self._lock.acquire()  # it is this thread's until it ends
@@ -199,9 +196,11 @@ class Core:
     def commit(self) -> None:
         """End a transaction of SQL: all its changes count now, as one tick."""
         with self._lock:
-            with self._ending() as tx:
-                self._commit_changes(tx)
-            self._tell()
+            try:
+                with self._ending() as tx:
+                    self._commit_changes(tx)
+            finally:
+                self._tell()
 
     def rollback(self) -> None:
         """End a transaction of SQL: nothing of it counts."""
@@ -258,7 +257,7 @@ class Core:
     def answered(self, plan: Plan) -> tuple[pa.Table, NDArray[np.int64]]:
         """The rows of a plan, now, and their weights; nothing of it stays in the database."""
         with self._lock:
-            self._require_open()
+            self.require_open()
             mark = self.run.dictionary.mark()
             try:
                 found = self.answer(plan)
@@ -271,7 +270,7 @@ class Core:
     ) -> Subscription:
         """See `View.subscribe`."""
         with self._lock:
-            self._require_open()
+            self.require_open()
             found = self._listeners.add(name, listener, self.run.epoch, ended)
             return self._begun(found, lambda: self.contents_of(name), snapshot)
 
@@ -280,7 +279,7 @@ class Core:
     ) -> Subscription:
         """Call ``listener({view: changes}, epoch)`` once after every tick that changed any of some views."""
         with self._lock:
-            self._require_open()
+            self.require_open()
             found = self._listeners.add_group(names, listener, self.run.epoch, ended)
             return self._begun(found, lambda: {name: self.contents_of(name) for name in names}, snapshot)
 
@@ -309,13 +308,13 @@ class Core:
     def checkpoint(self) -> None:
         """Make durable what is not yet."""
         with self._lock:
-            self._require_open()
+            self.require_open()
             self.run.save()
 
     def vacuum(self, keep_epochs: int = 1) -> None:
         """Let go of interned values that no row has any more, and of stored epochs before the last few."""
         with self._lock:
-            self._require_open()
+            self.require_open()
             if self._open is not None:
                 raise TransactionError("a transaction is open", hint="vacuum when it has ended")
             self.run.vacuum(keep_epochs)
@@ -330,9 +329,11 @@ class Core:
             if self._timer is not None:
                 self._timer.cancel()
             self._closed = True
-            self._listeners.end_all_but(())
-            self.run.close()
-            self.attached.close()
+            with ExitStack() as closing:  # all of it, whatever one of them says
+                closing.callback(self._listeners.tell)
+                closing.callback(self.attached.close)
+                closing.callback(self.run.close)
+                self._listeners.end_all_but(())
 
     def __enter__(self) -> Self:
         return self
@@ -346,7 +347,7 @@ class Core:
     def defining(self) -> Generator[None]:
         """Within this definitions change; not inside a transaction."""
         with self._lock.writing():
-            self._require_open()
+            self.require_open()
             if self._open is not None:
                 raise TransactionError(
                     "definitions do not change inside a transaction", hint="define tables and views before or after it"
@@ -409,7 +410,7 @@ class Core:
 
     @contextmanager
     def _transaction(self) -> Generator[Transaction]:
-        self._require_open()
+        self.require_open()
         tx = self._begin()
         try:
             yield tx
@@ -470,7 +471,8 @@ class Core:
         if self._owner != get_ident():
             raise TransactionError("the transaction is another thread's", hint="begin one in this thread")
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
+        """Refuse what comes after the end."""
         if self._closed:
             raise StoreError("the database is closed", hint="connect again")
 

@@ -18,7 +18,8 @@ from everview.database.identities import content_ids
 from everview.database.rules import POMORA, program_of
 from everview.database.statements import only_reads, run_sql
 from everview.database.views import Table, View
-from everview.errors import DefinitionError
+from everview.errors import DatalogError, DefinitionError, EdnError
+from everview.frontends.datalog.faults import within_depth
 from everview.frontends.edn.forms import form_of
 from everview.frontends.edn.reader import read
 from everview.frontends.fluent import Query
@@ -53,7 +54,7 @@ class Database(Core):
         were before.
         """
         with self._lock if only_reads(text) else self._lock.writing():
-            self._require_open()
+            self.require_open()
             return run_sql(self, text, dialect)
 
     # -- Datalog
@@ -66,7 +67,7 @@ class Database(Core):
         A relation that is declared and has no rules is a table, which is made if there is none. The rules stay until
         they are removed, by what this returns or by `remove_rules`.
         """
-        with self.defining():
+        with self.defining(), within_depth(DatalogError):
             return add_program(self, text) if dialect == POMORA else Rules(self, add_rules(self, text, dialect))
 
     def rules(self) -> list[Rules]:
@@ -75,7 +76,7 @@ class Database(Core):
 
     def remove_rules(self, text: str, *, dialect: str = "souffle") -> None:
         """Remove rules, in one turn, wherever they came from; a view that has none left is dropped."""
-        with self.defining():
+        with self.defining(), within_depth(DatalogError):
             remove_rules(self, living(self.catalog, program_of(text, dialect)))
 
     def content_ids(self, relation: str, rows: Any) -> list[str]:
@@ -90,14 +91,14 @@ class Database(Core):
 
         ``args`` has a value for each of :in but ``$``. A text that is a vector of facts and maps is transacted.
         """
-        with self._lock:
-            self._require_open()
+        with self._lock, within_depth(EdnError):
+            self.require_open()
             return edn.run(self, text, name, args, replace=replace)
 
     def transact(self, facts: Any) -> Transacted:
         """Add and retract facts, as one tick: a text of EDN, or lists and dicts; see `everview.database.eav`."""
-        with self._lock:
-            self._require_open()
+        with self._lock, within_depth(EdnError):
+            self.require_open()
             return transact(self, read(facts) if isinstance(facts, str) else form_of(facts))
 
     # -- fluent queries

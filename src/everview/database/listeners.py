@@ -32,6 +32,7 @@ class Listeners:
         self._groups: list[Group] = []
         self._untold: deque[tuple[int, Mapping[str, Batch]]] = deque()
         self._telling = False
+        self._at_end: list[tuple[str, Exception]] = []  # what was raised by those who were told that a view has ended
 
     def __bool__(self) -> bool:
         return bool(self._of or self._groups)
@@ -57,12 +58,15 @@ class Listeners:
         return _added(group.subscriptions, listener, epoch, ended, end)
 
     def end(self, view: str) -> None:
-        """Tell nobody of a view any more; nor of others with it."""
+        """Tell nobody of a view any more; nor of others with it. Should one of them raise, `tell` says so."""
         over = [*self._of.pop(view, ())]
         over += [each for group in self._groups if view in group.views for each in group.subscriptions]
         self._groups = [group for group in self._groups if view not in group.views]
         for subscription in over:
-            subscription.over()
+            try:
+                subscription.over()
+            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+                self._at_end.append((view, error))
 
     def end_all_but(self, views: Container[str]) -> None:
         """Tell nobody of views that are not among these."""
@@ -77,7 +81,7 @@ class Listeners:
 
     def tell(self) -> None:
         """Tell of all that was noted, in order; if a listener makes more happen, of that afterwards."""
-        if self._telling or not self._untold:
+        if self._telling or not (self._untold or self._at_end):
             return
         self._telling = True
         raised: list[Raised] = []
@@ -92,6 +96,15 @@ class Listeners:
             raise ListenerError(
                 f"a listener of view {view} raised {type(error).__name__}: {error}",
                 hint=f"epoch {epoch} has been applied, and all listeners were told",
+            ) from error
+        self._raise_at_end()
+
+    def _raise_at_end(self) -> None:
+        raised, self._at_end = self._at_end, []
+        for view, error in raised[:1]:
+            raise ListenerError(
+                f"a listener raised {type(error).__name__} when view {view} ended: {error}",
+                hint="the view has ended, and all listeners were told",
             ) from error
 
     def _tell_of(self, epoch: int, changes: Mapping[str, Batch]) -> Iterator[Raised]:

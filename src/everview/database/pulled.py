@@ -53,7 +53,7 @@ class _Ending:
 
     def close(self) -> None:
         self._subscription.close()
-        self._feeds.close()
+        self._feeds.let_go()  # the collector of garbage closes views anywhere, whoever holds what
 
 
 class Owned:

@@ -41,12 +41,25 @@ def _pomologic(text: str) -> Program:
 DIALECTS: Final[dict[str, Callable[[str], Program]]] = {"souffle": _souffle, "pomologic": _pomologic}
 
 
-@lru_cache(maxsize=256)
 def program_of(text: str, dialect: str) -> Program:
     """The program that a text is in its dialect."""
+    if dialect == POMORA:
+        raise DatalogError("a program of PomoRA has no rules", hint="remove it by its handle, or drop its views")
     if dialect not in DIALECTS:
-        raise unknown_name("dialect of Datalog", dialect, DIALECTS)
+        raise unknown_name("dialect of Datalog", dialect, (*DIALECTS, POMORA))
+    return _program_of(require_text(text), dialect)
+
+
+@lru_cache(maxsize=256)
+def _program_of(text: str, dialect: str) -> Program:
     return DIALECTS[dialect](text)
+
+
+def require_text(text: object) -> str:
+    """What is given as a program, which is to be a text."""
+    if not isinstance(text, str):
+        raise DatalogError(f"{text!r} is no text of a program", hint="give a str")
+    return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,8 @@ class Transaction:
 
         A key that is not there is passed over.
         """
+        if self._is_outside(table):
+            raise DefinitionError(f'update: "{table}" is a source that is not kept', hint="upsert whole rows")
         definition, relation = self._keyed(table, "update")
         groups = _by_columns(definition, rows)
         pending, changed = self._of(relation), 0

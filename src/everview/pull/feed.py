@@ -163,6 +163,10 @@ class Feeds:
         told = Through(listener, lambda changes: {names[name]: found for name, found in changes.items()})
         return self._pipeline.subscribe(tuple(self.feeds.values()), told, snapshot=snapshot, ended=ended)
 
+    def let_go(self) -> None:
+        """`close`, without waiting for anybody."""
+        self._pipeline.leaving.add(self.feeds.values())
+
     def close(self) -> None:
         """Let all of them go."""
         self._pipeline.detach(*self.feeds.values())

@@ -21,7 +21,7 @@ from everview.frontends.fluent.conditions import relation_name
 from everview.pull.build import prepared
 from everview.pull.feed import Feeds
 from everview.pull.pipeline import Pipeline
-from everview.pull.scan import is_keyed
+from everview.sources.protocol import is_keyed
 from everview.types import Schema, unknown_name
 
 Shaped = Callable[[str, Part, Feeds], Any]  # a view of a query, by the name, its parts, and their feeds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from everview.errors import ListenerError
@@ -69,8 +69,7 @@ class Told:
 
     def end(self, views: Collection[str]) -> None:
         """Views that end take their subscriptions with them."""
-        for subscription in [each for each in self._subscriptions if each.views & set(views)]:
-            subscription.over()
+        end_all([each for each in self._subscriptions if each.views & set(views)])
 
     def note(self, epoch: int, changes: Mapping[str, Any]) -> None:
         """Changes to tell of, when it is time."""
@@ -90,6 +89,7 @@ class Told:
             self._telling = False
         if raised:
             view, epoch, error = raised[0]
+            error = error.__cause__ if isinstance(error, ListenerError) and error.__cause__ else error
             raise ListenerError(
                 f"a listener of view {view} raised {type(error).__name__}: {error}",
                 hint=f"epoch {epoch} has been applied, and all listeners were told",
@@ -102,13 +102,38 @@ class Told:
             found = {view: changes[view] for view in changes if view in subscription.views}
             if not found or epoch <= subscription.since:
                 continue
-            call = call_of(subscription, found, epoch)
-            calls += [] if call is None else [(next(iter(found)), call)]
+            try:
+                call = call_of(subscription, found, epoch)
+            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+                yield next(iter(found)), epoch, error
+            else:
+                calls += [] if call is None else [(next(iter(found)), call)]
         for view, call in calls:
             try:
                 call()
-            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+            except Exception as error:  # noqa: BLE001, the same
                 yield view, epoch, error
+
+
+class Ending(Protocol):
+    """A subscription as those see it who end."""
+
+    def over(self) -> None: ...
+
+
+def end_all(subscriptions: Iterable[Ending]) -> None:
+    """Tell all of them that this is the end; if one raises, that is said when all have been told."""
+    raised: Exception | None = None
+    for subscription in subscriptions:
+        try:
+            subscription.over()
+        except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+            raised = raised or error
+    if raised is not None:
+        raise ListenerError(
+            f"a listener raised {type(raised).__name__} when its view ended: {raised}",
+            hint="the view has ended, and all listeners were told",
+        ) from raised
 
 
 class Active(Protocol):

@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import count
 from threading import RLock
 from typing import Any
@@ -28,6 +28,7 @@ from everview.plan.node import Plan
 from everview.pull.build import Build, prepared
 from everview.pull.demand import Demand, Row
 from everview.pull.feed import Feed, Feeds, showing
+from everview.pull.leaving import Leaving, Lock
 from everview.pull.listening import Ended, Subscription, Together, Told
 from everview.pull.node import Node, every_node
 from everview.pull.transaction import Transaction
@@ -49,11 +50,11 @@ class Pipeline:
         self,
         sources: Mapping[str, Source] | None = None,
         *,
-        lock: AbstractContextManager[Any] | None = None,
+        lock: Lock | None = None,
         around: Callable[[Node], Node] = _plainly,
     ) -> None:
         self.sources: dict[str, Source] = dict(sources or {})
-        self.lock: AbstractContextManager[Any] = RLock() if lock is None else lock
+        self.lock: Lock = RLock() if lock is None else lock
         self.feeds: tuple[Feed, ...] = ()
         self.epoch = 0
         self.stale = False  # whether views must be pulled anew
@@ -63,6 +64,8 @@ class Pipeline:
         self._told = Told()
         self._open: Transaction | None = None
         self._names = count(1)
+        self._closed = False
+        self.leaving = Leaving(self.lock, self.detach)
 
     # -- sources
 
@@ -80,6 +83,7 @@ class Pipeline:
         """Let a source go that no view reads; it is not closed."""
         with self.lock:
             self._require_no_turn("a source is dropped")
+            self.leaving.sweep()
             readers = [feed.name for feed in self.feeds if name in feed.root.reads]
             if readers:
                 raise PipelineError(f"source {name} is read by {', '.join(readers)}", hint="close those views first")
@@ -104,7 +108,9 @@ class Pipeline:
     def attach_all(self, plans: Mapping[str, Plan | Node]) -> Feeds:
         """Views that are attached at one moment, and told of together; what they share is there once."""
         with self.lock:
+            self._require_open()
             self._require_no_turn("a view is attached")
+            self.leaving.sweep()
             build = Build(self.sources, self._nodes, self._around)
             feeds = {name: self._feed(name, plan, build) for name, plan in plans.items()}
             try:
@@ -112,8 +118,8 @@ class Pipeline:
             except BaseException:
                 self.tell()  # what others did counts, though the views are not attached
                 raise
-            self._nodes = build.nodes
             self.feeds = (*self.feeds, *feeds.values())
+            self._keep_only_needed(build.nodes)
             self.tell()
             return Feeds(feeds, self)
 
@@ -152,13 +158,23 @@ class Pipeline:
     def detach(self, *feeds: Feed) -> None:
         """Let views go, and the nodes that only they need."""
         with self.lock:
-            self._require_no_turn("a view is closed")
             self.feeds = tuple(feed for feed in self.feeds if feed not in feeds)
-            needed = {id(node) for feed in self.feeds for node in every_node(feed.root)}
-            self._nodes = {plan: node for plan, node in self._nodes.items() if id(node) in needed}
+            self._keep_only_needed(self._nodes)
             for feed in feeds:
                 feed.closed = True
             self._told.end([feed.name for feed in feeds])
+
+    def _keep_only_needed(self, nodes: Mapping[Plan, Node]) -> None:
+        """Nodes that no view needs are told of no changes, so nobody may find them. Views go at any time."""
+        needed = {id(node) for feed in self.feeds for node in every_node(feed.root)}
+        self._nodes = {plan: node for plan, node in nodes.items() if id(node) in needed}
+
+    def close(self) -> None:
+        """End all views; the sources are left as they are."""
+        with self.lock:
+            self._require_no_turn("the pipeline is closed")
+            self._closed = True
+            self.detach(*self.feeds)
 
     def subscribe(
         self, feeds: tuple[Feed, ...], listener: Together, *, snapshot: bool, ended: Ended | None
@@ -180,6 +196,7 @@ class Pipeline:
     def pull(self, *plans: Plan) -> list[list[Row]]:
         """The rows of plans now, all at one moment; nothing is kept."""
         with self.lock:
+            self._require_open()
             build = Build(self.sources, {}, self._around)
             roots = [build.of(prepared(plan)) for plan in plans]
             shows = [showing(plan.schema) for plan in plans]
@@ -212,7 +229,9 @@ class Pipeline:
 
     def begin(self) -> UnderWay:
         """A transaction that its caller ends, with the lock held all the while; see `UnderWay`."""
+        self._require_open()
         self._require_no_turn("a transaction is begun")
+        self.leaving.sweep()
         turn = Turn(self)
         self._open = Transaction(self.sources, turn.begin)
         return UnderWay(self, turn, self._open)
@@ -277,8 +296,10 @@ class Pipeline:
 
     def took_anew(self, found: Mapping[Feed, Feed]) -> dict[Feed, Update]:
         """From now on views go on from there; how they differ from before."""
-        self._nodes, self.stale = self._anew, False
-        return {feed: feed.became(other) for feed, other in found.items()}
+        changes = {feed: feed.became(other) for feed, other in found.items()}
+        self._keep_only_needed(self._anew)
+        self._anew, self.stale = {}, False
+        return changes
 
     def note(self, changes: Mapping[Feed, Update]) -> None:
         """Changes of views to tell of."""
@@ -286,6 +307,10 @@ class Pipeline:
         if found:
             self.epoch += 1
             self._told.note(self.epoch, found)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise PipelineError("the pipeline is closed", hint="make another, or connect again")
 
     def _require_no_turn(self, what: str) -> None:
         if self._open is not None:

@@ -19,16 +19,11 @@ from everview.pull.conditions import beyond, looked_up, told
 from everview.pull.demand import Among, Demand, Row, Sort
 from everview.pull.node import Node
 from everview.pull.rows import Test, satisfied, within
-from everview.sources.protocol import All, Condition, Direction, Request, Source, Update
+from everview.sources.protocol import All, Condition, Direction, Request, Source, Update, is_keyed
 from everview.types import Array, Id, Symbol, Type
 
 MOST_KEYS = 500  # that are looked for in one request
 Told = tuple[tuple[Condition, ...], Test | None]
-
-
-def is_keyed(source: Source) -> bool:
-    """Whether no two rows are equal; a source that does not say has a key if that is not all columns."""
-    return bool(getattr(source, "keyed", len(source.key) < len(source.schema)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from everview.codes.rows import to_rows
 from everview.errors import DefinitionError, DuplicateKey, NegativeWeight, WrongArity
 from everview.pull.conditions import looked_up
 from everview.pull.demand import Among, Row
-from everview.pull.scan import MOST_KEYS, is_keyed
-from everview.sources.protocol import Request, Source, Update
+from everview.pull.scan import MOST_KEYS
+from everview.sources.protocol import Request, Source, Update, is_keyed
 from everview.sources.values import rows_of
 
 NO_KEY = "a source without a key is changed by whole rows: insert and delete"

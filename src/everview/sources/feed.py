@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from everview.sources.protocol import Followed, Position, Request
+from everview.sources.protocol import Followed, Position, Request, is_keyed
 from everview.types import Schema
 
 
@@ -52,7 +52,7 @@ class Following:
 
     def __post_init__(self) -> None:
         self.schema = self.source.schema
-        self.key = () if self.source.key == self.schema.names else self.source.key
+        self.key = self.source.key if is_keyed(self.source) else ()
         self.loads = True
 
     def begin(self) -> None:

@@ -30,7 +30,7 @@ from everview.sources.feed import Step
 from everview.sources.protocol import Position
 from everview.sources.records import as_rows, objects
 from everview.sources.values import keyed
-from everview.types import Decimal, Schema
+from everview.types import Decimal, Schema, unknown_name
 
 Paths = str | Path | Sequence[str | Path]
 _PASSED_OVER: Final = (".", "_")
@@ -66,6 +66,8 @@ class Files:
         self.key = columns if has_key else ()
         if mode == "upsert" and not has_key:
             raise SourceError("rows without a key cannot replace others", hint='give a key, or mode="insert"')
+        if mode not in ("insert", "upsert"):
+            raise SourceError(f"{mode!r} is no mode", hint='mode is "insert" or "upsert"')
         self.loads = True
         self._mode: Literal["insert", "upsert"] = mode
         self._seen: dict[str, Seen] = {}
@@ -84,7 +86,7 @@ class Files:
             if limit is not None and len(found) >= limit:
                 break
             self._new[str(path)] = seen(path)
-            found.append(Step(self._mode, self._table(path)))
+            found.append(Step(self._mode, self._table(path, self.schema)))
         return found
 
     def position(self) -> Position:
@@ -119,18 +121,21 @@ class Files:
                 found.append(path)
             else:
                 raise SourceError(f"there is no file or directory {path}", hint="a directory may be empty")
-        return [path.absolute() for path in found]
+        return list(dict.fromkeys(path.absolute() for path in found))
 
     def _said(self) -> Schema:
         files = self._files()
         if not files:
             hint = 'give the columns: Files(path, "id BIGINT, name STRING")'
             raise SourceError("there is no file yet that says which columns there are", hint=hint)
-        return Schema.from_arrow(_form(files[0])(files[0], None).schema)
+        return Schema.from_arrow(self._table(files[0], None).schema)
 
-    def _table(self, path: Path) -> Any:
+    def _table(self, path: Path, schema: Schema | None) -> Any:
         try:
-            return _form(path)(path, self.schema)
+            found = _form(path)(path, schema)
+            if schema is not None and isinstance(found, pa.Table):
+                _require_columns(schema, found.column_names)
+            return found
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise BadRows(f"{path}: {error}", hint="nothing of it was taken in") from error
         except EverviewError as error:
@@ -153,14 +158,26 @@ class Files:
 
 def seen(path: Path) -> Seen:
     """A file as it is."""
-    found = path.stat()
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+    try:
+        found = path.stat()
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}", hint="nothing of it was taken in") from error
     return Seen(found.st_size, found.st_mtime_ns, digest)
 
 
 def _is_whole(name: str) -> bool:
     return not name.startswith(_PASSED_OVER) and not name.endswith(".tmp")
+
+
+def _require_columns(schema: Schema, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in schema:
+            raise unknown_name("column", name, schema.names)
+    twice = [name for name in schema.names if names.count(name) > 1]
+    if twice:
+        raise BadRows(f'column "{twice[0]}" is there twice', hint="names are unique: rename one")
 
 
 # -- forms

@@ -46,7 +46,15 @@ class Iterator:
 
     def read(self, limit: int | None = None) -> list[Step]:
         """The next items, at most so many; without a limit, all that there are."""
-        self._turn = list(islice(self._left, limit))
+        self._turn = []
+        try:
+            for item in islice(self._left, limit):
+                self._turn.append(item)
+        except Exception as error:
+            if callable(self._items):
+                self._left = self._again(self._taken + len(self._turn))
+            hint = "what it gave before is not lost: it is taken in by the next turn"
+            raise SourceError(f"the iterator raised {type(error).__name__}: {error}", hint=hint) from error
         return list(self._steps(self._turn))
 
     def position(self) -> Position:
@@ -62,6 +70,8 @@ class Iterator:
         if not callable(self._items):
             hint = "give a function of the number of items that have been taken: Iterator(lambda start: ..., ...)"
             raise LostPosition("an iterator cannot be taken up where it was left", hint=hint)
+        if not position.isdecimal():
+            raise LostPosition("the position is not one of an iterator", hint="attach what was attached before")
         self._taken = int(position)
         self._left = self._from(self._taken)
 
@@ -73,6 +83,10 @@ class Iterator:
         self._left = iter(())
 
     # -- inside
+
+    def _again(self, start: int) -> abc.Iterator[Any]:
+        """What comes from there on, asked for when it is needed."""
+        yield from self._from(start)
 
     def _from(self, start: int) -> abc.Iterator[Any]:
         found: Any = self._items(start) if callable(self._items) else self._items

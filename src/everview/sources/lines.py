@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from os import SEEK_END
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
@@ -77,9 +78,8 @@ class Lines:
             line, byte = map(int, position.split(":"))
         except ValueError:
             raise LostPosition("the position is not one of lines", hint="attach what was attached before") from None
-        if self._path is not None and self._path.exists() and self._path.stat().st_size < byte:
-            hint = "it may only grow; to read it anew, drop the table and attach it again"
-            raise LostPosition(f"{self._path} is shorter than what has been read of it", hint=hint)
+        if self._path is not None and self._path.exists():
+            _require_grown(self._path, self._path.stat().st_size, byte)
         self._line, self._byte, self._left = line, byte, []
 
     def settle(self, position: Position) -> None:
@@ -96,12 +96,14 @@ class Lines:
         assert self._path is not None
         try:
             with self._path.open("rb") as file:
+                _require_grown(self._path, file.seek(0, SEEK_END), self._byte)
                 file.seek(self._byte)
                 found = list(islice(file, limit))
         except OSError as error:
             raise SourceError(f"{self._path}: {error}", hint="give the path of a file of JSON lines") from error
         # A last line without an end may still be written.
-        return [line.decode() for line in found if line.endswith(b"\n")]
+        whole = (line for line in found if line.endswith(b"\n"))
+        return [_text(line, number) for number, line in enumerate(whole, self._line + 1)]
 
     def _steps(self) -> Iterator[Step]:
         waiting: list[Any] = []
@@ -133,7 +135,7 @@ class Lines:
         return kind, row
 
     def _kind(self, op: Any, weight: Any, number: int) -> Kind:
-        if op not in OPS or weight is not None:
+        if not isinstance(op, str) or op not in OPS or weight is not None:
             hint = f"op is one of {', '.join(OPS)}, and then there is no {WEIGHT}"
             raise BadRows(f"line {number} has the op {op!r}", hint=hint)
         if op != "insert" and not self.key:
@@ -161,3 +163,16 @@ class Lines:
                 coerce(field.type, value)
             except Unfit as error:
                 raise BadRows(f'line {number}, "{field.name}": {error.message}', hint=error.hint) from None
+
+
+def _require_grown(path: Path, size: int, read: int) -> None:
+    if size < read:
+        hint = "it may only grow; to read it anew, drop the table and attach it again"
+        raise LostPosition(f"{path} is shorter than what has been read of it", hint=hint)
+
+
+def _text(line: bytes, number: int) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise BadRows(f"line {number} is no text: {error}", hint="lines are in UTF-8") from None

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat
 from operator import itemgetter
+from threading import RLock
 from typing import Any, Final
 from uuid import uuid4
 
@@ -32,19 +33,23 @@ NAME: Final = "a source in memory"
 
 
 class Memory:
-    """Rows in memory. What is written outside of a turn is what others did: the next turn tells of it."""
+    """Rows in memory. What is written outside of a turn is what others did: the next turn tells of it.
+
+    Other threads that write wait while a turn is open, so that what they did is not undone with it.
+    """
 
     def __init__(self, schema: Schema | str, key: str | Sequence[str] = (), rows: Iterable[Any] = ()) -> None:
         schema = Schema.parse(schema) if isinstance(schema, str) else schema
-        self.schema, self.key, self._keyed = keyed(schema, key)
+        self.schema, self.key, self.keyed = keyed(schema, key)
         self.rows_read = 0
         self._row_of = rows_of(self.schema, NAME)
-        self._key_of = sort_key(self.schema, tuple((column, "asc") for column in self.key)) if self._keyed else _whole
-        self._held = _Held(self._keyed)
+        self._key_of = sort_key(self.schema, tuple((column, "asc") for column in self.key)) if self.keyed else _whole
+        self._held = _Held(self.keyed)
         self._indexes: dict[tuple[tuple[str, ...], Order], Index] = {}
         self._ahead: list[tuple[Row, int]] = []  # written outside of a turn, to be told of by the next
         self._then: _Held | None = None  # what will be held after that
         self._turn: list[tuple[Row, int]] | None = None
+        self._lock = RLock()  # held by the thread whose turn is open
         self._version, self._turns, self._id = 0, 0, uuid4().hex
         for row in rows:
             self._held.add(self._key_of, self._row_of(row), 1)
@@ -87,6 +92,7 @@ class Memory:
     # -- turns
 
     def begin(self) -> None:
+        self._lock.acquire()
         assert self._turn is None, "one turn at a time"
         self._turn = []
         for row, weight in self._ahead:
@@ -95,12 +101,15 @@ class Memory:
     def write(self, update: Update) -> None:
         """Change rows: all of them, or none if one cannot be."""
         changes = sorted(((self._row_of(row), weight) for row, weight in update), key=itemgetter(1))
-        if self._turn is None:
-            self._then = self._then or _Held(self._keyed, self._held)
-            self._then.add_all(self._key_of, changes)
-            self._ahead += changes
-            return
-        before = len(self._turn)
+        with self._lock:
+            if self._turn is None:
+                self._then = self._then or _Held(self.keyed, self._held)
+                self._then.add_all(self._key_of, changes)
+                self._ahead += changes
+            else:
+                self._write(changes, len(self._turn))
+
+    def _write(self, changes: list[tuple[Row, int]], before: int) -> None:
         try:
             for row, weight in changes:
                 self._change(row, weight)
@@ -117,11 +126,13 @@ class Memory:
         self._turns += bool(self._turn)
         self._turn, self._ahead, self._then = None, [], None
         self._version += 1
+        self._lock.release()
 
     def rollback(self) -> None:
         assert self._turn is not None, "a turn has begun"
         self._undo(0)
         self._turn = None
+        self._lock.release()
 
     def close(self) -> None:
         """Nothing is to be closed: rows live as long as the source."""

@@ -142,6 +142,11 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
+def is_keyed(source: Source) -> bool:
+    """Whether no two rows are equal; a source that does not say has a key if that is not all columns."""
+    return bool(getattr(source, "keyed", len(source.key) < len(source.schema)))
+
+
 @runtime_checkable
 class Followed(Source, Protocol):
     """A source that can be followed over restarts: it knows the positions that it has given before.

@@ -27,7 +27,7 @@ def one_object(line: str, number: int) -> dict[str, Any]:
     """The object that a line is."""
     try:
         found = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRows(f"line {number} is no JSON: {error}", hint="one object a line") from None
     if not isinstance(found, dict):
         raise BadRows(f"line {number} is no object: {line.strip()[:60]}", hint="one object a line, with columns")

@@ -7,13 +7,13 @@ Outside of a turn, replies are of the state of the last: what the log has since 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from everview.errors import NegativeWeight, SourceError
+from everview.errors import BadRows, NegativeWeight, SourceError
 from everview.sources.conditions import normal, test
 from everview.sources.index import at_most
 from everview.sources.link import Link, ended
@@ -213,6 +213,22 @@ class TableSource(ABC, Generic[At]):
         if self.log is None:
             raise SourceError(f"{self.name} is not watched, and so only read", hint="open it with watch=True")
         return self.log
+
+
+Raw = TypeVar("Raw", bound=Hashable)
+
+
+def told(changes: Iterable[tuple[Raw, int]], read: Callable[[Raw], Row]) -> Update:
+    """The net of changes, canonical. A row that does not fit was told to nobody: when it goes, that is not told."""
+    net: dict[Raw, int] = {}
+    for raw, weight in changes:
+        net[raw] = net.get(raw, 0) + weight
+    found: list[tuple[Row, int]] = []
+    for raw, weight in net.items():
+        if weight:
+            with suppress(BadRows) if weight < 0 else nullcontext():
+                found.append((read(raw), weight))
+    return Update.of(found)
 
 
 def statements(source: TableSource[Any], update: Update) -> Iterator[tuple[Sql, Row | None]]:

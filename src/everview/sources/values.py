@@ -105,6 +105,9 @@ def rows_of(schema: Schema, name: str) -> Callable[[Any], Row]:
                 pass  # told below
         if isinstance(given, Mapping):
             given = _in_order(schema, name, given)
+        if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+            hint = f"a row is a tuple or a dict of {', '.join(schema.names)}"
+            raise WrongArity(f"{name}: {given!r} is no row", hint=hint)
         if len(given) != len(columns):
             hint = f"the columns are {', '.join(schema.names)}"
             raise WrongArity(f"{name}: a row of {len(given)} values, not {len(columns)}: {given!r}", hint=hint)

@@ -15,7 +15,7 @@ from typing import Any, Self
 from weakref import ref
 
 from everview.errors import ListenerError
-from everview.pull.listening import call_of
+from everview.pull.listening import call_of, end_all
 from everview.views.change import Change
 from everview.views.changes import Changes
 from everview.views.feed import Ending
@@ -147,8 +147,7 @@ class Shape(ABC):
             self._closed = True
             ending, self._listeners = self._listeners, []
             self._follower.hold(None)
-        for subscription in ending:
-            subscription.over()
+        end_all(ending)
 
     def __enter__(self) -> Self:
         return self

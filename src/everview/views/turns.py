@@ -35,9 +35,10 @@ class Turns:
         self._depth = 0
         self._gates: list[Gate] = []
 
-    def acquire(self) -> bool:
-        """Take it, once more if this thread has it."""
-        self._lock.acquire()
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take it, once more if this thread has it; False if another has it, and one does not wait for that."""
+        if not self._lock.acquire(blocking):
+            return False
         self._depth += 1
         return True
 

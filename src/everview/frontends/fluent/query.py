@@ -140,8 +140,8 @@ class Query:
     def order_by(self, *columns: str) -> Self:
         """In the order of columns, each followed by "desc" where it is to be descending.
 
-        ``order_by("rating", "desc", "name")``. NULL comes first ascending, last descending. Ties are in the order of
-        the primary key.
+        ``order_by("rating", "desc", "name")`` or ``order_by("rating desc", "name")``. NULL comes first ascending, last
+        descending. Ties are in the order of the primary key.
         """
         return self._with(order=(*self.said.order, *_ordered(columns, self.said)))
 
@@ -271,6 +271,8 @@ def _ordered(columns: Iterable[Any], said: Clauses) -> list[tuple[str, Direction
             found += _ordered(given, said)
         elif isinstance(given, str) and given in ("asc", "desc") and found:
             found[-1] = (found[-1][0], given)
+        elif isinstance(given, str) and given.endswith((" asc", " desc")):
+            found += _ordered(given.rsplit(" ", 1), said)
         else:
             found.append((_sortable(column_name(given), said), "asc"))
     if not found:

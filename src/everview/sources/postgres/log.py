@@ -25,7 +25,7 @@ from everview.sources.link import Link
 from everview.sources.postgres.asking import asking
 from everview.sources.postgres.dialect import quoted
 from everview.sources.protocol import RESYNC, Position, Update
-from everview.sources.table import Log
+from everview.sources.table import Log, told
 from everview.sources.values import rows_of
 from everview.types import Schema
 
@@ -159,11 +159,12 @@ class PostgresLog(Log[At]):
         if oid != self._oid or watched < 2:
             raise SchemaDrift(f'table "{self._place[1]}" has been made anew, or is not watched', hint="open it again")
         self._check_place(at, log, kept)
-        rows = self._sql(self._since, (self._oid, at.snapshot, at.snapshot, at.own)).fetchall()
+        with asking(f'table "{self._place[1]}"'):  # there may be values that Python has no like of
+            rows = self._sql(self._since, (self._oid, at.snapshot, at.snapshot, at.own)).fetchall()
         self._fresh = len(rows)
         if not rows:
             return Update({}), at
-        changes = Update.of((self._row_of(row), weight) for weight, *row in rows)
+        changes = told(((tuple(row), weight) for weight, *row in rows), self._row_of)
         return changes, At(at.log, at.reader, snapshot, own or "0")
 
     # -- positions

@@ -130,12 +130,19 @@ class _Session:
         self.connection = connection
 
     def start(self, *, write: bool) -> None:
+        self._require_open()
         if self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             raise SourceError("a transaction of the connection is open already", hint="commit it first")
         with asking("PostgreSQL"):
             self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
 
+    def _require_open(self) -> None:
+        if self.connection.closed:
+            hint = "detach the source, and attach one with a new connection: it goes on where it was"
+            raise SourceError("the connection to PostgreSQL is lost, or closed", hint=hint)
+
     def start_aside(self) -> None:
+        self._require_open()
         with asking("PostgreSQL"):
             self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
 

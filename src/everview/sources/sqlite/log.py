@@ -22,7 +22,7 @@ from everview.sources.protocol import RESYNC, Position, Row, Update
 from everview.sources.sqlite.asking import asking
 from everview.sources.sqlite.columns import Column
 from everview.sources.sqlite.dialect import quoted
-from everview.sources.table import Log
+from everview.sources.table import Log, told
 
 VERSION: Final = 1
 EVENTS: Final = ("insert", "update", "delete", "before insert", "before update")
@@ -167,9 +167,9 @@ class SqliteLog(Log[At]):
     def since(self, at: At) -> tuple[Update, At]:
         self._check_table()
         self._check_place(at)
-        rows = self._sql(
-            f"SELECT n, w, {self._names} FROM {self._entries} WHERE n > ? ORDER BY n", (at.entry,)
-        ).fetchall()
+        query = f"SELECT n, w, {self._names} FROM {self._entries} WHERE n > ? ORDER BY n"
+        with asking(f'table "{self._table}"'):  # there may be text that is none
+            rows = self._sql(query, (at.entry,)).fetchall()
         if not rows:
             return Update({}), at
         net: dict[tuple[Any, ...], int] = {}
@@ -182,13 +182,13 @@ class SqliteLog(Log[At]):
             elif row in seen:
                 seen[row] += weight
         for row, wanted in seen.items():
-            net[row] -= wanted - self._is_there(row)
-        changes = Update.of((self._pick(row), weight) for row, weight in net.items() if weight)
-        return changes, At(at.log, at.reader, rows[-1][0])
+            # A row that may be there several times was never in the way of another, only alike.
+            net[row] -= max(0, wanted - self._there(row))
+        return told(net.items(), self._pick), At(at.log, at.reader, rows[-1][0])
 
-    def _is_there(self, row: tuple[Any, ...]) -> bool:
+    def _there(self, row: tuple[Any, ...]) -> int:
         where = " AND ".join(f"{quoted(column[0])} COLLATE BINARY IS ?" for column in self._columns)
-        return self._sql(f"SELECT 1 FROM {quoted(self._table)} WHERE {where}", row).fetchone() is not None
+        return self._sql(f"SELECT count(*) FROM {quoted(self._table)} WHERE {where}", row).fetchone()[0]
 
     def _check_table(self) -> None:
         """After a change of definitions, see whether the table and its triggers are what they were."""
@@ -214,7 +214,7 @@ class SqliteLog(Log[At]):
 
     def read(self, position: Position) -> At:
         log, reader, entry = position.split(":") if position.count(":") == 2 else ("", "", "0")
-        at = At(log, reader, int(entry))
+        at = At(log, reader, int(entry)) if entry.isdecimal() else At("", "", 0)  # of none of ours
         self._check_place(at)
         return at
 

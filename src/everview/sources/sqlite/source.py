@@ -92,6 +92,8 @@ class SQLite(TableSource[At]):
         check_columns(self.schema, columns, self.name)
         self.dialect = SqliteDialect(self.schema)
         self._read = reader(self.schema, self.name)
+        taken = {name.lower() for name in names}  # a column of that name hides the rowid
+        self._rowid = next((name for name in ("rowid", "oid", "_rowid_") if name not in taken), "rowid")
         self.at, self.log = NOWHERE, None
         super().__init__()
         if watch:
@@ -112,7 +114,7 @@ class SQLite(TableSource[At]):
             return cursor.rowcount
 
     def one_of(self, where: str) -> str:
-        return f"rowid = (SELECT rowid FROM {self.table} WHERE {where} LIMIT 1)"
+        return f"{self._rowid} = (SELECT {self._rowid} FROM {self.table} WHERE {where} LIMIT 1)"
 
     def _run(self, statement: Sql) -> sqlite3.Cursor:
         with asking(self.name):
@@ -126,10 +128,10 @@ class _Session:
         self.connection = connection
 
     def start(self, *, write: bool) -> None:
-        if self.connection.in_transaction:
-            hint = "commit it first; if the connection is your own, turns use it, too"
-            raise SourceError("a transaction of the connection is open already", hint=hint)
         with asking("SQLite"):
+            if self.connection.in_transaction:
+                hint = "commit it first; if the connection is your own, turns use it, too"
+                raise SourceError("a transaction of the connection is open already", hint=hint)
             self.connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
 
     def start_aside(self) -> None:
@@ -140,17 +142,19 @@ class _Session:
             self.connection.execute("COMMIT")
 
     def abandon(self) -> None:
-        if self.connection.in_transaction:
-            self.connection.execute("ROLLBACK")
+        with asking("SQLite"):
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
         self.connection.close()
 
 
 def _connect(path: str | Path) -> sqlite3.Connection:
-    if not Path(path).exists():
+    if not Path(path).is_file():
         raise SourceError(f"there is no SQLite database at {path}", hint="give the path of one, or a connection")
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    with asking(str(path)):
+        return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
 
 
 def _find(connection: sqlite3.Connection, table: str) -> str:

@@ -121,3 +121,34 @@ def test_a_query_that_is_refused_leaves_nothing(db: Any) -> None:
 def test_args_is_a_list(db: Any) -> None:
     with pytest.raises(EdnError, match="args is 'x'"):
         db.edn("[:find ?e :in $ ?n :where [?e :name ?n]]", args="x")
+
+
+ALTERNATIVES = " ".join(f"(or [?e :age {n}] [?e :age {n + 1}])" for n in range(25))
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 3000, "nested too deeply"),
+        ("[" * 3000 + "]" * 3000, "nested too deeply"),
+        (f"[:find ?e :where {'(not ' * 400}[?e :name]{')' * 400}]", "nested too deeply"),
+        (f"[:find ?e :where [?e :name] {ALTERNATIVES}]", "^1:1: there are more than 1,024 combinations"),
+        (f"[:find ?e :where [?e :name] (not {ALTERNATIVES})]", "^1:29: there are more than 1,024 combinations"),
+    ],
+)
+def test_too_deep_or_too_wide(db, text, message):
+    with pytest.raises(EdnError, match=message) as error:
+        db.edn(text)
+    assert error.value.hint
+
+
+def test_data_that_is_inside_of_itself(db):
+    with pytest.raises(EdnError, match="nested too deeply"):
+        db.transact(ENDLESS)
+
+
+def test_arguments_that_are_no_list(db):
+    with pytest.raises(EdnError, match="args is 5"):
+        db.edn("[:find ?n :in $ ?e :where [?e :name ?n]]", args=5)

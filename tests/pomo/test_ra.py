@@ -222,3 +222,26 @@ def test_programs_and_other_views_read_each_other() -> None:
     fed.database.drop("total")
     program.remove()
     assert fed.database.views() == ["big"]
+
+
+def test_a_dialect_that_there_is_not_names_those_that_there_are() -> None:
+    database = ev.connect()
+    with pytest.raises(UnknownName, match="available: souffle, pomologic, pomora"):
+        database.datalog("p(1).", dialect="prolog")
+    with pytest.raises(DatalogError, match="a program of PomoRA has no rules") as refused:
+        database.remove_rules("r := edge;", dialect="pomora")
+    assert refused.value.hint == "remove it by its handle, or drop its views"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("a", "^1:2: the text ends too early", 'expected ":="'),
+        ("a := b;\nc = d;", "^2:3: '=' cannot stand here", 'expected ":="'),
+        ('a := [(b: "\\x4")];', "^1:11: .* is no text", "write a backslash twice, or use one as Python does"),
+    ],
+)
+def test_misread_texts_have_a_place(text, message, hint):
+    with pytest.raises(DatalogError, match=message) as error:
+        parse(text)
+    assert error.value.hint == hint

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from everview.database.catalog import Catalog
 from everview.database.definitions import ViewDefinition, check_name
 from everview.database.derived import Readable, optimized
-from everview.database.rules import POMORA
+from everview.database.rules import POMORA, require_text
 from everview.frontends.pomora.algebra import about
 from everview.frontends.pomora.compile import compile_program
 from everview.frontends.pomora.parse import parse
@@ -46,7 +46,7 @@ class Assigned:
 def add_program(database: Database, text: str) -> Assigned:
     """The views of a program, in one turn."""
     catalog = database.catalog
-    made = views_of(catalog, text)
+    made = views_of(catalog, require_text(text))
     for view in made.values():
         check_name("view", view.name)
         catalog = catalog.with_view(view)

@@ -161,8 +161,9 @@ def query_of(view: ViewDefinition) -> Query:
 
 def given_arguments(db: Database, values: Iterable[Any]) -> tuple[AnyForm, ...]:
     """Arguments as forms; the database itself may stand among them, for ``$``."""
-    kept = values if isinstance(values, str | bytes | Mapping) else [value for value in values if value is not db]
-    return as_arguments(kept)
+    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
+        return as_arguments(values)
+    return as_arguments(value for value in values if value is not db)
 
 
 # -- attributes

@@ -172,7 +172,7 @@ class Loop:
         raise EndlessLoop(
             f"loop {self.child.name} has not ended after {self.child.limit:,} iterations; "
             f"in its last iterations it fed back {last} rows",
-            hint="does it make new values for ever? Bound them by a condition, or raise the limit of the circuit's child",
+            hint="does it make new values for ever? Bound them by a condition, or raise the limit of the child",
         )
 
 

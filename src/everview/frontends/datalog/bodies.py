@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from math import prod
+from typing import Final
 
 from everview.errors import DatalogError
 from everview.frontends.datalog.bindings import Bindings, Context
@@ -33,6 +35,7 @@ from everview.frontends.datalog.program import (
     Aggregate,
     Atom,
     Compare,
+    Constant,
     Either,
     Functor,
     Identified,
@@ -56,6 +59,14 @@ from everview.frontends.datalog.terms import (
 from everview.plan.conditions import conjunction
 from everview.plan.expressions import Expression, moved
 from everview.plan.nodes import Filter, Join
+
+MOST_WAYS: Final = 1024  # through the disjunctions of a body, each of which is a join
+
+
+def ways(body: Sequence[Literal_]) -> int:
+    """How many bodies without disjunctions a body stands for; those of a negation are beside each other."""
+    found = prod(sum(map(ways, part.branches)) for part in body if isinstance(part, Either))
+    return max([found, *(ways(part.body) for part in body if isinstance(part, Not))])
 
 
 def bodies(body: Sequence[Literal_]) -> Iterator[tuple[Literal_, ...]]:
@@ -213,7 +224,7 @@ class _Solving:
             if isinstance(target, Variable) and target.name not in self.found.values:
                 if isinstance(source, Functor) and source.name == "range":
                     return self._ranged(target, source), []
-                if self._is_known(source) and not (is_record(source) and self._is_read(target)):
+                if self._is_known(source) and not (_is_written(source) and self._is_read(target)):
                     return self.found.having(
                         {target.name: expression(source, self.found.values, self.context.rule)}
                     ), []
@@ -224,7 +235,7 @@ class _Solving:
         return None
 
     def _is_read(self, variable: Variable) -> bool:
-        """Is an atom still to bind it? Then a record has the names that its relation gives it."""
+        """Is an atom still to bind it? Then what is written has the names and the types of its relation."""
         return any(variable in terms_of(part) for part in self.waiting if isinstance(part, Atom | Identified))
 
     def _is_known(self, term: Term) -> bool:
@@ -277,6 +288,10 @@ class _Solving:
         found = {v for term in self.context.rule.head.terms for v in variables(term)}
         found |= {*self.found.values, *self.context.around} | {v for t in terms_of(part) for v in variables(t)}
         return found | set(outer_variables(other for other in self.waiting if other is not part))
+
+
+def _is_written(term: Term) -> bool:
+    return is_record(term) or isinstance(term, Constant)
 
 
 def has_aggregate(part: Literal_) -> bool:

@@ -12,16 +12,27 @@ variable x is not bound
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from everview.errors import DatalogError, EverviewError, TypeConflict, TypeMismatch
 from everview.frontends.datalog.program import NOWHERE, Place, Rule
 
-__all__ = ["fault", "misplaced", "placed"]
+__all__ = ["fault", "misplaced", "placed", "within_depth"]
 
 SHOWN = 160  # characters of a rule at most
 
 E = TypeVar("E", bound=DatalogError)
+
+
+@contextmanager
+def within_depth(kind: type[EverviewError]) -> Generator[None]:
+    """Say of a text that is nested too deeply to be read that it is."""
+    try:
+        yield
+    except RecursionError:
+        raise kind("the text is nested too deeply", hint="give inner parts relations of their own") from None
 
 
 def fault(kind: type[E], message: str, rule: Rule | None, hint: str, place: Place = NOWHERE) -> E:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from everview.frontends.datalog.bodies import bodies
+from everview.errors import DatalogError
+from everview.frontends.datalog.bodies import MOST_WAYS, bodies, ways
+from everview.frontends.datalog.faults import fault
 from everview.frontends.datalog.program import Aggregate, Atom, Compare, Identified, Literal_, Not, Rule, Term, Variable
 from everview.frontends.datalog.terms import (
     RECORD,
@@ -28,6 +30,7 @@ from everview.frontends.datalog.terms import (
 
 def check_ground(rule: Rule) -> None:
     """Refuse a rule with a variable that nothing binds; the error says whether in its head, a negation or where."""
+    _check_branches(rule)
     outside = {v for t in rule.head.terms for v in _all(t)}
     for body in bodies(rule.body):
         known = _check_body(body, frozenset(), outside, rule)
@@ -35,6 +38,14 @@ def check_ground(rule: Rule) -> None:
             for name in _all(term):
                 if name not in known:
                     raise unbound(name, rule, " in the head")
+
+
+def _check_branches(rule: Rule) -> None:
+    """Refuse a rule that has more ways through its disjunctions than can be joined one by one."""
+    nested = [a.body or () for part in rule.body for t in terms_of(part) for a in aggregates(t)]
+    if max(map(ways, (rule.body, *nested))) > MOST_WAYS:
+        hint = "give the alternatives a relation of their own, with a rule for each"
+        raise fault(DatalogError, f"the rule has more than {MOST_WAYS:,} combinations of alternatives", rule, hint)
 
 
 def _all(term: Term) -> Iterable[str]:

@@ -30,6 +30,7 @@ from everview.plan.typing import call, is_number
 from everview.types import BIGINT, BOOLEAN, Field, Schema, Struct
 
 HIDDEN: Final = "."  # before the names of variables that nobody wrote
+LONGEST: Final = 100_000  # numbers of a range, each of which is written down in the plan
 
 
 def matched(
@@ -129,5 +130,8 @@ def in_range(functor: Functor, rule: Rule) -> nodes.Values:
     if len(given) not in (2, 3) or len(given) != len(functor.arguments) or 0 in given[2:]:
         hint = "write range(0, 10) or range(0, 10, 2), with constants"
         raise fault(DatalogError, f"{functor} is no range of constants", rule, hint)
+    if len(range(*given)) > LONGEST:
+        hint = "keep so many numbers in a table, or derive them by a rule"
+        raise fault(DatalogError, f"{functor} has more than {LONGEST:,} numbers", rule, hint)
     rows = tuple((Literal(n, BIGINT),) for n in range(*given))
     return nodes.Values(rows, Schema([Field("value", BIGINT, nullable=False)]))

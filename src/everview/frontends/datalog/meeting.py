@@ -113,7 +113,7 @@ def as_type(found: Expression, of: Type) -> Expression | None:
         return Literal(None, of)
     if isinstance(found, Call) and found.function == "named_struct" and isinstance(of, Struct):
         return _built(found, of)
-    if met(found.type, of) is None:
+    if met(found.type, of) is None or (isinstance(found, Literal) and is_number(of)):
         return None
     return cast(found, of)
 

@@ -192,7 +192,7 @@ def _unexpected(text: str, error: UnexpectedInput) -> DatalogError:
 
 def _line(text: str, place: Place) -> str:
     """Where it is, and the line with a caret under the place."""
-    line = text.splitlines()[place.line - 1] if text else ""
+    line = text.split("\n")[place.line - 1]
     return f"\n  line {place.line}, column {place.column}:\n    {line}\n    {' ' * (place.column - 1)}^"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any, Final
 
 from lark import Token, Transformer
@@ -48,6 +49,8 @@ from everview.frontends.datalog.wording import (
 )
 
 WORDS: Final[dict[str, Any]] = {"true": True, "True": True, "false": False, "False": False}
+
+ESCAPED: Final = re.compile(r"""(\\[\\'"abfnrtvxuUN0-7])|\\""")  # or a backslash that is none
 
 
 def place_of(token: Token) -> Place:
@@ -161,7 +164,11 @@ class Reading(Transformer[Token, Any]):
         return Constant(float(parts[0]))
 
     def text(self, parts: list[Token]) -> Constant:
-        return Constant(text_of(parts[0]))
+        try:
+            return Constant(text_of(parts[0]))
+        except (SyntaxError, ValueError):
+            hint = "write a backslash twice, or use one as Python does"
+            raise refused(f"{parts[0]} is no text", place_of(parts[0]), hint) from None
 
     def wildcard(self, _: list[Any]) -> Wildcard:
         return Wildcard()
@@ -249,10 +256,14 @@ def _inside(branches: list[tuple[Any, ...]]) -> tuple[Literal_, ...]:
 
 
 def text_of(token: str) -> str:
-    """The text that a quoted token stands for."""
+    """The text that a quoted token stands for; a backslash that is no escape is itself, as in patterns.
+
+    >>> text_of(r'"a\\tb"') == "a\\tb", text_of(r'"\\d+"') == r"\\d+"
+    (True, True)
+    """
     if "\\" not in token:
         return token[1:-1]
-    return ast.literal_eval(token)
+    return ast.literal_eval(ESCAPED.sub(lambda found: found[1] or r"\\", token))
 
 
 setattr(Reading, "not", Reading.not_)  # the rule has the name of a word of Python

@@ -25,7 +25,11 @@ def subsumed(rules: tuple[Rule, ...], subsumptions: Sequence[tuple[Naming, Place
     for naming, placed in subsumptions:
         part = placed.part
         assert isinstance(part, Subsumption)
-        columns[naming.full(part.worse.relation, placed.scope)] = _extreme(part)
+        name = naming.full(part.worse.relation, placed.scope)
+        columns[name] = _extreme(part)
+        if all(rule.head.relation != name for rule in rules):
+            hint = "write a subsumption in the text of the rules that it is about"
+            raise refused(f"{part.worse} <= {part.better}: {name} has no rules here", part.place, hint)
     return tuple(
         _aggregated(rule, columns[rule.head.relation]) if rule.head.relation in columns else rule for rule in rules
     )

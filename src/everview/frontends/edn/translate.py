@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from everview.frontends.datalog.bodies import bodies
+from everview.frontends.datalog.bodies import MOST_WAYS, bodies, ways
 from everview.frontends.datalog.program import Atom, Either, Literal_, Not, Place, Program, Rule, Variable, Wildcard
 from everview.frontends.edn.applied import Functions
 from everview.frontends.edn.arguments import Given
@@ -61,7 +61,7 @@ class _Translating:
         there = frozenset((*given.terms, *(name for one in query.inputs for name in bound(one))))
         check_bindings(query.where, there, self._book.clauses)
         scope = Scope.whole(given.terms)
-        body = (*given.atoms, *self._body(query.where, scope, there))
+        body = _countable((*given.atoms, *self._body(query.where, scope, there)), query.place)
         found = [f if isinstance(f, Variable) else f.variable for f in query.find]
         head = tuple(scope.term(name) for name in dict.fromkeys(v.name for v in (*found, *query.with_)))
         goal = Rule(Atom(GOAL, head, place=query.place), body, place=query.place)
@@ -83,7 +83,7 @@ class _Translating:
                 hint = "a rule that calls itself binds its own variables; only others can leave it to their callers"
                 raise refuse(clause.place, f"rule {clause.name} does not bind ?{name}", hint)
         scope = Scope.whole({})
-        body = self._body(clause.body, scope, frozenset())
+        body = _countable(self._body(clause.body, scope, frozenset()), clause.place)
         head = Atom(clause.name, tuple(scope.term(name) for name in clause.parameters), place=clause.place)
         return [Rule(head, choice, place=clause.place) for choice in bodies(body)]
 
@@ -126,7 +126,7 @@ class _Translating:
 
     def _absent(self, clause: Absent, scope: Scope, outside: frozenset[str]) -> tuple[Literal_, ...]:
         shared = outside if clause.joined is None else frozenset(clause.joined)
-        inner = self._body(clause.clauses, scope.inside(sorted(shared)), shared)
+        inner = _countable(self._body(clause.clauses, scope.inside(sorted(shared)), shared), clause.place)
         # No binding of this or that: none of this, and none of that.
         return tuple(Not(choice) for choice in bodies(inner))
 
@@ -141,3 +141,11 @@ class _Translating:
             given = dict(zip(rule.parameters, named, strict=True))
             branches.append(self._body(rule.body, scope.called(given), frozenset(given)))
         return (Either(tuple(branches)),)
+
+
+def _countable(body: tuple[Literal_, ...], place: Place) -> tuple[Literal_, ...]:
+    """A body, refused if it has more ways through its alternatives than can be joined one by one."""
+    if ways(body) > MOST_WAYS:
+        hint = "make some of the alternatives a view of their own, and ask that"
+        raise refuse(place, f"there are more than {MOST_WAYS:,} combinations of alternatives", hint)
+    return body

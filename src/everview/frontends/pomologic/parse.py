@@ -9,7 +9,6 @@ popular(id: X) :- profile(id: X), c = count : { follower(follows: X) }, c >= 100
 
 from __future__ import annotations
 
-import ast
 import decimal
 from functools import cache
 from typing import Any
@@ -36,6 +35,7 @@ from everview.frontends.datalog.program import (
     Variable,
     Wildcard,
 )
+from everview.frontends.datalog.reading import text_of as unescaped
 from everview.frontends.pomologic.grammar import GRAMMAR, LITERALS
 
 
@@ -65,7 +65,8 @@ def misread(text: str, error: UnexpectedInput) -> DatalogError:
             found, wanted = "", ()
     hint = " or ".join(sorted({SHOWN.get(str(name), str(name).lower()) for name in wanted}))
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
-        return DatalogError("the text ends too early", hint=f"expected {hint}")
+        line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
+        return DatalogError(f"{line}:{column}: the text ends too early", hint=f"expected {hint}")
     return DatalogError(f"{error.line}:{error.column}: {found!r} cannot stand here", hint=f"expected {hint}")
 
 
@@ -73,6 +74,7 @@ def misread(text: str, error: UnexpectedInput) -> DatalogError:
 SHOWN = {
     "_STOP": '"."', "_IF": '":-"', "COLON": '":"', "SEMICOLON": '";"', "COMMA": '","', "LPAR": '"("', "RPAR": '")"',
     "LSQB": '"["', "RSQB": '"]"', "BANG": '"!"', "AT": '"@next"', "NEXT": '"next"', "__ANON_0": '":="',
+    "__ANON_1": '":="', "__ANON_2": '":="',  # the ways to write an assignment are as good as one
     "NAME": "a name", "QUOTED": "a name", "NUMBER": "a number", "TEXT": "a text", "COMPARISON": "a comparison",
     "COMBINED": "an operator", "JOINED": "a join", "$END": "the end",
 }  # fmt: skip
@@ -90,9 +92,11 @@ def text_of(token: str) -> str:
     ('a\\tb', "it's")
     """
     try:
-        return ast.literal_eval(token)
+        return unescaped(token)
     except (SyntaxError, ValueError):
-        raise DatalogError(f"{token} is no text", hint="write a backslash twice, or use one as Python does") from None
+        where = f"{token.line}:{token.column}: " if isinstance(token, Token) else ""
+        hint = "write a backslash twice, or use one as Python does"
+        raise DatalogError(f"{where}{token} is no text", hint=hint) from None
 
 
 def number_of(token: str) -> int | float | decimal.Decimal:

@@ -85,7 +85,7 @@ COMMENT: /\/\/[^\n]*|#[^\n]*|\/\*(?:[^*]|\*(?!\/))*\*\//
 
 
 def parse(text: str) -> tuple[Statement, ...]:
-    """The statements of a text; raises `DatalogError` where it is none. The last semicolon may be left out."""
+    """The statements of a text; raises `DatalogError` where it is none."""
     try:
         return _Statements().transform(_parser().parse(text))
     except VisitError as error:

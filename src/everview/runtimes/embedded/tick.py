@@ -233,5 +233,5 @@ def _check_limit(loop: Loop, iteration: int, growth: Iterable[int]) -> None:
     sizes = ", ".join(f"{n:,}" for n in growth)
     raise EndlessLoop(
         f"loop {loop.name} has not ended after {iteration:,} iterations; its last iterations changed {sizes} rows",
-        hint="does it make new values for ever? Bound them by a condition, or raise the limit of the circuit's child",
+        hint="does it make new values for ever? Bound them by a condition, or raise the limit of the child",
     )

@@ -25,7 +25,7 @@ test: setup check  ## every check, test, doctest and example
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -q -m spark
 	@$(MAKE) --no-print-directory docs
 
-fast: $(COMPILED) postgres  ## the quick tests, in under a minute
+fast: $(COMPILED) postgres  ## one case of each quick test, in under two minutes
 	HYPOTHESIS_PROFILE=fast $(PYTEST) -x -q -n 2 --dist worksteal -m "not slow and not spark"
 
 check: $(INSTALLED)  ## format, lint, types, layers

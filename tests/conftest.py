@@ -30,6 +30,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         uses_session = "spark" in getattr(item, "fixturenames", ())
         if uses_session or "everview/runtimes/spark" in item.path.as_posix():
             item.add_marker("spark")
+    if os.environ.get("HYPOTHESIS_PROFILE") == "fast":
+        items[:] = _one_case_of_each(items)
+
+
+def _one_case_of_each(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of a table of cases the first: enough to see that something is broken, and in which file."""
+    return list({item.nodeid.partition("[")[0]: item for item in reversed(items)}.values())[::-1]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

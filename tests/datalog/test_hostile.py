@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 import everview as ev
-from everview.errors import DatalogError, TypeConflict
+from everview.errors import DatalogError, TypeConflict, UnknownName
 
 
 @pytest.fixture
@@ -81,3 +81,8 @@ def test_a_column_that_equals_a_constant_keeps_its_type():
     assert [str(f.type) for v in ("day", "one") for f in db.view(v).schema.fields] == ["DATE", "DOUBLE"]
     assert sorted(db.view("one").rows()) == [(1.0,), (2.5,)]
     assert db.verify()
+
+
+def test_a_dialect_is_a_name() -> None:
+    with pytest.raises(UnknownName, match="dialect"):
+        ev.connect().datalog("p(1).", dialect=["souffle"])  # type: ignore[arg-type]

@@ -69,6 +69,8 @@ def test_what_cannot_be_is_refused(spark: SparkSession, tmp_path: Path) -> None:
         p.datalog(".decl edge(a: symbol, b: symbol)\n.input edge\np(x) :- edge(x, _).")
     with pytest.raises(PipelineError, match="edge is a source or a view already"):
         p.datalog("edge(1, 2).")
+    with pytest.raises(DatalogError, match="nested too deeply"):
+        p.datalog(f"q({'(' * 2000}1{')' * 2000}).")
     p.datalog("p(x) :- edge(x, _).")
     with pytest.raises(PipelineError, match="p is a source or a view already"):
         p.datalog("p(1).")

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from everview.errors import ListenerError
-from everview.pull.listening import call_of
+from everview.pull.listening import Raised, call_of, raise_first
 from everview.views.feed import Together
 from everview.views.subscription import Ended, Listener, Subscription
 from everview.zset.batch import Batch
-
-Raised = tuple[str, int, Exception]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +88,7 @@ class Listeners:
                 raised += self._tell_of(*self._untold.popleft())
         finally:
             self._telling = False
-        if raised:
-            view, epoch, error = raised[0]
-            error = error.__cause__ if isinstance(error, ListenerError) and error.__cause__ else error
-            raise ListenerError(
-                f"a listener of view {view} raised {type(error).__name__}: {error}",
-                hint=f"epoch {epoch} has been applied, and all listeners were told",
-            ) from error
+        raise_first(raised)
         self._raise_at_end()
 
     def _raise_at_end(self) -> None:

@@ -45,8 +45,8 @@ def program_of(text: str, dialect: str) -> Program:
     """The program that a text is in its dialect."""
     if dialect == POMORA:
         raise DatalogError("a program of PomoRA has no rules", hint="remove it by its handle, or drop its views")
-    if dialect not in DIALECTS:
-        raise unknown_name("dialect of Datalog", dialect, (*DIALECTS, POMORA))
+    if not isinstance(dialect, str) or dialect not in DIALECTS:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise unknown_name("dialect of Datalog", str(dialect), (*DIALECTS, POMORA))
     return _program_of(require_text(text), dialect)
 
 

@@ -50,6 +50,16 @@ class Subscription:
         self.close()
 
 
+def raise_first(raised: Collection[Raised]) -> None:
+    """Report the first of the listeners that raised, if any did; one that was told by another is named itself."""
+    for view, epoch, error in raised:
+        cause = error.__cause__ if isinstance(error, ListenerError) and error.__cause__ else error
+        raise ListenerError(
+            f"a listener of view {view} raised {type(cause).__name__}: {cause}",
+            hint=f"epoch {epoch} has been applied, and all listeners were told",
+        ) from cause
+
+
 class Told:
     """Subscriptions, and the changes that they have not been told of yet."""
 
@@ -87,13 +97,7 @@ class Told:
                 raised += self._tell_of(*self._untold.popleft())
         finally:
             self._telling = False
-        if raised:
-            view, epoch, error = raised[0]
-            error = error.__cause__ if isinstance(error, ListenerError) and error.__cause__ else error
-            raise ListenerError(
-                f"a listener of view {view} raised {type(error).__name__}: {error}",
-                hint=f"epoch {epoch} has been applied, and all listeners were told",
-            ) from error
+        raise_first(raised)
 
     def _tell_of(self, epoch: int, changes: Mapping[str, Any]) -> Iterator[Raised]:
         """Those who follow take the changes, then all are told: nobody sees one of them that is behind."""

@@ -24,7 +24,8 @@ import pyarrow as pa
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
-from everview.errors import BadRows, CodeCollision, ForeignState, PipelineError, SourceError
+from everview.errors import BadRows, CodeCollision, DatalogError, EdnError, ForeignState, PipelineError, SourceError
+from everview.frontends.datalog.faults import within_depth
 from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
 from everview.runtimes.spark.engine import Engine, Ticked
@@ -218,7 +219,8 @@ class Pipeline:
         A relation has all its rules in one text. One that is declared and has no rules is a source of that name.
         """
         self._require_unopened("rules cannot be added")
-        define_rules(self._queries, text, dialect)
+        with within_depth(DatalogError):
+            define_rules(self._queries, text, dialect)
 
     def edn(self, text: str, name: str, *, args: Iterable[Any] = ()) -> None:
         """A view by an EDN query; ``:track/name`` is a column of a source with a key, ``:to`` a source of two columns.
@@ -227,7 +229,8 @@ class Pipeline:
         """
         self._require_unopened("a view cannot be added")
         keys = {source: bound.spec.key for source, bound in self._sources.items() if bound.spec.keyed}
-        define_query(self._queries, keys, text, name, args)
+        with within_depth(EdnError):
+            define_query(self._queries, keys, text, name, args)
 
     def query(self, relation: str, alias: str | None = None) -> Query:
         """A query of a source or a view, to be built step by step; ``materialize(name)`` makes views of it.

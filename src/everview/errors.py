@@ -5,6 +5,8 @@ A mistake of ours is an assertion; everything below is a mistake in what Evervie
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class EverviewError(Exception):
     """The root of every error meant for users.
@@ -116,7 +118,11 @@ class NegativeWeight(EverviewError):
 
 
 class DuplicateKey(EverviewError):
-    """Two rows with one primary key; the message names the table and the key."""
+    """Two rows with one primary key; the message names the table and the key, and `key` has its values by column."""
+
+    def __init__(self, message: str, *, hint: str | None = None, key: Mapping[str, object] | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.key = key or {}
 
 
 class TransactionError(EverviewError):

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import everview as ev
 from codes.strategies import KEY, cells, fixed_types
 from everview.codes import (
     Dictionary,
@@ -27,7 +28,7 @@ from everview.codes import (
     pack,
     to_rows,
 )
-from everview.errors import EverviewError
+from everview.errors import EverviewError, NullNotAllowed, WrongType
 from everview.types import ANY, DOUBLE, Array, Decimal, Field, Id, Schema, Symbol, type_of_arrow
 
 ACCOUNT = Schema.parse("id BIGINT NOT NULL, owner STRING, amount DECIMAL(12,2)")
@@ -254,3 +255,52 @@ def test_symbols_are_not_strings_in_any():
     words = encode_rows(schema, rows, d)
     assert len(np.unique(words[:, :2], axis=0)) == len(np.unique(words[:, 2])) == 4
     assert KEY.kind in words[:, 0]
+
+
+NANOS = np.datetime64("2026-01-01T00:00:00.123456789", "ns")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [(1, NANOS)],
+        [(1, pd.Timestamp(NANOS))],
+        [{"id": 1, "at": pd.Timestamp(NANOS, tz="UTC")}],
+        pa.table({"id": [1], "at": pa.array([NANOS], pa.timestamp("ns"))}),
+        pa.table({"id": [1], "at": pa.array([NANOS], pa.timestamp("ns")).cast(pa.timestamp("ns", "UTC"))}),
+        pa.table({"id": [1], "at": pa.array([NANOS], pa.timestamp("ns")).dictionary_encode()}),
+        pa.table({"id": [1], "at": ["2026-01-01 00:00:00.123456789"]}),
+        pd.DataFrame({"id": [1], "at": [pd.Timestamp(NANOS)]}),
+        pl.DataFrame({"id": [1], "at": [1_767_225_600_123_456_789]}).cast({"at": pl.Datetime("ns")}),
+    ],
+)
+@pytest.mark.parametrize("of", ["TIMESTAMP", "DATE", "ARRAY<TIMESTAMP>"])
+def test_nanoseconds_are_never_cut_off(data: object, of: str) -> None:
+    with pytest.raises(WrongType):
+        ingest(Schema.parse(f"id BIGINT, at {of}"), data)
+    if of == "TIMESTAMP":
+        with pytest.raises(WrongType, match=r'column "at", rows\[0\]: .*123456789.* is finer than a microsecond'):
+            ingest(Schema.parse(f"id BIGINT, at {of}"), data)
+
+
+@pytest.mark.parametrize("of", [np.datetime64, pd.Timestamp])
+def test_nanoseconds_that_are_whole_microseconds_are_kept(of: type) -> None:
+    at = np.datetime64("2026-01-01T00:00:00.123456", "ns")
+    schema = Schema.parse("at TIMESTAMP, moments ARRAY<TIMESTAMP>")
+    exact = [(dt.datetime(2026, 1, 1, 0, 0, 0, 123456, dt.UTC),) * 2]
+    (row,) = ingest(schema, [(of(at), [of(at)])])[0].to_pylist()
+    assert [(row["at"], row["moments"][0])] == exact
+    column = pa.array([at, None], pa.timestamp("ns"))
+    found = ingest(Schema.parse("at TIMESTAMP"), pa.table({"at": column}))[0].column(0).to_pylist()
+    assert found == [exact[0][0], None]
+
+
+@pytest.mark.parametrize("nothing", [pd.NaT, np.datetime64("NaT"), np.datetime64("NaT", "ns")])
+def test_not_a_time_is_null(nothing: object) -> None:
+    with ev.connect() as db:
+        db.sql("CREATE TABLE t (a BIGINT NOT NULL, at TIMESTAMP)")
+        db.apply({"t": [((1, nothing), 1)]})
+        assert db.table("t").rows() == [(1, None)]
+        db.sql("CREATE TABLE u (at TIMESTAMP NOT NULL)")
+        with pytest.raises(NullNotAllowed):
+            db.apply({"u": [((nothing,), 1)]})

@@ -26,6 +26,7 @@ from everview.types import Array, Atom, Decimal, Id, Scalar, Struct, Symbol, Typ
 
 INTEGERS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 WIDE: Final = decimal.Context(prec=80)
+ROUND_TO_MICROS: Final = 'round it first, as in .astype("datetime64[us]") of NumPy and pandas'
 
 
 class Unfit(Exception):
@@ -42,9 +43,9 @@ def coerce(of: Type, value: Any) -> Any:
     if value is None:
         return None
     if hasattr(value, "dtype") and hasattr(value, "item"):
-        value = value.item() if getattr(value, "ndim", 0) == 0 else value.tolist()
-        if value is None:
-            return None
+        value = _of_numpy(value)
+    if value is None or _is_not_a_time(value):
+        return None
     match of:
         case Scalar(name):
             return _SCALARS[name](name, value)
@@ -58,6 +59,21 @@ def coerce(of: Type, value: Any) -> Any:
             return _atom(of, value)
         case _:
             raise AssertionError(of)
+
+
+def _of_numpy(value: Any) -> Any:
+    """The Python value of a NumPy scalar, the list of an array; NaT is None."""
+    if value.dtype.kind != "M":
+        return value.item() if getattr(value, "ndim", 0) == 0 else value.tolist()
+    micros = value.astype("datetime64[us]")
+    if (micros.astype(value.dtype).view("i8") != value.view("i8")).any():
+        raise Unfit(f"{value} is finer than a microsecond", ROUND_TO_MICROS)
+    return micros.tolist()
+
+
+def _is_not_a_time(value: Any) -> bool:
+    """Is it pandas' NaT, which calls itself a datetime and differs from itself?"""
+    return isinstance(value, dt.datetime) and value != value
 
 
 def _is_number(value: Any) -> bool:
@@ -136,6 +152,7 @@ def _date(name: str, value: Any) -> dt.date:
     if isinstance(value, str):
         value = _read_time(name, value)
     if isinstance(value, dt.datetime):
+        _require_micros(value)
         if value.time() != dt.time():
             raise Unfit(f"{value.isoformat(' ')} has a time of day", "declare the column TIMESTAMP, or cut it off")
         return value.date()
@@ -148,6 +165,7 @@ def _timestamp(name: str, value: Any) -> dt.datetime:
     if isinstance(value, str):
         value = _read_time(name, value)
     if isinstance(value, dt.datetime):
+        _require_micros(value)
         return value if value.tzinfo else value.replace(tzinfo=dt.UTC)
     if isinstance(value, dt.date):
         return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
@@ -155,6 +173,12 @@ def _timestamp(name: str, value: Any) -> dt.datetime:
     if _is_number(value):
         hint += "; for a number, say which unit by making it a datetime"
     raise _wrong(value, name, hint)
+
+
+def _require_micros(value: dt.datetime) -> None:
+    """pandas' Timestamp is a datetime that may have nanoseconds besides."""
+    if getattr(value, "nanosecond", 0):
+        raise Unfit(f"{value} is finer than a microsecond", ROUND_TO_MICROS)
 
 
 def _read_time(name: str, text: str) -> dt.datetime:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from everview.codes.buffers import Column, bytes_of, nulls, struct_array, valid_of
-from everview.codes.coerce import null_not_allowed
+from everview.codes.coerce import ROUND_TO_MICROS, null_not_allowed
 from everview.codes.columns import any_of, from_python
 from everview.errors import NullNotAllowed, WrongType
 from everview.kernels import canonical_read as reading
@@ -56,6 +56,7 @@ def _convert(field: Field, column: Column) -> Column:
         return conform(field, pc.cast(column, column.type.value_type))
     if of == ANY:
         return any_of(*_own_type(field.name, column))
+    _check_microseconds(field.name, column)
     try:
         found = _cast(field, column)
     except pa.ArrowException:
@@ -63,7 +64,25 @@ def _convert(field: Field, column: Column) -> Column:
     if found is not None:
         return found
     # Whatever its name says, a list of structs as Python values is a list of dicts.
-    return from_python(Field(field.name, of), column.to_pylist())
+    return from_python(Field(field.name, of), _python_values(field.name, column))
+
+
+def _check_microseconds(name: str, column: Column) -> None:
+    """No timestamp finer than a microsecond, which is what a word holds: nothing is cut off silently."""
+    if not at.is_timestamp(column.type) or column.type.unit != "ns":
+        return
+    finer = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) % 1000 != 0
+    if finer.any():
+        row = int(finer.argmax())
+        message = f'column "{name}", rows[{row}]: {column[row]} is finer than a microsecond'
+        raise WrongType(message, hint=ROUND_TO_MICROS)
+
+
+def _python_values(name: str, column: Column) -> list[Any]:
+    try:
+        return column.to_pylist()
+    except ValueError as error:  # without pandas, Arrow makes no Python value of nanoseconds inside lists and structs
+        raise WrongType(f'column "{name}": a value is finer than a microsecond', hint=ROUND_TO_MICROS) from error
 
 
 def _own_type(name: str, column: Column) -> tuple[Type, Column]:

@@ -105,9 +105,13 @@ class Part:
 
     def words(self, value: Any) -> list[Any]:
         """The words of a value; bytes stand for the code that they will have."""
-        if value is None:
-            return self.null
-        return self.code(value if type(value) is self.plain else coerce(self.of, value))
+        if type(value) is not self.plain:
+            value = coerce(self.of, value)
+        if value is not None:
+            return self.code(value)
+        if not self.nullable:
+            raise Unfit("NULL in a NOT NULL column", "")
+        return self.null
 
     def values(self, rows: list[list[int]], dictionary: Dictionary) -> list[Any]:
         """The values of the column."""
@@ -241,8 +245,6 @@ def _words(parts: tuple[Part, ...], row: Any, weight: int) -> list[Any]:
         raise Unfit(f"{row!r} is no tuple of {len(parts)}", "")
     words: list[Any] = []
     for part, value in zip(parts, row, strict=True):
-        if value is None and not part.nullable:
-            raise Unfit("NULL in a NOT NULL column", "")
         words += part.words(value)
     words.append(_in_range(weight))
     return words

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from everview.database.counting import counted
 from everview.database.definitions import TableDefinition, check_name, find_name
-from everview.errors import DefinitionError, LostPosition, SchemaDrift, SourceError
+from everview.errors import DefinitionError, DuplicateKey, LostPosition, SchemaDrift, SourceError
 from everview.pull import Pipeline
 from everview.sources.feed import Feed, Following, Step
 from everview.sources.protocol import Followed, Position, Source
@@ -256,9 +256,18 @@ def _feeding(steps: Mapping[str, list[Step]], positions: Mapping[str, str]) -> C
         tx.offsets.update(positions)
         for table, each in steps.items():
             for step in each:
-                _take_step(tx, table, step)
+                _take_step_from(tx, table, step)
 
     return change
+
+
+def _take_step_from(tx: Transaction, table: str, step: Step) -> None:
+    try:
+        _take_step(tx, table, step)
+    except DuplicateKey as error:
+        if step.origin is None:
+            raise
+        raise step.origin.duplicate(error) from error
 
 
 def _take_step(tx: Transaction, table: str, step: Step) -> None:

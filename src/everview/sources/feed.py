@@ -9,8 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
+from everview.errors import DuplicateKey
 from everview.sources.protocol import Followed, Position, Request, is_keyed
 from everview.types import Schema
+
+
+class Origin(Protocol):
+    """Where the rows of a step come from, for messages that lead there."""
+
+    def duplicate(self, error: DuplicateKey) -> DuplicateKey:
+        """The error, with the places of the rows that have its key."""
+        ...
 
 
 class Step(NamedTuple):
@@ -18,6 +27,7 @@ class Step(NamedTuple):
 
     kind: Literal["insert", "upsert", "delete", "apply", "become"]
     rows: Any
+    origin: Origin | None = None
 
 
 @runtime_checkable

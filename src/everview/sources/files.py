@@ -17,20 +17,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
-from everview.errors import BadRows, EverviewError, LostPosition, SourceError
+from everview.codes.ingest import ingest
+from everview.codes.rows import to_rows
+from everview.errors import BadRows, DuplicateKey, EverviewError, LostPosition, SourceError
+from everview.sources.delimited import lines_of_csv, read_csv
 from everview.sources.feed import Step
 from everview.sources.protocol import Position
-from everview.sources.records import as_rows, objects
+from everview.sources.records import as_rows, lines_of_json, objects
 from everview.sources.values import keyed
-from everview.types import Decimal, Schema, unknown_name
+from everview.types import Schema, unknown_name
 
 Paths = str | Path | Sequence[str | Path]
 _PASSED_OVER: Final = (".", "_")
@@ -48,7 +51,7 @@ class Files:
     """Files of one form, which the name says: ``.csv``, ``.jsonl`` or ``.ndjson``, ``.parquet``.
 
     Without a ``schema`` the first file says it. ``mode`` says what becomes of rows whose key is there: ``insert``
-    refuses them, ``upsert`` lets them replace the others.
+    refuses them, ``upsert`` lets them replace the others. ``nulls`` are the texts without quotes that are NULL in CSV.
     """
 
     def __init__(
@@ -58,7 +61,9 @@ class Files:
         key: str | Sequence[str] = (),
         *,
         mode: Literal["insert", "upsert"] = "insert",
+        nulls: Sequence[str] = ("",),
     ) -> None:
+        self._nulls = _texts(nulls)
         self._paths = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
         given = Schema.parse(schema) if isinstance(schema, str) else schema
         self._given = given is not None
@@ -86,7 +91,8 @@ class Files:
             if limit is not None and len(found) >= limit:
                 break
             self._new[str(path)] = seen(path)
-            found.append(Step(self._mode, self._table(path, self.schema)))
+            rows = self._table(path, self.schema)
+            found.append(Step(self._mode, rows, FileRows(path, rows, self.schema)))
         return found
 
     def position(self) -> Position:
@@ -130,16 +136,19 @@ class Files:
             raise SourceError("there is no file yet that says which columns there are", hint=hint)
         return Schema.from_arrow(self._table(files[0], None).schema)
 
-    def _table(self, path: Path, schema: Schema | None) -> Any:
+    def _table(self, path: Path, schema: Schema | None) -> pa.Table:
+        """The rows of a file, with exactly the columns of the schema if there is one."""
         try:
-            found = _form(path)(path, schema)
-            if schema is not None and isinstance(found, pa.Table):
-                _require_columns(schema, found.column_names)
-            return found
+            read = _form(path)(path, schema, self._nulls)
+            if schema is None:
+                return read
+            if isinstance(read, pa.Table):
+                _require_columns(schema, read.column_names)
+            return ingest(schema, read)[0]
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise BadRows(f"{path}: {error}", hint="nothing of it was taken in") from error
         except EverviewError as error:
-            raise BadRows(f"{path}: {error.message}", hint=error.hint) from error
+            raise BadRows(f"{path}: {_by_place(path, error.message)}", hint=error.hint) from error
 
     def _check_seen(self) -> None:
         for path, before in self._seen.items():
@@ -156,6 +165,41 @@ class Files:
             self._new[path] = again
 
 
+class FileRows(NamedTuple):
+    """The rows of a file, as the origin of a step."""
+
+    path: Path
+    rows: pa.Table
+    schema: Schema
+
+    def duplicate(self, error: DuplicateKey) -> DuplicateKey:
+        """The error, with the lines of the file that have its key."""
+        columns = Schema(tuple(self.schema[name] for name in error.key))
+        keys, places = to_rows(columns, self.rows.select(columns.names)), _places(self.path, self.rows.num_rows)
+        where = [place for place, key in zip(places, keys, strict=True) if key == tuple(error.key.values())]
+        hint = 'mode="upsert" lets a later row replace an earlier one with its key'
+        message = (
+            f"{self.path}, {' and '.join(where[:3])}: {error.message}" if where else f"{self.path}: {error.message}"
+        )
+        return DuplicateKey(message, hint=hint, key=error.key)
+
+
+def _places(path: Path, rows: int) -> list[str]:
+    """Where each row of a file stands: its line, or its number counted from one."""
+    if path.suffix.lower() == ".parquet":
+        return [f"row {number}" for number in range(1, rows + 1)]
+    return [f"line {line}" for line in (lines_of_csv(path) if path.suffix.lower() == ".csv" else lines_of_json(path))]
+
+
+def _by_place(path: Path, message: str) -> str:
+    """The message with places in the file in place of ``rows[3]``, which is how `ingest` names rows."""
+    found = re.search(r"rows\[(\d+)\]", message)
+    if found is None:
+        return message
+    place = _places(path, int(found[1]) + 1)[int(found[1])]
+    return message.replace(found[0], place)
+
+
 def seen(path: Path) -> Seen:
     """A file as it is."""
     try:
@@ -165,6 +209,12 @@ def seen(path: Path) -> Seen:
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}", hint="nothing of it was taken in") from error
     return Seen(found.st_size, found.st_mtime_ns, digest)
+
+
+def _texts(nulls: Any) -> tuple[str, ...]:
+    if isinstance(nulls, str) or not isinstance(nulls, Iterable) or not all(isinstance(text, str) for text in nulls):
+        raise SourceError(f"{nulls!r} is no list of texts", hint='nulls=("", "NA") names those that stand for NULL')
+    return tuple(nulls)
 
 
 def _is_whole(name: str) -> bool:
@@ -183,39 +233,30 @@ def _require_columns(schema: Schema, names: Sequence[str]) -> None:
 # -- forms
 
 
-def _csv(path: Path, schema: Schema | None) -> pa.Table:
-    """Arrow reads numbers and booleans; text that stands for a date or a decimal, the table does."""
-    types = None if schema is None else {field.name: _in_text(field.type) for field in schema}
-    options = pacsv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
-    return pacsv.read_csv(path, convert_options=options)
+Form = Callable[[Path, Schema | None, Sequence[str]], Any]
 
 
-def _in_text(of: Any) -> pa.DataType:
-    if isinstance(of, Decimal) or pa.types.is_temporal(of.arrow) or pa.types.is_nested(of.arrow):
-        return pa.string()
-    return of.arrow
-
-
-def _parquet(path: Path, schema: Schema | None) -> pa.Table:
+def _parquet(path: Path, schema: Schema | None, nulls: Sequence[str]) -> pa.Table:
     with papq.ParquetFile(path) as file:
         return file.read()
 
 
-def _json_lines(path: Path, schema: Schema | None) -> Any:
+def _json_lines(path: Path, schema: Schema | None, nulls: Sequence[str]) -> Any:
     with path.open(encoding="utf-8") as file:
-        found = [row for _, row in objects(file)]
-    return pa.Table.from_pylist(found) if schema is None else as_rows(schema, found)
+        if schema is not None:
+            return as_rows(schema, objects(file))
+        return pa.Table.from_pylist([row for _, row in objects(file)])
 
 
-_FORMS: Final[Mapping[str, Callable[[Path, Schema | None], Any]]] = {
-    ".csv": _csv,
+_FORMS: Final[Mapping[str, Form]] = {
+    ".csv": read_csv,
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
     ".parquet": _parquet,
 }
 
 
-def _form(path: Path) -> Callable[[Path, Schema | None], Any]:
+def _form(path: Path) -> Form:
     if path.suffix.lower() in _FORMS:
         return _FORMS[path.suffix.lower()]
     raise SourceError(f"the name of {path} does not say what is in it", hint=f"one of {_names(_FORMS)}")

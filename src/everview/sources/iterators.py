@@ -1,8 +1,8 @@
 """What Python gives one by one, as a feed of a table: rows, rows with weights, or batches of rows.
 
 >>> numbers = Iterator(lambda start: ((n, n * n) for n in range(start, 100)), "n BIGINT, square BIGINT")
->>> numbers.begin(); numbers.read(2); numbers.position(); numbers.commit()
-[Step(kind='insert', rows=[(0, 0), (1, 1)])]
+>>> numbers.begin(); [step[:2] for step in numbers.read(2)]; numbers.position(); numbers.commit()
+[('insert', [(0, 0), (1, 1)])]
 '2'
 """
 

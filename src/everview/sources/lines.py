@@ -6,8 +6,8 @@ that names it, and then nothing of the turn is taken in.
 
 >>> import io
 >>> lines = Lines(io.StringIO('{"id": 1, "n": 5}\\n{"op": "delete", "id": 2}\\n'), "id BIGINT, n BIGINT", "id")
->>> lines.begin(); lines.read(10); lines.position(); lines.commit()
-[Step(kind='insert', rows=[{'id': 1, 'n': 5}]), Step(kind='delete', rows=[{'id': 2}])]
+>>> lines.begin(); [step[:2] for step in lines.read(10)]; lines.position(); lines.commit()
+[('insert', [{'id': 1, 'n': 5}]), ('delete', [{'id': 2}])]
 '2:0'
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from everview.errors import BadRows
@@ -34,11 +35,19 @@ def one_object(line: str, number: int) -> dict[str, Any]:
     return found
 
 
-def as_rows(schema: Schema, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Objects as rows: columns that they do not have are NULL, and others are an error."""
-    for number, row in enumerate(found, 1):
+def lines_of_json(path: Path) -> list[int]:
+    """The line of each object in a file, counting from one."""
+    with path.open(encoding="utf-8") as file:
+        return [number for number, line in enumerate(file, 1) if line.strip()]
+
+
+def as_rows(schema: Schema, found: Iterable[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Objects of lines as rows: columns that they do not have are NULL, and others are an error."""
+    rows: list[dict[str, Any]] = []
+    for number, row in found:
         check_columns(schema, row, number)
-    return found
+        rows.append(row)
+    return rows
 
 
 def check_columns(schema: Schema, row: Object, number: int) -> None:

@@ -226,10 +226,10 @@ class Relation:
         return _ones(rows[last])
 
     def _duplicate(self, row: Matrix) -> DuplicateKey:
-        shown = ", ".join(f"{name} = {value!r}" for name, value in self._shown_key(row).items())
-        return DuplicateKey(
-            f"table {self.name} would hold two rows with {shown}", hint="upsert replaces the row that is there"
-        )
+        key = self._shown_key(row)
+        shown = ", ".join(f"{name} = {value!r}" for name, value in key.items())
+        message = f"table {self.name} would hold two rows with {shown}"
+        return DuplicateKey(message, hint="upsert replaces the row that is there", key=key)
 
     def _absent(self, row: Matrix) -> NegativeWeight:
         return NegativeWeight(

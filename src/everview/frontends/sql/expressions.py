@@ -15,6 +15,7 @@ from sqlglot import exp
 from everview.errors import EverviewError
 from everview.frontends.sql import types
 from everview.frontends.sql.context import Context
+from everview.frontends.sql.dialect import UnsignedShift
 from everview.frontends.sql.names import Scope
 from everview.plan.expressions import (
     FALSE,
@@ -200,6 +201,7 @@ OPERATORS: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "bit_xor",
     exp.BitwiseLeftShift: "shiftleft",
     exp.BitwiseRightShift: "shiftright",
+    UnsignedShift: "shiftrightunsigned",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from sqlglot import exp
@@ -113,7 +114,6 @@ class Plain(Spark):
         FUNCTIONS = {}  # noqa: RUF012
         ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
 
-
         def _parse_bitwise(self) -> exp.Expr | None:
             """A chain of operators, without going deeper for each level of them."""
             operands: list[Any] = [self._parse_factor()]
@@ -137,7 +137,7 @@ class Plain(Spark):
             """The operator that stands next; between its signs there is no space."""
             for operator in OPERATORS.get(self._curr.token_type, ()):
                 ahead = self._tokens[self._index : self._index + len(operator.tokens)]
-                touching = all(a.end + 1 == b.start for a, b in zip(ahead, ahead[1:], strict=False))
+                touching = all(a.end + 1 == b.start for a, b in pairwise(ahead))
                 if touching and tuple(token.token_type for token in ahead) == operator.tokens:
                     return operator
             return None

@@ -351,14 +351,8 @@ def compared(name: str, a: Expression, b: Expression) -> Expression:
 def as_moment(found: Expression, beside: Type) -> Expression:
     if beside not in (DATE, TIMESTAMP) or not (isinstance(found, Literal) and found.type == STRING):
         return found
-    import datetime as dt
-
-    try:
-        if beside == DATE:
-            return literal(dt.date.fromisoformat(str(found.value)))
-        return literal(dt.datetime.fromisoformat(str(found.value)), TIMESTAMP)
-    except ValueError:
-        return found
+    read = types.read_moment(found, beside)
+    return found if read is None else read
 
 
 # -- cases and casts

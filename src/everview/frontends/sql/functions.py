@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from everview.errors import SqlError, UnknownName
-from everview.frontends.sql import aggregates
+from everview.frontends.sql import aggregates, generators
 from everview.frontends.sql.expressions import Here, expression, handles
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
@@ -47,7 +47,6 @@ PARTS = {
     "seconds": "second_fraction", "yearofweek": "yearofweek",
 }  # fmt: skip
 CHANCE = ("rand", "random", "randn", "uuid", "shuffle", "monotonically_increasing_id", "gen_random_uuid", "randstr")
-GENERATORS = ("explode", "explode_outer", "unnest", "posexplode", "inline", "stack", "flatten")
 
 
 def function(node: exp.Expr, here: Here) -> Expression:
@@ -69,7 +68,7 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, here: Here) ->
     if name in CHANCE:
         hint = "a view must give the same answer when a row is taken away again; store the value in a table"
         raise here.context.unsupported(f"{name}()", node, hint)
-    if name in GENERATORS:
+    if generators.name_of(node) is not None:
         raise here.context.unsupported(f"{name} inside of an expression", node, "write it alone in SELECT or in FROM")
     user = here.context.catalog.function(name)
     bound = [expression(argument, here) for argument in arguments]
@@ -113,6 +112,13 @@ def _moment(kind: Any) -> Special:
         return Now(kind)
 
     return special
+
+
+def _unix_timestamp(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+    """Seconds since 1970: of a moment, or, without one, of now."""
+    if not arguments:
+        return call("unix_seconds", Now("timestamp"))
+    return call("unix_timestamp", *(expression(a, here) for a in arguments))
 
 
 def _conversion(name: str) -> Special:
@@ -199,6 +205,7 @@ SPECIAL: dict[str, Special] = {
     "now": _moment("timestamp"),
     "current_timestamp": _moment("timestamp"),
     "localtimestamp": _moment("timestamp"),
+    "unix_timestamp": _unix_timestamp,
     "date_part": _date_part,
     "datepart": _date_part,
     "datediff": _difference,

@@ -13,17 +13,16 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql import grouping
+from everview.frontends.sql import generators, grouping
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, Context
 from everview.frontends.sql.expressions import Here, condition, expression
-from everview.frontends.sql.functions import GENERATORS
 from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.naming import column_name, direction
 from everview.frontends.sql.rewrite import replaced
 from everview.frontends.sql.rows import ONE_ROW, Rows
 from everview.frontends.sql.sets import first_columns, set_operation, trimmed
-from everview.frontends.sql.sources import exploded, from_clause, relation, renamed
+from everview.frontends.sql.sources import from_clause, relation, renamed
 from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
 from everview.plan.expressions import Expression, Literal, WindowCall, walk
@@ -201,6 +200,7 @@ class Selected:
     qualify: Expression | None = None
     order: list[tuple[Expression, str]] = field(default_factory=list[tuple[Expression, str]])
     on: list[Expression] = field(default_factory=list[Expression])  # DISTINCT ON
+    generates: bool = False  # whether an item makes rows
 
     def expressions(self) -> list[Expression]:
         kept = [e for e in (self.having, self.qualify) if e is not None]
@@ -252,7 +252,7 @@ def _bind_items(node: exp.Select, rows: Rows, context: Context) -> tuple[Selecte
         for name, value in _item(item, found, here):
             found.names.append(name)
             found.items.append(value)
-            if isinstance(item, exp.Alias):
+            if isinstance(item, (exp.Alias, exp.Aliases)):
                 aliases.setdefault(fold(name), value)
         if found.rows is not rows:
             here = replace(here, scope=replace(found.rows.scope, aliases=dict(aliases)))
@@ -266,17 +266,15 @@ def _item(node: exp.Expr, found: Selected, here: Here) -> Iterable[tuple[str, Ex
     if isinstance(star, exp.Star):
         relation_name = node.table if isinstance(node, exp.Column) else None
         return _star(star, relation_name or None, node, here)
-    name = column_name(node)
-    value = node
+    value = node.this if isinstance(node, (exp.Alias, exp.Aliases)) else node
+    if generators.name_of(value) is not None:
+        return _generated(node, value, found, here)
+    if isinstance(node, exp.Aliases):
+        raise here.context.unsupported("several names for one expression", node)
     if isinstance(node, exp.Alias):
         here.context.only(node, "this", "alias")
-        name, value = node.alias, node.this
-    elif isinstance(node, exp.Aliases):
-        raise here.context.unsupported("several names for one expression", node)
-    generator = _generator(value)
-    if generator is not None:
-        return [(name if isinstance(node, exp.Alias) else "col", _generated(generator, value, found, here))]
-    return [(name, expression(value, here))]
+        return [(node.alias, expression(value, here))]
+    return [(column_name(node), expression(value, here))]
 
 
 def _star(star: exp.Star, relation_name: str | None, node: exp.Expr, here: Here) -> list[tuple[str, Expression]]:
@@ -310,28 +308,20 @@ def _starred(part: exp.Expr, known: list[str], here: Here) -> str:
     return fold(part.name)
 
 
-def _generator(node: exp.Expr) -> str | None:
-    if isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS:
-        return node.name.lower()
-    if isinstance(node, (exp.Explode, exp.Unnest)):
-        return "explode_outer" if isinstance(node, exp.ExplodeOuter) else "explode"
-    return None
-
-
-def _generated(name: str, node: exp.Expr, found: Selected, here: Here) -> Expression:
-    """``SELECT explode(array)``: rows once for each element."""
+def _generated(node: exp.Expr, call: exp.Expr, found: Selected, here: Here) -> list[tuple[str, Expression]]:
+    """``SELECT explode(array)``: the rows beside those that a generator makes of each."""
     context = here.context
-    if name not in ("explode", "explode_outer", "unnest"):
-        raise context.unsupported(name, node, "there are explode and explode_outer")
-    if isinstance(node, exp.Explode):
-        context.only(node, "this")
-    arguments = [node.this] if isinstance(node, exp.Explode) else node.expressions
-    if len(arguments) != 1:
-        raise context.error(f"{name} takes one array", node)
-    array = expression(arguments[0], here.inside(name))
-    plan = exploded(found.rows.plan, array, "col", name.endswith("outer"), node, context)
+    if found.generates:
+        hint = "put one of them into FROM, as in FROM t, LATERAL explode(array) AS e(x)"
+        raise context.unsupported("a second generator in SELECT", node, hint)
+    found.generates = True
+    generator = generators.bound(call, here.inside(call.sql_name() if isinstance(call, exp.Func) else "a generator"))
+    given = [node.alias] if isinstance(node, exp.Alias) else [n.name for n in node.expressions]
+    names = generators.names(generator, given if node is not call else [], node, context)
+    start = len(found.rows.plan.schema)
+    plan = generators.generated(found.rows.plan, generator, names)
     found.rows = Rows(plan, found.rows.scope)
-    return plan.column(len(plan.schema) - 1)
+    return [(name, plan.column(start + at)) for at, name in enumerate(names)]
 
 
 def _bind_rest(node: exp.Select, found: Selected, here: Here) -> None:

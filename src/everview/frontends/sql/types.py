@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import decimal
 import math
 import re
@@ -12,9 +11,10 @@ from sqlglot import exp
 
 from everview.errors import EverviewError
 from everview.frontends.sql.context import Context
+from everview.plan.evaluate import fold
 from everview.plan.expressions import Expression, Literal
 from everview.plan.kinds import DAY_TIME, MICROS, MONTHS, YEAR_MONTH
-from everview.plan.typing import interval, literal, number
+from everview.plan.typing import cast, interval, literal, number
 from everview.types import (
     BIGINT,
     BINARY,
@@ -123,15 +123,18 @@ def hexadecimal(node: exp.HexString, context: Context) -> Expression:
 
 
 def moment(text: str, of: Type, node: exp.Expr, context: Context) -> Literal:
-    """``DATE '2026-01-01'`` and ``TIMESTAMP '2026-01-01 12:00:00'``; without a zone, UTC."""
-    try:
-        if of == DATE:
-            return literal(dt.date.fromisoformat(text.strip()))
-        found = dt.datetime.fromisoformat(text.strip())
-    except ValueError:
+    """``DATE '2026-01-01'`` and ``TIMESTAMP '2026-01-01 12:00:00'``: what a cast makes of the text, once and for all."""
+    found = read_moment(literal(text), of)
+    if found is None:
         hint = "write DATE '2026-01-31'" if of == DATE else "write TIMESTAMP '2026-01-31 23:59:59'"
-        raise context.error(f"{text[:40]!r} is no {of}", node, hint) from None
-    return literal(found, TIMESTAMP)
+        raise context.error(f"{text[:40]!r} is no {of}", node, hint)
+    return found
+
+
+def read_moment(text: Expression, of: Type) -> Literal | None:
+    """A text that is written down as a date or timestamp, by the same cast as of a column; None where it is none."""
+    found = fold(cast(text, of))
+    return found if isinstance(found, Literal) else None
 
 
 def duration(node: exp.Interval, context: Context) -> Literal | None:

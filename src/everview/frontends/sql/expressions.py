@@ -12,11 +12,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from everview.errors import EverviewError
+from everview.errors import EverviewError, UnknownName
 from everview.frontends.sql import types
 from everview.frontends.sql.context import Context
-from everview.frontends.sql.dialect import UnsignedShift
 from everview.frontends.sql.names import Scope
+from everview.frontends.sql.pipes import Place
 from everview.plan.expressions import (
     FALSE,
     NULL,
@@ -114,6 +114,13 @@ def _called(node: exp.Expr) -> str:
 # -- names and constants
 
 
+MOMENTS = {  # unless a column is called so
+    "current_date": Now("date"),
+    "current_timestamp": Now("timestamp"),
+    "localtimestamp": Now("timestamp"),
+}
+
+
 @handles(exp.Column, args="this table db catalog")
 def _column(node: exp.Column, here: Here) -> Expression:
     if isinstance(node.this, exp.Star):
@@ -122,7 +129,27 @@ def _column(node: exp.Column, here: Here) -> Expression:
     given = here.given.get(parts[0]) if len(parts) == 1 else None
     if given is not None:
         return given
-    return here.scope.find(parts)
+    try:
+        return here.scope.find(parts)
+    except UnknownName:
+        moment = MOMENTS.get(parts[0].lower()) if len(parts) == 1 and not node.this.args.get("quoted") else None
+        if moment is None:
+            raise
+        return moment
+
+
+@handles(Place)
+def _place(node: Place, here: Here) -> Expression:
+    return placed(node, here)[1]
+
+
+def placed(node: Place, here: Here) -> tuple[str, Expression]:
+    """The name and the value of the column at a place."""
+    columns = here.scope.star()
+    at = int(node.this.name) if isinstance(node.this, exp.Literal) else 0
+    if not 1 <= at <= len(columns):
+        raise here.context.error(f"{here.clause} {at}: there is no such column", node.this, f"there are {len(columns)}")
+    return columns[at - 1].name, columns[at - 1].expression
 
 
 @handles(exp.Dot, args="this expression")
@@ -201,7 +228,6 @@ OPERATORS: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "bit_xor",
     exp.BitwiseLeftShift: "shiftleft",
     exp.BitwiseRightShift: "shiftright",
-    UnsignedShift: "shiftrightunsigned",
 }
 
 

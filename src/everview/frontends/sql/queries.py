@@ -16,16 +16,17 @@ from everview.errors import EverviewError
 from everview.frontends.sql import generators, grouping
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, Context
-from everview.frontends.sql.expressions import Here, condition, expression
+from everview.frontends.sql.expressions import Here, condition, expression, placed
 from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.naming import column_name, direction
+from everview.frontends.sql.pipes import Place
 from everview.frontends.sql.rewrite import replaced
 from everview.frontends.sql.rows import ONE_ROW, Rows
 from everview.frontends.sql.sets import first_columns, set_operation, trimmed
 from everview.frontends.sql.sources import from_clause, relation, renamed
 from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
-from everview.plan.expressions import Expression, Literal, WindowCall, walk
+from everview.plan.expressions import Expression, Literal, Now, WindowCall, walk
 from everview.plan.kinds import INTERVALS
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Filter, Project, Top, Window
@@ -266,6 +267,8 @@ def _item(node: exp.Expr, found: Selected, here: Here) -> Iterable[tuple[str, Ex
     if isinstance(star, exp.Star):
         relation_name = node.table if isinstance(node, exp.Column) else None
         return _star(star, relation_name or None, node, here)
+    if isinstance(node, Place):
+        return [placed(node, here)]
     value = node.this if isinstance(node, (exp.Alias, exp.Aliases)) else node
     if generators.name_of(value) is not None:
         return _generated(node, value, found, here)
@@ -274,7 +277,9 @@ def _item(node: exp.Expr, found: Selected, here: Here) -> Iterable[tuple[str, Ex
     if isinstance(node, exp.Alias):
         here.context.only(node, "this", "alias")
         return [(node.alias, expression(value, here))]
-    return [(column_name(node), expression(value, here))]
+    bound = expression(value, here)
+    name = column_name(node)
+    return [(f"{name}()" if isinstance(bound, Now) and isinstance(node, exp.Column) else name, bound)]
 
 
 def _star(star: exp.Star, relation_name: str | None, node: exp.Expr, here: Here) -> list[tuple[str, Expression]]:

@@ -14,14 +14,14 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from everview.errors import SqlError, UnknownName
-from everview.frontends.sql import aggregates, generators
+from everview.frontends.sql import aggregates, generators, timespans
 from everview.frontends.sql.expressions import Here, expression, handles
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
 from everview.plan.expressions import Expression, Literal, Now, UserCall
 from everview.plan.kinds import MICROS, MONTHS
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
-from everview.types import INTEGER, parse_type, unknown_name
+from everview.types import BIGINT, INTEGER, TIMESTAMP, parse_type, unknown_name
 
 GIVEN = "given to the function "  # no column is called so
 CASTS = [
@@ -145,16 +145,28 @@ def part(name: str, value: Expression, node: exp.Expr, here: Here) -> Expression
 
 
 def _difference(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
-    """``datediff(end, start)`` in days, ``datediff(DAY, start, end)``."""
+    """``datediff(end, start)`` in days, ``datediff(MONTH, start, end)`` in whole units."""
     if len(arguments) != 3:
         return call("datediff", *(expression(a, here) for a in arguments))
-    unit = arguments[0].name.lower()
+    unit = _unit_of(arguments[0], node, here)
     start, end = (expression(a, here) for a in arguments[1:])
-    if unit in ("day", "days"):
+    if here.context.dialect == "spark":
+        return timespans.whole_units(unit, cast(start, TIMESTAMP), cast(end, TIMESTAMP))
+    if unit == "day":
         return call("datediff", end, start)
-    if unit in ("month", "year", "quarter") and here.context.dialect == "duckdb":
+    if unit in MONTHS and here.context.dialect == "duckdb":
         return _boundaries(unit, start, end)
     raise here.context.unsupported(f"datediff in {unit}s", node, "it counts days; subtract timestamps for less")
+
+
+def _unit_of(node: exp.Expr, around: exp.Expr, here: Here) -> str:
+    """A unit of time by its name; the day of a year is a day."""
+    unit = node.name.lower()
+    unit = "day" if unit == "dayofyear" else unit if here.context.dialect == "spark" else unit.removesuffix("s")
+    if unit not in MONTHS and unit not in MICROS:
+        here.context.source.locate(error := unknown_name("unit", short(unit), [*MONTHS, *MICROS]), around)
+        raise error
+    return unit
 
 
 def _boundaries(unit: str, start: Expression, end: Expression) -> Expression:
@@ -173,14 +185,14 @@ def _addition(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expressi
         if len(bound) == 2 and not isinstance(bound[1], Literal):
             return call("date_add", *bound)
         return call("add" if _is_interval(bound) else "date_add", *bound)
-    unit, amount = arguments[0].name.lower().removesuffix("s"), expression(arguments[1], here)
-    if unit not in MONTHS and unit not in MICROS:
-        raise unknown_name("unit", unit, [*MONTHS, *MICROS])
+    unit, amount = _unit_of(arguments[0], node, here), expression(arguments[1], here)
+    to = expression(arguments[2], here)
+    if here.context.dialect == "spark":  # there the sum is a timestamp, whatever it is added to
+        amount, to = cast(amount, BIGINT if unit in MICROS else INTEGER), cast(to, TIMESTAMP)
     if isinstance(amount, Literal) and isinstance(amount.value, int):
-        by: Expression = interval(amount.value, unit)
-    else:
-        by = call("multiply", coerced(amount, INTEGER), interval(1, unit))
-    return call("add", expression(arguments[2], here), by)
+        return call("add", to, interval(amount.value, unit))
+    whole = amount if here.context.dialect == "spark" else coerced(amount, INTEGER)
+    return call("add", to, call("multiply", whole, interval(1, unit)))
 
 
 def _is_interval(bound: list[Expression]) -> bool:
@@ -274,7 +286,8 @@ def _element(node: exp.Bracket, here: Here) -> Expression:
     index = expression(node.expressions[0], here)
     if isinstance(index, Literal) and isinstance(index.value, str):
         return call("get_field", expression(node.this, here), index)
-    place = literal(index.value + 1) if isinstance(index, Literal) else call("add", index, literal(1))
+    known = isinstance(index, Literal) and isinstance(index.value, int)
+    place = literal(index.value + 1) if known else call("add", index, literal(1))
     name = "element_at" if here.context.dialect == "spark" else "try_element_at"
     return call(name, expression(node.this, here), place)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, expression
 from everview.plan.expressions import Call, Expression, Literal
@@ -114,6 +115,7 @@ def _arguments(node: exp.Expr, here: Here) -> list[Expression]:
 
 
 def _exploding(name: str, array: Expression, node: exp.Expr, context: Context) -> Generator:
+    array = untyped(array)
     of = array.type
     if not isinstance(of, Array):
         raise context.error(f"{name} of {of}, which has no elements", node, f"{name} takes an array")

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from everview.errors import EverviewError
 from everview.frontends.sql import generators, grouping
-from everview.frontends.sql.casts import as_types, untyped
+from everview.frontends.sql.casts import as_types, holds_interval, untyped
 from everview.frontends.sql.context import Bound, Context
 from everview.frontends.sql.expressions import Here, condition, expression, placed
 from everview.frontends.sql.names import Scope, fold, short
@@ -27,9 +27,9 @@ from everview.frontends.sql.sources import from_clause, relation, renamed
 from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
 from everview.plan.expressions import Expression, Literal, Now, WindowCall, walk
-from everview.plan.kinds import INTERVALS
 from everview.plan.node import Plan
-from everview.plan.nodes import Distinct, Filter, Project, Top, Window
+from everview.plan.node import walk as walk_plan
+from everview.plan.nodes import Aggregate, Distinct, Explode, Filter, Project, Top, Window
 
 
 def query(node: exp.Expr, context: Context) -> Bound:
@@ -44,13 +44,27 @@ def query(node: exp.Expr, context: Context) -> Bound:
 def complete(node: exp.Expr, context: Context) -> Bound:
     """A query with what it is sorted by, which may be columns after those that it names."""
     bound = untyped_query(node, context)
-    kinds = bound.plan.schema.fields
-    wrong = next((f for f in kinds if f.type in INTERVALS), None)
+    parts = walk_plan(bound.plan)
+    every = (*bound.plan.columns, *(e for part in parts for e in _computed(part)))
+    wrong = next((e for e in every if holds_interval(e.type)), None)
     if wrong is not None:
         hint = "a column holds no interval: compute a number, as by datediff or unix_seconds"
-        raise context.unsupported(f'the interval "{wrong.name}" as a column', node, hint)
+        raise context.unsupported(f"the interval {str(wrong)[:60]} as a column", node, hint)
     plan = as_types(bound.plan, [untyped(c).type for c in bound.plan.columns])
     return replace(bound, plan=plan)
+
+
+def _computed(plan: Plan) -> Iterable[Expression]:
+    """The expressions that become columns, which are given or kept."""
+    match plan:
+        case Aggregate(_, groups, calls):
+            return (*groups, *(argument for call in calls for argument in call.children))
+        case Window(_, calls):
+            return tuple(part for call in calls for part in call.children)
+        case Project() | Top() | Explode():
+            return plan.expressions
+        case _:
+            return ()
 
 
 def untyped_query(node: exp.Expr, context: Context) -> Bound:

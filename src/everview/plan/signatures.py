@@ -609,6 +609,7 @@ SIGNATURES: Final[dict[str, Signature]] = _family(
     _signed("is_null is_not_null", 1, 1, _any_type(BOOLEAN, False)),
     _signed("is_nan", 1, 1, _is_nan),
     _signed("nanvl", 2, 2, _nanvl),
+    _signed("is_one_row", 1, 1, _takes(BIGINT, gives=BOOLEAN)),
     _signed("case", 2, None, _case),
     _signed("if", 3, 3, _if),
     _signed("nvl2", 3, 3, _nvl2),

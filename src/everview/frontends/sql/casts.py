@@ -42,7 +42,7 @@ def constant(value: Expression, of: Type) -> Expression:
 
 
 def untyped(found: Expression) -> Expression:
-    """A bare NULL as text, also inside of arrays and structs, for a column has a type; intervals are refused elsewhere."""
+    """A bare NULL as text, also inside of arrays and structs, for a column has a type. Intervals stay as they are."""
     return coerced(found, _with_text(found.type))
 
 

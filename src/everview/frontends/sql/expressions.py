@@ -412,8 +412,10 @@ def _if(node: exp.If, here: Here) -> Expression:
 def _cast(node: exp.Cast, here: Here) -> Expression:
     of = types.type_of(node.to, here.context)
     inner = bare(node.this)
-    if isinstance(inner, exp.Literal) and inner.is_string and of in (DATE, TIMESTAMP) and not node.args.get("safe"):
-        return types.moment(inner.this, of, node, here.context)
+    if isinstance(inner, exp.Literal) and inner.is_string and of in (DATE, TIMESTAMP):
+        if not node.args.get("safe"):
+            return types.moment(inner.this, of, node, here.context)
+        return types.read_moment(literal(inner.this), of) or Literal(None, of)
     value = expression(inner, here)
     if is_integer(of) and here.context.dialect in ROUNDING:
         value = _rounded(value)

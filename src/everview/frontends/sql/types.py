@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import decimal
 import math
 import re
@@ -12,9 +13,9 @@ from sqlglot import exp
 from everview.errors import EverviewError
 from everview.frontends.sql.context import Context
 from everview.plan.evaluate import fold
-from everview.plan.expressions import Expression, Literal
+from everview.plan.expressions import Expression, Literal, Now
 from everview.plan.kinds import DAY_TIME, MICROS, MONTHS, YEAR_MONTH
-from everview.plan.typing import cast, interval, literal, number
+from everview.plan.typing import call, cast, interval, literal, number
 from everview.types import (
     BIGINT,
     BINARY,
@@ -121,8 +122,8 @@ def hexadecimal(node: exp.HexString, context: Context) -> Expression:
         raise context.error(f"{text[:20]!r} is not hexadecimal", node) from None
 
 
-def moment(text: str, of: Type, node: exp.Expr, context: Context) -> Literal:
-    """``DATE '2026-01-01'`` and ``TIMESTAMP '2026-01-01 12:00:00'``: what a cast makes of the text, once and for all."""
+def moment(text: str, of: Type, node: exp.Expr, context: Context) -> Expression:
+    """``DATE '2026-01-01'`` and ``TIMESTAMP '2026-01-01 12:00:00'``: what a cast makes of the text, once for all."""
     found = read_moment(literal(text), of)
     if found is None:
         hint = "write DATE '2026-01-31'" if of == DATE else "write TIMESTAMP '2026-01-31 23:59:59'"
@@ -130,10 +131,25 @@ def moment(text: str, of: Type, node: exp.Expr, context: Context) -> Literal:
     return found
 
 
-def read_moment(text: Expression, of: Type) -> Literal | None:
-    """A text that is written down as a date or timestamp, by the same cast as of a column; None where it is none."""
+def read_moment(text: Literal, of: Type) -> Expression | None:
+    """A text that is written down as a date or timestamp, by the same cast as of a column; None where it is none.
+
+    Besides, what is written down may be one of the words in `_SPECIAL`.
+    """
+    special = _SPECIAL.get(str(text.value).strip().lower())
+    if special is not None:
+        return special if special == Now("timestamp") and of == TIMESTAMP else cast(cast(special, DATE), of)
     found = fold(cast(text, of))
     return found if isinstance(found, Literal) else None
+
+
+_SPECIAL: dict[str, Expression] = {
+    "epoch": Literal(dt.date(1970, 1, 1), DATE),
+    "now": Now("timestamp"),
+    "today": Now("date"),
+    "yesterday": call("date_sub", Now("date"), literal(1)),
+    "tomorrow": call("date_add", Now("date"), literal(1)),
+}
 
 
 def duration(node: exp.Interval, context: Context) -> Literal | None:

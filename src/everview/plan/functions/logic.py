@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from everview.plan.functions.kernel import Kernel, Kind, Value
+from everview.plan.functions.kernel import Checked, Kernel, Kind, Value
 
 
 def _not(out: Kind, a: Value) -> Any:
@@ -29,10 +29,21 @@ def _nanvl(out: Kind, a: Value, b: Value) -> Any:
     return pc.if_else(pc.is_nan(a), b, a)
 
 
+SEVERAL: Final = "a subquery that is used as a value gave several rows"
+
+
+def _is_one_row(out: Kind, count: Value) -> Any:
+    """True; a subquery that counts several rows fails."""
+    several = pc.greater(count, 1).fill_null(False).to_numpy(zero_copy_only=False)
+    return Checked(pc.less_equal(count, 1), several, SEVERAL) if several.any() else pc.less_equal(count, 1)
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "not": _not,
     "is_null": _is_null,
     "is_not_null": _is_not_null,
     "is_nan": _is_nan,
     "nanvl": _nanvl,
+    "is_one_row": _is_one_row,
 }
+FAILING: Final = frozenset({"is_one_row"})

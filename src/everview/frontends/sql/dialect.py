@@ -101,13 +101,16 @@ _CURRENT = {T.CURRENT_DATE, T.CURRENT_DATETIME, T.CURRENT_TIMESTAMP, T.CURRENT_U
 _COMPARING = (T.EQ, T.NEQ, T.LT, T.LTE, T.GT, T.GTE, T.NULLSAFE_EQ, T.SLASH, T.MOD, T.DIV, T.DPIPE, T.AMP, T.CARET)
 _STARTS = {
     T.SELECT, T.L_PAREN, T.COMMA, T.DASH, T.PLUS, T.WHERE, T.HAVING, T.ON, T.AND, T.OR, T.NOT, T.WHEN, T.THEN, T.ELSE,
-    T.GROUP_BY, T.ORDER_BY, T.WITH, T.DOT, T.ALIAS, *_COMPARING,
+    T.GROUP_BY, T.ORDER_BY, T.WITH, T.DOT, T.ALIAS, T.FROM, T.JOIN, *_COMPARING,
 }  # fmt: skip
 _ENDS = {
     T.COMMA, T.R_PAREN, T.R_BRACKET, T.AND, T.OR, T.IS, T.IN, T.LIKE, T.FROM, T.WHERE, T.ALIAS, T.THEN, T.ELSE, T.END,
     T.SEMICOLON, T.ASC, T.DESC, T.GROUP_BY, T.ORDER_BY, T.HAVING, T.DOT, T.DCOLON, T.L_BRACKET, T.PIPE_GT, *_COMPARING,
 }  # fmt: skip
-_ACTIONS = {T.INSERT, T.UPDATE, T.DELETE}
+_MEANT = {
+    (T.GROUP_BY, T.ALL), (T.WITH, T.ROLLUP), (T.WITH, T.CUBE), (T.THEN, T.INSERT), (T.THEN, T.UPDATE),
+    (T.THEN, T.DELETE),
+}  # fmt: skip
 
 
 def _names(tokens: list[Token]) -> list[Token]:
@@ -116,24 +119,19 @@ def _names(tokens: list[Token]) -> list[Token]:
     Nothing else can stand there, so a text that can be read without this is read as before.
     """
     around = zip([None, *tokens], tokens, [*tokens[1:], None], strict=False)
-    return [_as_name(token) if _is_name(*three) else token for three in around for token in (three[1],)]
+    return [_named(*three) for three in around]
 
 
-def _is_name(before: Token | None, token: Token, after: Token | None) -> bool:
-    kind = token.token_type
-    if kind in _CURRENT:
-        return True
-    if kind not in _WORDS or not token.text.isidentifier() or before is None or before.token_type not in _STARTS:
-        return False
-    if after is not None and after.token_type not in _ENDS:
-        return before.token_type == T.DOT
-    if before.token_type == T.GROUP_BY and kind == T.ALL:
-        return False
-    return not (before.token_type == T.THEN and kind in _ACTIONS)
-
-
-def _as_name(token: Token) -> Token:
-    return _token(token, T.VAR, token.text, token.start)
+def _named(before: Token | None, token: Token, after: Token | None) -> Token:
+    if token.token_type in _CURRENT:
+        return _token(token, T.VAR, token.text, token.start)  # unless a column is called so, it is the moment
+    word = token.token_type in _WORDS or token.text.upper() == "IF"
+    if not word or not token.text.isidentifier() or before is None or before.token_type not in _STARTS:
+        return token
+    ends = after is None or after.token_type in _ENDS or before.token_type == T.DOT
+    if not ends or (before.token_type, token.token_type) in _MEANT:
+        return token
+    return _token(token, T.IDENTIFIER, token.text, token.start)
 
 
 # -- the grammar

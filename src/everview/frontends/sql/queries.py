@@ -26,7 +26,7 @@ from everview.frontends.sql.sets import first_columns, set_operation, trimmed
 from everview.frontends.sql.sources import from_clause, relation, renamed
 from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
-from everview.plan.expressions import Expression, Literal, Now, WindowCall, walk
+from everview.plan.expressions import Column, Expression, Literal, Now, WindowCall, walk
 from everview.plan.node import Plan
 from everview.plan.node import walk as walk_plan
 from everview.plan.nodes import Aggregate, Distinct, Explode, Filter, Project, Top, Window
@@ -49,7 +49,8 @@ def complete(node: exp.Expr, context: Context) -> Bound:
     wrong = next((e for e in every if holds_interval(e.type)), None)
     if wrong is not None:
         hint = "a column holds no interval: compute a number, as by datediff or unix_seconds"
-        raise context.unsupported(f"the interval {str(wrong)[:60]} as a column", node, hint)
+        shown = f'"{wrong.name}"' if isinstance(wrong, Column) else str(wrong)[:60]
+        raise context.unsupported(f"the interval {shown} as a column", node, hint)
     plan = as_types(bound.plan, [untyped(c).type for c in bound.plan.columns])
     return replace(bound, plan=plan)
 

@@ -123,7 +123,7 @@ def test_views_hold_what_arrays_say() -> None:
     for text, plan in plans.items():
         lower(optimize(plan), streams, circuit).sink(text)
     run, held = Embedded(circuit), ZSet()
-    debts = {row: 3 for row in (drawn(random.Random(seed)) for seed in range(200))}
+    debts = dict.fromkeys((drawn(random.Random(seed)) for seed in range(200)), 3)
     run.tick({"t": list(debts.items())})  # of every row enough that none is ever owed
     held = ZSet.of(debts.items())
     for number, change in enumerate(ticks(random.Random(3))):

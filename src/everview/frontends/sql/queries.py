@@ -7,7 +7,7 @@ by the column that it becomes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -146,7 +146,9 @@ def _sorted(bound: Bound, node: exp.Expr, context: Context) -> Bound:
         return bound
     plan = trimmed(bound)
     here = Here(context, Scope.over(plan, None, bound.names, context.outer), "ORDER BY")
-    by = tuple((_key(item, plan.columns, here), direction(item)) for item in _items(order, context))
+    by = tuple(
+        (key, direction(item)) for item in _items(order, context) for key in _keys(item.this, plan.columns, here)
+    )
     return replace(_limited(Bound(plan, bound.names), by, node, context), order=by)
 
 
@@ -159,9 +161,13 @@ def _items(order: exp.Order | None, context: Context) -> list[exp.Ordered]:
     return order.expressions
 
 
-def _key(item: exp.Ordered, columns: tuple[Expression, ...], here: Here) -> Expression:
-    place = ordinal(item.this, len(columns), "ORDER BY", here.context)
-    return columns[place] if place is not None else expression(item.this, here)
+def _keys(node: exp.Expr, columns: Sequence[Expression], here: Here) -> list[Expression]:
+    """What an item of ORDER BY sorts by: a column, or, for ALL, every one; a column may be called so."""
+    if isinstance(node, exp.Var) and node.name.upper() == "ALL":
+        known = any(v.bare and v.called("all") for v in here.scope.visible)
+        return [here.scope.find(("all",))] if known else list(columns)
+    place = ordinal(node, len(columns), "ORDER BY", here.context)
+    return [columns[place] if place is not None else expression(node, here)]
 
 
 def ordinal(node: exp.Expr, count: int, clause: str, context: Context) -> int | None:
@@ -189,7 +195,7 @@ def _count(node: exp.Expr | None, context: Context) -> int | None:
     else:
         context.only(node, "expression")
         value = node.expression
-    if isinstance(value, exp.Null) or (isinstance(value, exp.Column) and value.name.upper() == "ALL"):
+    if isinstance(value, exp.Null) or (isinstance(value, (exp.Column, exp.Var)) and value.name.upper() == "ALL"):
         return None
     found = expression(value, Here(context, Scope(), "LIMIT"))
     if (
@@ -352,7 +358,10 @@ def _bind_rest(node: exp.Select, found: Selected, here: Here) -> None:
         found.qualify = condition(node.args["qualify"].this, replace(here, clause="QUALIFY"))
     by = replace(here, clause="ORDER BY")
     for item in _items(node.args.get("order"), here.context):
-        found.order.append((_order_key(item.this, found, by), direction(item)))
+        keys = (
+            _keys(item.this, found.items, by) if isinstance(item.this, exp.Var) else [_order_key(item.this, found, by)]
+        )
+        found.order += [(key, direction(item)) for key in keys]
     distinct = node.args.get("distinct")
     if distinct is not None:
         here.context.only(distinct, "on")

@@ -61,6 +61,8 @@ def test_a_word_can_name_a_relation(text: str) -> None:
         "SELECT ALL a FROM t",
         "SELECT count(DISTINCT a), count(ALL a) FROM t",
         "SELECT DISTINCT * FROM t",
+        "SELECT a IS NOT DISTINCT FROM b, a IS DISTINCT FROM b FROM t",
+        "SELECT a FROM t JOIN s USING (a) UNION ALL SELECT a FROM s LIMIT 1",
         "SELECT c, a, sum(b) FROM t GROUP BY c, a WITH ROLLUP",
         "SELECT c, sum(b) FROM t GROUP BY ALL",
         "SELECT CASE WHEN a = 1 THEN NULL ELSE NOT true END FROM t",

@@ -111,7 +111,7 @@ _ENDS = {
 }  # fmt: skip
 _MEANT = {
     (T.GROUP_BY, T.ALL), (T.WITH, T.ROLLUP), (T.WITH, T.CUBE), (T.THEN, T.INSERT), (T.THEN, T.UPDATE),
-    (T.THEN, T.DELETE),
+    (T.THEN, T.DELETE), (T.NOT, T.DISTINCT),
 }  # fmt: skip
 
 

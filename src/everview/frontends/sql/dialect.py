@@ -95,9 +95,12 @@ def unescaped(written: str) -> str:
 
 
 # Words that sqlglot takes for a part of the grammar wherever they stand, or for a function without brackets.
-_WORDS = frozenset(T) - Spark.Parser.ID_VAR_TOKENS - {T.VAR, T.NULL, T.TRUE, T.FALSE, T.DEFAULT, T.STRING, T.NUMBER}
-_WORDS |= {T.ALL, T.ANY, T.CASE, T.CUBE, T.DESCRIBE, T.INTERVAL, T.RECURSIVE, T.ROLLUP}
-_WORDS |= Spark.Parser.QUERY_MODIFIER_TOKENS
+_VALUES = {T.VAR, T.NULL, T.TRUE, T.FALSE, T.DEFAULT, T.STRING, T.NUMBER}
+_WORDS = (
+    (frozenset(T) - Spark.Parser.ID_VAR_TOKENS - _VALUES)
+    | {T.ALL, T.ANY, T.CASE, T.CUBE, T.DESCRIBE, T.INTERVAL, T.RECURSIVE, T.ROLLUP}
+    | Spark.Parser.QUERY_MODIFIER_TOKENS
+)
 _CURRENT = {T.CURRENT_DATE, T.CURRENT_DATETIME, T.CURRENT_TIMESTAMP, T.CURRENT_USER, T.SESSION_USER}
 _COMPARING = (T.EQ, T.NEQ, T.LT, T.LTE, T.GT, T.GTE, T.NULLSAFE_EQ, T.SLASH, T.MOD, T.DIV, T.DPIPE, T.AMP, T.CARET)
 _STARTS = {

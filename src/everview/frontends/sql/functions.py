@@ -286,8 +286,9 @@ def _element(node: exp.Bracket, here: Here) -> Expression:
     index = expression(node.expressions[0], here)
     if isinstance(index, Literal) and isinstance(index.value, str):
         return call("get_field", expression(node.this, here), index)
-    known = isinstance(index, Literal) and isinstance(index.value, int)
-    place = literal(index.value + 1) if known else call("add", index, literal(1))
+    one = literal(1)
+    known = index.value if isinstance(index, Literal) else None
+    place = literal(known + 1) if isinstance(known, int) else call("add", index, one)
     name = "element_at" if here.context.dialect == "spark" else "try_element_at"
     return call(name, expression(node.this, here), place)
 

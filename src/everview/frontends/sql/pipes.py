@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import TokenType as T
 _RELATION = ("from_", "joins", "laterals")
 
 
-class Place(exp.Expression):
+class Place(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]
     """The column at a place, counted from 1, of the rows that an operator reads."""
 
 
@@ -25,13 +25,14 @@ class PipeParser(Spark.Parser):
     def _parse_pipe_syntax_query(self, query: exp.Query) -> exp.Query | None:
         piped: exp.Query = query
         while self._match(T.PIPE_GT):
-            parse = OPERATORS.get(self._curr.text.upper(), PipeParser._pipe_join)
+            parse = OPERATORS.get(self._curr.text.upper(), PipeParser.pipe_join)
             if self._curr.token_type in self.SET_OPERATIONS:
-                parse = PipeParser._pipe_set_operation
+                parse = PipeParser.pipe_set_operation
             piped = parse(self, piped)
         return piped
 
-    def _pipe_select(self, query: exp.Query) -> exp.Query:
+    def pipe_select(self, query: exp.Query) -> exp.Query:
+        """``SELECT``: other columns of the rows."""
         select = self._parse_select(parse_set_operation=False, consume_pipe=False)
         assert isinstance(select, exp.Select), "SELECT begins a select"
         if any(select.args.get(name) for name in (*_RELATION, "where", "group", "having", "order", "limit")):
@@ -41,11 +42,12 @@ class PipeParser(Spark.Parser):
             made.set(name, select.args.get(name))
         return made
 
-    def _pipe_extend(self, query: exp.Query) -> exp.Query:
+    def pipe_extend(self, query: exp.Query) -> exp.Query:
+        """``EXTEND``: the rows with more columns."""
         self._advance()
         return _selecting(query, exp.Star(), *self._parse_expressions())
 
-    def _pipe_set(self, query: exp.Query) -> exp.Query:
+    def pipe_set(self, query: exp.Query) -> exp.Query:
         """Assignments in turn: each sees those before it."""
         self._advance()
         for name, value in self._parse_csv(self._pipe_assignment):
@@ -58,21 +60,25 @@ class PipeParser(Spark.Parser):
             self.raise_error("SET takes column = value")
         return name, self._parse_disjunction()
 
-    def _pipe_drop(self, query: exp.Query) -> exp.Query:
+    def pipe_drop(self, query: exp.Query) -> exp.Query:
+        """``DROP``: the rows without some columns."""
         self._advance()
         return _selecting(query, exp.Star(except_=self._parse_csv(lambda: self._parse_id_var(any_token=True))))
 
-    def _pipe_as(self, query: exp.Query) -> exp.Query:
+    def pipe_as(self, query: exp.Query) -> exp.Query:
+        """``AS``: the rows under another name."""
         self._advance()
         return _select_from(exp.Subquery(this=query, alias=exp.TableAlias(this=self._parse_id_var())))
 
-    def _pipe_where(self, query: exp.Query) -> exp.Query:
+    def pipe_where(self, query: exp.Query) -> exp.Query:
+        """``WHERE``: the rows that meet a condition."""
         return _with(query, where=self._parse_where())
 
-    def _pipe_order(self, query: exp.Query) -> exp.Query:
+    def pipe_order(self, query: exp.Query) -> exp.Query:
+        """``ORDER BY``: the rows in order."""
         return _with(query, order=self._parse_order())
 
-    def _pipe_limit(self, query: exp.Query) -> exp.Query:
+    def pipe_limit(self, query: exp.Query) -> exp.Query:
         """LIMIT and OFFSET are the last of the clauses, so they come after any others."""
         limited = query.args.get("limit") or query.args.get("offset")
         made = query if isinstance(query, exp.Select) and not limited else _over(query)
@@ -81,7 +87,8 @@ class PipeParser(Spark.Parser):
         made.set("offset", self._parse_offset())
         return made
 
-    def _pipe_aggregate(self, query: exp.Query) -> exp.Query:
+    def pipe_aggregate(self, query: exp.Query) -> exp.Query:
+        """``AGGREGATE``: a row for each group, its keys first."""
         self._advance()
         calls = [] if self._match(T.GROUP_BY, advance=False) else self._parse_expressions()
         keys = self._parse_csv(self._pipe_key) if self._match(T.GROUP_BY) else []
@@ -101,16 +108,19 @@ class PipeParser(Spark.Parser):
         whole = isinstance(number, exp.Literal) and not number.is_string and number.name.isdigit()
         return Place(this=key) if whole else key
 
-    def _pipe_pivot(self, query: exp.Query) -> exp.Query:
+    def pipe_pivot(self, query: exp.Query) -> exp.Query:
+        """``PIVOT`` and ``UNPIVOT``."""
         return _select_from(exp.Subquery(this=query, alias=_alias(query), pivots=self._parse_pivots()))
 
-    def _pipe_set_operation(self, query: exp.Query) -> exp.Query:
+    def pipe_set_operation(self, query: exp.Query) -> exp.Query:
+        """``UNION``, ``INTERSECT`` and ``EXCEPT`` with another query."""
         plain = isinstance(query, exp.Select) and not any(query.args.get(n) for n in ("order", "limit", "offset"))
         made = self.parse_set_operation(query if plain else exp.Subquery(this=query))
         assert made is not None, "a set operation stands there"
         return made
 
-    def _pipe_join(self, query: exp.Query) -> exp.Query:
+    def pipe_join(self, query: exp.Query) -> exp.Query:
+        """A join with another relation; anything else is no operator."""
         name = self._curr.text
         join = self._parse_join()
         if join is None:
@@ -121,18 +131,18 @@ class PipeParser(Spark.Parser):
 
 
 OPERATORS: dict[str, Any] = {
-    "SELECT": PipeParser._pipe_select,
-    "EXTEND": PipeParser._pipe_extend,
-    "SET": PipeParser._pipe_set,
-    "DROP": PipeParser._pipe_drop,
-    "AS": PipeParser._pipe_as,
-    "WHERE": PipeParser._pipe_where,
-    "ORDER BY": PipeParser._pipe_order,
-    "LIMIT": PipeParser._pipe_limit,
-    "OFFSET": PipeParser._pipe_limit,
-    "AGGREGATE": PipeParser._pipe_aggregate,
-    "PIVOT": PipeParser._pipe_pivot,
-    "UNPIVOT": PipeParser._pipe_pivot,
+    "SELECT": PipeParser.pipe_select,
+    "EXTEND": PipeParser.pipe_extend,
+    "SET": PipeParser.pipe_set,
+    "DROP": PipeParser.pipe_drop,
+    "AS": PipeParser.pipe_as,
+    "WHERE": PipeParser.pipe_where,
+    "ORDER BY": PipeParser.pipe_order,
+    "LIMIT": PipeParser.pipe_limit,
+    "OFFSET": PipeParser.pipe_limit,
+    "AGGREGATE": PipeParser.pipe_aggregate,
+    "PIVOT": PipeParser.pipe_pivot,
+    "UNPIVOT": PipeParser.pipe_pivot,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.plan.functions.kernel import Checked, Kernel, Kind, Value
@@ -34,8 +35,9 @@ SEVERAL: Final = "a subquery that is used as a value gave several rows"
 
 def _is_one_row(out: Kind, count: Value) -> Any:
     """True; a subquery that counts several rows fails."""
-    several = pc.greater(count, 1).fill_null(False).to_numpy(zero_copy_only=False)
-    return Checked(pc.less_equal(count, 1), several, SEVERAL) if several.any() else pc.less_equal(count, 1)
+    found = pc.less_equal(count, pa.scalar(1, pa.int64()))
+    several = ~found.fill_null(True).to_numpy(zero_copy_only=False)
+    return Checked(found, several, SEVERAL) if several.any() else found
 
 
 KERNELS: Final[dict[str, Kernel]] = {

@@ -77,6 +77,16 @@ def test_a_plain_view_that_becomes_timed_is_refused_where_it_is_kept(db: ev.Data
     assert sorted(db.sql("SELECT a FROM v")) == [(1,), (2,)]
 
 
+def test_views_in_other_languages_refuse_it_too(db: ev.Database) -> None:
+    for define in (
+        lambda: db.create_view("v", lambda relations: relations["moment"]),
+        lambda: db.datalog("v(N) :- moment(N)."),
+    ):
+        with pytest.raises(DefinitionError, match="no change tells that time has passed"):
+            define()
+    assert db.views() == ["moment"]
+
+
 def test_statements_have_one_moment(db: ev.Database) -> None:
     db.sql("CREATE TABLE s (x TIMESTAMP, y TIMESTAMP, z TIMESTAMP DEFAULT current_timestamp)")
     db.sql("INSERT INTO s (x, y) SELECT now(), current_timestamp() FROM t")

@@ -376,8 +376,9 @@ class Core:
     def _check_timeless(self, catalog: Catalog) -> None:
         """Refuse new views that are kept and read the current time."""
         for name, view in catalog.views.items():
-            if view.materialized and view.plan is not None and self.catalog.views.get(name) is not view:
-                check_timeless(name, view.plan)
+            if view.materialized and self.catalog.views.get(name) is not view:
+                for plan in catalog.plans(view):
+                    check_timeless(name, plan)
 
     def _take_relations(self) -> None:
         self.relations = {

@@ -336,12 +336,12 @@ def _starred(part: exp.Expr, known: list[str], here: Here) -> str:
 
 def _generated(node: exp.Expr, call: exp.Expr, found: Selected, here: Here) -> list[tuple[str, Expression]]:
     """``SELECT explode(array)``: the rows beside those that a generator makes of each."""
-    context = here.context
-    if found.generates:
-        hint = "put one of them into FROM, as in FROM t, LATERAL explode(array) AS e(x)"
+    context, name = here.context, generators.name_of(call)
+    if found.generates and context.dialect != "spark":  # elsewhere they go side by side
+        hint = "put one of them into FROM, as in FROM t, LATERAL unnest(array) AS e(x)"
         raise context.unsupported("a second generator in SELECT", node, hint)
     found.generates = True
-    generator = generators.bound(call, here.inside(call.sql_name() if isinstance(call, exp.Func) else "a generator"))
+    generator = generators.bound(call, here.inside(name or "a generator"))
     given = [node.alias] if isinstance(node, exp.Alias) else [n.name for n in node.expressions]
     names = generators.names(generator, given if node is not call else [], node, context)
     start = len(found.rows.plan.schema)

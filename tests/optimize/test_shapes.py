@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from everview.errors import CastFailure, FunctionError
+from everview.errors import ArithmeticFailure, FunctionError
 from everview.multiway import Statistics
 from everview.optimize import optimize
 from everview.optimize.columns import prune_columns
@@ -188,7 +188,7 @@ def test_a_value_of_several_rows_fails_the_tick(change) -> None:
     run = Embedded(circuit_of(change(Project(T, (T.column(0), Scalar(query)), ("a", "d")))))
     run.tick({"t": [((1, 1, "p"), 1)], "u": [((1, 2), 1)]})
     assert list(run.view("view").contents()) == [((1, 2), 1)]
-    with pytest.raises((CastFailure, FunctionError), match="gave several rows"):
+    with pytest.raises((ArithmeticFailure, FunctionError), match="gave several rows"):
         run.tick({"u": [((1, 3), 1)]})
     assert list(run.view("view").contents()) == [((1, 2), 1)]
 

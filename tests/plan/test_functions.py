@@ -66,6 +66,7 @@ TRIED: dict[str, Tried] = {
     "not": [(B,)],
     **each(("is_null", "is_not_null"), [(J,), (T,), (A,)]),
     "is_nan": [(D,), (F,)],
+    "is_one_row": [(L,), (1,)],
     "nanvl": [(D, D), (F, F)],
     "case": [(B, J, B, L, M), (B, T), (B, D, J)],
     "if": [(B, J, J), (B, T, None)],
@@ -110,8 +111,8 @@ TRIED: dict[str, Tried] = {
         (unit, AT) for unit in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "no")
     ],
     "to_date": [(T, "yyyy-MM-dd"), (T,), ("31/01/2024", "dd/MM/yyyy")],
-    "to_timestamp": [(T,), ("2024-01-31 10:11:12.5", "yyyy-MM-dd HH:mm:ss.S")],
-    "try_to_timestamp": [(T,), (T, "yyyy-MM-dd")],
+    "to_timestamp": [(T,), (J,), ("2024-01-31 10:11:12.5", "yyyy-MM-dd HH:mm:ss.S")],
+    "try_to_timestamp": [(T,), (T, "yyyy-MM-dd"), (J,), (D,), (DAY,)],
     "date_format": [
         (AT, "yyyy-MM-dd HH:mm:ss.SSS"),
         (DAY, "EEE d MMM yy"),

@@ -106,11 +106,11 @@ PLANS = {
             Window rank() OVER (ORDER BY b ASC NULLS FIRST)
               Scan t""",
     "SELECT explode(array(a, 2)) AS z FROM t": """
-        Project col AS z
+        Project z
           Union
-            Project a, b, c, d, e, arr, st, a AS col
+            Project a, b, c, d, e, arr, st, a AS z
               Scan t
-            Project a, b, c, d, e, arr, st, 2 AS col
+            Project a, b, c, d, e, arr, st, 2 AS z
               Scan t""",
 }
 

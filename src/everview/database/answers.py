@@ -14,6 +14,7 @@ from everview.codes.rows import to_rows
 from everview.database.shown import shown
 from everview.plan.evaluate import Evaluate
 from everview.plan.expressions import Order
+from everview.plan.functions.comparison import order_key
 from everview.types import Schema
 from everview.zset.tables import SHOWN, table
 
@@ -110,6 +111,7 @@ def _sorted(key: Any, places: Any, how: str) -> Any:
     if isinstance(key, pa.Scalar):
         return places
     key = key.combine_chunks() if isinstance(key, pa.ChunkedArray) else key
+    key = _ranked(key) if pa.types.is_nested(key.type) else key
     descends = "desc" in how
     nulls_first = "first" in how if "nulls" in how else not descends
     places = _by(key, places, descends)
@@ -117,6 +119,13 @@ def _sorted(key: Any, places: Any, how: str) -> Any:
         # NaN is the greatest number; to Arrow it stands beside NULL, whatever the direction.
         places = _by(compute.fill_null(compute.is_nan(key), False).cast(pa.int8()), places, descends)
     return _by(key.is_null().cast(pa.int8()), places, nulls_first) if key.null_count else places
+
+
+def _ranked(key: Any) -> Any:
+    """Numbers in the order of arrays and structs, which Arrow does not sort; equal ones have the same number."""
+    keys = [order_key(value) for value in key.to_pylist()]
+    ranks = {found: rank for rank, found in enumerate(sorted(set(keys)))}
+    return pa.array([ranks[found] for found in keys], mask=key.is_null().to_numpy(zero_copy_only=False))
 
 
 def _by(key: Any, places: Any, descends: bool) -> Any:

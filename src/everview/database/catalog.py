@@ -119,6 +119,16 @@ class Catalog:
 
     # -- views
 
+    def plans(self, view: ViewDefinition) -> Iterator[Plan]:
+        """The plan of a view; of one that a function makes, those of the plain views that it reads."""
+        if view.plan is not None:
+            yield view.plan
+            return
+        for name in view.reads:
+            read = self.views.get(name)
+            if read is not None and not read.materialized:
+                yield from self.plans(read)
+
     def view(self, name: str, build: Build, *, materialized: bool = True) -> ViewDefinition:
         """A view that a function makes; it is made once, aside, to see what it reads and which columns it has."""
         check_name("view", name)

@@ -31,6 +31,7 @@ from everview.optimize import optimize
 from everview.plan.lower import lower
 from everview.plan.node import Plan
 from everview.plan.nodes import scans
+from everview.plan.timed import check_timeless
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.embedded.once import answer
 from everview.runtimes.embedded.relation import Relation
@@ -364,12 +365,20 @@ class Core:
     def _turn(self, catalog: Catalog, anew: Collection[str] = ()) -> None:
         """Go on with other definitions: all of it, or nothing."""
         self.attached.require_apart(catalog)
+        self._check_timeless(catalog)
         assembled = Assembled.of(catalog, self._assembled, anew)
         self.run.turn(assembled.circuit, tables=catalog.keys, says={DESCRIPTION: catalog.to_json()})
         self.catalog, self._assembled = catalog, assembled
         self._take_relations()
         self._carried = Carried(self)
         self._listeners.end_all_but(self.run.views)
+
+    def _check_timeless(self, catalog: Catalog) -> None:
+        """Refuse new views that are kept and read the current time."""
+        for name, view in catalog.views.items():
+            if view.materialized and self.catalog.views.get(name) is not view:
+                for plan in catalog.plans(view):
+                    check_timeless(name, plan)
 
     def _take_relations(self) -> None:
         self.relations = {

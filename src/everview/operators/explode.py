@@ -16,26 +16,31 @@ import pyarrow as pa
 from everview.codes import decode, encode
 from everview.operators.operator import Context, Layout, Matrix, Step, Unary, word_columns
 from everview.traces.view import View
-from everview.types import Array, Field, Schema
+from everview.types import INTEGER, Array, Field, Schema
 from everview.zset import ZSet
 
 
 @dataclass(frozen=True)
 class Explode(Unary):
-    """Some fields of every row beside each element of its array; with ``outer`` beside NULL where there is none."""
+    """Some fields of every row beside each element of its array; with ``outer`` beside NULL where there is none.
+
+    With ``place`` the place of an element, counted from 0, is a column of that name before it.
+    """
 
     source: Layout
     array: int
     keep: tuple[int, ...]
     name: str
     outer: bool = False
+    place: str | None = None
 
     @cached_property
     def element(self) -> Schema:
-        """The column of the elements."""
+        """The columns of the elements, and of their places."""
         of = self.source.schema.fields[self.array].type
         assert isinstance(of, Array), "only arrays have elements"
-        return Schema([Field(self.name, of.element)])
+        places = [] if self.place is None else [Field(self.place, INTEGER, self.outer)]
+        return Schema([*places, Field(self.name, of.element)])
 
     @cached_property
     def schema(self) -> Schema:
@@ -50,29 +55,36 @@ class Explode(Unary):
         old = self.source.schema
         column = Schema([old.fields[self.array]])
         table = decode(column, delta[:, word_columns(old, (self.array,))], context.dictionary)
-        elements, parents = self._elements(table.column(0).combine_chunks())
+        columns, parents = self._elements(table.column(0).combine_chunks())
         kept = word_columns(old, self.keep)
         out = np.empty((parents.size, self.schema.width + 1), np.int64)
         out[:, : kept.size] = delta[parents[:, None], kept]
-        found = pa.Table.from_arrays([elements], schema=self.element.arrow)
+        found = pa.Table.from_arrays(columns, schema=self.element.arrow)
         out[:, kept.size : -1] = encode(self.element, found, context.dictionary)
         out[:, -1] = delta[parents, -1]
         return Step(out)
 
-    def _elements(self, arrays: Any) -> tuple[Any, np.ndarray]:
-        """All elements, and for each the row it comes from."""
+    def _elements(self, arrays: Any) -> tuple[list[Any], np.ndarray]:
+        """The columns of all elements, and for each the row it comes from."""
         lengths = arrays.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        elements, parents = arrays.flatten(), np.repeat(np.arange(lengths.size), lengths)
+        parents = np.repeat(np.arange(lengths.size), lengths)
+        columns = [arrays.flatten()]
+        if self.place is not None:
+            starts = np.cumsum(lengths) - lengths
+            columns.insert(0, pa.array(np.arange(parents.size) - np.repeat(starts, lengths), pa.int32()))
         if not self.outer:
-            return elements, parents
+            return columns, parents
         without = np.flatnonzero(lengths == 0)
-        nothing = pa.nulls(without.size, elements.type)
-        return pa.concat_arrays([elements, nothing]), np.concatenate([parents, without])
+        padded = [pa.concat_arrays([column, pa.nulls(without.size, column.type)]) for column in columns]
+        return padded, np.concatenate([parents, without])
 
     def meaning(self, rows: ZSet) -> ZSet:
         return rows.flat_map(self.images)
 
     def images(self, row: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         """The rows that one becomes."""
-        elements = row[self.array] or ((None,) if self.outer else ())
-        return ((*(row[f] for f in self.keep), element) for element in elements)
+        kept = tuple(row[f] for f in self.keep)
+        for place, element in enumerate(row[self.array] or ()):
+            yield (*kept, element) if self.place is None else (*kept, place, element)
+        if self.outer and not row[self.array]:
+            yield (*kept, *(None,) * len(self.element))

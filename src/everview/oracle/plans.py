@@ -270,9 +270,10 @@ class Evaluation:
     def _explode(self, plan: Explode, outside: Outside) -> Iterator[Entry]:
         for row, w in self.of(plan.input, outside):
             elements = self._value(plan.array, row, outside) or ()
-            yield from (((*row, element), w) for element in elements)
+            for place, element in enumerate(elements):
+                yield (*row, element) if plan.place is None else (*row, place, element), w
             if not elements and plan.outer:
-                yield (*row, None), w
+                yield row + (None,) * (len(plan.schema) - len(row)), w
 
     def _asof(self, plan: Asof, outside: Outside) -> Iterator[Entry]:
         right = [row for row, w in self.of(plan.right, outside) if w > 0]

@@ -100,6 +100,12 @@ def _call(expression: Call, values: list[Any]) -> Any:
     return found
 
 
+def _is_one_row(count: int) -> bool:
+    if count > 1:
+        raise NoValue("a subquery that is used as a value gave several rows")
+    return True
+
+
 def _failure(name: str) -> type[EverviewError]:
     return CastFailure if name in ("to_date", "to_timestamp", "unix_timestamp", "make_date") else ArithmeticFailure
 
@@ -447,6 +453,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "bit_or": _plain(lambda a, b: a | b),
     "bit_xor": _plain(lambda a, b: a ^ b),
     "bit_not": _plain(lambda a: ~a),
+    "is_one_row": _plain(_is_one_row),
     "shiftleft": _shift("left"),
     "shiftright": _shift("right"),
     "shiftrightunsigned": _shift("unsigned"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from everview.operators.linear import recodes
 from everview.plan.expressions import TRUE, Call, Cast, Expression, columns_of, moved
+from everview.plan.kinds import Passing
 from everview.plan.typing import call
 from everview.types import Field
 
@@ -66,8 +67,8 @@ def _key(part: Expression, width: int) -> Key | None:
     a, b = _stripped(*part.arguments)
     if _side(a, width) == 1 and _side(b, width) == 0:
         a, b = b, a
-    if _side(a, width) != 0 or _side(b, width) != 1:
-        return None
+    if _side(a, width) != 0 or _side(b, width) != 1 or isinstance(a.type, Passing):
+        return None  # a key is a column, and no column holds an interval
     return Key(a, moved(b, lambda at: at - width), part.function == "null_safe_equal")
 
 

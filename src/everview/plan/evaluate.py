@@ -273,6 +273,8 @@ _ATTEMPTS: Final = {*_MARKS} - {"integral_divide"} | {"element_at"}
 
 def _failure(expression: Call, values: list[Value], at: int) -> EverviewError:
     name = expression.function
+    if name == "is_one_row":
+        return ArithmeticFailure("{reason}", hint="limit it to one, or take an aggregate such as max of them")
     shown = [
         value_text(_plain(v if is_scalar(v) else v[at]), a.type)
         for v, a in zip(values, expression.arguments, strict=True)

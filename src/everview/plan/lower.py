@@ -120,8 +120,8 @@ class Lowering:
                 return projected(inputs[0], expressions, names)
             case Filter(_, predicate):
                 return filtered(inputs[0], predicate)
-            case Explode(_, array, name, outer):
-                return exploded(inputs[0], array, name, outer)
+            case Explode():
+                return exploded(inputs[0], plan)
             case Aggregate():
                 return grouped(plan, inputs[0])
             case Distinct():

@@ -38,7 +38,7 @@ from everview.plan.node import (
     node,
     walk,
 )
-from everview.types import Array, Field, Schema
+from everview.types import INTEGER, Array, Field, Schema
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]
 JOIN_KINDS: tuple[JoinKind, ...] = ("inner", "left", "right", "full", "semi", "anti")
@@ -214,13 +214,15 @@ class Window(Unary):
 class Explode(Unary):
     """Every row once for each element of an array, with the element after its own columns.
 
-    A row whose array is empty or NULL is not there; with ``outer`` it is, once, with NULL.
+    A row whose array is empty or NULL is not there; with ``outer`` it is, once, with NULL. With ``place`` the place of
+    the element, counted from 0, is a column of that name before the element.
     """
 
     input: Plan
     array: Expression
     name: str
     outer: bool = False
+    place: str | None = None
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -233,7 +235,11 @@ class Explode(Unary):
     def _fields(self) -> Iterable[Field]:
         own = self.input.schema
         assert isinstance(self.array.type, Array), "only arrays have elements"
-        return named((*own.names, self.name), [*own.fields, Field("", self.array.type.element)])
+        element = Field("", self.array.type.element)
+        if self.place is None:
+            return named((*own.names, self.name), [*own.fields, element])
+        place = Field("", INTEGER, self.outer)
+        return named((*own.names, self.place, self.name), [*own.fields, place, element])
 
 
 # -- two inputs and more

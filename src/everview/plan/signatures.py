@@ -419,14 +419,24 @@ def _last_parts(name: str, arguments: Arguments) -> Typed:
 
 
 def _read_time(of: Type) -> Rule:
-    """``to_date(text)`` is a cast; with a format, the text is read by it."""
+    """``to_date(text)`` is a cast; with a format, the text is read by it. A number is a moment, in seconds."""
 
     def rule(name: str, arguments: Arguments) -> Typed | Expression:
+        if len(arguments) == 1 and of == TIMESTAMP and is_number(arguments[0].type):
+            return coerced(arguments[0], of)
         if len(arguments) == 1 or arguments[0].type in (DATE, TIMESTAMP):
             return implicit(arguments[0], of, name)
         return Typed(tuple(implicit(a, STRING, name) for a in arguments), of)
 
     return rule
+
+
+def _try_read_time(name: str, arguments: Arguments) -> Typed | Expression:
+    """``try_to_timestamp``: NULL where ``to_timestamp`` fails."""
+    found = _read_time(TIMESTAMP)(name, arguments)
+    if isinstance(found, Typed):
+        return replace(found, nullable=True)
+    return replace(found, try_=True) if isinstance(found, Cast) else found
 
 
 def _unix(name: str, arguments: Arguments) -> Typed:
@@ -464,7 +474,7 @@ def _element(name: str, array: Expression) -> Type:
 
 def _element_at(name: str, arguments: Arguments) -> Typed:
     array, index = arguments
-    return Typed((array, implicit(index, INTEGER, name)), _element(name, array), True)
+    return Typed((array, _narrowed(index, name)), _element(name, array), True)
 
 
 def _over_array(gives: Type | None = None, nullable: bool | None = None) -> Rule:
@@ -509,7 +519,12 @@ def _bits(name: str, arguments: Arguments) -> Typed:
 def _shift(name: str, arguments: Arguments) -> Typed:
     value, by = arguments
     value = coerced(value, INTEGER) if value.type != BIGINT else value
-    return Typed((value, implicit(by, INTEGER, name)), value.type)
+    return Typed((value, _narrowed(by, name)), value.type)
+
+
+def _narrowed(value: Expression, name: str) -> Expression:
+    """An INTEGER; a BIGINT that is none fails when it is met."""
+    return coerced(value, INTEGER) if value.type == BIGINT else implicit(value, INTEGER, name)
 
 
 def _digest(of: Type) -> Rule:
@@ -594,6 +609,7 @@ SIGNATURES: Final[dict[str, Signature]] = _family(
     _signed("is_null is_not_null", 1, 1, _any_type(BOOLEAN, False)),
     _signed("is_nan", 1, 1, _is_nan),
     _signed("nanvl", 2, 2, _nanvl),
+    _signed("is_one_row", 1, 1, _takes(BIGINT, gives=BOOLEAN)),
     _signed("case", 2, None, _case),
     _signed("if", 3, 3, _if),
     _signed("nvl2", 3, 3, _nvl2),
@@ -647,7 +663,7 @@ SIGNATURES: Final[dict[str, Signature]] = _family(
     _signed("date_trunc", 2, 2, _takes(STRING, TIMESTAMP, gives=TIMESTAMP, nullable=True)),
     _signed("to_date", 1, 2, _read_time(DATE)),
     _signed("to_timestamp", 1, 2, _read_time(TIMESTAMP)),
-    _signed("try_to_timestamp", 1, 2, _attempt(_takes(STRING, gives=TIMESTAMP))),
+    _signed("try_to_timestamp", 1, 2, _try_read_time),
     _signed("date_format", 2, 2, _takes(TIMESTAMP, STRING, gives=STRING)),
     _signed("unix_timestamp", 1, 2, _unix),
     _signed("from_unixtime", 1, 2, _from_unix),

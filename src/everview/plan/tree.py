@@ -67,8 +67,9 @@ def title(plan: Plan) -> str:
             return f"Top {'all' if limit is None else limit}{skipped}{by}{ordered}"
         case Window(_, calls, _):
             return f"Window {', '.join(map(str, calls))}"
-        case Explode(_, array, name, outer):
-            return f"Explode {array} AS {name}{' outer' if outer else ''}"
+        case Explode(_, array, name, outer, place):
+            names = name if place is None else f"{place}, {name}"
+            return f"Explode {array} AS {names}{' outer' if outer else ''}"
         case Lateral():
             return f"Lateral {plan.kind}"
         case Join(_, _, kind, condition):

@@ -22,6 +22,7 @@ from everview.plan.expressions import walk as parts
 from everview.plan.lower import Lowering
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Asof, Recursive, Scan
+from everview.plan.timed import check_timeless
 from everview.types import Schema
 from everview.verify import SHOWN, Compared, Rest, verify_plans
 from everview.zset.batch import Batch
@@ -94,6 +95,7 @@ class Queries:
         """A view by its plan; it is kept if it is given as it is to run, and else a name for its plan."""
         stream = None
         if better is not None:
+            check_timeless(name, plan)
             stream = self._streams[name] = self._lowering.of(better).under(plan.schema)
             stream.sink(name)
         self._views[name] = Query(plan, text, stream, is_set)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import decimal
 
 from everview.plan.expressions import Expression, Literal
-from everview.plan.kinds import VOID
+from everview.plan.kinds import INTERVALS, VOID
 from everview.plan.node import Plan
 from everview.plan.nodes import Project, Values
 from everview.plan.typing import coerced
-from everview.types import DOUBLE, STRING, Decimal, Field, Schema, Type
+from everview.types import DOUBLE, STRING, Array, Decimal, Field, Schema, Struct, Type
 
 
 def as_types(plan: Plan, kinds: list[Type]) -> Plan:
@@ -42,5 +42,25 @@ def constant(value: Expression, of: Type) -> Expression:
 
 
 def untyped(found: Expression) -> Expression:
-    """A bare NULL as text, for a column has a type; an interval is refused elsewhere."""
-    return coerced(found, STRING) if found.type == VOID else found
+    """A bare NULL as text, also inside of arrays and structs, for a column has a type. Intervals stay as they are."""
+    return coerced(found, _with_text(found.type))
+
+
+def _with_text(of: Type) -> Type:
+    """A type with STRING for the type of a bare NULL."""
+    if of == VOID:
+        return STRING
+    if isinstance(of, Array):
+        return Array(_with_text(of.element))
+    if isinstance(of, Struct):
+        return Struct(Field(f.name, _with_text(f.type), f.nullable) for f in of.fields)
+    return of
+
+
+def holds_interval(of: Type) -> bool:
+    """Whether values of a type are intervals, or have one inside of them."""
+    if isinstance(of, Array):
+        return holds_interval(of.element)
+    if isinstance(of, Struct):
+        return any(holds_interval(f.type) for f in of.fields)
+    return of in INTERVALS

@@ -94,19 +94,25 @@ def _escaped(node: exp.Escape, here: Here) -> Expression:
 
 
 def _liked(node: exp.Expr, escape: Expression | None, here: Here) -> Expression:
+    """LIKE, of one pattern or of several; ``NOT LIKE ANY`` holds if the text is unlike any one of them."""
     name = "like" if isinstance(node, exp.Like) else "ilike"
-    extra = () if escape is None else (escape,)
     value, pattern = expression(node.this, here), bare(node.expression)
-    if isinstance(pattern, (exp.Any, exp.All)):
-        inner = bare(pattern.this)
-        options = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
-        found = all_of(
-            "or" if isinstance(pattern, exp.Any) else "and",
-            [call(name, value, expression(option, here), *extra) for option in options],
-        )
-    else:
-        found = call(name, value, expression(pattern, here), *extra)
-    return call("not", found) if node.args.get("negate") else found
+
+    def liked(option: exp.Expr) -> Expression:
+        found = call(name, value, expression(option, here), *(() if escape is None else (escape,)))
+        return call("not", found) if node.args.get("negate") else found
+
+    if not isinstance(pattern, (exp.Any, exp.All)):
+        return liked(pattern)
+    options = _options(pattern.this)
+    if not options:
+        raise here.context.error("LIKE of an empty list", node, "list at least one pattern")
+    return all_of("or" if isinstance(pattern, exp.Any) else "and", [liked(option) for option in options])
+
+
+def _options(node: exp.Expr) -> list[exp.Expr]:
+    inner = bare(node)
+    return inner.expressions if isinstance(inner, exp.Tuple) else [inner]
 
 
 @handles(exp.RegexpLike, args="this expression negate")

@@ -19,7 +19,8 @@ from sqlglot.errors import SqlglotError
 from everview.errors import DefinitionError
 from everview.frontends.sql.aggregates import NAMES, RANKS
 from everview.frontends.sql.context import UserFunction
-from everview.frontends.sql.functions import CHANCE, GENERATORS, SPECIAL
+from everview.frontends.sql.functions import CHANCE, SPECIAL
+from everview.frontends.sql.generators import GENERATORS
 from everview.frontends.sql.parse import parse_expression
 from everview.operators.functions import Shape
 from everview.plan.functions.user import is_registered, register, registered

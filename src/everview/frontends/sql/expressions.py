@@ -12,10 +12,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from everview.errors import EverviewError
+from everview.errors import EverviewError, UnknownName
 from everview.frontends.sql import types
 from everview.frontends.sql.context import Context
 from everview.frontends.sql.names import Scope
+from everview.frontends.sql.pipes import Place
 from everview.plan.expressions import (
     FALSE,
     NULL,
@@ -113,6 +114,13 @@ def _called(node: exp.Expr) -> str:
 # -- names and constants
 
 
+MOMENTS = {  # unless a column is called so
+    "current_date": Now("date"),
+    "current_timestamp": Now("timestamp"),
+    "localtimestamp": Now("timestamp"),
+}
+
+
 @handles(exp.Column, args="this table db catalog")
 def _column(node: exp.Column, here: Here) -> Expression:
     if isinstance(node.this, exp.Star):
@@ -121,7 +129,27 @@ def _column(node: exp.Column, here: Here) -> Expression:
     given = here.given.get(parts[0]) if len(parts) == 1 else None
     if given is not None:
         return given
-    return here.scope.find(parts)
+    try:
+        return here.scope.find(parts)
+    except UnknownName:
+        moment = MOMENTS.get(parts[0].lower()) if len(parts) == 1 and not node.this.args.get("quoted") else None
+        if moment is None:
+            raise
+        return moment
+
+
+@handles(Place)
+def _place(node: Place, here: Here) -> Expression:
+    return placed(node, here)[1]
+
+
+def placed(node: Place, here: Here) -> tuple[str, Expression]:
+    """The name and the value of the column at a place."""
+    columns = here.scope.star()
+    at = int(node.this.name) if isinstance(node.this, exp.Literal) else 0
+    if not 1 <= at <= len(columns):
+        raise here.context.error(f"{here.clause} {at}: there is no such column", node.this, f"there are {len(columns)}")
+    return columns[at - 1].name, columns[at - 1].expression
 
 
 @handles(exp.Dot, args="this expression")
@@ -349,14 +377,8 @@ def compared(name: str, a: Expression, b: Expression) -> Expression:
 def as_moment(found: Expression, beside: Type) -> Expression:
     if beside not in (DATE, TIMESTAMP) or not (isinstance(found, Literal) and found.type == STRING):
         return found
-    import datetime as dt
-
-    try:
-        if beside == DATE:
-            return literal(dt.date.fromisoformat(str(found.value)))
-        return literal(dt.datetime.fromisoformat(str(found.value)), TIMESTAMP)
-    except ValueError:
-        return found
+    read = types.read_moment(found, beside)
+    return found if read is None else read
 
 
 # -- cases and casts
@@ -390,8 +412,10 @@ def _if(node: exp.If, here: Here) -> Expression:
 def _cast(node: exp.Cast, here: Here) -> Expression:
     of = types.type_of(node.to, here.context)
     inner = bare(node.this)
-    if isinstance(inner, exp.Literal) and inner.is_string and of in (DATE, TIMESTAMP) and not node.args.get("safe"):
-        return types.moment(inner.this, of, node, here.context)
+    if isinstance(inner, exp.Literal) and inner.is_string and of in (DATE, TIMESTAMP):
+        if not node.args.get("safe"):
+            return types.moment(inner.this, of, node, here.context)
+        return types.read_moment(literal(inner.this), of) or Literal(None, of)
     value = expression(inner, here)
     if is_integer(of) and here.context.dialect in ROUNDING:
         value = _rounded(value)

@@ -14,14 +14,14 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from everview.errors import SqlError, UnknownName
-from everview.frontends.sql import aggregates
+from everview.frontends.sql import aggregates, generators, timespans
 from everview.frontends.sql.expressions import Here, expression, handles
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
 from everview.plan.expressions import Expression, Literal, Now, UserCall
 from everview.plan.kinds import MICROS, MONTHS
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
-from everview.types import INTEGER, parse_type, unknown_name
+from everview.types import BIGINT, INTEGER, TIMESTAMP, parse_type, unknown_name
 
 GIVEN = "given to the function "  # no column is called so
 CASTS = [
@@ -47,7 +47,6 @@ PARTS = {
     "seconds": "second_fraction", "yearofweek": "yearofweek",
 }  # fmt: skip
 CHANCE = ("rand", "random", "randn", "uuid", "shuffle", "monotonically_increasing_id", "gen_random_uuid", "randstr")
-GENERATORS = ("explode", "explode_outer", "unnest", "posexplode", "inline", "stack", "flatten")
 
 
 def function(node: exp.Expr, here: Here) -> Expression:
@@ -69,7 +68,7 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, here: Here) ->
     if name in CHANCE:
         hint = "a view must give the same answer when a row is taken away again; store the value in a table"
         raise here.context.unsupported(f"{name}()", node, hint)
-    if name in GENERATORS:
+    if generators.name_of(node) is not None:
         raise here.context.unsupported(f"{name} inside of an expression", node, "write it alone in SELECT or in FROM")
     user = here.context.catalog.function(name)
     bound = [expression(argument, here) for argument in arguments]
@@ -115,6 +114,13 @@ def _moment(kind: Any) -> Special:
     return special
 
 
+def _unix_timestamp(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+    """Seconds since 1970: of a moment, or, without one, of now."""
+    if not arguments:
+        return call("unix_seconds", Now("timestamp"))
+    return call("unix_timestamp", *(expression(a, here) for a in arguments))
+
+
 def _conversion(name: str) -> Special:
     def special(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
         if len(arguments) != 1:
@@ -139,16 +145,28 @@ def part(name: str, value: Expression, node: exp.Expr, here: Here) -> Expression
 
 
 def _difference(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
-    """``datediff(end, start)`` in days, ``datediff(DAY, start, end)``."""
+    """``datediff(end, start)`` in days, ``datediff(MONTH, start, end)`` in whole units."""
     if len(arguments) != 3:
         return call("datediff", *(expression(a, here) for a in arguments))
-    unit = arguments[0].name.lower()
+    unit = _unit_of(arguments[0], node, here)
     start, end = (expression(a, here) for a in arguments[1:])
-    if unit in ("day", "days"):
+    if here.context.dialect == "spark":
+        return timespans.whole_units(unit, cast(start, TIMESTAMP), cast(end, TIMESTAMP))
+    if unit == "day":
         return call("datediff", end, start)
-    if unit in ("month", "year", "quarter") and here.context.dialect == "duckdb":
+    if unit in MONTHS and here.context.dialect == "duckdb":
         return _boundaries(unit, start, end)
     raise here.context.unsupported(f"datediff in {unit}s", node, "it counts days; subtract timestamps for less")
+
+
+def _unit_of(node: exp.Expr, around: exp.Expr, here: Here) -> str:
+    """A unit of time by its name; the day of a year is a day."""
+    unit = node.name.lower()
+    unit = "day" if unit == "dayofyear" else unit if here.context.dialect == "spark" else unit.removesuffix("s")
+    if unit not in MONTHS and unit not in MICROS:
+        here.context.source.locate(error := unknown_name("unit", short(unit), [*MONTHS, *MICROS]), around)
+        raise error
+    return unit
 
 
 def _boundaries(unit: str, start: Expression, end: Expression) -> Expression:
@@ -167,14 +185,14 @@ def _addition(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expressi
         if len(bound) == 2 and not isinstance(bound[1], Literal):
             return call("date_add", *bound)
         return call("add" if _is_interval(bound) else "date_add", *bound)
-    unit, amount = arguments[0].name.lower().removesuffix("s"), expression(arguments[1], here)
-    if unit not in MONTHS and unit not in MICROS:
-        raise unknown_name("unit", unit, [*MONTHS, *MICROS])
+    unit, amount = _unit_of(arguments[0], node, here), expression(arguments[1], here)
+    to = expression(arguments[2], here)
+    if here.context.dialect == "spark":  # there the sum is a timestamp, whatever it is added to
+        amount, to = cast(amount, BIGINT if unit in MICROS else INTEGER), cast(to, TIMESTAMP)
     if isinstance(amount, Literal) and isinstance(amount.value, int):
-        by: Expression = interval(amount.value, unit)
-    else:
-        by = call("multiply", coerced(amount, INTEGER), interval(1, unit))
-    return call("add", expression(arguments[2], here), by)
+        return call("add", to, interval(amount.value, unit))
+    whole = amount if here.context.dialect == "spark" else coerced(amount, INTEGER)
+    return call("add", to, call("multiply", whole, interval(1, unit)))
 
 
 def _is_interval(bound: list[Expression]) -> bool:
@@ -199,6 +217,7 @@ SPECIAL: dict[str, Special] = {
     "now": _moment("timestamp"),
     "current_timestamp": _moment("timestamp"),
     "localtimestamp": _moment("timestamp"),
+    "unix_timestamp": _unix_timestamp,
     "date_part": _date_part,
     "datepart": _date_part,
     "datediff": _difference,
@@ -267,7 +286,9 @@ def _element(node: exp.Bracket, here: Here) -> Expression:
     index = expression(node.expressions[0], here)
     if isinstance(index, Literal) and isinstance(index.value, str):
         return call("get_field", expression(node.this, here), index)
-    place = literal(index.value + 1) if isinstance(index, Literal) else call("add", index, literal(1))
+    one = literal(1)
+    known = index.value if isinstance(index, Literal) else None
+    place = literal(known + 1) if isinstance(known, int) else call("add", index, one)
     name = "element_at" if here.context.dialect == "spark" else "try_element_at"
     return call(name, expression(node.this, here), place)
 

@@ -110,12 +110,14 @@ def _indicator(
 def _keys(clause: exp.Group, node: exp.Select, found: Selected, here: Here) -> tuple[tuple[Expression, ...], Sets]:
     """All keys in order, and the sets of them that make groups."""
     here.context.only(clause, "expressions", "grouping_sets", "rollup", "cube", "all")
-    if clause.args.get("all"):
+    if clause.args.get("all") and not any(v.bare and v.called("all") for v in here.scope.visible):
         keys = tuple(dict.fromkeys(e for e in found.items if not _aggregates(e)))
         return keys, (keys,)
     inner = replace(here, aggregates=False, windows=False)
     factors: list[Sets] = []
     plain: list[Expression] = []
+    if clause.args.get("all"):  # a column is called so
+        plain, factors = [here.scope.find(("all",))], [((here.scope.find(("all",)),),)]
     for part in clause.expressions:
         if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)):
             factors.append(_sets(part, found, inner))

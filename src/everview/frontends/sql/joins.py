@@ -13,9 +13,9 @@ from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, condition
 from everview.frontends.sql.names import Scope, Visible, fold, outward
 from everview.frontends.sql.rewrite import reads_outside, replaced
-from everview.frontends.sql.rows import Elements, Rows
+from everview.frontends.sql.rows import ONE_ROW, Elements, Rows
 from everview.plan.expressions import TRUE, Column, Expression
-from everview.plan.nodes import Explode, Filter, Join, Lateral
+from everview.plan.nodes import Filter, Join, Lateral
 from everview.plan.typing import call
 
 MOST_JOINS = 100
@@ -75,20 +75,30 @@ def _joined(left: Rows, right: Rows, node: exp.Join, context: Context) -> Rows:
 def _joined_elements(left: Rows, right: Elements, kind: str, node: exp.Join, context: Context) -> Rows:
     on = node.args.get("on")
     if kind == "left":
-        if not (on is None or (isinstance(on, exp.Boolean) and on.this)):
-            raise context.unsupported("a condition on a LEFT JOIN of elements", node, "write ON TRUE")
-        plan = replace(right.plan, outer=True) if isinstance(right.plan, Explode) else right.plan
-        (element,) = right.scope.visible
-        right = replace(
-            right, plan=plan, scope=Scope((replace(element, expression=plan.column(-1 + len(plan.schema))),))
-        )
-        return beside_elements(left, right)
+        if on is None or (isinstance(on, exp.Boolean) and on.this):
+            return beside_elements(left, outer_elements(right))
+        return _left_of_elements(left, right, node, context)
     if kind != "inner":
         raise context.unsupported(f"a {kind} join of elements", node)
     rows = beside_elements(left, right)
     if on is None:
         return rows
     return Rows(Filter(rows.plan, condition(on, Here(context, rows.scope, "ON"))), rows.scope)
+
+
+def _left_of_elements(left: Rows, right: Elements, node: exp.Join, context: Context) -> Rows:
+    """Rows without an element that meets the condition stay, so the elements are a subquery of each row."""
+    generator = right.generator.moved(lambda e: outward(e, 1))
+    apart = Elements.of(ONE_ROW, generator, right.relation, right.names, left.scope)
+    both = left.scope.beside(apart.scope, Join(left.plan, apart.plan, "inner"), len(left.plan.schema))
+    test = condition(node.args["on"], Here(context, both, "ON"))
+    return _beside_lateral(left, apart, "left", test)
+
+
+def outer_elements(right: Elements) -> Elements:
+    """The elements, where a row that has none stays beside NULLs."""
+    generator = replace(right.generator, outer=True)
+    return Elements.of(right.left, generator, right.relation, right.names, right.scope.outer)
 
 
 def _beside_lateral(left: Rows, right: Rows, kind: Any, test: Expression | None) -> Rows:
@@ -170,5 +180,4 @@ def _merged(scope: Scope, using: list[str], kind: str) -> Scope:
 def beside_elements(left: Rows, right: Rows) -> Rows:
     """The left beside its own elements."""
     assert isinstance(right, Elements)
-    (element,) = right.scope.visible
-    return Rows(right.plan, Scope((*left.scope.visible, element), left.scope.outer))
+    return Rows(right.plan, Scope((*left.scope.visible, *right.scope.visible), left.scope.outer))

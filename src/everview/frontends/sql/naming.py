@@ -11,6 +11,7 @@ _SIGNS: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
     exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
     exp.And: "AND", exp.Or: "OR", exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^",
+    exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>",
 }  # fmt: skip
 _NAMES: dict[type[exp.Expr], str] = {
     exp.ArgMax: "max_by", exp.ArgMin: "min_by", exp.GroupConcat: "listagg", exp.Quantile: "percentile",

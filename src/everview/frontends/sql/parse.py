@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects import Dialect, Spark
+from sqlglot.dialects import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import SqlError
+from everview.frontends.sql.dialect import Plain, tokens_as_spark
 from everview.frontends.sql.places import Source
 from everview.types import unknown_name
 
@@ -30,13 +31,6 @@ _MISSING = re.compile(r"required keyword: '(\w+)' missing for <class '.*\.(\w+)'
 _EXPLAIN = re.compile(r"EXPLAIN(\s+(EXTENDED|FORMATTED|COST|CODEGEN|ANALYZE)\b)?", re.IGNORECASE)
 _OPENS = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT)
 _CLOSES = (TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE)
-
-
-class Plain(Spark):
-    """Spark's dialect, with functions by the names that were written."""
-
-    class Parser(Spark.Parser):
-        FUNCTIONS = {}  # noqa: RUF012
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ def parse(text: str, dialect: str = "spark") -> tuple[list[Parsed], Source]:
 def parse_expression(text: str) -> exp.Expr:
     """One scalar expression in Spark's dialect."""
     select = f"SELECT {text}"
-    (tree,) = Plain().parser().parse(Plain().tokenize(select), select)
+    (tree,) = Plain().parser().parse(tokens_as_spark(Plain().tokenize(select), select), select)
     assert isinstance(tree, exp.Select)
     return tree.expressions[0]
 
@@ -114,7 +108,8 @@ def _tokens(source: Source, dialect: Dialect) -> tuple[list[Token], list[int]]:
 
 def _tokenized(text: str, source: Source, dialect: Dialect) -> list[Token]:
     try:
-        return dialect.tokenize(text)
+        tokens = dialect.tokenize(text)
+        return tokens_as_spark(tokens, text) if isinstance(dialect, Plain) else tokens
     except TokenError as error:
         hint = "is a quote, a comment or a bracket left open?"
         raise source.error("syntax error: the text breaks off", error.end or len(source.text), hint=hint) from None
@@ -144,6 +139,9 @@ def _tree(tokens: list[Token], source: Source, dialect: Dialect) -> exp.Expr:
     words = [token.text.upper() for token in tokens[:3]]
     if words[:2] == ["START", "TRANSACTION"] and len(tokens) == 2:
         return exp.Transaction()
+    pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
+    if pipe is not None and not isinstance(dialect, Plain):
+        raise source.error("pipes are read in Spark's dialect only", pipe.start, hint="write the query as a SELECT")
     parser: Any = dialect.parser(error_level=ErrorLevel.IMMEDIATE, error_message_context=len(source.text) + 1)
     try:
         trees = parser.parse(tokens, source.text)

@@ -7,29 +7,29 @@ by the column that it becomes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql import grouping
-from everview.frontends.sql.casts import as_types, untyped
+from everview.frontends.sql import generators, grouping
+from everview.frontends.sql.casts import as_types, holds_interval, untyped
 from everview.frontends.sql.context import Bound, Context
-from everview.frontends.sql.expressions import Here, condition, expression
-from everview.frontends.sql.functions import GENERATORS
+from everview.frontends.sql.expressions import Here, condition, expression, placed
 from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.naming import column_name, direction
+from everview.frontends.sql.pipes import Place
 from everview.frontends.sql.rewrite import replaced
 from everview.frontends.sql.rows import ONE_ROW, Rows
 from everview.frontends.sql.sets import first_columns, set_operation, trimmed
-from everview.frontends.sql.sources import exploded, from_clause, relation, renamed
+from everview.frontends.sql.sources import from_clause, relation, renamed
 from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
-from everview.plan.expressions import Expression, Literal, WindowCall, walk
-from everview.plan.kinds import INTERVALS
+from everview.plan.expressions import Column, Expression, Literal, Now, WindowCall, walk
 from everview.plan.node import Plan
-from everview.plan.nodes import Distinct, Filter, Project, Top, Window
+from everview.plan.node import walk as walk_plan
+from everview.plan.nodes import Aggregate, Distinct, Explode, Filter, Project, Top, Window
 
 
 def query(node: exp.Expr, context: Context) -> Bound:
@@ -44,13 +44,28 @@ def query(node: exp.Expr, context: Context) -> Bound:
 def complete(node: exp.Expr, context: Context) -> Bound:
     """A query with what it is sorted by, which may be columns after those that it names."""
     bound = untyped_query(node, context)
-    kinds = bound.plan.schema.fields
-    wrong = next((f for f in kinds if f.type in INTERVALS), None)
+    parts = walk_plan(bound.plan)
+    every = (*bound.plan.columns, *(e for part in parts for e in _computed(part)))
+    wrong = next((e for e in every if holds_interval(e.type)), None)
     if wrong is not None:
         hint = "a column holds no interval: compute a number, as by datediff or unix_seconds"
-        raise context.unsupported(f'the interval "{wrong.name}" as a column', node, hint)
+        shown = f'"{wrong.name}"' if isinstance(wrong, Column) else str(wrong)[:60]
+        raise context.unsupported(f"the interval {shown} as a column", node, hint)
     plan = as_types(bound.plan, [untyped(c).type for c in bound.plan.columns])
     return replace(bound, plan=plan)
+
+
+def _computed(plan: Plan) -> Iterable[Expression]:
+    """The expressions that become columns, which are given or kept."""
+    match plan:
+        case Aggregate(_, groups, calls):
+            return (*groups, *(argument for call in calls for argument in call.children))
+        case Window(_, calls):
+            return tuple(part for call in calls for part in call.children)
+        case Project() | Top() | Explode():
+            return plan.expressions
+        case _:
+            return ()
 
 
 def untyped_query(node: exp.Expr, context: Context) -> Bound:
@@ -131,7 +146,9 @@ def _sorted(bound: Bound, node: exp.Expr, context: Context) -> Bound:
         return bound
     plan = trimmed(bound)
     here = Here(context, Scope.over(plan, None, bound.names, context.outer), "ORDER BY")
-    by = tuple((_key(item, plan.columns, here), direction(item)) for item in _items(order, context))
+    by = tuple(
+        (key, direction(item)) for item in _items(order, context) for key in _keys(item.this, plan.columns, here)
+    )
     return replace(_limited(Bound(plan, bound.names), by, node, context), order=by)
 
 
@@ -144,9 +161,13 @@ def _items(order: exp.Order | None, context: Context) -> list[exp.Ordered]:
     return order.expressions
 
 
-def _key(item: exp.Ordered, columns: tuple[Expression, ...], here: Here) -> Expression:
-    place = ordinal(item.this, len(columns), "ORDER BY", here.context)
-    return columns[place] if place is not None else expression(item.this, here)
+def _keys(node: exp.Expr, columns: Sequence[Expression], here: Here) -> list[Expression]:
+    """What an item of ORDER BY sorts by: a column, or, for ALL, every one; a column may be called so."""
+    if isinstance(node, exp.Var) and node.name.upper() == "ALL":
+        known = any(v.bare and v.called("all") for v in here.scope.visible)
+        return [here.scope.find(("all",))] if known else list(columns)
+    place = ordinal(node, len(columns), "ORDER BY", here.context)
+    return [columns[place] if place is not None else expression(node, here)]
 
 
 def ordinal(node: exp.Expr, count: int, clause: str, context: Context) -> int | None:
@@ -174,7 +195,7 @@ def _count(node: exp.Expr | None, context: Context) -> int | None:
     else:
         context.only(node, "expression")
         value = node.expression
-    if isinstance(value, exp.Null) or (isinstance(value, exp.Column) and value.name.upper() == "ALL"):
+    if isinstance(value, exp.Null) or (isinstance(value, (exp.Column, exp.Var)) and value.name.upper() == "ALL"):
         return None
     found = expression(value, Here(context, Scope(), "LIMIT"))
     if (
@@ -201,6 +222,7 @@ class Selected:
     qualify: Expression | None = None
     order: list[tuple[Expression, str]] = field(default_factory=list[tuple[Expression, str]])
     on: list[Expression] = field(default_factory=list[Expression])  # DISTINCT ON
+    generates: bool = False  # whether an item makes rows
 
     def expressions(self) -> list[Expression]:
         kept = [e for e in (self.having, self.qualify) if e is not None]
@@ -252,7 +274,7 @@ def _bind_items(node: exp.Select, rows: Rows, context: Context) -> tuple[Selecte
         for name, value in _item(item, found, here):
             found.names.append(name)
             found.items.append(value)
-            if isinstance(item, exp.Alias):
+            if isinstance(item, (exp.Alias, exp.Aliases)):
                 aliases.setdefault(fold(name), value)
         if found.rows is not rows:
             here = replace(here, scope=replace(found.rows.scope, aliases=dict(aliases)))
@@ -266,17 +288,19 @@ def _item(node: exp.Expr, found: Selected, here: Here) -> Iterable[tuple[str, Ex
     if isinstance(star, exp.Star):
         relation_name = node.table if isinstance(node, exp.Column) else None
         return _star(star, relation_name or None, node, here)
-    name = column_name(node)
-    value = node
+    if isinstance(node, Place):
+        return [placed(node, here)]
+    value = node.this if isinstance(node, (exp.Alias, exp.Aliases)) else node
+    if generators.name_of(value) is not None:
+        return _generated(node, value, found, here)
+    if isinstance(node, exp.Aliases):
+        raise here.context.unsupported("several names for one expression", node)
     if isinstance(node, exp.Alias):
         here.context.only(node, "this", "alias")
-        name, value = node.alias, node.this
-    elif isinstance(node, exp.Aliases):
-        raise here.context.unsupported("several names for one expression", node)
-    generator = _generator(value)
-    if generator is not None:
-        return [(name if isinstance(node, exp.Alias) else "col", _generated(generator, value, found, here))]
-    return [(name, expression(value, here))]
+        return [(node.alias, expression(value, here))]
+    bound = expression(value, here)
+    name = column_name(node)
+    return [(f"{name}()" if isinstance(bound, Now) and isinstance(node, exp.Column) else name, bound)]
 
 
 def _star(star: exp.Star, relation_name: str | None, node: exp.Expr, here: Here) -> list[tuple[str, Expression]]:
@@ -310,28 +334,20 @@ def _starred(part: exp.Expr, known: list[str], here: Here) -> str:
     return fold(part.name)
 
 
-def _generator(node: exp.Expr) -> str | None:
-    if isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS:
-        return node.name.lower()
-    if isinstance(node, (exp.Explode, exp.Unnest)):
-        return "explode_outer" if isinstance(node, exp.ExplodeOuter) else "explode"
-    return None
-
-
-def _generated(name: str, node: exp.Expr, found: Selected, here: Here) -> Expression:
-    """``SELECT explode(array)``: rows once for each element."""
-    context = here.context
-    if name not in ("explode", "explode_outer", "unnest"):
-        raise context.unsupported(name, node, "there are explode and explode_outer")
-    if isinstance(node, exp.Explode):
-        context.only(node, "this")
-    arguments = [node.this] if isinstance(node, exp.Explode) else node.expressions
-    if len(arguments) != 1:
-        raise context.error(f"{name} takes one array", node)
-    array = expression(arguments[0], here.inside(name))
-    plan = exploded(found.rows.plan, array, "col", name.endswith("outer"), node, context)
+def _generated(node: exp.Expr, call: exp.Expr, found: Selected, here: Here) -> list[tuple[str, Expression]]:
+    """``SELECT explode(array)``: the rows beside those that a generator makes of each."""
+    context, name = here.context, generators.name_of(call)
+    if found.generates and context.dialect != "spark":  # elsewhere they go side by side
+        hint = "put one of them into FROM, as in FROM t, LATERAL unnest(array) AS e(x)"
+        raise context.unsupported("a second generator in SELECT", node, hint)
+    found.generates = True
+    generator = generators.bound(call, here.inside(name or "a generator"))
+    given = [node.alias] if isinstance(node, exp.Alias) else [n.name for n in node.expressions]
+    names = generators.names(generator, given if node is not call else [], node, context)
+    start = len(found.rows.plan.schema)
+    plan = generators.generated(found.rows.plan, generator, names)
     found.rows = Rows(plan, found.rows.scope)
-    return plan.column(len(plan.schema) - 1)
+    return [(name, plan.column(start + at)) for at, name in enumerate(names)]
 
 
 def _bind_rest(node: exp.Select, found: Selected, here: Here) -> None:
@@ -342,7 +358,10 @@ def _bind_rest(node: exp.Select, found: Selected, here: Here) -> None:
         found.qualify = condition(node.args["qualify"].this, replace(here, clause="QUALIFY"))
     by = replace(here, clause="ORDER BY")
     for item in _items(node.args.get("order"), here.context):
-        found.order.append((_order_key(item.this, found, by), direction(item)))
+        keys = (
+            _keys(item.this, found.items, by) if isinstance(item.this, exp.Var) else [_order_key(item.this, found, by)]
+        )
+        found.order += [(key, direction(item)) for key in keys]
     distinct = node.args.get("distinct")
     if distinct is not None:
         here.context.only(distinct, "on")

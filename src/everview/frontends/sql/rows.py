@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from everview.frontends.sql.names import Scope
+from everview.frontends.sql.generators import Generator, generated
+from everview.frontends.sql.names import Scope, Visible
 from everview.plan.expressions import TRUE
 from everview.plan.node import Plan
 from everview.plan.nodes import Values
@@ -23,6 +24,19 @@ class Rows:
 
 @dataclass(frozen=True)
 class Elements(Rows):
-    """The rows of the left once for each element; the scope names the element only."""
+    """The rows of the left beside those that a generator makes of each; the scope names only the latter."""
 
     left: Plan
+    generator: Generator
+    relation: str | None
+    names: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        left: Plan, generator: Generator, relation: str | None, names: tuple[str, ...], outer: Scope | None
+    ) -> Elements:
+        """What a generator makes of the rows of the left, under a relation's name."""
+        plan = generated(left, generator, names)
+        start = len(left.schema)
+        found = (Visible(relation, name, plan.column(start + at)) for at, name in enumerate(names))
+        return Elements(plan, Scope(tuple(found), outer), left, generator, relation, names)

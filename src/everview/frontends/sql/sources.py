@@ -10,18 +10,17 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql import pivots
+from everview.frontends.sql import generators, pivots
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, Context
 from everview.frontends.sql.expressions import Here, expression
-from everview.frontends.sql.joins import beside_elements, joined_all
-from everview.frontends.sql.names import Scope, Visible, fold, short
+from everview.frontends.sql.joins import beside_elements, joined_all, outer_elements
+from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, Rows
 from everview.frontends.sql.values import written
-from everview.plan.expressions import Call, Expression, Literal
-from everview.plan.node import Plan
-from everview.plan.nodes import Explode, Project, Scan, Union, Values
-from everview.types import BIGINT, Array, Field, Schema, unknown_name
+from everview.plan.expressions import Literal
+from everview.plan.nodes import Project, Scan, Values
+from everview.types import BIGINT, Field, Schema, unknown_name
 
 MOST_SERIES = 100_000
 
@@ -64,8 +63,7 @@ def _placed_relation(node: exp.Expr, context: Context, left: Rows | None) -> Row
         case exp.Lateral():
             return _lateral(node, context, left)
         case exp.Unnest():
-            context.only(node, "expressions", "alias")
-            return _elements(node.expressions, node.args.get("alias"), left, context, outer=False, node=node)
+            return _elements(node, node.args.get("alias"), left, context)
         case exp.Paren():
             return relation_of(node.this, context, left)
         case _:
@@ -169,12 +167,11 @@ def values(node: exp.Values, context: Context) -> Bound:
 
 def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Context) -> Rows:
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
-    if name in ("explode", "unnest", "explode_outer"):
-        arguments = node.expressions or [node.this]
-        return _elements(arguments, alias, None, context, outer=name.endswith("outer"), node=node)
+    if generators.name_of(node) is not None:
+        return _elements(node, alias, None, context)
     if name in ("generate_series", "generateseries", "range", "sequence"):
         return named(_series(node, name, context), alias, context, name)
-    hint = "there are explode, range and generate_series"
+    hint = "there are explode, posexplode, inline, stack, range and generate_series"
     raise context.unsupported(f"the table function {name}", node, hint)
 
 
@@ -205,9 +202,10 @@ def _lateral(node: exp.Lateral, context: Context, left: Rows | None) -> Rows:
     from everview.frontends.sql.queries import query
 
     context.only(node, "this", "alias")
+    if generators.name_of(node.this) is not None:
+        return _elements(node.this, node.args.get("alias"), left, context)
     if not isinstance(node.this, exp.Subquery):
-        arguments = node.this.expressions if isinstance(node.this, exp.Anonymous) else [node.this.this]
-        return _elements(arguments, node.args.get("alias"), left, context, outer=False, node=node)
+        return _table_function(node.this, node.args.get("alias"), context)
     around = context.outer if left is None else left.scope
     bound = query(node.this, replace(context, outer=around))
     rows = named(bound, node.args.get("alias"), context)
@@ -217,45 +215,22 @@ def _lateral(node: exp.Lateral, context: Context, left: Rows | None) -> Rows:
 def _lateral_view(node: exp.Lateral, rows: Rows, context: Context) -> Rows:
     """``LATERAL VIEW [OUTER] explode(array) t AS x``."""
     context.only(node, "this", "alias", "view", "outer")
-    name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else node.this.key
-    if name not in ("explode", "explode_outer"):
-        raise context.unsupported(f"LATERAL VIEW {name}", node, "there is explode")
-    outer = bool(node.args.get("outer")) or name.endswith("outer")
-    arguments = node.this.expressions or [node.this.this]
-    found = _elements(arguments, node.args.get("alias"), rows, context, outer=outer, node=node)
+    if generators.name_of(node.this) is None:
+        hint = "there are explode, posexplode, inline and stack"
+        raise context.unsupported(f"LATERAL VIEW {node.this.sql('spark')[:40]}", node, hint)
+    found = _elements(node.this, node.args.get("alias"), rows, context)
+    if node.args.get("outer"):
+        found = outer_elements(found)
     return beside_elements(rows, found)
 
 
-def _elements(
-    arguments: list[exp.Expr],
-    alias: exp.TableAlias | None,
-    left: Rows | None,
-    context: Context,
-    *,
-    outer: bool,
-    node: exp.Expr,
-) -> Rows:
-    """The elements of an array, for each row of the left."""
-    if len(arguments) != 1:
-        raise context.unsupported("several arrays side by side", node, "explode one after the other")
+def _elements(node: exp.Expr, alias: exp.TableAlias | None, left: Rows | None, context: Context) -> Elements:
+    """What a generator makes of each row of the left."""
     rows = left or Rows(ONE_ROW, Scope((), context.outer))
-    array = expression(arguments[0], Here(context, rows.scope, "FROM"))
-    columns = [] if alias is None else [c.name for c in alias.args.get("columns") or []]
-    if len(columns) > 1:
-        raise context.unsupported("several columns of an array", node, "an array has one")
+    generator = generators.bound(node, Here(context, rows.scope, "FROM"))
     relation_name = alias.name if alias is not None and alias.name else None
-    column = columns[0] if columns else "col" if context.dialect == "spark" else relation_name or "unnest"
-    plan = exploded(rows.plan, array, column, outer, node, context)
-    element = Visible(relation_name, column, plan.column(len(plan.schema) - 1))
-    return Elements(plan, Scope((element,), context.outer), rows.plan)
-
-
-def exploded(plan: Plan, array: Expression, name: str, outer: bool, node: exp.Expr, context: Context) -> Plan:
-    """Rows once for each element of an array; of one that is written down, a union for its elements."""
-    if not isinstance(array.type, Array):
-        raise context.error(f"{array.type} has no elements", node, "explode takes an array")
-    if isinstance(array, Call) and array.function == "array" and array.arguments:
-        names = (*plan.schema.names, name)
-        parts = [Project(plan, (*plan.columns, element), names) for element in array.arguments]
-        return parts[0] if len(parts) == 1 else Union(tuple(parts))
-    return Explode(plan, array, name, outer)
+    given = [] if alias is None else [c.name for c in alias.args.get("columns") or []]
+    names = generators.names(generator, given, node, context)
+    if not given and context.dialect != "spark" and names == ("col",):
+        names = (relation_name or "unnest",)
+    return Elements.of(rows.plan, generator, relation_name, names, context.outer)

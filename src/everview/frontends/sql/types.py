@@ -12,9 +12,10 @@ from sqlglot import exp
 
 from everview.errors import EverviewError
 from everview.frontends.sql.context import Context
-from everview.plan.expressions import Expression, Literal
+from everview.plan.evaluate import fold
+from everview.plan.expressions import Expression, Literal, Now
 from everview.plan.kinds import DAY_TIME, MICROS, MONTHS, YEAR_MONTH
-from everview.plan.typing import interval, literal, number
+from everview.plan.typing import call, cast, interval, literal, number
 from everview.types import (
     BIGINT,
     BINARY,
@@ -70,7 +71,6 @@ _UNITS = {
     "y": "year", "yr": "year", "mon": "month", "w": "week", "d": "day", "h": "hour", "hr": "hour",
     "m": "minute", "min": "minute", "s": "second", "sec": "second", "ms": "millisecond", "us": "microsecond",
 }  # fmt: skip
-_CLOCK = re.compile(r"\s*([+-])?(?:(\d+)\s+)?(\d+):(\d+)(?::(\d+(?:\.\d+)?))?\s*")
 
 
 def type_of(node: exp.Expr, context: Context) -> Type:
@@ -122,26 +122,45 @@ def hexadecimal(node: exp.HexString, context: Context) -> Expression:
         raise context.error(f"{text[:20]!r} is not hexadecimal", node) from None
 
 
-def moment(text: str, of: Type, node: exp.Expr, context: Context) -> Literal:
-    """``DATE '2026-01-01'`` and ``TIMESTAMP '2026-01-01 12:00:00'``; without a zone, UTC."""
-    try:
-        if of == DATE:
-            return literal(dt.date.fromisoformat(text.strip()))
-        found = dt.datetime.fromisoformat(text.strip())
-    except ValueError:
+def moment(text: str, of: Type, node: exp.Expr, context: Context) -> Expression:
+    """``DATE '2026-01-01'`` and ``TIMESTAMP '2026-01-01 12:00:00'``: what a cast makes of the text, once for all."""
+    found = read_moment(literal(text), of)
+    if found is None:
         hint = "write DATE '2026-01-31'" if of == DATE else "write TIMESTAMP '2026-01-31 23:59:59'"
-        raise context.error(f"{text[:40]!r} is no {of}", node, hint) from None
-    return literal(found, TIMESTAMP)
+        raise context.error(f"{text[:40]!r} is no {of}", node, hint)
+    return found
+
+
+def read_moment(text: Literal, of: Type) -> Expression | None:
+    """A text that is written down as a date or timestamp, by the same cast as of a column; None where it is none.
+
+    Besides, what is written down may be one of the words in `_SPECIAL`.
+    """
+    special = _SPECIAL.get(str(text.value).strip().lower())
+    if special is not None:
+        return special if special == Now("timestamp") and of == TIMESTAMP else cast(cast(special, DATE), of)
+    found = fold(cast(text, of))
+    return found if isinstance(found, Literal) else None
+
+
+_SPECIAL: dict[str, Expression] = {
+    "epoch": Literal(dt.date(1970, 1, 1), DATE),
+    "now": Now("timestamp"),
+    "today": Now("date"),
+    "yesterday": call("date_sub", Now("date"), literal(1)),
+    "tomorrow": call("date_add", Now("date"), literal(1)),
+}
 
 
 def duration(node: exp.Interval, context: Context) -> Literal | None:
     """An interval that is written down; None when its amount is an expression, in units of `unit_of`."""
     context.only(node, "this", "unit")
     amount, unit = node.this, node.args.get("unit")
+    if isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal):
+        found = duration(exp.Interval(this=amount.this.copy(), unit=unit), context)
+        return None if found is None else Literal(-found.value, found.type)
     if isinstance(unit, exp.IntervalSpan):
         return _spanned(amount.name, unit, context)
-    if isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal):
-        amount = exp.Literal.string(f"-{amount.this.name}")
     if isinstance(amount, exp.Literal):
         return _written(amount.name, None if unit is None else unit.name, node, context)
     return None
@@ -190,20 +209,39 @@ def _total(parts: list[Literal], node: exp.Expr, context: Context) -> Literal:
 
 
 def _spanned(text: str, span: exp.IntervalSpan, context: Context) -> Literal:
-    """``'1-2' YEAR TO MONTH`` and ``'1 02:03:04' DAY TO SECOND``."""
+    """``'1-2' YEAR TO MONTH``, ``'1 02:03:04' DAY TO SECOND`` and what lies between two smaller units."""
     units = (_unit(span.this.name), _unit(span.expression.name))
     if units == ("year", "month"):
         found = re.fullmatch(r"\s*([+-])?(\d+)-(\d+)\s*", text)
-        if found is not None:
+        if found is not None and int(found[3]) < 12:
             months = int(found[2]) * 12 + int(found[3])
             return Literal(-months if found[1] == "-" else months, YEAR_MONTH)
-    found = _CLOCK.fullmatch(text)
-    if found is None or units != ("day", "second"):
+    written = _SPANS.get(units)
+    found = None if written is None else re.fullmatch(rf"\s*(?P<sign>[+-])?{written}\s*", text)
+    if found is None:
         raise context.unsupported(f"the interval {text[:40]!r} {' TO '.join(units).upper()}", span)
-    days, hours, minutes = (int(part or 0) for part in found.group(2, 3, 4))
-    seconds = decimal.Decimal(found[5] or 0)
-    total = days * MICROS["day"] + hours * MICROS["hour"] + minutes * MICROS["minute"] + int(seconds * 1_000_000)
-    return Literal(-total if found[1] == "-" else total, DAY_TIME)
+    parts = found.groupdict(default="0")
+    sign = parts.pop("sign")
+    first = next(iter(parts))
+    for unit, most in (("hour", 24), ("minute", 60), ("second", 60)):
+        if unit != first and decimal.Decimal(parts.get(unit, 0)) >= most:
+            raise context.error(f"{text[:40]!r} has {parts[unit]} {unit}s", span, f"there are {most} at most")
+    total = sum(int(decimal.Decimal(amount) * MICROS[unit]) for unit, amount in parts.items())
+    return Literal(-total if sign == "-" else total, DAY_TIME)
+
+
+_WRITTEN = {
+    "day": r"(?P<day>\d+)", "hour": r"(?P<hour>\d+)", "minute": r"(?P<minute>\d+)",
+    "second": r"(?P<second>\d+(?:\.\d{1,9})?)",
+}  # fmt: skip
+_SPANS = {
+    (units[start], units[end]): _WRITTEN["day"] + r"\s+" * (end > 0) + ":".join(_WRITTEN[u] for u in units[1 : end + 1])
+    if start == 0
+    else ":".join(_WRITTEN[u] for u in units[start : end + 1])
+    for units in (("day", "hour", "minute", "second"),)
+    for start in range(4)
+    for end in range(start + 1, 4)
+}
 
 
 def _unit(name: str) -> str:

@@ -25,7 +25,6 @@ from everview.plan.expressions import (
     TRUE,
     AggregateCall,
     Call,
-    Cast,
     Column,
     Exists,
     Expression,
@@ -39,9 +38,7 @@ from everview.plan.node import Plan, unique
 from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Lateral, Project, Top, Union, Values, Window
 from everview.plan.outers import Subquery, is_subquery, outers_of, subqueries
 from everview.plan.typing import call
-from everview.types import BIGINT, BOOLEAN, INTEGER, STRING
-
-SEVERAL = "a subquery that is used as a value gave several rows"
+from everview.types import BIGINT, BOOLEAN
 
 
 def decorrelate(plan: Plan) -> Plan:
@@ -285,9 +282,7 @@ def _single(plan: Plan, keys: int, inside: Plan) -> Plan:
     if not keys:
         # Of no rows at all there is no value, and no row to say so is needed: an outer join gives NULL.
         made = Filter(made, call("greater", made.column(0), Literal(0, BIGINT)))
-    several = call("greater", made.column(keys), Literal(1, BIGINT))
-    fails = call("is_null", Cast(Literal(SEVERAL, STRING), INTEGER))
-    checked = call("if", call("if", several, fails, FALSE), Literal(None, value.type), made.column(keys + 1))
+    checked = call("if", call("is_one_row", made.column(keys)), made.column(keys + 1), Literal(None, value.type))
     return Project(made, (*made.columns[:keys], checked), plan.schema.names)
 
 

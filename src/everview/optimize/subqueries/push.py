@@ -22,6 +22,7 @@ from everview.plan.nodes import (
     Asof,
     Distinct,
     Except,
+    Explode,
     Filter,
     Intersect,
     Join,
@@ -70,6 +71,9 @@ class Domain:
                 return self._over(self.pushed(input_), self.moved(expressions), names)
             case Distinct(input_):
                 return Distinct(self.pushed(input_))
+            case Explode(input_, array):
+                (moved_array,) = self.moved([array])
+                return replace(plan, input=self.pushed(input_), array=moved_array)
             case Union():
                 return Union(tuple(map(self.pushed, plan.inputs)))
             case Intersect(left, right, keeps_all):

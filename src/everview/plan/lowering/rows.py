@@ -15,6 +15,7 @@ from everview.operators.functions import Function
 from everview.operators.linear import Map, Project
 from everview.operators.present import Present
 from everview.operators.where import Where
+from everview.plan import nodes as plans
 from everview.plan.evaluate import Evaluate
 from everview.plan.expressions import TRUE, Column, Expression, columns_of, moved
 from everview.plan.lowering.tests import told_apart
@@ -71,12 +72,14 @@ def extended(stream: Stream, expressions: Sequence[Expression]) -> tuple[Stream,
     return _mapped(stream, own, added), places
 
 
-def exploded(stream: Stream, array: Expression, name: str, outer: bool) -> Stream:
+def exploded(stream: Stream, plan: plans.Explode) -> Stream:
     """A row for each element of an array, after the columns that were there."""
     keep = tuple(range(len(stream.schema)))
-    stream, (place,) = extended(stream, (array,))
-    free = unique([*stream.schema.names, name])[-1]
-    return stream.circuit.add(Explode(stream.layout, place, keep, free, outer), [stream])
+    stream, (place,) = extended(stream, (plan.array,))
+    wanted = [plan.name] if plan.place is None else [plan.place, plan.name]
+    *places, name = unique([*stream.schema.names, *wanted])[len(stream.schema) :]
+    before = places[0] if places else None
+    return stream.circuit.add(Explode(stream.layout, place, keep, name, plan.outer, before), [stream])
 
 
 def present(stream: Stream, columns: Iterable[int]) -> Stream:

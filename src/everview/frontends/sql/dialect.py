@@ -1,0 +1,243 @@
+"""Spark's dialect, where sqlglot's differs from what Spark 4 reads.
+
+Functions keep the names that were written, since the plan names functions as Spark does. Strings are read by Spark's
+own rules, operators bind as its grammar says.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects import Spark
+from sqlglot.tokenizer_core import Token, TokenType
+
+from everview.frontends.sql.pipes import PipeParser
+
+_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[01][0-7]{2}|.)", re.DOTALL)
+T = TokenType
+_CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+# -- tokens
+
+
+def tokens_as_spark(tokens: list[Token], text: str) -> list[Token]:
+    """The tokens of a text as Spark reads them: strings by its rules, words as names where only a name can stand."""
+    return _names(_strings(tokens, text))
+
+
+def _strings(tokens: list[Token], text: str) -> list[Token]:
+    r"""Strings side by side are one, a doubled quote is a quote, a backslash escapes what follows.
+
+    >>> text = r"SELECT 'O''Brien', 'a' r'\b', '\101\t'"
+    >>> [token.text for token in _strings(Spark().tokenize(text), text) if token.token_type == T.STRING]
+    ["O'Brien", 'a\\b', 'A\t']
+    """
+    found: list[Token] = []
+    for token in tokens:
+        if token.token_type not in (T.STRING, T.RAW_STRING) or text[token.start] not in "'\"rR":
+            found.append(token)
+            continue
+        before = found[-1] if found else None
+        if before is not None and _is_hexadecimal(before, token, text):
+            found[-1] = _token(token, T.HEX_STRING, token.text, before.start)
+        elif before is None or before.token_type != T.STRING:
+            found.append(_token(token, T.STRING, _value(token, text), token.start))
+        else:
+            between = text[token.start] if _goes_on(before, token, text) else ""
+            found[-1] = _token(token, T.STRING, before.text + between + _value(token, text), before.start)
+    return found
+
+
+def _token(token: Token, kind: TokenType, text: str, start: int) -> Token:
+    return Token(kind, text, token.line, token.col, start, token.end, token.comments)
+
+
+def _value(token: Token, text: str) -> str:
+    raw = token.token_type == T.RAW_STRING
+    return token.text if raw else unescaped(text[token.start + 1 : token.end])
+
+
+def _is_hexadecimal(before: Token, token: Token, text: str) -> bool:
+    """``X"1F"``, which sqlglot knows in single quotes only."""
+    return before.text in ("x", "X") and before.token_type == T.VAR and before.end + 1 == token.start
+
+
+def _goes_on(before: Token, token: Token, text: str) -> bool:
+    """Whether a string follows one at once, in the same quotes, so that the two quotes between them are one."""
+    opened = text[before.start] not in "rR"
+    return opened and before.end + 1 == token.start and text[before.end] == text[token.start]
+
+
+def unescaped(written: str) -> str:
+    r"""A string without its escapes; an escaped ``%`` or ``_`` keeps its backslash, for LIKE.
+
+    >>> unescaped(r"\u00e9\n\q\%")
+    'é\nq\\%'
+    """
+
+    def plain(found: re.Match[str]) -> str:
+        code = found[1]
+        if len(code) == 3:
+            return chr(int(code, 8))
+        if len(code) > 1:
+            return chr(min(int(code[1:], 16), sys.maxunicode))
+        return _CONTROLS.get(code, code)
+
+    value = _ESCAPED.sub(plain, written)
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+# Words that sqlglot takes for a part of the grammar wherever they stand, or for a function without brackets.
+_VALUES = {T.VAR, T.NULL, T.TRUE, T.FALSE, T.DEFAULT, T.STRING, T.NUMBER}
+_WORDS = (
+    (frozenset(T) - Spark.Parser.ID_VAR_TOKENS - _VALUES)
+    | {T.ALL, T.ANY, T.CASE, T.CUBE, T.DESCRIBE, T.INTERVAL, T.RECURSIVE, T.ROLLUP}
+    | Spark.Parser.QUERY_MODIFIER_TOKENS
+)
+_CURRENT = {T.CURRENT_DATE, T.CURRENT_DATETIME, T.CURRENT_TIMESTAMP, T.CURRENT_USER, T.SESSION_USER}
+_COMPARING = (T.EQ, T.NEQ, T.LT, T.LTE, T.GT, T.GTE, T.NULLSAFE_EQ, T.SLASH, T.MOD, T.DIV, T.DPIPE, T.AMP, T.CARET)
+_STARTS = {
+    T.SELECT, T.L_PAREN, T.COMMA, T.DASH, T.PLUS, T.WHERE, T.HAVING, T.ON, T.AND, T.OR, T.NOT, T.WHEN, T.THEN, T.ELSE,
+    T.GROUP_BY, T.ORDER_BY, T.WITH, T.DOT, T.ALIAS, T.FROM, T.JOIN, *_COMPARING,
+}  # fmt: skip
+_ENDS = {
+    T.COMMA, T.R_PAREN, T.R_BRACKET, T.AND, T.OR, T.IS, T.IN, T.LIKE, T.FROM, T.WHERE, T.ALIAS, T.THEN, T.ELSE, T.END,
+    T.SEMICOLON, T.ASC, T.DESC, T.GROUP_BY, T.ORDER_BY, T.HAVING, T.DOT, T.DCOLON, T.L_BRACKET, T.PIPE_GT,
+    T.LIMIT, T.OFFSET, T.UNION, T.INTERSECT, T.EXCEPT, *_COMPARING,
+}  # fmt: skip
+_MEANT = {
+    (T.GROUP_BY, T.ALL), (T.WITH, T.ROLLUP), (T.WITH, T.CUBE), (T.THEN, T.INSERT), (T.THEN, T.UPDATE),
+    (T.THEN, T.DELETE), (T.NOT, T.DISTINCT),
+}  # fmt: skip
+
+
+def _names(tokens: list[Token]) -> list[Token]:
+    """A word of the grammar is a name where an operand begins before it and ends after it: ``SELECT all, from FROM t``.
+
+    Nothing else can stand there, so a text that can be read without this is read as before.
+    """
+    around = zip([None, *tokens], tokens, [*tokens[1:], None], strict=False)
+    return [_named(*three) for three in around]
+
+
+def _named(before: Token | None, token: Token, after: Token | None) -> Token:
+    if token.token_type in _CURRENT:
+        return _token(token, T.VAR, token.text, token.start)  # unless a column is called so, it is the moment
+    word = token.token_type in _WORDS or token.text.upper() == "IF"
+    if not word or not token.text.isidentifier() or before is None or before.token_type not in _STARTS:
+        return token
+    ends = after is None or after.token_type in _ENDS or before.token_type == T.DOT
+    if not ends or (before.token_type, token.token_type) in _MEANT:
+        return token
+    return _token(token, T.IDENTIFIER, token.text, token.start)
+
+
+# -- the grammar
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator that binds less than a product; one of a lower level binds more."""
+
+    level: int
+    tokens: tuple[TokenType, ...]
+    of: Callable[..., exp.Expr]
+
+
+def _unsigned_shift(this: exp.Expr, expression: exp.Expr) -> exp.Expr:
+    """``a >>> b``, which sqlglot has no node for."""
+    return exp.Anonymous(this="shiftrightunsigned", expressions=[this, expression])
+
+
+# By the first token; of those that start with the same one, the longest first.
+OPERATORS: dict[TokenType, tuple[Operator, ...]] = {
+    T.PLUS: (Operator(1, (T.PLUS,), exp.Add),),
+    T.DASH: (Operator(1, (T.DASH,), exp.Sub),),
+    T.DPIPE: (Operator(1, (T.DPIPE,), exp.DPipe),),
+    T.GT: (Operator(2, (T.GT, T.GT, T.GT), _unsigned_shift), Operator(2, (T.GT, T.GT), exp.BitwiseRightShift)),
+    T.LT: (Operator(2, (T.LT, T.LT), exp.BitwiseLeftShift),),
+    T.AMP: (Operator(3, (T.AMP,), exp.BitwiseAnd),),
+    T.CARET: (Operator(4, (T.CARET,), exp.BitwiseXor),),
+    T.PIPE: (Operator(5, (T.PIPE,), exp.BitwiseOr),),
+}
+COMPARISONS: dict[TokenType, type[exp.Binary]] = {
+    T.EQ: exp.EQ, T.NEQ: exp.NEQ, T.NULLSAFE_EQ: exp.NullSafeEQ,
+    T.LT: exp.LT, T.LTE: exp.LTE, T.GT: exp.GT, T.GTE: exp.GTE,
+}  # fmt: skip
+
+
+def _negated(number: exp.Expr | None) -> exp.Expr:
+    """What begins with a number, with a minus before the number."""
+    assert number is not None, "a number stands there"
+    first = number
+    while not isinstance(first, exp.Literal) and isinstance(first.this, exp.Expr):
+        first = first.this
+    if first is number:
+        return exp.Neg(this=number)
+    first.replace(exp.Neg(this=first.copy()))
+    return number
+
+
+class Plain(Spark):
+    """Spark's dialect, with functions by the names that were written."""
+
+    class Parser(PipeParser):
+        FUNCTIONS = {}  # noqa: RUF012
+        ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
+        NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one
+
+        def _parse_unary(self) -> exp.Expr | None:
+            """A minus before a number is a part of it: ``-1::STRING`` is a text."""
+            if self._curr.token_type == T.DASH and self._next.token_type == T.NUMBER:
+                self._advance()
+                return _negated(super()._parse_unary())
+            return super()._parse_unary()
+
+        def _parse_bitwise(self) -> exp.Expr | None:
+            """A chain of operators, without going deeper for each level of them."""
+            operands: list[Any] = [self._parse_factor()]
+            waiting: list[Operator] = []
+
+            def apply() -> None:
+                right, left = operands.pop(), operands.pop()
+                operands.append(self.expression(waiting.pop().of(this=left, expression=right)))
+
+            while (operator := self._operator_ahead()) is not None:
+                self._advance(len(operator.tokens))
+                while waiting and waiting[-1].level <= operator.level:
+                    apply()
+                waiting.append(operator)
+                operands.append(self._parse_factor())
+            while waiting:
+                apply()
+            return operands[0]
+
+        def _operator_ahead(self) -> Operator | None:
+            """The operator that stands next; between its signs there is no space."""
+            for operator in OPERATORS.get(self._curr.token_type, ()):
+                ahead = self._tokens[self._index : self._index + len(operator.tokens)]
+                touching = all(a.end + 1 == b.start for a, b in pairwise(ahead))
+                if touching and tuple(token.token_type for token in ahead) == operator.tokens:
+                    return operator
+            return None
+
+        def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
+            """Comparisons from left to right, then one predicate of what they give: ``1 = 2 IS NULL``."""
+            this = self._parse_compared()
+            return self._parse_range(this, parse_is=True) if parse_is else this
+
+        def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
+            return self._parse_equality()
+
+        def _parse_compared(self) -> exp.Expr | None:
+            this = self._parse_bitwise()
+            while self._match_set(COMPARISONS):
+                this = self._build_predicate(COMPARISONS[self._prev.token_type], this, self._parse_bitwise())
+            return this

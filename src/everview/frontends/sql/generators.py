@@ -1,0 +1,166 @@
+"""Generators: functions that make several rows of one, such as explode. They stand in SELECT, in FROM, after LATERAL.
+
+A generator that is bound knows its expressions and the columns that it gives; `generated` puts these after the columns
+of the rows that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from everview.frontends.sql.casts import untyped
+from everview.frontends.sql.context import Context
+from everview.frontends.sql.expressions import Here, expression
+from everview.plan.expressions import Call, Expression, Literal
+from everview.plan.kinds import VOID
+from everview.plan.node import Plan
+from everview.plan.nodes import Explode, Project, Union
+from everview.plan.typing import call, coerced, literal
+from everview.types import INTEGER, Array, Struct, Type
+
+_EXPLODING = ("explode", "posexplode", "inline")
+GENERATORS = (*_EXPLODING, *(f"{name}_outer" for name in _EXPLODING), "stack", "unnest", "flatten")
+_KINDS: dict[type[exp.Expr], str] = {
+    exp.Explode: "explode",
+    exp.ExplodeOuter: "explode_outer",
+    exp.Posexplode: "posexplode",
+    exp.PosexplodeOuter: "posexplode_outer",
+    exp.Inline: "inline",
+    exp.Unnest: "explode",
+}
+
+
+@dataclass(frozen=True)
+class Generator:
+    """The rows that are made of one: of the elements of an array, or, where there is none, ``rows`` as written.
+
+    With ``place`` the place of an element comes before it, counted from 0. With ``fields`` the fields of an element
+    come in its stead. With ``outer`` a row without elements stays, beside NULLs.
+    """
+
+    columns: tuple[str, ...]  # what its columns are called unless they are given names
+    array: Expression | None = None
+    rows: tuple[tuple[Expression, ...], ...] = ()
+    place: bool = False
+    fields: bool = False
+    outer: bool = False
+
+    def moved(self, how: Callable[[Expression], Expression]) -> Generator:
+        """The same generator of expressions that are read elsewhere."""
+        array = None if self.array is None else how(self.array)
+        return replace(self, array=array, rows=tuple(tuple(map(how, row)) for row in self.rows))
+
+
+def name_of(node: exp.Expr) -> str | None:
+    """The name of the generator that a node calls, if it calls one."""
+    if type(node) in _KINDS:
+        return _KINDS[type(node)]
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    return name if name in GENERATORS else None
+
+
+def bound(node: exp.Expr, here: Here) -> Generator:
+    """The generator that a node calls, of the rows here."""
+    name = name_of(node)
+    assert name is not None, "the node calls a generator"
+    arguments = _arguments(node, here)
+    if name == "stack":
+        return _stacked(arguments, node, here.context)
+    if name == "flatten":
+        raise here.context.unsupported(name, node, "write explode(array)")
+    if len(arguments) != 1:
+        hint = "explode one array after the other"
+        raise here.context.unsupported(f"{name} of {len(arguments)} arguments", node, hint)
+    return _exploding(name.replace("unnest", "explode"), arguments[0], node, here.context)
+
+
+def names(generator: Generator, given: Sequence[str], node: exp.Expr, context: Context) -> tuple[str, ...]:
+    """What the columns of a generator are called: as it says, or as they are given, each of them."""
+    if not given:
+        return generator.columns
+    if len(given) != len(generator.columns):
+        hint = f"they are {', '.join(generator.columns)}"
+        raise context.error(f"{len(given)} names for {len(generator.columns)} columns", node, hint)
+    return tuple(given)
+
+
+def generated(plan: Plan, generator: Generator, names: Sequence[str]) -> Plan:
+    """The rows of a plan beside those that a generator makes of each; ``names`` are of the generator's columns."""
+    every = (*plan.schema.names, *names)
+    if generator.array is None:
+        parts = [Project(plan, (*plan.columns, *row), every) for row in generator.rows]
+        return parts[0] if len(parts) == 1 else Union(tuple(parts))
+    if not generator.fields:
+        place = names[0] if generator.place else None
+        return Explode(plan, generator.array, names[-1], generator.outer, place)
+    exploded = Explode(plan, generator.array, "element", generator.outer)
+    own = exploded.columns[:-1]
+    return Project(exploded, (*own, *_fields(exploded.columns[-1])), every)
+
+
+def _arguments(node: exp.Expr, here: Here) -> list[Expression]:
+    if isinstance(node, exp.Anonymous):
+        here.context.only(node, "this", "expressions")
+        written = node.expressions
+    elif isinstance(node, exp.Unnest):
+        here.context.only(node, "expressions", "alias")
+        written = node.expressions
+    else:
+        here.context.only(node, "this")
+        written = [node.this]
+    return [expression(part.expression if isinstance(part, exp.Kwarg) else part, here) for part in written]
+
+
+def _exploding(name: str, array: Expression, node: exp.Expr, context: Context) -> Generator:
+    array = untyped(array)
+    of = array.type
+    if not isinstance(of, Array):
+        raise context.error(f"{name} of {of}, which has no elements", node, f"{name} takes an array")
+    place, fields = name.startswith("pos"), name.startswith("inline")
+    if fields and not isinstance(of.element, Struct):
+        raise context.error(f"{name} of {of}", node, "it takes an array of structs; explode takes any array")
+    columns = tuple(f.name for f in of.element.fields) if isinstance(of.element, Struct) and fields else ("col",)
+    outer = name.endswith("outer")
+    generator = Generator(("pos", "col") if place else columns, array, (), place, fields, outer)
+    return _written_down(generator, array)
+
+
+def _written_down(generator: Generator, array: Expression) -> Generator:
+    """A generator of an array whose elements are written down needs no array."""
+    if not (isinstance(array, Call) and array.function == "array" and array.arguments):
+        return generator
+    rows: list[tuple[Expression, ...]] = []
+    for at, element in enumerate(array.arguments):
+        row = _fields(element) if generator.fields else (element,)
+        rows.append((literal(at), *row) if generator.place else row)
+    return Generator(generator.columns, None, tuple(rows))
+
+
+def _fields(element: Expression) -> tuple[Expression, ...]:
+    assert isinstance(element.type, Struct), "only structs have fields"
+    return tuple(call("get_field", element, literal(f.name)) for f in element.type.fields)
+
+
+def _stacked(arguments: list[Expression], node: exp.Expr, context: Context) -> Generator:
+    """``stack(n, …)``: the values in n rows; what is missing in the last is NULL."""
+    count = arguments[0] if arguments else None
+    if not isinstance(count, Literal) or count.type != INTEGER or count.value < 1 or len(arguments) < 2:
+        raise context.error("stack takes a number of rows, then values", node, "as in stack(2, 'a', x, 'b', y)")
+    values = arguments[1:]
+    width = -(-len(values) // count.value)
+    values += [Literal(None, VOID)] * (width * count.value - len(values))
+    kinds = [_kind([v.type for v in values[at::width]], node, context) for at in range(width)]
+    typed = [coerced(v, kinds[at % width]) for at, v in enumerate(values)]
+    rows = tuple(tuple(typed[at : at + width]) for at in range(0, len(typed), width))
+    return Generator(tuple(f"col{at}" for at in range(width)), None, rows)
+
+
+def _kind(kinds: list[Type], node: exp.Expr, context: Context) -> Type:
+    """The one type of a column of stack; NULLs have any."""
+    found = list(dict.fromkeys(of for of in kinds if of != VOID)) or [VOID]
+    if len(found) > 1:
+        raise context.error(f"stack has {found[0]} and {found[1]} in one column", node, "cast one of them")
+    return found[0]

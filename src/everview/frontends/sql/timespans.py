@@ -1,0 +1,43 @@
+"""Whole units of time between two timestamps, as ``timestampdiff`` counts them: what is begun does not count."""
+
+from __future__ import annotations
+
+from everview.plan.expressions import Expression
+from everview.plan.kinds import MICROS, MONTHS
+from everview.plan.typing import call, cast, literal
+from everview.types import BIGINT, DATE, TIMESTAMP
+
+
+def whole_units(unit: str, start: Expression, end: Expression) -> Expression:
+    """How many whole units lie between two timestamps; negative if the end comes first."""
+    if unit in MONTHS:
+        return call("integral_divide", _months(start, end), literal(MONTHS[unit], BIGINT))
+    between = call("subtract", call("unix_micros", end), call("unix_micros", start))
+    return call("integral_divide", between, literal(MICROS[unit], BIGINT))
+
+
+def _months(start: Expression, end: Expression) -> Expression:
+    """Whole months by the days alone, where a last day that is not over has not been."""
+    first, last = cast(start, DATE), cast(end, DATE)
+    earlier = call("less", _time_of(end, last), _time_of(start, first))
+    later = call("greater", _time_of(end, last), _time_of(start, first))
+    one = literal(1)
+    day = call(
+        "case",
+        call("and", call("greater", last, first), earlier),
+        call("date_sub", last, one),
+        call("and", call("less", last, first), later),
+        call("date_add", last, one),
+        last,
+    )
+    return call("integral_divide", call("subtract", _packed(day), _packed(first)), literal(32, BIGINT))
+
+
+def _time_of(moment: Expression, day: Expression) -> Expression:
+    return call("subtract", call("unix_micros", moment), call("unix_micros", cast(day, TIMESTAMP)))
+
+
+def _packed(day: Expression) -> Expression:
+    """The month and the day of the month in one number, of which 32 are a month."""
+    months = call("add", call("multiply", call("year", day), literal(12)), call("month", day))
+    return call("add", call("multiply", months, literal(32)), call("day", day))

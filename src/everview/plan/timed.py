@@ -1,0 +1,31 @@
+"""The current time in plans. It passes without any change of a table, so nothing that is kept may depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from everview.errors import DefinitionError
+from everview.plan import node
+from everview.plan.expressions import Now, walk
+from everview.plan.node import Plan
+from everview.plan.outers import is_subquery
+
+
+def times(plan: Plan) -> Iterator[Now]:
+    """The places in a plan, and in the subqueries of its expressions, that read the current time."""
+    for part in node.walk(plan):
+        for expression in (e for whole in part.expressions for e in walk(whole)):
+            if isinstance(expression, Now):
+                yield expression
+            elif is_subquery(expression):
+                yield from times(expression.plan)
+
+
+def check_timeless(view: str, plan: Plan) -> None:
+    """Refuse to keep what depends on the current time: no change of a table would tell that it is over."""
+    found = next(times(plan), None)
+    if found is not None:
+        raise DefinitionError(
+            f"view {view} reads {found}, and no change tells that time has passed",
+            hint="put the moment into a table, join it and update it; or ask by SELECT, where the time is now",
+        )

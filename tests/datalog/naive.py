@@ -317,7 +317,8 @@ def rules_of(draw: st.DrawFn, head: str, arities: Mapping[str, int], lower: list
         inner: list[Term] = [draw(some | st.just("_")) for _ in range(arities[name])]
         inner[draw(st.integers(0, len(inner) - 1))] = "u"
         without = (Without(Atom(name, tuple(inner)), Test("u", draw(st.sampled_from(list(TESTS))), draw(some))),)
-    nested = tuple(draw(nested_in(lower, arities, variables, 0)) for _ in range(draw(st.integers(0, 2))))
+    shallow = nested_in(lower, arities, variables, DEEPEST - 1)
+    nested = (draw(shallow),) if draw(st.integers(0, 2)) == 0 else ()
     terms = tuple(_small(draw(some), aggregates) for _ in range(arities[head]))
     order = draw(st.integers(0, 119))
     return Rule(Atom(head, terms), positive, either, steps, aggregates, tests, negative, without, nested, order)
@@ -355,6 +356,21 @@ def parts_of(draw: st.DrawFn, lower: list[str], arities: Mapping[str, int], vari
     for _ in range(draw(st.integers(least, 2)) if deeper else 0):
         found.append(draw(nested_in(lower, arities, variables, depth + 1)))
     return tuple(draw(st.permutations(found)))
+
+
+@st.composite
+def nested_programs(draw: st.DrawFn) -> Program:
+    """One rule over the base relations, with negations and counts inside of each other."""
+    arities = {**BASE, "p": draw(st.integers(1, 2))}
+    names = list(BASE)
+    positive = tuple(draw(atoms(names, arities)) for _ in range(draw(st.integers(1, 2))))
+    variables = sorted({t for a in positive for t in a.terms if isinstance(t, str) and t != "_"})
+    some = st.sampled_from(variables) | _NUMBER if variables else _NUMBER
+    nested = tuple(draw(nested_in(names, arities, variables, 0)) for _ in range(draw(st.integers(1, 2))))
+    head = Atom("p", tuple(draw(some) for _ in range(arities["p"])))
+    rule = Rule(head, positive, nested=nested, order=draw(st.integers(0, 23)))
+    total = Rule(Atom("total", (0, *(variables[:1] or [1]))), positive, nested=nested)
+    return Program(((rule,),), arities, total)
 
 
 def _bound_alone(branch: Parts, variables: list[str]) -> Parts:

@@ -25,6 +25,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import CircuitError
 from everview.operators.bags import Bags
+from everview.plan.growing import check_ends, grows
 from everview.plan.lowering.aggregates import grouped
 from everview.plan.lowering.constants import written
 from everview.plan.lowering.joins import in_force, joined, joined_all
@@ -50,7 +51,6 @@ from everview.plan.nodes import (
     Values,
     Window,
 )
-from everview.plan.growing import check_ends, grows
 from everview.plan.references import check_monotone, free_references
 from everview.types import unknown_name
 

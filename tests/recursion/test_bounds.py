@@ -59,7 +59,7 @@ def test_a_step_that_never_ends_is_refused_when_it_is_made(step: str, limit: str
         assert db.verify()
         return
     for text in (query, f"CREATE MATERIALIZED VIEW v AS {query}"):
-        with pytest.raises(EndlessLoop, match='recursive relation "r" never ends: .* in every round') as found:
+        with pytest.raises(EndlessLoop, match=r'recursive relation "r" never ends: .* in every round') as found:
             db.sql(text)
         assert "inside of the recursion" in str(found.value.hint)
     assert not db.views()

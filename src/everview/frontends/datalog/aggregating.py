@@ -142,7 +142,7 @@ def _or_zero(value: Expression) -> Expression:
 
 
 def _inner(term: Aggregate, shared: Sequence[str], found: Bindings, context: Context) -> tuple[Bindings, bool]:
-    """The bindings of an aggregate's body, and whether they began with the rule's, because it does not bind them all."""
+    """The bindings of an aggregate's body, and whether they began with those of the rule that it does not bind."""
     inside = context.inside(found)
     alone = [attempted(body, inside) for body in bodies(term.body or ())]
     if all(not left and all(name in inner.values for name in shared) for inner, left in alone):

@@ -97,7 +97,7 @@ def _holding(part: Literal_, found: Bindings, context: Context) -> Bindings:
 
 
 def _failing(body: Sequence[Literal_], found: Bindings, context: Context) -> Bindings:
-    """The rows for which one of the parts fails, each once: those that fail the first, then those that fail the next."""
+    """The rows for which a part fails, each once: those that fail the first, then of the others those of the next."""
     first, *rest = body
     if isinstance(first, Not):
         failed = _kept("semi", first.body, found, context)

@@ -324,7 +324,7 @@ def rules_of(draw: st.DrawFn, head: str, arities: Mapping[str, int], lower: list
     return Rule(Atom(head, terms), positive, either, steps, aggregates, tests, negative, without, nested, order)
 
 
-DEEPEST = 3  # negations and counts inside of each other
+DEEPEST = 2  # negations and counts inside of each other
 
 
 @st.composite
@@ -353,7 +353,7 @@ def parts_of(draw: st.DrawFn, lower: list[str], arities: Mapping[str, int], vari
         some = st.sampled_from(variables) | _NUMBER
         found.append(Test(draw(st.sampled_from(variables)), draw(st.sampled_from(list(TESTS))), draw(some)))
     least = 0 if any(isinstance(p, Atom) for p in found) else 1
-    for _ in range(draw(st.integers(least, 2)) if deeper else 0):
+    for _ in range(draw(st.integers(least, 2 if depth == 0 else 1)) if deeper else 0):
         found.append(draw(nested_in(lower, arities, variables, depth + 1)))
     return tuple(draw(st.permutations(found)))
 

@@ -71,7 +71,7 @@ class Growth:
         sizes = ", ".join(f"{n:,}" for n in self._sizes)
         views = self._views()
         where = f" (for view{'s' * (len(views) > 1)} {', '.join(views)})" if views else ""
-        raise EndlessLoop(
+        return EndlessLoop(
             f"loop {self.loop.name} has not ended after {iteration:,} iterations{where}: its traces have grown by "
             f"{rows:,} rows{also}; its last iterations changed {sizes} rows",
             hint=f"{HINT} of {bound}" + ("" if "child" in bound else f": LoopBounds({bound}=…)"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from everview.circuit import Circuit, incrementalize
+    from everview.circuit.bounds import LoopBounds
     from everview.database import Database, connect
     from everview.errors import EverviewError
     from everview.frontends.fluent import agg, and_, col, not_, or_
@@ -34,6 +35,7 @@ _HOMES = {
     "Function": "everview.operators.functions",
     "IndexedZSet": "everview.zset",
     "Kernel": "everview.relational",
+    "LoopBounds": "everview.circuit.bounds",
     "Policy": "everview.traces.store",
     "Schema": "everview.types",
     "Store": "everview.traces.store",
@@ -59,6 +61,7 @@ __all__ = [
     "Function",
     "IndexedZSet",
     "Kernel",
+    "LoopBounds",
     "Policy",
     "Schema",
     "Store",

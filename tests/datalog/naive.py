@@ -129,6 +129,52 @@ class Without:
 
 
 @dataclass(frozen=True)
+class No:
+    """``!(a, b ; c)``: none of the branches has a match; what is in a branch may be nested further."""
+
+    branches: tuple[Parts, ...]
+
+    def __str__(self) -> str:
+        shown = " ; ".join(", ".join(map(str, branch)) for branch in self.branches)
+        plain = len(self.branches) == 1 and len(self.branches[0]) == 1 and not isinstance(self.branches[0][0], Test)
+        return f"!{shown}" if plain and not isinstance(self.branches[0][0], Many) else f"!({shown})"
+
+    def holds(self, bound: Bound, facts: Facts) -> bool:
+        return not any(True for branch in self.branches for _ in matches(branch, bound, facts))
+
+
+@dataclass(frozen=True)
+class Many:
+    """``limit operator count : { … }``: of the ways in which nested parts match."""
+
+    limit: Term
+    operator: str
+    parts: Parts
+
+    def __str__(self) -> str:
+        return f"{self.limit} {self.operator} count : {{ {', '.join(map(str, self.parts))} }}"
+
+    def holds(self, bound: Bound, facts: Facts) -> bool:
+        found = len(list(matches(self.parts, bound, facts)))
+        return TESTS[self.operator](_value(self.limit, bound), found)
+
+
+Nested = Atom | Test | No | Many
+Parts = tuple[Nested, ...]
+
+
+def matches(parts: Parts, bound: Bound, facts: Facts) -> Iterator[Bound]:
+    """The ways in which all parts hold: atoms bind, all others are asked of what they have bound."""
+    found: list[Bound] = [bound]
+    for atom in (p for p in parts if isinstance(p, Atom)):
+        found = [b for before in found for b in atom.matches(before, facts)]
+    for here in found:
+        tests = all(p.holds(here) for p in parts if isinstance(p, Test))
+        if tests and all(p.holds(here, facts) for p in parts if isinstance(p, No | Many)):
+            yield here
+
+
+@dataclass(frozen=True)
 class Rule:
     head: Atom
     positive: tuple[Atom, ...]
@@ -138,11 +184,12 @@ class Rule:
     tests: tuple[Test, ...] = ()
     negative: tuple[Atom, ...] = ()
     without: tuple[Without, ...] = ()
+    nested: tuple[No | Many, ...] = ()
     order: int = 0
 
     def __str__(self) -> str:
         parts = [*map(str, self.positive), *map(str, self.steps), *map(str, self.aggregates), *map(str, self.tests)]
-        parts += [f"!{atom}" for atom in self.negative] + [str(group) for group in self.without]
+        parts += [f"!{atom}" for atom in self.negative] + [str(group) for group in (*self.without, *self.nested)]
         if self.either:
             parts.append("(" + " ; ".join(map(str, self.either)) + ")")
         shuffled = next(itertools.islice(itertools.permutations(parts), self.order, None), parts)
@@ -167,7 +214,7 @@ class Rule:
             bound.update(values)  # type: ignore[arg-type]
             if not all(test.holds(bound) for test in self.tests):
                 continue
-            if not all(group.holds(bound, facts) for group in self.without):
+            if not all(group.holds(bound, facts) for group in (*self.without, *self.nested)):
                 continue
             if not any(True for atom in self.negative for _ in atom.matches(bound, facts)):
                 yield bound
@@ -270,9 +317,68 @@ def rules_of(draw: st.DrawFn, head: str, arities: Mapping[str, int], lower: list
         inner: list[Term] = [draw(some | st.just("_")) for _ in range(arities[name])]
         inner[draw(st.integers(0, len(inner) - 1))] = "u"
         without = (Without(Atom(name, tuple(inner)), Test("u", draw(st.sampled_from(list(TESTS))), draw(some))),)
+    shallow = nested_in(lower, arities, variables, DEEPEST - 1)
+    nested = (draw(shallow),) if draw(st.integers(0, 2)) == 0 else ()
     terms = tuple(_small(draw(some), aggregates) for _ in range(arities[head]))
     order = draw(st.integers(0, 119))
-    return Rule(Atom(head, terms), positive, either, steps, aggregates, tests, negative, without, order)
+    return Rule(Atom(head, terms), positive, either, steps, aggregates, tests, negative, without, nested, order)
+
+
+DEEPEST = 2  # negations and counts inside of each other
+
+
+@st.composite
+def nested_in(draw: st.DrawFn, lower: list[str], arities: Mapping[str, int], variables: list[str], depth: int) -> Any:
+    """A negation of one or two conjunctions, or a count of one, over the variables that are bound around it."""
+    limit = st.sampled_from(variables) | _NUMBER if variables else _NUMBER
+    if draw(st.integers(0, 3)) == 0:
+        parts = draw(parts_of(lower, arities, variables, depth))
+        return Many(draw(limit), draw(st.sampled_from(list(TESTS))), parts)
+    branches = tuple(draw(parts_of(lower, arities, variables, depth)) for _ in range(draw(st.integers(1, 2))))
+    return No(tuple(_bound_alone(branch, variables) for branch in branches))
+
+
+@st.composite
+def parts_of(draw: st.DrawFn, lower: list[str], arities: Mapping[str, int], variables: list[str], depth: int) -> Parts:
+    """A conjunction, which may be of negations alone; an atom in it may bind a variable of its own."""
+    deeper = depth < DEEPEST
+    found: list[Nested] = []
+    for _ in range(draw(st.integers(0 if deeper else 1, 2))):
+        name, own = draw(st.sampled_from(lower)), f"u{depth}"
+        some = st.sampled_from([*variables, own]) | _NUMBER | st.just("_")
+        atom = Atom(name, tuple(draw(some) for _ in range(arities[name])))
+        found.append(atom)
+        variables = [*variables, own] if own in atom.terms and own not in variables else variables
+    if variables and draw(st.booleans()):
+        some = st.sampled_from(variables) | _NUMBER
+        found.append(Test(draw(st.sampled_from(variables)), draw(st.sampled_from(list(TESTS))), draw(some)))
+    least = 0 if any(isinstance(p, Atom) for p in found) else 1
+    for _ in range(draw(st.integers(least, 2 if depth == 0 else 1)) if deeper else 0):
+        found.append(draw(nested_in(lower, arities, variables, depth + 1)))
+    return tuple(draw(st.permutations(found)))
+
+
+@st.composite
+def nested_programs(draw: st.DrawFn) -> Program:
+    """One rule over the base relations, with negations and counts inside of each other."""
+    arities = {**BASE, "p": draw(st.integers(1, 2))}
+    names = list(BASE)
+    positive = tuple(draw(atoms(names, arities)) for _ in range(draw(st.integers(1, 2))))
+    variables = sorted({t for a in positive for t in a.terms if isinstance(t, str) and t != "_"})
+    some = st.sampled_from(variables) | _NUMBER if variables else _NUMBER
+    nested = tuple(draw(nested_in(names, arities, variables, 0)) for _ in range(draw(st.integers(1, 2))))
+    head = Atom("p", tuple(draw(some) for _ in range(arities["p"])))
+    rule = Rule(head, positive, nested=nested, order=draw(st.integers(0, 23)))
+    total = Rule(Atom("total", (0, *(variables[:1] or [1]))), positive, nested=nested)
+    return Program(((rule,),), arities, total)
+
+
+def _bound_alone(branch: Parts, variables: list[str]) -> Parts:
+    """A negated atom alone has no variables of its own."""
+    if len(branch) == 1 and isinstance(branch[0], Atom):
+        atom = branch[0]
+        return (Atom(atom.name, tuple(t if isinstance(t, int) or t in variables else "_" for t in atom.terms)),)
+    return branch
 
 
 def _small(term: Any, aggregates: tuple[Aggregate, ...]) -> Term:

@@ -41,6 +41,23 @@ MEANINGS: dict[str, list[tuple[Any, ...]]] = {
     E + "p(x) :- e(x, _), !(e(y, x), y != x).": [(1,)],
     E + "p(x) :- e(x, _), !(e(x, 2) ; e(2, x)).": [(2,)],
     E + "p(x) :- e(x, _), !(n = count : { e(x, _) }, n > 1).": [(2,), (3,)],
+    # negations inside of negations
+    E + "p(x) :- e(x, _), !!e(_, x).": [(2,), (3,)],
+    E + "p(x) :- e(x, _), !!!e(_, x).": [(1,)],
+    E + "p(x) :- e(x, _), !(!e(x, 2), !e(2, x)).": [(1,), (3,)],
+    E + "p(x) :- e(x, _), !(!e(x, 3) ; !e(_, x)).": [(2,), (3,)],
+    E + "p(x) :- e(x, _), !(!(e(x, 2) ; e(x, x))).": [(1,), (3,)],
+    E + "p(x) :- e(x, _), !(!(e(x, y), e(y, x))).": [(3,)],
+    E + "p(x) :- e(x, _), !(!e(_, x), x < 3).": [(2,), (3,)],
+    E + "p(x) :- e(x, _), !(!(x > 2)).": [(3,)],
+    E + "p(x) :- e(x, _), !(e(x, y), !e(y, x)).": [(3,)],
+    E + "p(x) :- e(x, _), !(e(_, y), !e(x, y)).": [(1,)],
+    E + "p(x) :- e(x, _), !(!(!(!e(x, x), x = 1))).": [(2,), (3,)],
+    E + "p(n) :- n = count : { e(x, _), !(!e(x, 2), !e(x, x)) }.": [(3,)],
+    E + "p(x) :- e(x, _), !(0 = count : { e(x, y), !!e(y, y) }).": [(1,), (2,), (3,)],
+    E + "p(1). p(y) :- p(x), e(x, y), !!e(x, 2).": [(1,), (2,), (3,)],
+    E + "p(1). p(y) :- p(x), e(x, y), !(!e(x, 2), !e(x, x)).": [(1,), (2,), (3,)],
+    E + "p(2). p(y) :- p(x), e(x, y), !(!e(x, 2), !e(x, x)).": [(2,)],
     E + "h() :- e(7, _). p(x) :- e(x, _), !h().": [(1,), (2,), (3,)],
     E + "h() :- e(1, _). p(x) :- e(x, _), h(), x < 2.": [(1,)],
     # recursion
@@ -177,6 +194,23 @@ def test_null_equals_nothing() -> None:
     assert sorted(db.view("meets").rows(), key=str) == [(2, None), (None, 1)]
     assert sorted(db.view("all").rows(), key=str) == [(1,), (2,), (None,)]
     assert db.view("lone").rows() == [(None,)]
+    assert db.verify()
+
+
+def test_null_in_what_a_nested_negation_or_an_aggregate_shares() -> None:
+    db = connect()
+    db.sql("CREATE TABLE t (x BIGINT); CREATE TABLE a (x BIGINT); CREATE TABLE b (x BIGINT)")
+    db.datalog(
+        """twice(x) :- t(x), !!a(x).
+           either(x) :- t(x), !(!a(x), !b(x)).
+           divided(x) :- t(x), !(a(y), y > 0, !b(x)).
+           counted(x, n) :- t(x), n = count : { a(y), !b(x) }."""
+    )
+    db.apply({"t": [((1,), 1), ((None,), 1), ((3,), 1)], "a": [((1,), 1), ((None,), 1)], "b": [((3,), 1)]})
+    assert db.view("twice").rows() == [(1,)]
+    assert sorted(db.view("either").rows()) == [(1,), (3,)]
+    assert db.view("divided").rows() == [(3,)]
+    assert sorted(db.view("counted").rows(), key=str) == [(1, 2), (3, 0), (None, 2)]
     assert db.verify()
 
 

@@ -327,7 +327,7 @@ def test_a_view_by_rules_is_not_replaced_by_another_definition() -> None:
 
 
 def test_a_loop_without_end_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("everview.plan.lower.ROUNDS", 30)
+    monkeypatch.setenv("EVERVIEW_LOOP_ROUNDS", "30")
     db = chain(EDGE + "count(x) :- edge(x, _). count(x + 1) :- count(x), edge(0, _).")
     with pytest.raises(EverviewError, match="has not ended after 30 iterations"):
         db.apply({"edge": [((0, 0), 1)]})

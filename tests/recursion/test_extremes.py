@@ -66,7 +66,7 @@ def test_a_chain_that_breaks_is_not_counted_up() -> None:
 
 
 def test_a_cycle_that_betters_itself_for_ever_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("everview.plan.lower.ROUNDS", 50)
+    monkeypatch.setenv("EVERVIEW_LOOP_ROUNDS", "50")
     run = _run(CASES[0])
     run.tick({"edge": [((1, 2, 1), 1)], "root": [((1,), 1)]})
     with pytest.raises(EndlessLoop, match="loop best has not ended after 50 iterations"):

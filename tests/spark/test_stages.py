@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -13,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from pyspark import cloudpickle
 
 from everview.circuit import Circuit, incrementalize
+from everview.circuit.bounds import LoopBounds
 from everview.circuit.incrementalize import lifted
 from everview.circuit.program import Program
-from everview.errors import FunctionError, NegativeWeight, WeightOverflow
+from everview.errors import EndlessLoop, FunctionError, NegativeWeight, WeightOverflow
 from everview.oracle import evaluate
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.spark import passing, wire
@@ -258,6 +261,40 @@ def test_recursion_wherever_it_runs(program: Recursive, how: str, tmp_path: Path
         for facts, delta in recursive_changes(program, rng, ticks=3, n=4):
             tick(run, delta)
             agree(run, program, facts)
+
+
+def _first(a: Any, b: Any) -> Any:
+    return a, b, pc.multiply(a, 0)
+
+
+def _longer(a: Any, b: Any, d: Any) -> Any:
+    return a, b, pc.add(d, 1)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [(LoopBounds(rounds=9), "after 9 iterations"), (LoopBounds(rows=60), "traces have grown by [67]. rows")],
+)
+def test_rounds_of_tasks_are_bounded(bounds: LoopBounds, message: str, tmp_path: Path) -> None:
+    """Lengths of paths, which have no end on a cycle; what the rounds have written does not count."""
+    circuit = Circuit()
+    edge = circuit.source("edge", "a BIGINT NOT NULL, b BIGINT NOT NULL")
+    loop = circuit.child("lengths")
+    step = loop.enter(edge)
+    path, again = loop.feedback("a BIGINT NOT NULL, b BIGINT NOT NULL, d BIGINT NOT NULL")
+    longer = path.join(step, ("b", "a"), select=["left.a", "right.b", "left.d"])
+    start = step.map(_first, path.schema)
+    lengths = (start + longer.map(_longer, path.schema)).distinct()
+    again(lengths)
+    loop.leave(lengths).sink("length")
+    with engine(circuit, tmp_path / "state", shards=3, loops=bounds) as run:
+        tick(run, {"edge": [((1, 2), 1)]})
+        with pytest.raises(EndlessLoop, match=r"loop lengths has not ended .* \(for view length\)") as found:
+            tick(run, {"edge": [((2, 1), 1)]})
+        assert re.search(message, str(found.value))
+        assert run.epoch == 1
+        tick(run, {"edge": [((2, 3), 1)]})
+        assert sorted(run.run.view("length").rows()) == [(1, 2, 0), (1, 3, 1), (2, 3, 0)]
 
 
 def _where(driver: bool, decision: Any) -> Any:

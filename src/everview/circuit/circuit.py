@@ -39,8 +39,6 @@ from everview.operators.functions import Function, Shape
 from everview.operators.operator import Layout, Moment, Operator
 from everview.types import Schema
 
-LIMIT = 100_000  # iterations after which a child is taken for one that never ends
-
 
 class Circuit:
     """A graph of nodes under construction; runtimes and passes read it.
@@ -111,8 +109,11 @@ class Circuit:
         at = self._append(Feedback(Layout(schema)))
         return self._stream(at), lambda stream: self.connect(at, 0, stream.under(schema))
 
-    def child(self, name: str, *, limit: int = LIMIT, changes: bool = False) -> Circuit:
+    def child(self, name: str, *, limit: int | None = None, changes: bool = False, grows: bool = True) -> Circuit:
         """A circuit inside this one, for recursion: it runs to its fixed point within every step.
+
+        ``limit`` is how many rounds it may take at most in one step; without one, the runtime's `LoopBounds` say, and
+        allow more to one that does not ``grow``: that makes no new values, and so comes to an end.
 
         >>> circuit = Circuit()
         >>> edge = circuit.source("edge", "a BIGINT NOT NULL, b BIGINT NOT NULL")
@@ -125,7 +126,7 @@ class Circuit:
         >>> loop.leave(paths).sink("path")
         """
         inner = Circuit(self)
-        inner.at = self._append(Child(name, inner, limit, changes))
+        inner.at = self._append(Child(name, inner, limit, changes, grows))
         return inner
 
     def enter(self, stream: Stream) -> Stream:

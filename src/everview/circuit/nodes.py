@@ -89,13 +89,15 @@ class Child:
     """A circuit that runs to its fixed point within every step of its parent.
 
     With ``changes``, its streams carry changes and an import arrives once; without, whole Z-sets that are
-    computed anew in every iteration until nothing changes. ``limit`` bounds the iterations.
+    computed anew in every iteration until nothing changes. ``limit`` bounds the iterations; without one,
+    `LoopBounds` do, and by whether it ``grows``, making new values.
     """
 
     name: str
     circuit: Circuit
-    limit: int
+    limit: int | None
     changes: bool = False
+    grows: bool = True
 
     @property
     def output(self) -> Layout:

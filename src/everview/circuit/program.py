@@ -62,8 +62,9 @@ class Loop:
 
     at: int
     name: str
-    limit: int
+    limit: int | None
     changes: bool
+    grows: bool
     program: Program
     imports: tuple[tuple[int, int], ...]  # (import in the child, stream of the parent)
     feedbacks: tuple[tuple[int, int], ...]  # (feedback in the child, its input)
@@ -389,7 +390,7 @@ class Program:
         exports = tuple((i, n.node) for i, n in enumerate(self.circuit) if isinstance(n, Export) and n.child == at)
         program = Program._of_child(inner, self.shards, self.depth + 1, prints)
         program.outputs = tuple(node for _, node in (*feedbacks, *exports))
-        return Loop(at, node.name, node.limit, node.changes, program, imports, feedbacks, exports)
+        return Loop(at, node.name, node.limit, node.changes, node.grows, program, imports, feedbacks, exports)
 
     def _is_exchange(self, at: int) -> bool:
         node = self.circuit[at]

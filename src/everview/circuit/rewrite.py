@@ -117,7 +117,8 @@ def _fill(copy: Copy, rules: Rules, outer: Copy | None, only: Container[int] | N
                 copy.at[at] = copy.new.enter(outer.at[node.parent])
             case Child():
                 changes = node.changes if rules.changes is None else rules.changes
-                inner = Copy(node.circuit, copy.new.child(node.name, limit=node.limit, changes=changes))
+                child = copy.new.child(node.name, limit=node.limit, changes=changes, grows=node.grows)
+                inner = Copy(node.circuit, child)
                 _fill(inner, rules, copy)
                 children[at] = inner
             case Export():

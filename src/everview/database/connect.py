@@ -8,6 +8,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any, Final
 
+from everview.circuit.bounds import LoopBounds
 from everview.database.catalog import Assembled, Catalog
 from everview.database.core import DESCRIPTION
 from everview.database.database import Database
@@ -30,6 +31,7 @@ def connect(
     period: float = PERIOD,
     shards: int | None = None,
     views: Mapping[str, Build] | None = None,
+    loops: LoopBounds | None = None,
 ) -> Database:
     """A database, in memory or with its state in a directory, which is made if it does not exist.
 
@@ -38,6 +40,9 @@ def connect(
     A crash loses the ticks that are not on disk, the last ones, and nothing else.
 
     A directory knows its definitions. Only views that Python functions make must be given again, by ``views``.
+
+    ``loops`` bounds what a recursion may do in one tick before it is an `EndlessLoop`; without it, the environment does
+    (``EVERVIEW_LOOP_ROUNDS``, ``EVERVIEW_LOOP_ROWS``, ``EVERVIEW_LOOP_MEMORY``), and else what a laptop survives.
     """
     if durability not in MODES:
         raise EverviewError(f"durability {durability!r} is not known", hint=f"one of {', '.join(map(repr, MODES))}")
@@ -48,7 +53,7 @@ def connect(
     shards = _shards(path, said, shards)
     catalog = Catalog() if said is None else described(said[DESCRIPTION], views or {})
     assembled = Assembled.of(catalog)
-    run = Embedded(assembled.circuit, path, shards=shards, tables=catalog.keys, every=every, adopt=True)
+    run = Embedded(assembled.circuit, path, shards=shards, tables=catalog.keys, every=every, adopt=True, loops=loops)
     return Database(run, catalog, assembled, every=every)
 
 

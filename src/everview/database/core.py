@@ -253,7 +253,7 @@ class Core:
         given = {name: self.contents_now(name) for name in scans(better)}
         streams = {name: circuit.source(name, rows.schema) for name, rows in given.items()}
         lower(better, streams, circuit).under(plan.schema).sink("answer", keep=False)
-        return answer(circuit, given, self.run.dictionary)["answer"]
+        return answer(circuit, given, self.run.dictionary, self.run.bounds)["answer"]
 
     def answered(self, plan: Plan) -> tuple[pa.Table, NDArray[np.int64]]:
         """The rows of a plan, now, and their weights; nothing of it stays in the database."""

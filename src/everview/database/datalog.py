@@ -30,6 +30,7 @@ from everview.database.rules import (
     rules_of,
 )
 from everview.errors import DatalogError, DefinitionError
+from everview.frontends.datalog.checks import check_directed
 from everview.frontends.datalog.program import Declaration, Program, Rule
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 def add_rules(database: Database, text: str, dialect: str) -> Ruleset:
     """Rules, and the tables that the text declares; all of it, or nothing."""
     catalog, program = database.catalog, program_of(text, dialect)
+    check_directed(program, {*catalog.relations, *(rule.head.relation for rule in rules_of(catalog.rules))})
     number = 1 + max((ruleset.number for ruleset in catalog.rules), default=0)
     added = Ruleset(number, text, dialect)
     rulesets = (*catalog.rules, added)

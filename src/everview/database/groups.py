@@ -13,6 +13,7 @@ from functools import lru_cache
 from everview.database.rules import Rulesets, declarations_of, rules_of
 from everview.frontends.datalog.groups import groups, reads
 from everview.frontends.datalog.program import Declaration, Program, Rule
+from everview.frontends.datalog.signs import with_signs
 from everview.frontends.pomologic.induction import unfolded
 
 
@@ -44,7 +45,9 @@ class Group:
 @lru_cache(maxsize=64)
 def groups_of(rulesets: Rulesets) -> Mapping[str, Group]:
     """The group of every relation that is defined by rules, or given and shown; each after those that it reads."""
-    rules, declared = unfolded(Program(rules_of(rulesets))).rules, declarations_of(rulesets)
+    declared = declarations_of(rulesets)
+    # Signs are found over all rules: a column that is not declared may be unsigned by those of another group.
+    rules = with_signs(unfolded(Program(rules_of(rulesets), tuple(declared.values())))).rules
     of_head: dict[str, list[Rule]] = {}
     for rule in rules:
         of_head.setdefault(rule.head.relation, []).append(rule)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from everview.circuit.bounds import LoopBounds
 from everview.errors import ArithmeticFailure, EndlessLoop
 from everview.operators.index import Direction
 from everview.oracle.asof import distance
@@ -38,6 +39,7 @@ from everview.plan.expressions import (
     WindowCall,
     rewritten,
 )
+from everview.plan.growing import grows
 from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
@@ -61,8 +63,6 @@ from everview.plan.nodes import (
 )
 from everview.types import DATE, Type, unknown_name
 from everview.zset import ZSet
-
-LIMIT = 10_000  # rounds of a recursion
 
 Outside = tuple[Row, ...]  # the rows of the queries around, the nearest last
 Given = Mapping[str, Iterable[tuple[Any, int]]]
@@ -316,13 +316,14 @@ class Evaluation:
         """All bindings from nothing, together, until a round gives what the last one gave."""
         before = dict(self.bound)
         self.bound = before | {name: Rows({}) for name, _ in plan.bindings}
-        for _ in range(LIMIT):
+        limit = LoopBounds.given().of(None, grows=grows(plan))
+        for _ in range(limit):
             found = {name: Rows({r: 1 for r, w in self.of(p, outside) if w > 0}) for name, p in plan.bindings}
             if all(found[name].weights == self.bound[name].weights for name in found):
                 break
             self.bound = self.bound | found
         else:
-            raise EndlessLoop(f"a recursion has not ended after {LIMIT:,} rounds", hint="does it make new values?")
+            raise EndlessLoop(f"a recursion has not ended after {limit:,} rounds", hint="does it make new values?")
         result = self.of(plan.body, outside)
         self.bound = before
         return result

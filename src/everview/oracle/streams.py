@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Sink, Source, inputs_of
 from everview.errors import CircuitError, EndlessLoop
@@ -161,7 +162,8 @@ class Loop:
 
     def _fixed_point(self, entered: dict[int, Rows]) -> dict[int, Rows]:
         fed, sizes = dict.fromkeys(self.feedbacks, Rows({})), list[int]()
-        for _ in range(self.child.limit):
+        limit = LoopBounds.given().of(self.child.limit, grows=self.child.grows)
+        for _ in range(limit):
             found = self.streams.given(entered | fed)
             again = {i: _unless_same(found[stream], fed[i]) for i, stream in self.feedbacks.items()}
             if all(again[i] is fed[i] for i in fed):
@@ -170,7 +172,7 @@ class Loop:
             sizes = [*sizes[1 - SHOWN :], sum(map(len, fed.values()))]
         last = ", ".join(f"{n:,}" for n in sizes)
         raise EndlessLoop(
-            f"loop {self.child.name} has not ended after {self.child.limit:,} iterations; "
+            f"loop {self.child.name} has not ended after {limit:,} iterations; "
             f"in its last iterations it fed back {last} rows",
             hint="does it make new values for ever? Bound them by a condition, or raise the limit of the child",
         )

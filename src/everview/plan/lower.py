@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from everview.circuit.circuit import LIMIT, Circuit
+from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import CircuitError
 from everview.operators.bags import Bags
+from everview.plan.growing import check_ends, grows
 from everview.plan.lowering.aggregates import grouped
 from everview.plan.lowering.constants import written
 from everview.plan.lowering.joins import in_force, joined, joined_all
@@ -52,8 +53,6 @@ from everview.plan.nodes import (
 )
 from everview.plan.references import check_monotone, free_references
 from everview.types import unknown_name
-
-ROUNDS = LIMIT  # after which a recursion is taken for one that never ends
 
 
 def lower(plan: Plan, relations: Mapping[str, Stream], circuit: Circuit | None = None) -> Stream:
@@ -155,8 +154,9 @@ class Lowering:
     def _loop(self, plan: Recursive) -> Lowering:
         """Every binding is fed back: ``R ← distinct(plan(R))``, together, until nothing is new."""
         check_monotone(plan)
+        check_ends(plan)
         names = ", ".join(name for name, _ in plan.bindings)
-        inside = Lowering(self.circuit.child(names, limit=ROUNDS), self.relations, self)
+        inside = Lowering(self.circuit.child(names, grows=grows(plan)), self.relations, self)
         body = Lowering(self.circuit, self.relations, self)
         again: dict[str, Callable[[Stream], None]] = {}
         for name, bound in plan.bindings:

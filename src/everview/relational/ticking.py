@@ -15,5 +15,5 @@ def run_tick(run: Embedded, changes: Mapping[str, Any], stack: ExitStack) -> dic
     """The change of every view. Left by an exception, the stack undoes it; ``run.state.close()`` makes it count."""
     stack.enter_context(run.attempt())
     cells = run.encode(changes)
-    Tick(run.program, Here(run.program, run.state, run.context)).run(cells)
+    Tick(run.program, Here(run.program, run.state, run.context), run.bounds).run(cells)
     return run.outputs(cells)

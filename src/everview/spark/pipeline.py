@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 
 import pyarrow as pa
 
+from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import BadRows, CodeCollision, DatalogError, EdnError, ForeignState, PipelineError, SourceError
@@ -109,12 +110,14 @@ class Pipeline:
         bad_rows: str = "fail",
         keep_epochs: int = 1000,
         check_functions: bool = False,
+        loops: LoopBounds | None = None,
     ) -> None:
         """A pipeline whose state is in a directory that every machine of the cluster sees.
 
         ``circuit`` is one whose sources `source` then binds to frames; without it they are made as they are bound.
         ``place`` forces where ticks run; ``bad_rows`` says whether a row that cannot be taken fails its batch or is
         set aside. Of older epochs, ``keep_epochs`` stay readable. ``shards`` is fixed when the state is made.
+        ``loops`` bounds what a recursion may do in one epoch; see `everview.connect`.
         """
         root = local_path(os.fspath(checkpoint))
         if root is None:
@@ -136,7 +139,7 @@ class Pipeline:
         self.progress = ProgressLog()
         self._given = circuit is not None
         self._shards, self._partitions = shards, partitions
-        self._check_functions = check_functions
+        self._check_functions, self._loops = check_functions, loops
         self._sources: dict[str, Bound] = {}
         self._sinks: list[SinkSpec] = []
         self._delivery = Delivery(spark, root, self._sinks)
@@ -463,6 +466,7 @@ class Pipeline:
             partitions=self._partitions or min(shards, parallel),
             delivered=dict.fromkeys(sink.view for sink in self._sinks),
             check_functions=self._check_functions,
+            loops=self._loops,
         )
 
     def _check_definition(self) -> None:

@@ -111,7 +111,7 @@ def aggregated(
 
 
 def _joined(term: Aggregate, fresh: str, shared: Sequence[str], found: Bindings, context: Context) -> Bindings:
-    inner = _inner(term, shared, found, context)
+    inner, is_seeded = _inner(term, shared, found, context)
     arguments = tuple(expression(a, inner.values, context.rule) for a in term.arguments)
     calls = made(term.function, arguments, context.rule)
     keeps = term.function in OF_NOTHING
@@ -124,7 +124,10 @@ def _joined(term: Aggregate, fresh: str, shared: Sequence[str], found: Bindings,
         plan = Filter(plan, call("is_not_null", result))
     width = len(found.rows.schema) if found.plan is not None or shared else 0
     columns = [moved(c, lambda at: at + width) for c in plan.columns]
-    ties = [tied(n, found.values[n], c, context.rule) for n, c in zip(shared, columns[: len(shared)], strict=True)]
+    ties = [
+        tied(n, found.values[n], c, context.rule, seeded=is_seeded)
+        for n, c in zip(shared, columns[: len(shared)], strict=True)
+    ]
     if width:
         plan = Join(found.rows, plan, "left" if keeps and shared else "inner", conjunction(ties))
         columns = list(plan.columns[width:])
@@ -138,22 +141,18 @@ def _or_zero(value: Expression) -> Expression:
     return call("coalesce", value, cast(Literal(0, _call("count", ()).type), value.type))
 
 
-def _inner(term: Aggregate, shared: Sequence[str], found: Bindings, context: Context) -> Bindings:
-    """The bindings of an aggregate's body; computed for those of the rule only where it does not bind them itself."""
-    branches = [_branch(term, body, shared, found, context) for body in bodies(term.body or ())]
-    if len(branches) == 1:
-        return branches[0]
-    return together(branches)
+def _inner(term: Aggregate, shared: Sequence[str], found: Bindings, context: Context) -> tuple[Bindings, bool]:
+    """The bindings of an aggregate's body, and whether they began with those of the rule that it does not bind."""
+    inside = context.inside(found)
+    alone = [attempted(body, inside) for body in bodies(term.body or ())]
+    if all(not left and all(name in inner.values for name in shared) for inner, left in alone):
+        return _as_one([inner for inner, _ in alone]), False
+    start = seeded(found, shared, str(term), inside)
+    return _as_one([solved(body, inside, start) for body in bodies(term.body or ())]), True
 
 
-def _branch(
-    term: Aggregate, body: Sequence[Literal_], shared: Sequence[str], found: Bindings, context: Context
-) -> Bindings:
-    context = context.inside(found)
-    inner, left = attempted(body, context)
-    if not left and all(name in inner.values for name in shared):
-        return inner
-    return solved(body, context, seeded(found, shared, str(term), context))
+def _as_one(branches: Sequence[Bindings]) -> Bindings:
+    return branches[0] if len(branches) == 1 else together(branches)
 
 
 def together(branches: Sequence[Bindings]) -> Bindings:

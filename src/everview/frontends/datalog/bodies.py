@@ -189,7 +189,8 @@ class _Solving:
         if not ready:
             return
         self.waiting = [part for part in self.waiting if part not in ready]
-        conditions = [self._condition(part) for part in ready]
+        # What refuses negative numbers comes last: a condition beside it may be there to keep them out.
+        conditions = [self._condition(part) for part in sorted(ready, key=_refuses)]
         plan = self.found.plan
         if isinstance(plan, Join) and plan.kind == "inner":
             both = conjunction([*([] if plan.condition is None else [plan.condition]), *conditions])
@@ -288,6 +289,11 @@ class _Solving:
         found = {v for term in self.context.rule.head.terms for v in variables(term)}
         found |= {*self.found.values, *self.context.around} | {v for t in terms_of(part) for v in variables(t)}
         return found | set(outer_variables(other for other in self.waiting if other is not part))
+
+
+def _refuses(part: Literal_) -> bool:
+    """Does a constraint refuse rows, and not only leave them out?"""
+    return any(isinstance(p, Functor) and p.name == "unsigned" for t in terms_of(part) for p in parts(t))
 
 
 def _is_written(term: Term) -> bool:

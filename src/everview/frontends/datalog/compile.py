@@ -29,11 +29,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from everview.errors import DatalogError, UnknownRelation
+from everview.errors import DatalogError, TypeConflict, UnknownRelation
 from everview.frontends.datalog.bindings import Context, Identify
 from everview.frontends.datalog.bodies import bodies
+from everview.frontends.datalog.checks import check_directed
 from everview.frontends.datalog.content_ids import content_id
 from everview.frontends.datalog.faults import fault
+from everview.frontends.datalog.functors import unsigned
 from everview.frontends.datalog.groups import check_stratified, groups, is_recursive, reads
 from everview.frontends.datalog.heads import (
     Part,
@@ -48,12 +50,14 @@ from everview.frontends.datalog.heads import (
     union_of,
 )
 from everview.frontends.datalog.monotone import EXTREMES, check_extremes
-from everview.frontends.datalog.program import Declaration, Program, Rule
+from everview.frontends.datalog.program import Atom, Constant, Declaration, Program, Rule, literals
 from everview.frontends.datalog.relations import Relations, given_name
 from everview.frontends.datalog.resolve import Resolving
+from everview.frontends.datalog.signs import with_signs
 from everview.optimize import optimize
 from everview.plan.node import Plan
-from everview.plan.nodes import Distinct, Recursive, Reference, Scan, Values, scans
+from everview.plan.nodes import Distinct, Project, Recursive, Reference, Scan, Values, scans
+from everview.plan.typing import is_integer
 from everview.types import Schema, unknown_name
 
 ROUNDS = 12  # of finding the types of a group; each widens a column
@@ -95,7 +99,9 @@ class Compiled:
 
 def compile_program(program: Program, known: Relations, identify: Identify | None = content_id) -> Compiled:
     """The plans of all heads; each scans the relations around the program, and the heads of other groups."""
+    check_directed(program, frozenset(known.names()))
     compiling = _Compiling(program, known, identify, inline=False)
+    compiling.check_constants()
     found = tuple(compiling.group(names) for names in groups(program.rules))
     heads = set(program.heads)
     given = {d.name: d.schema for d in program.declarations if d.input or d.name not in heads}
@@ -123,6 +129,7 @@ def columns_of(program: Program, known: Relations) -> dict[str, Schema]:
 
 class _Compiling:
     def __init__(self, program: Program, known: Relations, identify: Identify | None, *, inline: bool) -> None:
+        program = with_signs(program)
         self.known = known
         self.identify = identify
         self.inline = inline
@@ -137,6 +144,19 @@ class _Compiling:
         self.plans: dict[str, Plan] = {}  # of heads, as others read them
         self.schemas: dict[str, Schema] = {}  # of the heads of a recursive group, as far as they are known
         self._scanned: dict[str, Plan] = {}
+
+    def check_constants(self) -> None:
+        """Refuse atoms that ask for a fraction where there are whole numbers: a slip, which nothing matches."""
+        for rule in (rule for rules in self.rules.values() for rule in rules):
+            for atom in (part for part in literals(rule.body) if isinstance(part, Atom)):
+                said = self._said(atom.relation)
+                for f, term in zip(() if said is None else said.fields, atom.terms, strict=False):
+                    value = term.value if isinstance(term, Constant) else None
+                    if isinstance(value, float) and is_integer(f.type):
+                        message = f"column {f.name} of {atom.relation} is {f.type}, and {value} is none"
+                        raise fault(
+                            TypeConflict, message, rule, "a whole number is written without a point", atom.place
+                        )
 
     # -- groups
 
@@ -259,7 +279,15 @@ class _Compiling:
         said = self._said(name)
         if not self._is_given(name) or said is None:
             return []
-        return [given_rows(Scan(given_name(name), said), schema)]
+        return [given_rows(self._without_sign(name, Scan(given_name(name), said)), schema)]
+
+    def _without_sign(self, name: str, plan: Plan) -> Plan:
+        """What is given to a relation, its unsigned columns checked."""
+        places = self.declared[name].unsigned if name in self.declared else ()
+        if not places:
+            return plan
+        columns = tuple(unsigned(c) if at in places else c for at, c in enumerate(plan.columns))
+        return Project(plan, columns, plan.schema.names)
 
     # -- relations
 
@@ -292,9 +320,9 @@ class _Compiling:
 
     def _scan(self, name: str) -> Plan:
         if name not in self._names:  # declared, and given from outside
-            return Distinct(Scan(name, self.declared[name].schema))
+            return Distinct(self._without_sign(name, Scan(name, self.declared[name].schema)))
         found = self.known.relation(name)
-        plan = Scan(name, found) if isinstance(found, Schema) else found
+        plan = self._without_sign(name, Scan(name, found) if isinstance(found, Schema) else found)
         return plan if self.known.is_set(name) else Distinct(plan)
 
 

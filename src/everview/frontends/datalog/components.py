@@ -19,6 +19,7 @@ from everview.frontends.datalog.syntax import (
     Init,
     Override,
     Part,
+    Planned,
     Signature,
     Subsumption,
     TypeDefined,
@@ -35,7 +36,7 @@ Substitution = Mapping[str, str]
 class Placed:
     """A part of a text, the scope it stands in, such as ``"a.b."``, and what parameters stand for there."""
 
-    part: Clause | Subsumption | Declared | TypeDefined | Directive | FunctorDeclared
+    part: Clause | Subsumption | Declared | TypeDefined | Directive | FunctorDeclared | Planned
     scope: str
     given: Substitution
 
@@ -73,11 +74,16 @@ def _expand(
     depth: int,
 ) -> Mapping[str, _Known]:
     here = dict(around)
-    for part in parts:
-        if isinstance(part, Component):
-            here[part.signature.name] = _Known(part, here, given)
+    _check_instances(parts)
+    own = [part for part in parts if isinstance(part, Component)]
+    for part in own:
+        here[part.signature.name] = _Known(part, here, given)
+    for part in own:
+        _check_component(part, here, given)
     for part in parts:
         match part:
+            case Override(name, place) if not scope:
+                raise refused(f".override {name} is in no component", place, "it drops the rules of a base's relation")
             case Component() | Override():
                 pass
             case Init(name, signature):
@@ -87,6 +93,62 @@ def _expand(
             case _:
                 found.append(Placed(part, scope, given))
     return here
+
+
+def _check_instances(parts: Sequence[Part]) -> None:
+    """Components and instances of one scope have different names."""
+    for kind, named in (
+        ("component", [(p.signature.name, p.signature.place) for p in parts if isinstance(p, Component)]),
+        ("instance", [(p.name, p.place) for p in parts if isinstance(p, Init)]),
+    ):
+        seen = set[str]()
+        for name, place in named:
+            if name in seen:
+                raise refused(f"{kind} {name} is defined twice", place, "give each a name of its own")
+            seen.add(name)
+
+
+def _check_component(component: Component, here: Mapping[str, _Known], given: Substitution) -> None:
+    """What is wrong with a component whether or not there is an instance of it."""
+    signature = component.signature
+    if len(set(signature.arguments)) < len(signature.arguments):
+        raise refused(f"component {signature.name} has a parameter twice", signature.place, "name each once")
+    bases = _bases(component, here, given)
+    if any(base is component for base in bases):
+        raise refused(f"component {signature.name} is made of itself", signature.place, "extend another")
+    parts = [part for base in bases for part in base.parts if isinstance(part, Declared)]
+    declared = {name: part for part in parts for name in part.names}
+    is_known = all(base.name in here for base in component.bases)
+    for part in component.parts:
+        if not isinstance(part, Override) or not is_known:
+            continue
+        if part.name not in declared:
+            hint = "override a relation that a component which it extends declares"
+            raise refused(f"component {signature.name} inherits no relation {part.name}", part.place, hint)
+        if "overridable" not in declared[part.name].qualifiers:
+            hint = f"declare it so: .decl {part.name}(…) overridable"
+            raise refused(f"relation {part.name} is not overridable", part.place, hint)
+
+
+def _bases(component: Component, here: Mapping[str, _Known], given: Substitution) -> list[Component]:
+    """The components that it extends, alone or through others; those that parameters stand for are not known yet."""
+    found: list[Component] = []
+    waiting = [component]
+    while waiting:
+        extending = waiting.pop()
+        for base in extending.bases:
+            if base.name in extending.signature.arguments or base.name in given:
+                continue
+            if base.name not in here:
+                if extending is component:
+                    error = unknown_name("component", base.name, here)
+                    raise refused(error.message, base.place, error.hint or "")
+                continue
+            other = here[base.name].component
+            if not any(other is known for known in found):
+                found.append(other)
+                waiting.append(other)
+    return found
 
 
 def _instance(

@@ -62,6 +62,17 @@ MANY: Final = 1 << 30
 # -- numbers
 
 
+def _require(name: str, what: str, is_one: Callable[[Type], bool], given: Arguments) -> None:
+    for side in given:
+        if not is_one(side.type):
+            hint = "to_number, to_float and to_string convert"
+            raise TypeMismatch(f"{name} takes {what}, and was given {side.type}", hint=hint)
+
+
+def _is_text(of: Type) -> bool:
+    return of == STRING
+
+
 def _numbers(name: str) -> Make:
     def make(a: Expression, b: Expression) -> Expression:
         for side in (a, b):
@@ -116,6 +127,7 @@ def _logical(name: str) -> Make:
     """Of numbers 1 or 0; of truth values one."""
 
     def make(*given: Expression) -> Expression:
+        _require(name, "numbers and truth values", lambda of: is_number(of) or of == BOOLEAN, given)
         found = _LOGIC[name](*map(_truth, given))
         return (
             found
@@ -135,11 +147,16 @@ _LOGIC: Final[dict[str, Make]] = {
 
 
 def _bits(name: str) -> Make:
-    return lambda *given: call(name, *given)
+    def make(*given: Expression) -> Expression:
+        _require(name, "integers", is_integer, given)
+        return call(name, *given)
+
+    return make
 
 
 def _shift(name: str) -> Make:
     def make(a: Expression, b: Expression) -> Expression:
+        _require(name, "integers", is_integer, (a, b))
         return call(name, a, b if b.type != BIGINT else cast(b, literal(0).type))
 
     return make
@@ -170,6 +187,8 @@ def _cat(*given: Expression) -> Expression:
 
 def _substr(text: Expression, start: Expression, length: Expression) -> Expression:
     """From 0, as many characters."""
+    _require("substr", "text first", _is_text, (text,))
+    _require("substr", "integers after the text", is_integer, (start, length))
     first = literal(start.value + 1) if isinstance(start, Literal) else _narrow(call("add", start, literal(1)))
     return call("substring", text, first, _narrow(length))
 
@@ -180,9 +199,27 @@ def _narrow(found: Expression) -> Expression:
 
 def _match(pattern: Expression, text: Expression) -> Expression:
     """The pattern is of the whole text."""
+    _require("match", "text", _is_text, (pattern, text))
     if isinstance(pattern, Literal):
         return call("rlike", text, literal(f"^(?:{pattern.value})$"))
     return call("rlike", text, call("concat", literal("^(?:"), pattern, literal(")$")))
+
+
+def _strlen(text: Expression) -> Expression:
+    _require("strlen", "text", _is_text, (text,))
+    return cast(call("length", text), BIGINT)
+
+
+def _contains(part: Expression, text: Expression) -> Expression:
+    _require("contains", "text", _is_text, (part, text))
+    return call("contains", text, part)
+
+
+def unsigned(a: Expression) -> Expression:
+    """The number, if it is not negative; else an error that shows it, made by a cast of what is no number."""
+    _require("unsigned", "numbers", is_number, (a,))
+    told = call("concat", cast(a, STRING), literal(" is negative, and no unsigned number"))
+    return call("if", call("greater_equal", a, cast(literal(0), a.type)), a, cast(told, a.type))
 
 
 def _cast_to(of: Type) -> Make:
@@ -213,11 +250,12 @@ FUNCTORS: Final[dict[str, tuple[tuple[int, ...], Make]]] = {
     "min": ((2, MANY), _extreme("least")),
     "max": ((2, MANY), _extreme("greatest")),
     "cat": ((2, MANY), _cat),
-    "strlen": ((1,), lambda a: cast(call("length", a), BIGINT)),
+    "strlen": ((1,), _strlen),
     "substr": ((3,), _substr),
-    "contains": ((2,), lambda part, text: call("contains", text, part)),
+    "contains": ((2,), _contains),
     "match": ((2,), _match),
     "record": ((1, MANY), _record),
+    "unsigned": ((1,), unsigned),
     "ord": ((1,), lambda a: call("xxhash64", a)),
     "to_number": ((1,), _cast_to(BIGINT)),
     "to_unsigned": ((1,), _cast_to(BIGINT)),

@@ -16,7 +16,20 @@ from collections.abc import Iterable
 from everview.errors import DatalogError
 from everview.frontends.datalog.bodies import MOST_WAYS, bodies, ways
 from everview.frontends.datalog.faults import fault
-from everview.frontends.datalog.program import Aggregate, Atom, Compare, Identified, Literal_, Not, Rule, Term, Variable
+from everview.frontends.datalog.matching import parts
+from everview.frontends.datalog.program import (
+    Aggregate,
+    Atom,
+    Compare,
+    Functor,
+    Identified,
+    Literal_,
+    Not,
+    Rule,
+    Term,
+    Variable,
+    Wildcard,
+)
 from everview.frontends.datalog.terms import (
     RECORD,
     aggregates,
@@ -56,6 +69,7 @@ def _check_body(body: tuple[Literal_, ...], around: frozenset[str], outside: set
     """What a body binds, given what is bound around it."""
     known = _bound(body, around)
     for literal_ in body:
+        _check_wildcards(literal_, rule)
         others = outside | set(outer_variables(other for other in body if other is not literal_)) | known
         if isinstance(literal_, Not) and not _is_atom(literal_):
             _check_body(literal_.body, known, others, rule)
@@ -70,6 +84,20 @@ def _check_body(body: tuple[Literal_, ...], around: frozenset[str], outside: set
     return known
 
 
+def _check_wildcards(literal_: Literal_, rule: Rule) -> None:
+    """``_`` stands for any value of a column or of a record's field, and nowhere else."""
+    for term in terms_of(literal_):
+        alone = isinstance(term, Wildcard) and not isinstance(literal_, Atom | Identified)
+        if alone or any(map(_has_wildcard, parts(term))):
+            hint = "give it a name and bind it, or leave the condition out"
+            raise fault(DatalogError, f"_ stands for a value that nothing binds in {literal_}", rule, hint)
+
+
+def _has_wildcard(term: Term) -> bool:
+    """Is an argument of a functor, other than a record, any value?"""
+    return isinstance(term, Functor) and term.name != RECORD and any(isinstance(a, Wildcard) for a in term.arguments)
+
+
 def _is_atom(negation: Not) -> bool:
     """Is it one atom? All its variables are to be bound; those of a bracket may be bound in it."""
     return len(negation.body) == 1 and isinstance(negation.body[0], Atom)
@@ -77,6 +105,9 @@ def _is_atom(negation: Not) -> bool:
 
 def _check_aggregate(aggregate: Aggregate, known: frozenset[str], others: set[str], rule: Rule) -> None:
     shared = others & set(all_variables(aggregate))
+    if aggregate.function == "count" and aggregate.arguments and aggregate.body is not None:
+        hint = "write count : { … }: it counts the ways in which all of it holds"
+        raise fault(DatalogError, f"count takes no argument, and was given {aggregate.arguments[0]}", rule, hint)
     for name in sorted(shared):
         if name not in known:
             raise unbound(name, rule, f" outside of the aggregate {aggregate.function}")

@@ -59,14 +59,14 @@ def matched(
     return conjunction(own), values, rest
 
 
-def tied(name: str, known: Expression, column: Expression, rule: Rule) -> Expression:
-    """A variable that stands in two places has one value."""
+def tied(name: str, known: Expression, column: Expression, rule: Rule, *, seeded: bool = False) -> Expression:
+    """A variable that stands in two places has one value; a ``seeded`` one came from the other place, also as NULL."""
     constant = isinstance(known, Literal) or isinstance(column, Literal)
     pair = alike(known, column) if constant or family(known.type) == family(column.type) else None
     if pair is None:
         hint = "a variable has one type; convert with to_number, to_float or to_string, and compare"
         raise fault(TypeConflict, f"variable {name} is {known.type} and {column.type}", rule, hint)
-    return call("equal", *pair)
+    return call("null_safe_equal" if seeded and known.nullable else "equal", *pair)
 
 
 def tested(part: Test, values: Values, rule: Rule) -> Expression:

@@ -16,6 +16,15 @@ from dataclasses import replace
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from everview.errors import DatalogError
+from everview.frontends.datalog.checks import (
+    check_calls,
+    check_directive,
+    check_functors,
+    check_inlined,
+    check_plans,
+    check_qualifiers,
+    check_type_names,
+)
 from everview.frontends.datalog.components import Placed, expanded
 from everview.frontends.datalog.functors import FUNCTORS
 from everview.frontends.datalog.grammar import parser
@@ -54,9 +63,13 @@ def parse(text: str) -> Program:
     parts = expanded(_parts(text))
     declared = _declarations(parts)
     rules = _rules(parts, declared)
+    check_plans(parts, rules)
+    check_calls(rules, {f.name: len(f.types) - 1 for p in parts if isinstance(f := p.part, FunctorDeclared)})
     for rule in rules:
         check_ground(rule)
-    return Program(rules, tuple(declared.values()))
+    inlined = {n for p in parts for n in _qualified(p, "inline")}
+    check_inlined(inlined, {d.name for d in declared.values() if d.input or d.output}, rules)
+    return Program(rules, tuple(declared.values()), _directed(parts, Naming(declared)))
 
 
 def _parts(text: str) -> list[Part]:
@@ -73,22 +86,23 @@ def _parts(text: str) -> list[Part]:
 def _declarations(parts: Sequence[Placed]) -> dict[str, Declaration]:
     defined = {f"{p.scope}{p.part.name}": (p.scope, _given(p)) for p in parts if isinstance(p.part, TypeDefined)}
     types = Types(defined)
+    check_type_names(parts)
+    types.check()
+    check_functors(parts, types)
     found: dict[str, Declaration] = {}
     for placed in parts:
         part = placed.part
         if not isinstance(part, Declared):
             continue
-        if "choice-domain" in part.qualifiers:
-            hint = "which row is kept would depend on the order of evaluation; use min or max"
-            raise refused("choice-domain is not supported", part.place, hint)
+        check_qualifiers(part)
         schema = _schema(placed, part, types)
         for name in part.names:
             full = f"{placed.scope}{name}"
             if full in found:
                 raise refused(f"relation {full} is declared twice", part.place, "declare it once")
-            given, shown = "input" in part.qualifiers, bool({"output", "printsize"} & part.qualifiers)
-            found[full] = Declaration(full, schema, given, shown, part.place)
-    return _directed(parts, found)
+            given, shown = "input" in part.qualifiers, bool({"output", "printsize"}.intersection(part.qualifiers))
+            found[full] = Declaration(full, schema, given, shown, part.place, _unsigned(placed, part, types))
+    return _with_directives(parts, found)
 
 
 def _given(placed: Placed) -> TypeDefined:
@@ -110,12 +124,31 @@ def _schema(placed: Placed, part: Declared, types: Types) -> Schema:
     )
 
 
-def _directed(parts: Sequence[Placed], found: dict[str, Declaration]) -> dict[str, Declaration]:
+def _unsigned(placed: Placed, part: Declared, types: Types) -> frozenset[int]:
+    names = enumerate(placed.given.get(of, of) for _, of in part.attributes)
+    return frozenset(at for at, name in names if types.is_unsigned(name, placed.scope))
+
+
+def _qualified(placed: Placed, qualifier: str) -> list[str]:
+    """The relations that a part declares with a qualifier."""
+    part = placed.part
+    if not isinstance(part, Declared) or qualifier not in part.qualifiers:
+        return []
+    return [f"{placed.scope}{name}" for name in part.names]
+
+
+def _directed(parts: Sequence[Placed], naming: Naming) -> tuple[tuple[str, str, Place], ...]:
+    directives = [(p.part, p.scope) for p in parts if isinstance(p.part, Directive)]
+    return tuple((d.kind, naming.full(name, scope), d.place) for d, scope in directives for name, _ in d.targets)
+
+
+def _with_directives(parts: Sequence[Placed], found: dict[str, Declaration]) -> dict[str, Declaration]:
     naming = Naming(found)
     for placed in parts:
         if not isinstance(placed.part, Directive):
             continue
-        for target in placed.part.targets:
+        check_directive(placed.part)
+        for target, _ in placed.part.targets:
             name = naming.full(target, placed.scope)
             if name not in found:
                 continue  # a relation of the database, or of rules alone: known under its name anyway

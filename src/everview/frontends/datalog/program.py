@@ -79,6 +79,8 @@ class Functor:
     arguments: tuple[Term, ...]
 
     def __str__(self) -> str:
+        if self.name == "unsigned" and len(self.arguments) == 1:  # a check that nobody wrote
+            return str(self.arguments[0])
         if self.name == "record":
             return f"[{', '.join(map(str, self.arguments))}]"
         if len(self.arguments) == 2 and self.name in _INFIX:
@@ -225,6 +227,7 @@ class Declaration:
     input: bool = False
     output: bool = False
     place: Place = field(default=NOWHERE, compare=False, repr=False)
+    unsigned: frozenset[int] = frozenset()  # the columns whose numbers have no sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +236,7 @@ class Program:
 
     rules: tuple[Rule, ...] = ()
     declarations: tuple[Declaration, ...] = ()
+    directed: tuple[tuple[str, str, Place], ...] = ()  # directives: their kind, a relation, and where
 
     @property
     def heads(self) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from everview.frontends.datalog.syntax import (
     Init,
     Override,
     Part,
+    Planned,
     Signature,
     Subsumption,
     TypeDefined,
@@ -78,7 +79,9 @@ class Reading(Transformer[Token, Any]):
     def _head(self, item: Any) -> Atom:
         if not isinstance(item, Called):
             hint = "a rule is head(…) :- body. and a fact is head(…)."
-            raise refused(f"{item if not isinstance(item, Grouped) else 'this'} is no head", somewhere(item), hint)
+            shown = "a negation" if isinstance(item, Negated) else "what stands in brackets"
+            shown = shown if isinstance(item, Grouped | Negated) else item
+            raise refused(f"{shown} is no head", somewhere(item), hint)
         return item.atom
 
     def subsumption(self, parts: list[Any]) -> Subsumption:
@@ -178,14 +181,20 @@ class Reading(Transformer[Token, Any]):
     def declaration(self, parts: list[Any]) -> Declared:
         names = tuple(str(p) for p in parts if isinstance(p, Token))
         attributes = tuple(p for p in parts if isinstance(p, tuple))
-        qualifiers = frozenset(q for p in parts if isinstance(p, frozenset) for q in p)
-        return Declared(names, attributes, qualifiers, place_of(parts[0]))
+        said = [p for p in parts if isinstance(p, list)]
+        qualifiers = tuple(names[0] for names in said)
+        choices = tuple(name for names in said for name in names[1:])
+        return Declared(names, attributes, qualifiers, place_of(parts[0]), choices)
 
     def attribute(self, parts: list[Token]) -> tuple[str, str]:
         return str(parts[0]), str(parts[1])
 
-    def qualifier(self, parts: list[Any]) -> frozenset[str]:
-        return frozenset(str(p) if isinstance(p, Token) else "choice-domain" for p in parts)
+    def qualifier(self, parts: list[Any]) -> list[str]:
+        """The word, and the attributes that a choice-domain names."""
+        return [str(parts[0]), *(name for names in parts[1:] for name in names)]
+
+    def choice(self, parts: list[Token]) -> list[str]:
+        return [str(part) for part in parts]
 
     def type(self, parts: list[Any]) -> TypeDefined:
         name, (kind, found) = parts
@@ -208,11 +217,10 @@ class Reading(Transformer[Token, Any]):
 
     def directive(self, parts: list[Any]) -> Directive:
         kind, *targets = parts
-        parameters = tuple(p for _, given in targets for p in given)
-        return Directive(str(kind), tuple(name for name, _ in targets), place_of(kind), parameters)
+        return Directive(str(kind), tuple(targets), place_of(kind))
 
-    def target(self, parts: list[Any]) -> tuple[str, list[Any]]:
-        return str(parts[0]), [p for p in parts[1:] if p is not None]
+    def target(self, parts: list[Any]) -> tuple[str, tuple[Any, ...]]:
+        return str(parts[0]), _arguments(parts[1:])
 
     def parameter(self, parts: list[Token]) -> tuple[str, str]:
         return str(parts[0]), str(parts[1])
@@ -229,13 +237,16 @@ class Reading(Transformer[Token, Any]):
         return Signature(names[0], tuple(names[1:]), place_of(parts[0]))
 
     def init(self, parts: list[Any]) -> Init:
-        return Init(str(parts[0]), parts[1])
+        return Init(str(parts[0]), parts[1], place_of(parts[0]))
 
     def override(self, parts: list[Any]) -> Override:
-        return Override(str(parts[0]))
+        return Override(str(parts[0]), place_of(parts[0]))
 
     def functor(self, parts: list[Any]) -> FunctorDeclared:
-        return FunctorDeclared(str(parts[0]), len(_arguments(parts[1:-1])), place_of(parts[0]))
+        name, *types = (part for part in parts if part is not None)
+        return FunctorDeclared(
+            str(name), tuple(str(t[1] if isinstance(t, tuple) else t) for t in types), place_of(name)
+        )
 
     extern = functor
 
@@ -246,8 +257,12 @@ class Reading(Transformer[Token, Any]):
     def pragma(self, _: list[Any]) -> None:
         return None
 
-    def plan(self, _: list[Any]) -> None:
-        return None
+    def plan(self, parts: list[Any]) -> Planned:
+        versions = (int(part) for part in parts[::2])
+        return Planned(tuple(zip(versions, parts[1::2], strict=True)), place_of(parts[0]))
+
+    def order(self, parts: list[Token | None]) -> tuple[int, ...]:
+        return tuple(int(part) for part in parts if part is not None)
 
 
 def _inside(branches: list[tuple[Any, ...]]) -> tuple[Literal_, ...]:

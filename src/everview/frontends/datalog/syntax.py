@@ -35,8 +35,9 @@ class Declared:
 
     names: tuple[str, ...]
     attributes: tuple[tuple[str, str], ...]
-    qualifiers: frozenset[str]
+    qualifiers: tuple[str, ...]
     place: Place
+    choices: tuple[str, ...] = ()  # the attributes that a choice-domain names
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,11 @@ class TypeDefined:
 
 @dataclass(frozen=True)
 class Directive:
-    """``.input`` or ``.output`` of some relations, with parameters."""
+    """``.input`` or ``.output`` of some relations, each with its parameters."""
 
     kind: str
-    targets: tuple[str, ...]
+    targets: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     place: Place
-    parameters: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,21 +79,35 @@ class Component:
 class Init:
     name: str
     component: Signature
+    place: Place = NOWHERE
 
 
 @dataclass(frozen=True)
 class Override:
     name: str
+    place: Place = NOWHERE
 
 
 @dataclass(frozen=True)
 class FunctorDeclared:
+    """``.functor name(types): type``; the last type is what it gives."""
+
     name: str
-    count: int
+    types: tuple[str, ...]
     place: Place
 
 
-Part = Clause | Subsumption | Declared | TypeDefined | Directive | Component | Init | Override | FunctorDeclared
+@dataclass(frozen=True)
+class Planned:
+    """``.plan version: (order)``, of the rule before it."""
+
+    orders: tuple[tuple[int, tuple[int, ...]], ...]
+    place: Place
+
+
+Part = (
+    Clause | Subsumption | Declared | TypeDefined | Directive | Component | Init | Override | FunctorDeclared | Planned
+)
 
 
 def refused(message: str, place: Place, hint: str) -> DatalogError:

@@ -53,6 +53,8 @@ BUILT_IN: Final[dict[str, Type]] = {
     "timestamp": TIMESTAMP,
 }
 
+UNSIGNED: Final = frozenset(["unsigned", "uint8", "uint16", "uint32", "uint64"])
+
 
 class Types:
     """The types that a text defines, by their full names; a name is looked up from the inside out."""
@@ -73,6 +75,14 @@ class Types:
             self._known[full] = self._made(full)
         return self._known[full]
 
+    def is_unsigned(self, name: str, scope: str) -> bool:
+        """Has the type, or all that it is made of, numbers without a sign?"""
+        full = self._full(name, scope)
+        if full is None:
+            return name in UNSIGNED
+        inner, defined = self._defined[full]
+        return bool(defined.alternatives) and all(self.is_unsigned(n, inner) for n in defined.alternatives)
+
     def _full(self, name: str, scope: str) -> str | None:
         while f"{scope}{name}" not in self._defined:
             if not scope:
@@ -84,12 +94,35 @@ class Types:
         error = unknown_name("type", name, [*BUILT_IN, *self._defined])
         return refused(error.message, place, error.hint or "")  # pyright: ignore[reportReturnType]
 
+    def check(self) -> None:
+        """Refuse types that are wrong, whether or not a relation has them."""
+        for full, (scope, defined) in self._defined.items():
+            for name in (*defined.alternatives, *(of for _, of in defined.fields or ())):
+                if self._full(name, scope) is None and name not in BUILT_IN:
+                    raise self._unknown(name, defined.place)
+            names = [name for name, _ in defined.fields or ()]
+            if len(set(names)) < len(names):
+                raise refused(f"record {full} has a field twice", defined.place, "name each field once")
+            if defined.fields is None and not self._has_records(full):
+                self.of(defined.name, scope, defined.place)
+
+    def _has_records(self, full: str) -> bool:
+        """Is a type, alone or through others, a record? One that is made of itself is refused where it is used."""
+        seen, waiting = {full}, [full]
+        while waiting:
+            scope, defined = self._defined[waiting.pop()]
+            if defined.fields is not None:
+                return True
+            inner = {found for name in defined.alternatives if (found := self._full(name, scope)) is not None}
+            waiting += inner - seen
+            seen |= inner
+        return False
+
     def _made(self, full: str) -> Type:
         scope, defined = self._defined[full]
         if full in self._open:
-            raise refused(
-                f"type {full} is made of itself", defined.place, "keep such lists and trees as rows of a relation"
-            )
+            hint = "keep such lists and trees as rows of a relation" if self._has_records(full) else "name another type"
+            raise refused(f"type {full} is made of itself", defined.place, hint)
         self._open.append(full)
         try:
             return self._record(defined, scope) if defined.fields is not None else self._one(defined, scope)

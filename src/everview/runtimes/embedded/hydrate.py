@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Apply, inputs_of, reads_of
 from everview.circuit.program import Program
 from everview.kernels.linear import project
@@ -46,7 +47,7 @@ class Integral:
         return arrange(whole, self.columns) if self.sorted else project(whole, self.columns)
 
 
-def hydrate(program: Program, state: State, held: Held, context: Context) -> None:
+def hydrate(program: Program, state: State, held: Held, context: Context, bounds: LoopBounds | None = None) -> None:
     """Append to the open epoch of a state what its traces hold that are not held already."""
     wanted = new_nodes(program, held)
     if not wanted:
@@ -55,7 +56,7 @@ def hydrate(program: Program, state: State, held: Held, context: Context) -> Non
     needed, given = _back_from(program, wanted, known)
     cells: Cells = [{at: known[at].read(held, shard) for at in given} for shard in range(program.shards)]
     part = _part(program, needed)
-    Tick(part, Here(part, state, context)).run(cells)
+    Tick(part, Here(part, state, context), bounds).run(cells)
 
 
 def new_nodes(program: Program, held: Held) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
 from everview.circuit.nodes import Child, Sink
@@ -15,7 +16,9 @@ from everview.runtimes.embedded.tick import Here, Tick
 from everview.zset.batch import Batch
 
 
-def answer(circuit: Circuit, contents: Mapping[str, Batch], dictionary: Dictionary) -> dict[str, Batch]:
+def answer(
+    circuit: Circuit, contents: Mapping[str, Batch], dictionary: Dictionary, bounds: LoopBounds | None = None
+) -> dict[str, Batch]:
     """What the sinks of a query circuit hold when its sources hold these contents.
 
     Without recursion the operators work on whole Z-sets, and there are no traces. A loop works on changes: each
@@ -26,7 +29,7 @@ def answer(circuit: Circuit, contents: Mapping[str, Batch], dictionary: Dictiona
     program = Program(incrementalize(circuit) if recursive else circuit)
     context = Context(dictionary, dict(circuit.functions))
     cells = [{at: contents[name].rows for name, at in program.circuit.sources.items() if len(contents[name])}]
-    Tick(program, Here(program, State(program, context), context)).run(cells)
+    Tick(program, Here(program, State(program, context), context), bounds).run(cells)
     sinks = [node for node in program.circuit if isinstance(node, Sink) and not node.table]
     return {
         sink.name: Batch.consolidated(

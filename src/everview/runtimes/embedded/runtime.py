@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
 from everview.circuit.nodes import Sink
@@ -65,6 +66,7 @@ class Embedded:
         tables: Mapping[str, Table] | None = None,
         every: float = 0.0,
         adopt: bool = False,
+        loops: LoopBounds | None = None,
     ) -> None:
         """Run a circuit in memory, or with its state in a directory, which is opened if it exists.
 
@@ -73,8 +75,9 @@ class Embedded:
         Of the sources named in ``tables`` the contents are kept, and their rows may come as `Commands`.
 
         Ticks are committed one by one; or, with ``every`` so many seconds, several as one. ``adopt`` takes the state
-        of another circuit for this one's, as `turn` does.
+        of another circuit for this one's, as `turn` does. ``loops`` bounds what a recursion may do in one tick.
         """
+        self.bounds = LoopBounds.given() if loops is None else loops
         self.dictionary = Dictionary()
         self._refusal: str | None = None
         self._check_functions, self._as_is, self._every = check_functions, as_is, every
@@ -163,7 +166,7 @@ class Embedded:
     def _turn(self, program: Program, held: dict[str, list[Trace]], context: Context, says: Mapping[str, Any]) -> None:
         state = State(program, context)
         with self.attempt():
-            hydrate(program, state, held, context)
+            hydrate(program, state, held, context, self.bounds)
             state.adopt(held)
             pushed, ids = state.pushed(), ()
             if self.durable:
@@ -217,7 +220,7 @@ class Embedded:
             raise
 
     def _advance(self, cells: Cells, offsets: Mapping[str, Any] = NO_OFFSETS) -> dict[str, Batch]:
-        Tick(self.program, Here(self.program, self.state, self.context)).run(cells)
+        Tick(self.program, Here(self.program, self.state, self.context), self.bounds).run(cells)
         outputs = self.outputs(cells)
         self._commit(offsets)
         self.offsets.update(offsets)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Apply, Read
 from everview.circuit.program import Due, Loop, Program, Ran, Stage
-from everview.errors import EndlessLoop
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.timed import stamped
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Moment
+from everview.runtimes.embedded.growth import Grown, Growth
 from everview.runtimes.embedded.pending import At, Pending
 from everview.runtimes.embedded.state import Path, State
 from everview.traces.wide import Wide
@@ -23,7 +23,6 @@ from everview.traces.wide import Wide
 Matrix = NDArray[np.int64]
 Words = NDArray[np.int64]
 Cells = list[dict[int, Matrix]]  # one a shard
-SHOWN = 8  # iterations whose sizes an error shows
 
 
 class Placed(Protocol):
@@ -114,9 +113,11 @@ class Here:
 class Tick:
     """The open epoch: what has been computed so far, and what nested times still have to do."""
 
-    def __init__(self, program: Program, placed: Placed) -> None:
+    def __init__(self, program: Program, placed: Placed, bounds: LoopBounds | None = None) -> None:
         self.program = program
         self.placed = placed
+        self.bounds = LoopBounds.given() if bounds is None else bounds
+        self.grown = Grown()
         self.pending = Pending(program.shards)
 
     def run(self, cells: Cells) -> None:
@@ -133,22 +134,25 @@ class Tick:
         for shard, found in enumerate(run(loop, cells, at, (*path, loop.at))):
             cells[shard] |= found
 
+    def _growth(self, loop: Loop, path: Path) -> Growth:
+        return Growth(loop, self.program, path[0], self.bounds, self.grown)
+
     def _changes(self, loop: Loop, cells: Cells, at: At, path: Path) -> Cells:
         """A child on changes: imports arrive at iteration 0, and what leaves is the sum over all iterations."""
         left: list[dict[int, list[Matrix]]] = [{} for _ in cells]
         inside = _imported(loop, cells)
-        growth: deque[int] = deque(maxlen=SHOWN)
+        growth = self._growth(loop, path)
         iteration = 0 if _any_rows(inside) else self.pending.next(path, at, -1)
         while iteration is not None:
-            _check_limit(loop, iteration, growth)
+            growth.check(iteration)
             self._iterate(loop, inside, (*at, iteration), path)
             for shard, found in enumerate(inside):
                 for export, node in loop.exports:
                     if node in found and found[node].shape[0]:
                         left[shard].setdefault(export, []).append(found[node])
             inside = _fed_back(loop, inside)
-            growth.append(sum(m.shape[0] for shard in inside for m in shard.values()))
-            iteration = iteration + 1 if growth[-1] else self.pending.next(path, at, iteration)
+            fed = growth.feed(inside)
+            iteration = iteration + 1 if fed else self.pending.next(path, at, iteration)
         return [{export: np.concatenate(parts) for export, parts in shard.items()} for shard in left]
 
     def _iterate(self, loop: Loop, cells: Cells, at: At, path: Path) -> None:
@@ -161,6 +165,7 @@ class Tick:
             for shard, ran in enumerate(self.placed.run_at(program, path, number, at, cells, due)):
                 self.pending.note(path, shard, ran, len(at))
                 appends.append((shard, ran.appends))
+                self.grown.add(ran.appends)
             for inner in program.loops[number]:
                 self._loop(inner, cells, at, path)
         self.placed.push(path, appends)
@@ -169,14 +174,14 @@ class Tick:
         """A child on whole Z-sets: computed anew until nothing changes; what leaves is what it holds then."""
         entered = _imported(loop, cells)
         back: Cells = [{} for _ in cells]
-        growth: deque[int] = deque(maxlen=SHOWN)
+        growth = self._growth(loop, path)
         iteration = 0
         while True:
-            _check_limit(loop, iteration, growth)
+            growth.check(iteration)
             inside = [shard | fed for shard, fed in zip(entered, back, strict=True)]
             self._iterate(loop, inside, (*at, iteration), path)
             again = _fed_back(loop, inside)
-            growth.append(sum(m.shape[0] for shard in again for m in shard.values()))
+            growth.feed(again, whole=True)
             if _same(again, back):
                 return [{e: shard[node] for e, node in loop.exports if node in shard} for shard in inside]
             back, iteration = again, iteration + 1
@@ -225,13 +230,3 @@ def _same(a: Cells, b: Cells) -> bool:
 
 
 _NOTHING = np.empty((0, 0), np.int64)
-
-
-def _check_limit(loop: Loop, iteration: int, growth: Iterable[int]) -> None:
-    if iteration < loop.limit:
-        return
-    sizes = ", ".join(f"{n:,}" for n in growth)
-    raise EndlessLoop(
-        f"loop {loop.name} has not ended after {iteration:,} iterations; its last iterations changed {sizes} rows",
-        hint="does it make new values for ever? Bound them by a condition, or raise the limit of the child",
-    )

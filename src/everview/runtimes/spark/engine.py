@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.codes.dictionary import Mark
 from everview.kernels.linear import project
@@ -68,6 +69,7 @@ class Engine:
         partitions: int,
         delivered: Iterable[str] = (),
         check_functions: bool = False,
+        loops: LoopBounds | None = None,
     ) -> None:
         """``delivered`` names the views whose last change is kept, for sinks."""
         self.spark = spark
@@ -75,7 +77,7 @@ class Engine:
         self.partitions = partitions
         self.delivered = tuple(delivered)
         self.run = Embedded(
-            circuit, path, shards=shards, tables=tables, check_functions=check_functions, policy=Policy()
+            circuit, path, shards=shards, tables=tables, check_functions=check_functions, policy=Policy(), loops=loops
         )
         self.program = self.run.program
         assert self.run.durable is not None, "a pipeline has a state directory"
@@ -179,7 +181,7 @@ class Engine:
             )
             here = Here(program, run.state, run.context)
             placed = Adaptive(here, cluster, self.placement, decision)
-            Tick(program, placed).run(cells)
+            Tick(program, placed, run.bounds).run(cells)
             outputs = run.outputs(cells)
             ticked = perf_counter()
             if inspect is not None:

@@ -1,0 +1,245 @@
+"""What may be wrong with what a text says of its relations, types and functors, before any rule is compiled.
+
+Much of it says how to compute, and is read over when it is right: qualifiers, parameters of directives, plans. It is
+checked all the same, because a slip in it is a slip, and a text that is refused elsewhere is better refused here, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from everview.errors import DatalogError
+from everview.frontends.datalog.components import Placed
+from everview.frontends.datalog.faults import fault
+from everview.frontends.datalog.groups import groups, is_recursive
+from everview.frontends.datalog.program import Aggregate, Atom, Functor, Not, Program, Rule, Term, literals
+from everview.frontends.datalog.syntax import (
+    Clause,
+    Declared,
+    Directive,
+    FunctorDeclared,
+    Planned,
+    TypeDefined,
+    refused,
+)
+from everview.frontends.datalog.terms import all_variables, body_variables, terms_of
+from everview.frontends.datalog.types import BUILT_IN, Types
+from everview.types import unknown_name
+
+REPRESENTATIONS: Final = ("brie", "btree", "btree_delete", "eqrel")
+OPPOSITES: Final = (("inline", "no_inline"), ("magic", "no_magic"))
+
+# What .input, .output and .printsize may be told; nothing of it matters here, where rows come and go by the database.
+FILES: Final = frozenset(
+    (
+        *("IO", "attributeNames", "auxArity", "columns", "compress", "dbname", "delimiter", "directory", "fact-dir"),
+        *("fast", "filename", "format", "headers", "name", "operation", "output-dir", "params", "records", "relation"),
+        *("rfc4180", "separator", "types"),
+    )
+)
+WAYS: Final = ("file", "stdin", "stdout", "stdoutprintsize", "sqlite")  # of IO
+
+
+# -- names
+
+
+def check_type_names(parts: Sequence[Placed]) -> None:
+    """Types have names of their own: of no other type, of none that is built in, and of no relation."""
+    known: dict[str, str] = {f"{p.scope}{name}": "relation" for p in parts for name in _relations(p)}
+    for placed in parts:
+        part = placed.part
+        if not isinstance(part, TypeDefined):
+            continue
+        full = f"{placed.scope}{part.name}"
+        if full in known or part.name in BUILT_IN:
+            what = f"a {known[full]}" if full in known else "a type that is built in"
+            raise refused(f"{full} is {what} already, and cannot be a type", part.place, "give the type another name")
+        known[full] = "type"
+
+
+def _relations(placed: Placed) -> tuple[str, ...]:
+    return placed.part.names if isinstance(placed.part, Declared) else ()
+
+
+def check_functors(parts: Sequence[Placed], types: Types) -> None:
+    """Functors are declared once, and with types that there are."""
+    found = set[str]()
+    for placed in parts:
+        part = placed.part
+        if not isinstance(part, FunctorDeclared):
+            continue
+        if part.name in found:
+            raise refused(f"functor {part.name} is declared twice", part.place, "declare it once")
+        for name in part.types:
+            types.of(placed.given.get(name, name), placed.scope, part.place)
+        found.add(part.name)
+
+
+def check_calls(rules: Iterable[Rule], counts: Mapping[str, int]) -> None:
+    """Refuse calls of declared functors with another number of arguments."""
+    for rule in rules:
+        for term in _terms(rule):
+            if isinstance(term, Functor) and counts.get(term.name, len(term.arguments)) != len(term.arguments):
+                message = f"{term.name} is declared with {counts[term.name]} arguments, and was given "
+                raise fault(DatalogError, message + str(len(term.arguments)), rule, "give it as many as are declared")
+
+
+def _terms(rule: Rule) -> Iterator[Term]:
+    """All terms of a rule, with those inside of others."""
+    waiting: list[Term] = list(rule.head.terms)
+    waiting += [term for part in literals(rule.body) for term in terms_of(part)]
+    while waiting:
+        term = waiting.pop()
+        yield term
+        if isinstance(term, Functor | Aggregate):
+            waiting += term.arguments
+        if isinstance(term, Aggregate):
+            waiting += [inner for part in literals(term.body or ()) for inner in terms_of(part)]
+
+
+# -- qualifiers
+
+
+def check_qualifiers(part: Declared) -> None:
+    """Each once, no two that contradict each other, and on relations that can be so."""
+    name = part.names[0]
+    for qualifier, count in Counter(part.qualifiers).items():
+        if count > 1:
+            raise refused(f"relation {name} is {qualifier} twice", part.place, "say it once")
+    said = [q for q in REPRESENTATIONS if q in part.qualifiers]
+    for pair in (said[:2] if len(said) > 1 else (), *OPPOSITES):
+        if pair and all(q in part.qualifiers for q in pair):
+            raise refused(f"relation {name} cannot be {pair[0]} and {pair[1]}", part.place, "leave one of them out")
+    if "eqrel" in part.qualifiers:
+        _check_equivalence(name, part)
+    if "btree_delete" in part.qualifiers and not part.attributes:
+        raise refused(
+            f"relation {name} has no columns, and no rows that give way", part.place, "leave btree_delete out"
+        )
+    _check_choice(name, part)
+
+
+def _check_equivalence(name: str, part: Declared) -> None:
+    if len(part.attributes) != 2:
+        message = f"equivalence {name} has {len(part.attributes)} columns, and not 2"
+        raise refused(message, part.place, "an equivalence is of pairs: .decl p(a: number, b: number) eqrel")
+    (_, left), (_, right) = part.attributes
+    if left != right:
+        raise refused(f"equivalence {name} is of {left} and {right}", part.place, "both columns are of one type")
+
+
+def _check_choice(name: str, part: Declared) -> None:
+    if "choice-domain" not in part.qualifiers:
+        return
+    wrong = next((c for c in part.choices if all(c != attribute for attribute, _ in part.attributes)), None)
+    if wrong is not None:
+        hint = f"its columns are {', '.join(attribute for attribute, _ in part.attributes)}"
+        raise refused(f"choice-domain names {wrong}, which {name} does not have", part.place, hint)
+    hint = "which row is kept would depend on the order of evaluation; use min or max"
+    raise refused("choice-domain is not supported", part.place, hint)
+
+
+# -- directives
+
+
+def check_directive(part: Directive) -> None:
+    """Parameters that there are, each once; ``.limitsize`` has its number."""
+    for target, given in part.targets:
+        names = [name for name, _ in given]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise refused(f"{part.kind} {target} has {twice} twice", part.place, "give each parameter once")
+        if part.kind == ".limitsize":
+            _check_limit(part, target, dict(given))
+            continue
+        wrong = next((name for name in names if name not in FILES), None)
+        if wrong is not None:
+            error = unknown_name(f"parameter of {part.kind}", wrong, sorted(FILES))
+            raise refused(error.message, part.place, error.hint or "")
+        way = dict(given).get("IO", WAYS[0]).strip('"')
+        if way not in WAYS:
+            raise refused(f"{part.kind} {target}: there is no IO={way}", part.place, f"one of {', '.join(WAYS)}")
+
+
+def _check_limit(part: Directive, target: str, given: Mapping[str, str]) -> None:
+    if set(given) != {"n"} or not given["n"].isdigit():
+        raise refused(f".limitsize {target} has no number", part.place, f"write .limitsize {target}(n=10)")
+
+
+def check_directed(program: Program, known: Collection[str]) -> None:
+    """Refuse directives of relations that are neither declared, nor defined by rules, nor known otherwise."""
+    names = {*known, *program.heads, *(d.name for d in program.declarations)}
+    for kind, name, place in program.directed:
+        if name not in names:
+            error = unknown_name("relation", name, names)
+            raise refused(f"{kind} {name}: {error.message}", place, error.hint or f"declare it: .decl {name}(…)")
+
+
+# -- inlined relations
+
+
+def check_inlined(inlined: Collection[str], given: Collection[str], rules: Sequence[Rule]) -> None:
+    """A relation that is to be written out where it is read is not given or shown, nor read by itself, nor negated.
+
+    The last only if its rules have variables that its head has not.
+    """
+    inlined = {*inlined}
+    both = next((name for name in sorted(inlined) if name in given), None)
+    if both is not None:
+        raise DatalogError(f"{both} is inline, and cannot be given or shown", hint="leave inline out")
+    own = [rule for rule in rules if rule.head.relation in inlined]
+    for group in groups(own):
+        if is_recursive(group, [rule for rule in own if rule.head.relation in group]):
+            hint = "leave inline out of one of them"
+            raise DatalogError(f"{', '.join(group)} cannot be inline: read by itself", hint=hint)
+    _check_negated(own, rules)
+
+
+def _check_negated(own: Iterable[Rule], rules: Iterable[Rule]) -> None:
+    wider = {
+        rule.head.relation
+        for rule in own
+        if {*body_variables(rule.body)} - {v for t in rule.head.terms for v in all_variables(t)}
+    }
+    for rule in rules:
+        for part in literals(rule.body):
+            inner = part.body if isinstance(part, Not) else ()
+            for atom in (p for p in inner if isinstance(p, Atom) and p.relation in wider):
+                hint = f"leave inline out of {atom.relation}"
+                raise refused(f"{atom.relation} is inline, has variables of its own, and is negated", rule.place, hint)
+
+
+# -- plans
+
+
+def check_plans(parts: Sequence[Placed], rules: Sequence[Rule]) -> None:
+    """Each follows a rule, and orders all its atoms; a recursive rule has as many versions as atoms of its group."""
+    together = {name: set(group) for group in groups(rules) for name in group}
+    before: Clause | None = None
+    for placed in parts:
+        if isinstance(placed.part, Planned):
+            if before is None or not before.bodies:
+                raise refused(".plan is of no rule", placed.part.place, "write it after the rule that it is about")
+            if len(before.bodies) == 1:
+                own = [rule for rule in rules if rule.place == before.place]
+                _check_plan(placed.part, own, together)
+        before = placed.part if isinstance(placed.part, Clause) else None
+
+
+def _check_plan(part: Planned, rules: Sequence[Rule], together: Mapping[str, Collection[str]]) -> None:
+    twice = next((v for v, count in Counter(v for v, _ in part.orders).items() if count > 1), None)
+    if twice is not None:
+        raise refused(f".plan has version {twice} twice", part.place, "give each version one order")
+    for rule in rules:
+        atoms = [p for p in rule.body if isinstance(p, Atom)]
+        for version, order in part.orders:
+            if sorted(order) != list(range(1, len(atoms) + 1)):
+                message = f".plan {version}: {order} is no order of {len(atoms)} atom{'s' * (len(atoms) != 1)}"
+                raise refused(message, part.place, "number each atom of the body once, from 1")
+        versions = sum(atom.relation in together[rule.head.relation] for atom in atoms)
+        wrong = next((v for v, _ in part.orders if versions and v >= versions), None)
+        if wrong is not None:
+            message = f".plan has version {wrong}, and the rule versions 0 to {versions - 1}"
+            raise refused(message, part.place, "there is one for each atom of the recursion")

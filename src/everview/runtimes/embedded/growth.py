@@ -1,0 +1,90 @@
+"""How much a loop has grown in the open tick, and whether that is within its bounds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.circuit.bounds import LoopBounds
+from everview.circuit.nodes import Sink, inputs_of
+from everview.circuit.program import Loop, Program
+from everview.errors import EndlessLoop
+
+Matrix = NDArray[np.int64]
+SHOWN = 8  # iterations whose sizes an error shows
+HINT = "does it make new values for ever? Bound them by a condition, or raise the limit"
+
+
+@dataclass(slots=True)
+class Grown:
+    """What all loops of a tick have appended to their traces so far."""
+
+    rows: int = 0
+    bytes: int = 0
+
+    def add(self, appends: Mapping[int, Any]) -> None:
+        """Count batches: in memory, or written by tasks elsewhere, whose bytes are on disk."""
+        for appended in appends.values():
+            if isinstance(appended, np.ndarray):
+                self.rows += appended.shape[0]
+                self.bytes += appended.nbytes
+            else:
+                self.rows += appended.rows
+
+
+class Growth:
+    """One run of a loop to its fixed point, measured from its start; loops inside of it count, too."""
+
+    def __init__(self, loop: Loop, root: Program, at: int, bounds: LoopBounds, grown: Grown) -> None:
+        """``at`` is the node of the root in which the loop stands."""
+        self.loop, self.root, self.at, self.bounds = loop, root, at, bounds
+        self._rounds = bounds.of(loop.limit, grows=loop.grows)
+        self._grown, self._rows, self._bytes = grown, grown.rows, grown.bytes
+        self._whole = 0
+        self._sizes: deque[int] = deque(maxlen=SHOWN)
+
+    def feed(self, cells: Sequence[Mapping[int, Matrix]], *, whole: bool = False) -> int:
+        """Note what is fed back, changes or ``whole`` contents, and how many rows that is."""
+        found = [m for shard in cells for m in shard.values()]
+        self._sizes.append(sum(m.shape[0] for m in found))
+        if whole:
+            self._whole = sum(m.nbytes for m in found)
+        return self._sizes[-1]
+
+    def check(self, iteration: int) -> None:
+        """Refuse another iteration if the loop has gone beyond a bound."""
+        rows = self._grown.rows - self._rows + (self._sizes[-1] if self._whole else 0)
+        held = self._grown.bytes - self._bytes + self._whole
+        if iteration >= self._rounds:
+            raise self._endless(iteration, rows, "rounds of the child" if self.loop.limit is not None else "rounds")
+        if rows > self.bounds.rows:
+            raise self._endless(iteration, rows, "rows")
+        if held > self.bounds.bytes:
+            raise self._endless(iteration, rows, "memory", f", {held >> 20:,} MB")
+
+    def _endless(self, iteration: int, rows: int, bound: str, also: str = "") -> EndlessLoop:
+        sizes = ", ".join(f"{n:,}" for n in self._sizes)
+        views = self._views()
+        where = f" (for view{'s' * (len(views) > 1)} {', '.join(views)})" if views else ""
+        return EndlessLoop(
+            f"loop {self.loop.name} has not ended after {iteration:,} iterations{where}: its traces have grown by "
+            f"{rows:,} rows{also}; its last iterations changed {sizes} rows",
+            hint=f"{HINT} of {bound}" + ("" if "child" in bound else f": LoopBounds({bound}=…)"),
+        )
+
+    def _views(self) -> list[str]:
+        """The sinks that the loop is for."""
+        circuit, reached = self.root.circuit, {self.at}
+        found: list[str] = []
+        for at in circuit.order():
+            node = circuit[at]
+            if getattr(node, "child", None) in reached or any(i in reached for i in inputs_of(node)):
+                reached.add(at)
+                if isinstance(node, Sink) and not node.table:
+                    found.append(node.name)
+        return found

@@ -1,0 +1,25 @@
+"""Random SQL, kept as views by Everview and compared with DuckDB and Spark after ticks of random changes.
+
+`trees` has queries that can be written for each engine, `queries` makes them from a seed, `engines` asks them, `judge` tells
+faults from the engines' known differences, `reduce` makes a failing case small, and `trial` runs batches for a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torture.outcome import Outcome
+from torture.random_sql.features import FEATURES
+from torture.random_sql.trial import Trial
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["FEATURES", "Trial", "run"]
+
+
+def run(seconds: float, seed: int, *, spark: SparkSession | None = None, features: frozenset[str] = FEATURES) -> Outcome:
+    """Compare random queries until the time is over, with Spark too where a session is given."""
+    from torture.random_sql.engines import Spark
+
+    return Trial(None if spark is None else Spark(spark), features).run(seconds, seed)

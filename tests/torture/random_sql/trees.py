@@ -1,0 +1,463 @@
+"""Queries as trees that can be written for Spark and for DuckDB, and taken apart by the reducer.
+
+Every node is a frozen dataclass. `text("spark")` is what Everview and Spark read; it has only the parentheses that Spark's
+grammar needs. `text("duckdb")` says the same to DuckDB, with parentheses everywhere, so the two texts do not share
+a mistake about precedence. A part that DuckDB cannot say raises `NotThere`; such a query is compared with Spark alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+Engine = OneOf["spark", "duckdb"]
+
+# How tightly Spark's operators bind, loosest first.
+ANYTHING, OR, AND, NOT, PREDICATE, COMPARISON, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, UNARY, PRIMARY = range(14)
+
+INT, DOUBLE, DEC, STR, BOOL, DATE, TIME, ARRAY = "INT", "DOUBLE", "DEC", "STR", "BOOL", "DATE", "TIME", "ARRAY"
+TYPES = (INT, DOUBLE, DEC, STR, BOOL, DATE, TIME, ARRAY)
+
+SPARK_TYPES = {
+    INT: "INT",
+    DOUBLE: "DOUBLE",
+    DEC: "DECIMAL(12,2)",
+    STR: "STRING",
+    BOOL: "BOOLEAN",
+    DATE: "DATE",
+    TIME: "TIMESTAMP",
+    ARRAY: "ARRAY<INT>",
+}
+DUCKDB_TYPES = {**SPARK_TYPES, STR: "VARCHAR", ARRAY: "INT[]"}
+
+
+class NotThere(Exception):
+    """DuckDB has no way to say it."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """Any part of a query."""
+
+    def text(self, engine: Engine) -> str:
+        raise NotImplementedError
+
+
+# -- expressions
+
+
+@dataclass(frozen=True)
+class Expr(Node):
+    """An expression of a type; `level` is how tightly its outermost operator binds in Spark's text."""
+
+    type: str
+
+    @property
+    def level(self) -> int:
+        return PRIMARY
+
+
+@dataclass(frozen=True)
+class Name(Expr):
+    """A column, with the alias of its relation unless a join by USING has merged it."""
+
+    alias: str | None
+    name: str
+
+    def text(self, engine: Engine) -> str:
+        return self.name if self.alias is None else f"{self.alias}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Constant(Expr):
+    """A literal as each engine writes it."""
+
+    spark: str
+    duckdb: str
+
+    @property
+    def level(self) -> int:
+        return UNARY if self.spark.startswith("-") else PRIMARY
+
+    def text(self, engine: Engine) -> str:
+        return self.spark if engine == "spark" else self.duckdb
+
+
+@dataclass(frozen=True)
+class Form:
+    """How an operator or a function is written; `{0}` is its first operand, `needs` how tightly operands must bind."""
+
+    spark: str
+    duckdb: str | None
+    level: int = PRIMARY
+    needs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """An operator or a function with its operands; aggregates and windows are written so, too."""
+
+    form: Form
+    args: tuple[Expr, ...]
+
+    @property
+    def level(self) -> int:
+        return self.form.level
+
+    def text(self, engine: Engine) -> str:
+        if engine == "duckdb":
+            if self.form.duckdb is None:
+                raise NotThere(self.form.spark)
+            return "(" + self.form.duckdb.format(*(arg.text(engine) for arg in self.args)) + ")"
+        needs = self.form.needs + (ANYTHING,) * len(self.args)
+        return self.form.spark.format(
+            *(_in_parentheses(arg, arg.level < need) for arg, need in zip(self.args, needs, strict=False))
+        )
+
+
+def _in_parentheses(arg: Expr, needed: bool) -> str:
+    return f"({arg.text('spark')})" if needed else arg.text("spark")
+
+
+@dataclass(frozen=True)
+class Scalar(Expr):
+    """A subquery of one row and one column, as a value."""
+
+    query: Query
+
+    def text(self, engine: Engine) -> str:
+        return f"({self.query.text(engine)})"
+
+
+@dataclass(frozen=True)
+class Exists(Expr):
+    """Whether a subquery has a row."""
+
+    query: Query
+    negated: bool = False
+
+    @property
+    def level(self) -> int:
+        return NOT if self.negated else PRIMARY
+
+    def text(self, engine: Engine) -> str:
+        text = f"{'NOT ' * self.negated}EXISTS ({self.query.text(engine)})"
+        return text if engine == "spark" else f"({text})"
+
+
+@dataclass(frozen=True)
+class Among(Expr):
+    """Whether a subquery of one column has a value."""
+
+    value: Expr
+    query: Query
+    negated: bool = False
+
+    @property
+    def level(self) -> int:
+        return PREDICATE
+
+    def text(self, engine: Engine) -> str:
+        if engine == "duckdb":
+            return f"({self.value.text(engine)} {'NOT ' * self.negated}IN ({self.query.text(engine)}))"
+        value = _in_parentheses(self.value, self.value.level < COMPARISON)
+        return f"{value} {'NOT ' * self.negated}IN ({self.query.text(engine)})"
+
+
+# -- relations
+
+
+@dataclass(frozen=True)
+class Relation(Node):
+    """What stands in FROM."""
+
+
+@dataclass(frozen=True)
+class Table(Relation):
+    name: str
+    alias: str
+
+    def text(self, engine: Engine) -> str:
+        return f"{self.name} AS {self.alias}"
+
+
+@dataclass(frozen=True)
+class Derived(Relation):
+    """A subquery in FROM."""
+
+    query: Query
+    alias: str
+    lateral: bool = False
+
+    def text(self, engine: Engine) -> str:
+        return f"{'LATERAL ' * self.lateral}({self.query.text(engine)}) AS {self.alias}"
+
+
+@dataclass(frozen=True)
+class Values(Relation):
+    """Rows of literals."""
+
+    rows: tuple[Row, ...]
+    alias: str
+    names: tuple[str, ...]
+
+    def text(self, engine: Engine) -> str:
+        rows = ", ".join(row.text(engine) for row in self.rows)
+        return f"(VALUES {rows}) AS {self.alias}({', '.join(self.names)})"
+
+
+@dataclass(frozen=True)
+class Row(Node):
+    values: tuple[Expr, ...]
+
+    def text(self, engine: Engine) -> str:
+        return f"({', '.join(value.text(engine) for value in self.values)})"
+
+
+@dataclass(frozen=True)
+class Join(Relation):
+    """Two relations, joined ON a condition, USING columns, by nature, or in full."""
+
+    kind: str  # INNER, LEFT, RIGHT, FULL, CROSS, LEFT SEMI, LEFT ANTI, NATURAL LEFT, ...
+    left: Relation
+    right: Relation
+    on: Expr | None = None
+    using: tuple[str, ...] = ()
+
+    def text(self, engine: Engine) -> str:
+        kind = self.kind
+        if engine == "duckdb":
+            kind = kind.replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI")
+        right = self.right.text(engine)
+        text = f"{self.left.text(engine)} {kind} JOIN {f'({right})' if isinstance(self.right, Join) else right}"
+        if self.using:
+            return f"{text} USING ({', '.join(self.using)})"
+        if self.on is not None:
+            return f"{text} ON {self.on.text(engine)}"
+        needs_condition = kind.split()[0] in ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
+        return f"{text} ON true" if needs_condition else text
+
+
+@dataclass(frozen=True)
+class Generated(Relation):
+    """Rows made from a value of each row of `source`: explode and its kin.
+
+    `style` is Spark's: `VIEW` for LATERAL VIEW, `CALL` for a lateral join with the function.
+    """
+
+    source: Relation
+    function: str
+    arg: Expr
+    alias: str
+    names: tuple[str, ...]
+    outer: bool = False
+    style: str = "VIEW"
+
+    def text(self, engine: Engine) -> str:
+        source, arg = self.source.text(engine), self.arg.text(engine)
+        names = ", ".join(self.names)
+        if engine == "spark" and self.style == "VIEW":
+            return f"{source} LATERAL VIEW {'OUTER ' * self.outer}{self.function}({arg}) {self.alias} AS {names}"
+        if engine == "spark":
+            join = "LEFT JOIN LATERAL" if self.outer else "JOIN LATERAL"
+            return f"{source} {join} {self.function}({arg}) AS {self.alias}({names})"
+        keeps_all = self.outer or self.function.endswith("_outer")
+        made = f"unnest({arg}) AS {self.names[-1]}"
+        if self.function.startswith("posexplode"):
+            made = f"CAST(unnest(range(len({arg}))) AS INT) AS {self.names[0]}, {made}"
+        join = "LEFT JOIN" if keeps_all else "INNER JOIN"
+        return f"{source} {join} LATERAL (SELECT {made}) AS {self.alias}({names}) ON true"
+
+
+# -- queries
+
+
+@dataclass(frozen=True)
+class Query(Node):
+    """What has rows; its columns are called c0, c1, ... unless it says otherwise."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Item(Node):
+    """An output column."""
+
+    expr: Expr
+    name: str
+
+    def text(self, engine: Engine) -> str:
+        return f"{self.expr.text(engine)} AS {self.name}"
+
+
+@dataclass(frozen=True)
+class Grouping(Node):
+    """GROUP BY: plain, ROLLUP, CUBE, or GROUPING SETS given as positions of keys; `ordinals` writes plain keys as 1, 2."""
+
+    keys: tuple[Expr, ...]
+    kind: str = "PLAIN"
+    sets: tuple[tuple[int, ...], ...] = ()
+    ordinals: tuple[int, ...] = ()
+
+    def text(self, engine: Engine) -> str:
+        if self.ordinals and engine == "spark":
+            return ", ".join(map(str, self.ordinals))
+        keys = [key.text(engine) for key in self.keys]
+        if self.kind == "PLAIN":
+            return ", ".join(keys)
+        if self.kind == "SETS":
+            chosen = ("(" + ", ".join(keys[at] for at in chosen if at < len(keys)) + ")" for chosen in self.sets)
+            return f"GROUPING SETS ({', '.join(chosen)})"
+        return f"{self.kind} ({', '.join(keys)})"
+
+
+@dataclass(frozen=True)
+class Ending(Node):
+    """ORDER BY of all columns, so that LIMIT has one meaning."""
+
+    descending: tuple[bool, ...]
+    limit: int | None
+    offset: int | None
+
+    def order(self, engine: Engine, count: int) -> str:
+        parts = (_direction(f"{at + 1}", self.descending[at % len(self.descending)], engine) for at in range(count))
+        text = f" ORDER BY {', '.join(parts)}"
+        if self.limit is not None:
+            text += f" LIMIT {self.limit}"
+        if self.offset is not None:
+            text += f" OFFSET {self.offset}"
+        return text
+
+
+def _direction(text: str, descending: bool, engine: Engine) -> str:
+    nulls = ("NULLS LAST" if descending else "NULLS FIRST") if engine == "duckdb" else ""
+    return f"{text} {'DESC' if descending else 'ASC'} {nulls}".strip()
+
+
+@dataclass(frozen=True)
+class Select(Query):
+    items: tuple[Item, ...]
+    source: Relation | None
+    where: Expr | None = None
+    group: Grouping | None = None
+    having: Expr | None = None
+    distinct: bool = False
+    ending: Ending | None = None
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(item.expr.type for item in self.items)
+
+    def text(self, engine: Engine) -> str:
+        text = f"SELECT {'DISTINCT ' * self.distinct}{', '.join(item.text(engine) for item in self.items)}"
+        if self.source is not None:
+            text += f" FROM {self.source.text(engine)}"
+        if self.where is not None:
+            text += f" WHERE {self.where.text(engine)}"
+        if self.group is not None:
+            text += f" GROUP BY {self.group.text(engine)}"
+        text += self._having(engine)
+        if self.ending is not None:
+            text += self.ending.order(engine, len(self.items))
+        return text
+
+    def _having(self, engine: Engine) -> str:
+        """Spark has no group without rows in grouping sets, the empty set included; DuckDB must be told."""
+        conditions = [] if self.having is None else [self.having.text(engine)]
+        if engine == "duckdb" and self.group is not None and self.group.kind != "PLAIN":
+            conditions.append("count(*) > 0")
+        return f" HAVING {' AND '.join(conditions)}" if conditions else ""
+
+
+@dataclass(frozen=True)
+class SetOperation(Query):
+    """UNION, INTERSECT or EXCEPT, of bags with ALL; INTERSECT binds tighter, so few parentheses are needed."""
+
+    operator: str
+    all: bool
+    left: Query
+    right: Query
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(map(_wider, self.left.types, self.right.types))
+
+    def text(self, engine: Engine) -> str:
+        def side(query: Query, is_right: bool) -> str:
+            text = query.text(engine)
+            if isinstance(query, Select):
+                return f"({text})" if query.ending else text
+            if not isinstance(query, SetOperation) or engine == "duckdb" or is_right:
+                return f"({text})"
+            return f"({text})" if self.operator == "INTERSECT" and query.operator != "INTERSECT" else text
+
+        return f"{side(self.left, False)} {self.operator}{' ALL' * self.all} {side(self.right, True)}"
+
+
+def _wider(left: str, right: str) -> str:
+    numbers = (INT, DEC, DOUBLE)
+    return max(left, right, key=numbers.index) if left != right and {left, right} <= set(numbers) else left
+
+
+@dataclass(frozen=True)
+class With(Query):
+    """A named query before another, which reads it by `Table`."""
+
+    name: str
+    named: Query
+    body: Query
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return self.body.types
+
+    def text(self, engine: Engine) -> str:
+        return f"WITH {self.name} AS ({self.named.text(engine)}) {self.body.text(engine)}"
+
+
+@dataclass(frozen=True)
+class Recursive(Query):
+    """WITH RECURSIVE: `step` reads `name`, whose columns are `names`."""
+
+    name: str
+    names: tuple[str, ...]
+    base: Query
+    step: Query
+    all: bool
+    body: Query
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return self.body.types
+
+    def text(self, engine: Engine) -> str:
+        rows = f"{self.base.text(engine)} UNION{' ALL' * self.all} {self.step.text(engine)}"
+        return f"WITH RECURSIVE {self.name}({', '.join(self.names)}) AS ({rows}) {self.body.text(engine)}"
+
+
+@dataclass(frozen=True)
+class Pivot(Query):
+    """Rows of (key, of, value) turned: one column for each listed value of `of`, NULL where there is no such row."""
+
+    source: Query  # c0 the key, c1 what is turned, c2 what is aggregated
+    aggregate: str
+    listed: tuple[Expr, ...]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        result = INT if self.aggregate == "count" else self.source.types[2]
+        return (self.source.types[0], *(result for _ in self.listed))
+
+    def text(self, engine: Engine) -> str:
+        source = self.source.text(engine)
+        if engine == "spark":
+            listed = ", ".join(f"{value.text(engine)} AS c{at}" for at, value in enumerate(self.listed, 1))
+            return f"SELECT * FROM ({source}) PIVOT ({self.aggregate}(c2) FOR c1 IN ({listed}))"
+        columns = ", ".join(
+            f"CASE WHEN count(*) FILTER (WHERE {same}) > 0 THEN {self.aggregate}(c2) FILTER (WHERE {same}) END AS c{at}"
+            for at, value in enumerate(self.listed, 1)
+            for same in [f"c1 IS NOT DISTINCT FROM {value.text(engine)}"]
+        )
+        return f"SELECT c0, {columns} FROM ({source}) GROUP BY c0"

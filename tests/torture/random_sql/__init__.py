@@ -9,17 +9,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torture.outcome import Outcome
+from torture.random_sql.engines import Spark
 from torture.random_sql.features import FEATURES
 from torture.random_sql.trial import Trial
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FEATURES", "Trial", "run"]
+__all__ = ["FEATURES", "Trial", "compare", "run"]
 
 
-def run(seconds: float, seed: int, *, spark: SparkSession | None = None, features: frozenset[str] = FEATURES) -> Outcome:
-    """Compare random queries until the time is over, with Spark too where a session is given."""
-    from torture.random_sql.engines import Spark
+def run(seconds: float, seed: int) -> Outcome:
+    """Compare random queries with DuckDB and with a Spark session of this trial's own until the time is over."""
+    from everview.spark import session
 
+    spark = session("local[2]", memory="1g")
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        return compare(seconds, seed, spark)
+    finally:
+        spark.stop()
+
+
+def compare(
+    seconds: float, seed: int, spark: SparkSession | None = None, features: frozenset[str] = FEATURES
+) -> Outcome:
+    """Compare random queries until the time is over; with Spark too where a session is given."""
     return Trial(None if spark is None else Spark(spark), features).run(seconds, seed)

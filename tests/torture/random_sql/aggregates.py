@@ -53,8 +53,8 @@ AGGREGATES: list[Line] = [
     (DOUBLE, INT, "median({0})%F", "median({0})%F", "percentiles"),
     (DOUBLE, INT, "percentile({0}, 0.25)%F", "quantile_cont({0}, 0.25)%F", "percentiles"),
     (INT, INT, "percentile_approx({0}, 0.5)%F", "quantile_disc({0}, 0.5)%F", "percentiles"),
-    (INT, INT, "percentile_disc(0.4) WITHIN GROUP (ORDER BY {0})%F", "quantile_disc({0}, 0.4)%F", "percentiles"),
-    (INT, INT, "percentile_disc(0.4) WITHIN GROUP (ORDER BY {0} DESC)%F", None, "percentiles"),
+    (DOUBLE, INT, "percentile_disc(0.4) WITHIN GROUP (ORDER BY {0})%F", "quantile_disc({0}, 0.4)%F", "percentiles"),
+    (DOUBLE, INT, "percentile_disc(0.4) WITHIN GROUP (ORDER BY {0} DESC)%F", "- quantile_disc(- {0}, 0.4)%F", "percentiles"),
     (DOUBLE, INT, "percentile_cont(0.3) WITHIN GROUP (ORDER BY {0} DESC)%F", "quantile_cont({0}, 0.7)%F", "percentiles"),
 ]
 
@@ -110,9 +110,18 @@ class Aggregates:
         assert spark is not None
         return Call(result, Form(spark, duckdb), args)
 
-    def window(self, kind: str | None, scope: Scope) -> Expr | None:
-        """A window function, its order total over the scope where the answer depends on it."""
-        lines = [line for line in WINDOWS if kind is None or line[0] == kind]
+    def windows(self, types: tuple[str, ...], scope: Scope) -> list[Expr]:
+        """Window functions or columns of these types.
+
+        Only one of them may tell equal rows apart: two would, each in an order of its own.
+        """
+        telling = self.chance.randrange(len(types))
+        made = [self._window(kind, scope, at == telling) for at, kind in enumerate(types)]
+        return [each or self.expressions.leaf(kind, scope) for each, kind in zip(made, types, strict=True)]
+
+    def _window(self, kind: str, scope: Scope, telling: bool) -> Expr | None:
+        """A window function; if it may be `telling` equal rows apart, by an order of all columns."""
+        lines = [line for line in WINDOWS if line[0] == kind and (telling or not line[3])]
         if not lines or not scope.columns:
             return None
         result, operand, words, total, framed = self.chance.choice(lines)
@@ -121,7 +130,7 @@ class Aggregates:
         columns = list(scope.columns)
         self.chance.shuffle(columns)
         order = columns if total else columns[: self.chance.randint(0 if framed else 1, 2)]
-        frame = self._frame(total, order) if framed and "frames" in self.features else ""
+        frame = self._frame(telling, total, order) if framed and "frames" in self.features else ""
         if frame.startswith("ROWS"):
             order = columns
         spark, duckdb = [], []
@@ -135,8 +144,10 @@ class Aggregates:
         forms = [f"{words} OVER ({_window(by, ', '.join(terms), frame)})" for terms in (spark, duckdb)]
         return Call(result, Form(forms[0], forms[1]), (*args, *partition, *order))
 
-    def _frame(self, total: bool, order: list[Expr]) -> str:
-        return self.chance.choice(_ROWS) if total or self.chance.random() < 0.5 else self.chance.choice(_RANGES if order else ("",))
+    def _frame(self, telling: bool, total: bool, order: list[Expr]) -> str:
+        if telling and (total or self.chance.random() < 0.5):
+            return self.chance.choice(_ROWS)
+        return self.chance.choice(_RANGES) if order else ""
 
 
 def _filtered(text: str | None, condition: str) -> str | None:

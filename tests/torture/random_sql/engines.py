@@ -7,6 +7,7 @@ others are given the tables as they are after a tick, and compute.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -193,6 +194,7 @@ class Spark:
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session.newSession()
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # a refusal is an answer, too
         for name, value in self.SETTINGS.items():
             self.session.conf.set(name, value)
 

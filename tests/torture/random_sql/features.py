@@ -5,7 +5,7 @@ from __future__ import annotations
 FEATURES = frozenset(
     {
         "joins", "outer_joins", "semi_joins", "using", "non_equal",
-        "derived", "with", "recursion", "values", "lateral", "generators", "outer_generators", "generator_calls",
+        "derived", "with", "recursion", "values", "lateral", "generators", "outer_generators", "generator_calls", "inline",
         "subqueries", "correlated", "correlated_on", "in_select", "not_in", "subquery_on", "subquery_having",
         "grouping", "grouping_sets", "grouping_bare", "having", "ordinals", "aggregates_ordered",
         "distinct_aggregates", "filters", "percentiles", "empty_group",

@@ -87,6 +87,17 @@ class Judge:
             small = reduced(case, lambda each: self._fails(each, kind, self._beside_spark), self.seconds)
         return self._found(kind, small)
 
+    def small_refusal(self, case: Case) -> Query:
+        """A smaller query that Everview refuses for the same reason, and that DuckDB, or else Spark, still answers."""
+        other = self._beside_duckdb if self.spark is None or duckdb_text(case.query) is not None else self._beside_spark
+        first = self.ours(case)[0]
+
+        def still(each: Case) -> bool:
+            ours, theirs = self.ours(each)[0], other(each)[0]
+            return isinstance(ours, Failure) and isinstance(first, Failure) and ours.cause == first.cause and not isinstance(theirs, Failure)
+
+        return reduced(case, still, self.seconds).query if still(case) else case.query
+
     def _found(self, kind: str, case: Case) -> Finding:
         answers: dict[str, Answer] = {"everview": self.ours(case)[-1], "duckdb": self._beside_duckdb(case)[-1]}
         if self.spark is not None:

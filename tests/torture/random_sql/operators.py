@@ -184,7 +184,7 @@ TEXTS = [
     _op(STR, "DATE", "date_format({0}, 'yyyy-MM')", "strftime({0}, '%Y-%m')"),
     _op(STR, "DOUBLE", "CAST({0} AS STRING)", None),
     _op(STR, "DEC", "CAST({0} AS STRING)", None),
-    _op(STR, "ARRAY", "array_join({0}, '+')", "array_to_string({0}, '+')"),
+    _op(STR, "ARRAY", "array_join({0}, '+')", "CASE WHEN {0} IS NOT NULL THEN coalesce(array_to_string({0}, '+'), '') END"),
 ]
 BOOLEANS = [
     *(_infix(BOOL, "BOOL BOOL", "AND", AND) for _ in range(3)),

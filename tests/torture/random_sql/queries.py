@@ -89,8 +89,7 @@ class Queries:
         if roll < 0.35 and "grouping" in self.features:
             query = self._grouped(types, free, scope, where, made.relation)
         elif roll < 0.55 and "windows" in self.features:
-            items = [self.aggregates.window(kind, scope) or self.expressions.leaf(kind, scope) for kind in types]
-            query = Select(_items(items), made.relation, where)
+            query = Select(_items(self.aggregates.windows(types, scope)), made.relation, where)
         else:
             within = scope if "in_select" in self.features else scope.without_subqueries()
             items = [self.expressions.expr(kind, within, 2) for kind in types]
@@ -132,6 +131,8 @@ class Queries:
     def _key(self, scope: Scope) -> Expr:
         """What to group by: a column, or an expression of one; a literal would be an ordinal."""
         plain = scope.without_subqueries()
+        if "grouping_bare" in self.features and self.chance.random() < 0.02:
+            return Constant(INT, "NULL", "CAST(NULL AS INT)")
         for _ in range(3):
             made = self.expressions.expr(self.chance.choice(TYPES), plain, self.chance.choice([0, 0, 1]))
             if any(isinstance(leaf, Name) for leaf in leaves(made)):

@@ -23,6 +23,7 @@ from torture.random_sql.trees import (
     Name,
     Relation,
     Row,
+    Scalar,
     Table,
     Values,
 )
@@ -124,15 +125,23 @@ class Relations:
     def _condition(self, kind: str, left: Sourced, right: Sourced) -> tuple[Expr, bool]:
         """Mostly an equality of the two sides, often more; sometimes any condition, where products stay small."""
         both = Scope(_beside(left.columns, right.columns), self._subqueries_on(kind))
-        pairs = [(a, b) for a in left.columns for b in right.columns if a.type == b.type]
+        pairs = [(a, b) for a in _beside(left.columns, right.columns) for b in right.columns if a.type == b.type and a != b]
+        pairs = [(a, b) for a, b in pairs if a not in right.columns]
         free = left.size * right.size <= BOUND and "non_equal" in self.features
         if not pairs or (free and self.chance.random() < 0.3):
             return self.expressions.condition(both, 2), False
+        if kind != "INNER" and {"correlated_on", "correlated"} <= self.features and self.chance.random() < 0.06:
+            return self._both_scalar(left, right), True
         equal = _equal(*self.chance.choice(pairs))
         if self.chance.random() < 0.35:
             more = self.expressions.condition(both, 2)
             return Call("BOOL", Form("{0} AND {1}", "{0} AND {1}", AND, (AND, AND + 1)), (equal, more)), True
         return equal, True
+
+    def _both_scalar(self, left: Sourced, right: Sourced) -> Expr:
+        """An equality of two scalar subqueries, one correlated with each side."""
+        sides = (self.queries.correlated(Scope(side.columns), grouped=True, kind=INT) for side in (left, right))
+        return _equal(*(Scalar(INT, query) for query in sides))
 
     def _subqueries_on(self, kind: str):  # noqa: ANN202
         if "subquery_on" not in self.features or (kind != "INNER" and "correlated_on" not in self.features):
@@ -161,17 +170,36 @@ class Relations:
     # -- generators
 
     def _generated(self, made: Sourced) -> Sourced:
-        arg = self.expressions.expr(ARRAY, Scope(made.columns), 1)
-        functions = ["explode"] * 2
+        scope, alias = Scope(made.columns), self.alias()
+        functions = ["explode"] * 3
         functions += ["explode_outer", "posexplode", "posexplode_outer"] if "outer_generators" in self.features else []
+        functions += ["inline", "inline_outer"] if "inline" in self.features else []
         function = self.chance.choice(functions)
-        styles = ["VIEW", "CALL"] if "generator_calls" in self.features else ["VIEW"]
-        style = self.chance.choice(styles)
+        names, types = _GENERATED[function.removesuffix("_outer")]
+        arg = self._structs(scope) if function.startswith("inline") else self.expressions.expr(ARRAY, scope, 1)
+        style = self.chance.choice(["VIEW", "CALL"] if "generator_calls" in self.features else ["VIEW"])
         outer = "outer_generators" in self.features and self.chance.random() < 0.3
-        alias = self.alias()
-        names = ("pos", "e") if function.startswith("pos") else ("e",)
-        columns = _beside(made.columns, tuple(Name(INT, alias, name) for name in names))
+        columns = _beside(made.columns, tuple(Name(kind, alias, name) for kind, name in zip(types, names, strict=True)))
         return Sourced(Generated(made.relation, function, arg, alias, names, outer, style), columns, made.size * 2)
+
+    def _structs(self, scope: Scope) -> Expr:
+        """An array of two structs of a number and a text, or nothing."""
+        values = tuple(self.expressions.expr(kind, scope, 1) for kind in (INT, STR, INT, STR))
+        spark = "array(struct({0}, {1}), struct({2}, {3}))"
+        duckdb = "[{{'a': {0}, 'b': {1}}}, {{'a': {2}, 'b': {3}}}]"
+        if self.chance.random() < 0.5:
+            condition = self.expressions.condition(scope, 1)
+            spark, duckdb = f"CASE WHEN {{4}} THEN {spark} END", f"CASE WHEN {{4}} THEN {duckdb} END"
+            values = (*values, condition)
+        return Call(ARRAY, Form(spark, duckdb), values)
+
+
+# What generators are called with Spark: the columns they make, and their types.
+_GENERATED = {
+    "explode": (("e",), (INT,)),
+    "posexplode": (("pos", "e"), (INT, INT)),
+    "inline": (("k", "v"), (INT, STR)),
+}
 
 
 def _numbered(types: tuple[str, ...], alias: str) -> tuple[Name, ...]:

@@ -262,11 +262,18 @@ class Generated(Relation):
             join = "LEFT JOIN LATERAL" if self.outer else "JOIN LATERAL"
             return f"{source} {join} {self.function}({arg}) AS {self.alias}({names})"
         keeps_all = self.outer or self.function.endswith("_outer")
-        made = f"unnest({arg}) AS {self.names[-1]}"
-        if self.function.startswith("posexplode"):
-            made = f"CAST(unnest(range(len({arg}))) AS INT) AS {self.names[0]}, {made}"
         join = "LEFT JOIN" if keeps_all else "INNER JOIN"
-        return f"{source} {join} LATERAL (SELECT {made}) AS {self.alias}({names}) ON true"
+        return f"{source} {join} LATERAL ({self._rows(arg)}) AS {self.alias}({names}) ON true"
+
+    def _rows(self, arg: str) -> str:
+        """What the function makes of one array, in DuckDB's words."""
+        match self.function.removesuffix("_outer"):
+            case "inline":
+                return f"SELECT made.a, made.b FROM (SELECT unnest({arg}) AS made)"
+            case "posexplode":
+                return f"SELECT CAST(unnest(range(len({arg}))) AS INT), unnest({arg})"
+            case _:
+                return f"SELECT unnest({arg})"
 
 
 # -- queries
@@ -300,6 +307,11 @@ class Grouping(Node):
     kind: str = "PLAIN"
     sets: tuple[tuple[int, ...], ...] = ()
     ordinals: tuple[int, ...] = ()
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether there are sets of keys; the empty set alone is an aggregate of everything."""
+        return self.kind in ("ROLLUP", "CUBE") or (self.kind == "SETS" and any(self.sets))
 
     def text(self, engine: Engine) -> str:
         if self.ordinals and engine == "spark":
@@ -364,9 +376,9 @@ class Select(Query):
         return text
 
     def _having(self, engine: Engine) -> str:
-        """Spark has no group without rows in grouping sets, the empty set included; DuckDB must be told."""
+        """Spark has no group without rows where there are grouping sets, not even the empty set's; DuckDB must be told."""
         conditions = [] if self.having is None else [self.having.text(engine)]
-        if engine == "duckdb" and self.group is not None and self.group.kind != "PLAIN":
+        if engine == "duckdb" and self.group is not None and self.group.has_sets:
             conditions.append("count(*) > 0")
         return f" HAVING {' AND '.join(conditions)}" if conditions else ""
 

@@ -92,7 +92,7 @@ class Trial:
         self.tried["queries"] += len(kept)
         found: list[tuple[str, Case]] = []
         for n in kept:
-            self._count(batch.queries[n], ours[n], theirs[n])
+            self._count(batch.case(n, 0), ours[n], theirs[n])
             suspicion = suspicious(ours[n], theirs[n])
             if suspicion is not None:
                 found.append((suspicion[0], batch.case(n, suspicion[1])))
@@ -101,12 +101,12 @@ class Trial:
             found += [each for each in self._beside_spark(batch, ours, spark) if id(each[1].query) not in known]
         return found
 
-    def _count(self, query: Query, ours: list[Answer], theirs: list[Answer]) -> None:
-        first = ours[0]
+    def _count(self, case: Case, ours: list[Answer], theirs: list[Answer]) -> None:
+        first, query = ours[0], case.query
         if isinstance(first, Failure) and first.stage == "create":
             self.tried["refused by Everview"] += 1
             if not any(isinstance(answer, Failure) for answer in theirs):
-                self._note(f"refused, DuckDB answers: {first.cause}", query)
+                self._refusal(f"refused, DuckDB answers: {first.cause}", case)
         elif isinstance(theirs[0], Failure):
             self.tried["not answered by DuckDB"] += 1
             if theirs[0].kind != "NotThere":
@@ -125,24 +125,33 @@ class Trial:
             for n, our in ours.items():
                 if last or not isinstance(our[tick], Failure):
                     their = spark.answer(batch.queries[n].text("spark"))
-                    self._count_spark(batch.queries[n], our[tick], their, last)
+                    self._count_spark(batch.case(n, tick), our[tick], their, last)
                     suspicion = suspicious([our[tick]], [their])
                     if suspicion is not None:
                         found.append((suspicion[0], batch.case(n, tick)))
         return list({id(case.query): (kind, case) for kind, case in reversed(found)}.values())
 
-    def _count_spark(self, query: Query, our: Answer, their: Answer, last: bool) -> None:
+    def _count_spark(self, case: Case, our: Answer, their: Answer, last: bool) -> None:
         if not isinstance(their, Failure) and not isinstance(our, Failure):
             self.tried["queries compared with Spark"] += last
             self.tried["answers compared with Spark"] += 1
         elif not last:
             return
         elif isinstance(our, Failure) and not isinstance(their, Failure):
-            self._note(f"refused, Spark answers: {our.cause}", query)
+            self._refusal(f"refused, Spark answers: {our.cause}", case)
         elif isinstance(their, Failure):
             self.tried["refused by Spark"] += 1
             if not isinstance(our, Failure):
-                self._note(f"answered, Spark refuses: {their.cause}", query)
+                self._note(f"answered, Spark refuses: {their.cause}", case.query)
+
+    def _refusal(self, cause: str, case: Case) -> None:
+        """Count a refusal; of each cause one is made small."""
+        is_new = cause not in self.refused
+        self._note(cause, case.query)
+        if is_new:
+            started = time.monotonic()
+            self.examples[cause] = Judge(self.spark, self.reduce_seconds / 4).small_refusal(case).text("spark")
+            self.comparing -= time.monotonic() - started
 
     def _note(self, cause: str, query: Query) -> None:
         self.refused[cause] += 1

@@ -35,7 +35,7 @@ AGGREGATES: list[Line] = [
     *((kind, kind, f"{name}({{0}})%F", f"{name}({{0}})%F", None) for kind in TYPES if kind != ARRAY for name in ("min", "max")),
     (INT, INT, "sum({0})%F", "sum({0})%F", None),
     (INT, INT, "sum(DISTINCT {0})%F", "sum(DISTINCT {0})%F", "distinct_aggregates"),
-    (INT, BOOL, "count_if({0})%F", "count_if({0})%F", None),
+    (INT, BOOL, "count_if({0})%F", "coalesce(count_if({0})%F, 0)", None),
     (INT, INT, "bit_or({0})%F", "bit_or({0})%F", None),
     (DOUBLE, DOUBLE, "sum({0})%F", "sum({0})%F", None),
     (DOUBLE, INT, "avg({0})%F", "avg({0})%F", None),

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from torture.random_sql.constants import PATTERNS, constant
-from torture.random_sql.operators import RESULTS
+from torture.random_sql.operators import RESULTS, Operator
 from torture.random_sql.trees import (
     BOOL,
     COMPARISON,
     PREDICATE,
+    PRIMARY,
     STR,
     Call,
     Expr,
@@ -42,8 +43,15 @@ class Expressions:
     def __init__(self, chance: random.Random, features: frozenset[str]) -> None:
         self.chance, self.features = chance, features
         self.choices = {
-            kind: tuple(op for op in ops if op.feature is None or op.feature in features) for kind, ops in RESULTS.items()
+            kind: tuple(self._written(op) for op in ops if op.feature is None or op.feature in features)
+            for kind, ops in RESULTS.items()
         }
+
+    def _written(self, operator: Operator) -> Operator:
+        """The operator with operands as bare as its form allows, or all of them in parentheses."""
+        if "bare_operators" in self.features:
+            return operator
+        return replace(operator, form=replace(operator.form, needs=tuple(PRIMARY for _ in operator.operands)))
 
     def expr(self, kind: str, scope: Scope, depth: int) -> Expr:
         if scope.subquery is not None and self.chance.random() < 0.08:
@@ -93,10 +101,10 @@ class Expressions:
         texts = ["'" + pattern.replace("'", "''") + "'" for pattern in patterns]
         each = [f"({{0}} {negation}{word} {text})" for text in texts]
         if quantifier is None:
-            return Call(BOOL, Form(f"{{0}} {negation}{word} {texts[0]}", each[0], PREDICATE, (COMPARISON,)), (value,))
+            return Call(BOOL, Form(f"{{0}} {negation}{word} {texts[0]}", each[0], PREDICATE, (PRIMARY,)), (value,))
         spark = f"{{0}} {negation}{word} {quantifier} ({', '.join(texts)})"
         duckdb = (" OR " if quantifier == "ANY" else " AND ").join(each)
-        return Call(BOOL, Form(spark, duckdb, PREDICATE, (COMPARISON,)), (value,))
+        return Call(BOOL, Form(spark, duckdb, PREDICATE, (PRIMARY,)), (value,))
 
 
 def leaves(expr: Expr) -> list[Expr]:

@@ -260,7 +260,8 @@ class Queries:
         body = Select(_items([at, Call(INT, Form("count(*)", "count(*)"), ())]), Table(name, name), None, Grouping((at,)))
         if self.chance.random() < 0.5:
             body = Select(_items([at, length]), Table(name, name))
-        return Recursive(name, ("c0", "c1"), first, step, self.chance.random() < 0.3, body)
+        keeps_all = "recursion_all" in self.features and self.chance.random() < 0.3
+        return Recursive(name, ("c0", "c1"), first, step, keeps_all, body)
 
     def _pivot(self) -> Query:
         made = self.relations.source(0, 2)

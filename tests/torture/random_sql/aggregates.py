@@ -32,7 +32,12 @@ AGGREGATES: list[Line] = [
     (INT, None, "count(*)%F", "count(*)%F", None),
     *((INT, kind, "count({0})%F", "count({0})%F", None) for kind in TYPES),
     *((INT, kind, "count(DISTINCT {0})%F", "count(DISTINCT {0})%F", "distinct_aggregates") for kind in TYPES),
-    *((kind, kind, f"{name}({{0}})%F", f"{name}({{0}})%F", None) for kind in TYPES if kind != ARRAY for name in ("min", "max")),
+    *(
+        (kind, kind, f"{name}({{0}})%F", f"{name}({{0}})%F", None)
+        for kind in TYPES
+        if kind != ARRAY
+        for name in ("min", "max")
+    ),
     (INT, INT, "sum({0})%F", "sum({0})%F", None),
     (INT, INT, "sum(DISTINCT {0})%F", "sum(DISTINCT {0})%F", "distinct_aggregates"),
     (INT, BOOL, "count_if({0})%F", "coalesce(count_if({0})%F, 0)", None),
@@ -49,13 +54,31 @@ AGGREGATES: list[Line] = [
     (BOOL, BOOL, "some({0})%F", "bool_or({0})%F", None),
     (ARRAY, INT, "sort_array(collect_list({0})%F)", _LISTED, "aggregates_ordered"),
     (ARRAY, INT, "sort_array(collect_set({0})%F)", _LISTED_ONCE, "aggregates_ordered"),
-    (STR, STR, "listagg({0}, ',') WITHIN GROUP (ORDER BY {0})%F", "string_agg({0}, ',' ORDER BY {0})%F", "aggregates_ordered"),
+    (
+        STR,
+        STR,
+        "listagg({0}, ',') WITHIN GROUP (ORDER BY {0})%F",
+        "string_agg({0}, ',' ORDER BY {0})%F",
+        "aggregates_ordered",
+    ),
     (DOUBLE, INT, "median({0})%F", "median({0})%F", "percentiles"),
     (DOUBLE, INT, "percentile({0}, 0.25)%F", "quantile_cont({0}, 0.25)%F", "percentiles"),
     (INT, INT, "percentile_approx({0}, 0.5)%F", "quantile_disc({0}, 0.5)%F", "percentiles"),
     (DOUBLE, INT, "percentile_disc(0.4) WITHIN GROUP (ORDER BY {0})%F", "quantile_disc({0}, 0.4)%F", "percentiles"),
-    (DOUBLE, INT, "percentile_disc(0.4) WITHIN GROUP (ORDER BY {0} DESC)%F", "- quantile_disc(- {0}, 0.4)%F", "percentiles"),
-    (DOUBLE, INT, "percentile_cont(0.3) WITHIN GROUP (ORDER BY {0} DESC)%F", "quantile_cont({0}, 0.7)%F", "percentiles"),
+    (
+        DOUBLE,
+        INT,
+        "percentile_disc(0.4) WITHIN GROUP (ORDER BY {0} DESC)%F",
+        "- quantile_disc(- {0}, 0.4)%F",
+        "percentiles",
+    ),
+    (
+        DOUBLE,
+        INT,
+        "percentile_cont(0.3) WITHIN GROUP (ORDER BY {0} DESC)%F",
+        "quantile_cont({0}, 0.7)%F",
+        "percentiles",
+    ),
 ]
 
 _ROWS = ("ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
@@ -75,10 +98,18 @@ WINDOWS: list[tuple[str, str | None, str, bool, bool]] = [
     (DOUBLE, INT, "avg({0})", False, True),
     (DEC, DEC, "sum({0})", False, True),
     *((INT, kind, "count({0})", False, True) for kind in (STR, DATE)),
-    *((kind, kind, f"{name}({{0}})", False, True) for kind in (INT, STR, DATE, TIME, DEC, DOUBLE) for name in ("min", "max")),
+    *(
+        (kind, kind, f"{name}({{0}})", False, True)
+        for kind in (INT, STR, DATE, TIME, DEC, DOUBLE)
+        for name in ("min", "max")
+    ),
     *((kind, kind, f"{name}({{0}})", True, False) for kind in TYPES for name in ("lag", "lead")),
     *((kind, kind, "lag({0}, 2)", True, False) for kind in (INT, STR)),
-    *((kind, kind, f"{name}({{0}})", True, True) for kind in (INT, STR, BOOL) for name in ("first_value", "last_value")),
+    *(
+        (kind, kind, f"{name}({{0}})", True, True)
+        for kind in (INT, STR, BOOL)
+        for name in ("first_value", "last_value")
+    ),
     (INT, INT, "nth_value({0}, 2)", True, True),
     (BOOL, BOOL, "bool_or({0})", False, True),
 ]
@@ -159,5 +190,3 @@ def _filtered(text: str | None, condition: str) -> str | None:
 def _window(partition: str, order: str, frame: str) -> str:
     parts = [f"PARTITION BY {partition}" * bool(partition), f"ORDER BY {order}" * bool(order), frame]
     return " ".join(part for part in parts if part)
-
-

@@ -20,7 +20,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     TIME: (dt.datetime(2020, 1, 1), dt.datetime(2020, 2, 29, 10, 30), dt.datetime(2019, 12, 31, 23, 59, 59, 500000)),
     ARRAY: ([], [1], [1, 2, None], [3, 3], [7, 0, -1]),
 }
-PATTERNS = ("a%", "%b", "_b", "%", "", "O'%", "A_c", "%\"%", "1%")
+PATTERNS = ("a%", "%b", "_b", "%", "", "O'%", "A_c", '%"%', "1%")
 
 
 def stored(kind: str, chance: random.Random) -> Any:
@@ -32,7 +32,9 @@ def constant(kind: str, chance: random.Random, features: frozenset[str]) -> Cons
     """A literal of a type, sometimes NULL."""
     if chance.random() < 0.08:
         bare = chance.random() < 0.5
-        return Constant(kind, "NULL" if bare else f"CAST(NULL AS {SPARK_TYPES[kind]})", f"CAST(NULL AS {DUCKDB_TYPES[kind]})")
+        return Constant(
+            kind, "NULL" if bare else f"CAST(NULL AS {SPARK_TYPES[kind]})", f"CAST(NULL AS {DUCKDB_TYPES[kind]})"
+        )
     return written(kind, chance.choice(VALUES[kind]), chance, features)
 
 
@@ -75,7 +77,9 @@ def _quoted(value: str, chance: random.Random, features: frozenset[str]) -> str:
 def _double(value: float, chance: random.Random) -> str:
     if value != value:
         return "CAST('NaN' AS DOUBLE)"
-    return chance.choice([f"{value!r}D" if "e" not in repr(value) else f"{value:e}", f"{value:e}", f"CAST({value!r} AS DOUBLE)"])
+    return chance.choice(
+        [f"{value!r}D" if "e" not in repr(value) else f"{value:e}", f"{value:e}", f"CAST({value!r} AS DOUBLE)"]
+    )
 
 
 def _date(value: dt.date, chance: random.Random, features: frozenset[str]) -> str:

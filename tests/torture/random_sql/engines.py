@@ -61,13 +61,18 @@ def normal(text: str) -> str:
 # -- Everview
 
 
-def everview_answers(shapes: tuple[TableShape, ...], ticks: list[Tick], texts: list[str], made_after: int) -> list[list[Answer]]:
+def everview_answers(
+    shapes: tuple[TableShape, ...], ticks: list[Tick], texts: list[str], made_after: int
+) -> list[list[Answer]]:
     """For each query its answers after each tick from `made_after` on, when the views are made; 0 is before the first."""
     answers = _together(shapes, ticks, texts, made_after)
     if answers is not None:
         return answers
     alone = [_together(shapes, ticks, [text], made_after) for text in texts]
-    return [found[0] if found is not None else _until_failure(shapes, ticks, text, made_after) for text, found in zip(texts, alone, strict=True)]
+    return [
+        found[0] if found is not None else _until_failure(shapes, ticks, text, made_after)
+        for text, found in zip(texts, alone, strict=True)
+    ]
 
 
 def _database(shapes: tuple[TableShape, ...]) -> ev.Database:
@@ -97,7 +102,9 @@ def _read(db: ev.Database, name: str) -> Answer:
         return _failure("read", error)
 
 
-def _together(shapes: tuple[TableShape, ...], ticks: list[Tick], texts: list[str], made_after: int) -> list[list[Answer]] | None:
+def _together(
+    shapes: tuple[TableShape, ...], ticks: list[Tick], texts: list[str], made_after: int
+) -> list[list[Answer]] | None:
     """All views in one database; None if a tick fails, which is the fault of one of them."""
     db = _database(shapes)
     answers: list[list[Answer]] = [[] for _ in texts]
@@ -163,7 +170,9 @@ class DuckDB:
         return Failure("run", "TooMany", "more rows than are compared") if len(rows) > MOST_ROWS else bag(rows)
 
 
-def duckdb_answers(shapes: tuple[TableShape, ...], ticks: list[Tick], texts: list[str | None], made_after: int) -> list[list[Answer]]:
+def duckdb_answers(
+    shapes: tuple[TableShape, ...], ticks: list[Tick], texts: list[str | None], made_after: int
+) -> list[list[Answer]]:
     """As `everview_answers`; a query that DuckDB cannot say (None) fails."""
     engine = DuckDB(shapes)
     answers: list[list[Answer]] = [[] for _ in texts]
@@ -171,7 +180,13 @@ def duckdb_answers(shapes: tuple[TableShape, ...], ticks: list[Tick], texts: lis
         engine.load(contents(shapes, ticks[:at]))
         for n, text in enumerate(texts):
             hopeless = answers[n] and isinstance(answers[n][-1], Failure)
-            answers[n].append(Failure("create", "NotThere", "") if text is None else answers[n][-1] if hopeless else engine.answer(text))
+            answers[n].append(
+                Failure("create", "NotThere", "")
+                if text is None
+                else answers[n][-1]
+                if hopeless
+                else engine.answer(text)
+            )
     engine.connection.close()
     return answers
 
@@ -204,7 +219,9 @@ class Spark:
             # A row of NULLs, so that an empty table has its types too; it is not selected.
             rows = [(True, tuple(None for _ in types)), *((False, row) for row in tables[shape.name])]
             values = ", ".join(
-                "(" + ", ".join([str(hidden).lower(), *(_literal(c, v, chance) for c, v in zip(types, row, strict=True))]) + ")"
+                "("
+                + ", ".join([str(hidden).lower(), *(_literal(c, v, chance) for c, v in zip(types, row, strict=True))])
+                + ")"
                 for hidden, row in rows
             )
             columns = ", ".join(f"CAST({c} AS {kind}) AS {c}" for c, kind in types.items())

@@ -78,7 +78,9 @@ class Judge:
         if not self._fails(case, kind, self._beside_duckdb):
             if self.spark is None or not self._fails(case, kind, self._beside_spark):
                 return None
-            return self._found(kind, reduced(case, lambda each: self._fails(each, kind, self._beside_spark), self.seconds))
+            return self._found(
+                kind, reduced(case, lambda each: self._fails(each, kind, self._beside_spark), self.seconds)
+            )
         if kind != "exception" and self.spark is not None and not self._fails(case, kind, self._beside_spark):
             return None
         small = reduced(case, lambda each: self._fails(each, kind, self._beside_duckdb), self.seconds)
@@ -94,7 +96,12 @@ class Judge:
 
         def still(each: Case) -> bool:
             ours, theirs = self.ours(each)[0], other(each)[0]
-            return isinstance(ours, Failure) and isinstance(first, Failure) and ours.cause == first.cause and not isinstance(theirs, Failure)
+            return (
+                isinstance(ours, Failure)
+                and isinstance(first, Failure)
+                and ours.cause == first.cause
+                and not isinstance(theirs, Failure)
+            )
 
         return reduced(case, still, self.seconds).query if still(case) else case.query
 

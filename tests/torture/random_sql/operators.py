@@ -56,12 +56,18 @@ def _op(
     needs: tuple[int, ...] = (),
     feature: str | None = None,
 ) -> Operator:
-    return Operator(result, tuple(operands.split()), Form(spark, spark if duckdb == SAME else duckdb, level, needs), feature)
+    return Operator(
+        result, tuple(operands.split()), Form(spark, spark if duckdb == SAME else duckdb, level, needs), feature
+    )
 
 
-def _infix(result: str, operands: str, spark: str, level: int, duckdb: str | None = SAME, feature: str | None = None) -> Operator:
+def _infix(
+    result: str, operands: str, spark: str, level: int, duckdb: str | None = SAME, feature: str | None = None
+) -> Operator:
     """Left-associative: the right operand must bind tighter."""
-    return _op(result, operands, f"{{0}} {spark} {{1}}", duckdb if duckdb != SAME else SAME, level, (level, level + 1), feature)
+    return _op(
+        result, operands, f"{{0}} {spark} {{1}}", duckdb if duckdb != SAME else SAME, level, (level, level + 1), feature
+    )
 
 
 def _postfix(operands: str, spark: str, duckdb: str | None = SAME, feature: str | None = None) -> Operator:
@@ -184,7 +190,12 @@ TEXTS = [
     _op(STR, "DATE", "date_format({0}, 'yyyy-MM')", "strftime({0}, '%Y-%m')"),
     _op(STR, "DOUBLE", "CAST({0} AS STRING)", None),
     _op(STR, "DEC", "CAST({0} AS STRING)", None),
-    _op(STR, "ARRAY", "array_join({0}, '+')", "CASE WHEN {0} IS NOT NULL THEN coalesce(array_to_string({0}, '+'), '') END"),
+    _op(
+        STR,
+        "ARRAY",
+        "array_join({0}, '+')",
+        "CASE WHEN {0} IS NOT NULL THEN coalesce(array_to_string({0}, '+'), '') END",
+    ),
 ]
 BOOLEANS = [
     *(_infix(BOOL, "BOOL BOOL", "AND", AND) for _ in range(3)),
@@ -224,7 +235,12 @@ ARRAYS = [
     _op(ARRAY, "INT INT", "array({0}, {1})", "[{0}, {1}]"),
     _op(ARRAY, "INT", "array({0})", "[{0}]"),
     _op(ARRAY, "ARRAY", "sort_array({0})", "list_sort({0}, 'ASC', 'NULLS FIRST')"),
-    _op(ARRAY, "ARRAY ARRAY", "concat({0}, {1})", "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE list_concat({0}, {1}) END"),
+    _op(
+        ARRAY,
+        "ARRAY ARRAY",
+        "concat({0}, {1})",
+        "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE list_concat({0}, {1}) END",
+    ),
     _op(ARRAY, "ARRAY", "reverse({0})", "list_reverse({0})"),
     _op(ARRAY, "ARRAY", "array_distinct({0})", None),
 ]

@@ -51,7 +51,9 @@ TRUE = Constant(BOOL, "true", "true")
 class Queries:
     """Makes queries from a seeded chance; the same seed gives the same queries."""
 
-    def __init__(self, chance: random.Random, shapes: tuple[TableShape, ...], features: frozenset[str] = FEATURES) -> None:
+    def __init__(
+        self, chance: random.Random, shapes: tuple[TableShape, ...], features: frozenset[str] = FEATURES
+    ) -> None:
         self.chance, self.features = chance, features
         self.expressions = Expressions(chance, features)
         self.aggregates = Aggregates(chance, features, self.expressions)
@@ -108,7 +110,9 @@ class Queries:
 
     # -- GROUP BY
 
-    def _grouped(self, types: tuple[str, ...], free: bool, scope: Scope, where: Expr | None, source: Relation) -> Select:
+    def _grouped(
+        self, types: tuple[str, ...], free: bool, scope: Scope, where: Expr | None, source: Relation
+    ) -> Select:
         keys = tuple(dict.fromkeys(self._key(scope) for _ in range(self.chance.choice([0, 1, 1, 2, 2, 3]))))
         bare = free and bool(keys) and "grouping_bare" in self.features and self.chance.random() < 0.1
         made = [] if bare else [self.aggregates.aggregate(kind, scope, 1) for kind in types]
@@ -217,7 +221,11 @@ class Queries:
         numbers = outer.of(INT)
         if aggregate.type != INT or not numbers or "correlated" not in self.features or self.chance.random() > 0.25:
             return aggregate
-        return Call(INT, Form("{0} * {1}", "{0} * {1}", PRODUCT, (PRODUCT, PRODUCT + 1)), (aggregate, self.chance.choice(numbers)))
+        return Call(
+            INT,
+            Form("{0} * {1}", "{0} * {1}", PRODUCT, (PRODUCT, PRODUCT + 1)),
+            (aggregate, self.chance.choice(numbers)),
+        )
 
     def _link(self, outer: Scope, inner: Scope) -> Expr | None:
         pairs = [(a, b) for a in inner.columns for b in outer.of(a.type)]
@@ -226,14 +234,18 @@ class Queries:
         sign = self.chance.choice(["=", "=", "=", "<", "<>", ">="])
         a, b = self.chance.choice(pairs)
         sign = "=" if a.type == ARRAY else sign
-        return Call(BOOL, Form(f"{{0}} {sign} {{1}}", f"{{0}} {sign} {{1}}", COMPARISON, (COMPARISON, COMPARISON + 1)), (a, b))
+        return Call(
+            BOOL, Form(f"{{0}} {sign} {{1}}", f"{{0}} {sign} {{1}}", COMPARISON, (COMPARISON, COMPARISON + 1)), (a, b)
+        )
 
     # -- around SELECT
 
     def _set_operation(self, depth: int, types: tuple[str, ...] | None) -> Query:
         left = self.query(depth - 1, types)
         wider = {INT: [INT, INT, DOUBLE, DEC], DEC: [DEC, DEC, DOUBLE]}
-        others = tuple(self.chance.choice(wider.get(kind, [kind])) for kind in left.types) if types is None else left.types
+        others = (
+            tuple(self.chance.choice(wider.get(kind, [kind])) for kind in left.types) if types is None else left.types
+        )
         right = self.query(depth - 1, others)
         operator = self.chance.choice(["UNION", "UNION", "INTERSECT", "EXCEPT"])
         return SetOperation(operator, self.chance.random() < 0.5, left, right)
@@ -249,15 +261,22 @@ class Queries:
         """Paths of bounded length over a table: each row of the table is an edge between two of its numbers."""
         base, edge = self.relations.table(), self.relations.table()
         numbers = [c for c in base.columns if c.type == INT]
-        start, (source, target) = self.chance.choice(numbers), (self.chance.choice([c for c in edge.columns if c.type == INT]) for _ in range(2))
+        start, (source, target) = (
+            self.chance.choice(numbers),
+            (self.chance.choice([c for c in edge.columns if c.type == INT]) for _ in range(2)),
+        )
         one, name = Constant(INT, "1", "1"), "q0"
-        first = Select(_items([start, one]), base.relation, self.expressions.condition(Scope(base.columns), 1), distinct=True)
+        first = Select(
+            _items([start, one]), base.relation, self.expressions.condition(Scope(base.columns), 1), distinct=True
+        )
         at, length = Name(INT, name, "c0"), Name(INT, name, "c1")
         more = Call(INT, Form("{0} + 1", "{0} + 1"), (length,))
         join = Join("INNER", Table(name, name), edge.relation, Call(BOOL, Form("{0} = {1}", "{0} = {1}"), (at, source)))
         bound = Call(BOOL, Form("{0} < 4", "{0} < 4"), (length,))
         step = Select(_items([target, more]), join, bound)
-        body = Select(_items([at, Call(INT, Form("count(*)", "count(*)"), ())]), Table(name, name), None, Grouping((at,)))
+        body = Select(
+            _items([at, Call(INT, Form("count(*)", "count(*)"), ())]), Table(name, name), None, Grouping((at,))
+        )
         if self.chance.random() < 0.5:
             body = Select(_items([at, length]), Table(name, name))
         keeps_all = "recursion_all" in self.features and self.chance.random() < 0.3
@@ -266,7 +285,9 @@ class Queries:
     def _pivot(self) -> Query:
         made = self.relations.source(0, 2)
         scope = Scope(made.columns)
-        aggregate = self.chance.choice(["sum", "min", "max", "count"] if "pivot_edges" in self.features else ["sum", "max"])
+        aggregate = self.chance.choice(
+            ["sum", "min", "max", "count"] if "pivot_edges" in self.features else ["sum", "max"]
+        )
         of = self.chance.choice([INT, STR, DATE])
         value = self.chance.choice([INT, DEC] if aggregate == "sum" else [INT, STR, DATE])
         types = (self.chance.choice([INT, STR]), of, value)
@@ -274,7 +295,9 @@ class Queries:
         listed = self.chance.sample(VALUES[of], 2)
         if "pivot_edges" in self.features and self.chance.random() < 0.3:
             listed.append(None)
-        return Pivot(source, aggregate, tuple(written(of, v, self.chance, self.features - {"short_dates"}) for v in listed))
+        return Pivot(
+            source, aggregate, tuple(written(of, v, self.chance, self.features - {"short_dates"}) for v in listed)
+        )
 
 
 def _items(exprs) -> tuple[Item, ...]:  # noqa: ANN001

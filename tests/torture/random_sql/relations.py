@@ -95,7 +95,8 @@ class Relations:
     def _values(self) -> Sourced:
         types = tuple(self.chance.choice([INT, INT, STR]) for _ in range(self.chance.randint(1, 2)))
         rows = tuple(
-            Row(tuple(constant(kind, self.chance, self.features) for kind in types)) for _ in range(self.chance.randint(1, 3))
+            Row(tuple(constant(kind, self.chance, self.features) for kind in types))
+            for _ in range(self.chance.randint(1, 3))
         )
         alias = self.alias()
         return Sourced(Values(rows, alias, tuple(f"c{at}" for at in range(len(types)))), _numbered(types, alias), 3)
@@ -103,7 +104,12 @@ class Relations:
     # -- joins
 
     def _joined(self, left: Sourced, depth: int) -> Sourced:
-        if "using" in self.features and isinstance(left.relation, Table) and self.chance.random() < 0.2 and not self.named:
+        if (
+            "using" in self.features
+            and isinstance(left.relation, Table)
+            and self.chance.random() < 0.2
+            and not self.named
+        ):
             return self._by_columns(left)
         if "lateral" in self.features and self.chance.random() < 0.12:
             return self._lateral(left)
@@ -125,7 +131,9 @@ class Relations:
     def _condition(self, kind: str, left: Sourced, right: Sourced) -> tuple[Expr, bool]:
         """Mostly an equality of the two sides, often more; sometimes any condition, where products stay small."""
         both = Scope(_beside(left.columns, right.columns), self._subqueries_on(kind))
-        pairs = [(a, b) for a in _beside(left.columns, right.columns) for b in right.columns if a.type == b.type and a != b]
+        pairs = [
+            (a, b) for a in _beside(left.columns, right.columns) for b in right.columns if a.type == b.type and a != b
+        ]
         pairs = [(a, b) for a, b in pairs if a not in right.columns]
         free = left.size * right.size <= BOUND and "non_equal" in self.features
         if not pairs or (free and self.chance.random() < 0.3):
@@ -156,7 +164,9 @@ class Relations:
         using = tuple(common) if natural else tuple(self.chance.sample(common, self.chance.randint(1, len(common))))
         merged = tuple(Name(COLUMNS[name], None, name) for name in using)
         others = tuple(c for c in (*left.columns, *right.columns) if c.name not in using)
-        join = Join(f"NATURAL {kind}" if natural else kind, left.relation, right.relation, None, () if natural else using)
+        join = Join(
+            f"NATURAL {kind}" if natural else kind, left.relation, right.relation, None, () if natural else using
+        )
         return Sourced(join, (*merged, *others), left.size + 2 * right.size)
 
     def _lateral(self, left: Sourced) -> Sourced:

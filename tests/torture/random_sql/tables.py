@@ -53,7 +53,9 @@ def stream(shapes: tuple[TableShape, ...], chance: random.Random, ticks: int) ->
         return tuple(stored(COLUMNS[name], chance) for name in shape.columns)
 
     def load() -> Tick:
-        return {s.name: [(row(s), chance.choice([1, 1, 1, 2])) for _ in range(chance.choice([0, 3, 5, 7]))] for s in shapes}
+        return {
+            s.name: [(row(s), chance.choice([1, 1, 1, 2])) for _ in range(chance.choice([0, 3, 5, 7]))] for s in shapes
+        }
 
     def change() -> Tick:
         changes: dict[str, list[tuple[Row, int]]] = {}

@@ -9,6 +9,7 @@ import pytest
 
 from torture.random_sql.comparing import bag, same
 from torture.random_sql.engines import Spark
+from torture.random_sql.expressions import Scope
 from torture.random_sql.features import FEATURES
 from torture.random_sql.judge import Judge
 from torture.random_sql.queries import Queries
@@ -91,17 +92,11 @@ def test_a_failing_case_is_made_small() -> None:
     for seed in range(20):
         chance = random.Random(seed)
         ticks = tuple(stream((shape,), chance, 3))
-        large = Queries(chance, (shape,)).expressions.expr(INT, _scope(), 3)
+        large = Queries(chance, (shape,)).expressions.expr(INT, Scope((I,)), 3)
         query = Select((Item(Call(INT, OR, (large, blamed)), "c0"), Item(ONE, "c1")), Table("t0", "r1"))
         small = reduced(Case((shape,), ticks, 2, query), lambda case: "r1.i & 1" in case.query.text("spark"), 5)
         assert small.query.text("spark") == "SELECT r1.i & 1 AS c0 FROM t0 AS r1"
         assert not any(rows for tick in small.ticks for rows in tick.values())
-
-
-def _scope():  # noqa: ANN202
-    from torture.random_sql.expressions import Scope
-
-    return Scope((I,))
 
 
 @pytest.mark.parametrize(

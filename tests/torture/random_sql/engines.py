@@ -1,7 +1,7 @@
 """Everview, DuckDB and Spark, asked the same queries over the same tables.
 
-An answer is a bag of rows, or a `Failure`. Everview keeps each query as a view and is given the stream tick by tick; the
-others are given the tables as they are after a tick, and compute.
+An answer is a bag of rows, or a `Failure`. Everview keeps each query as a view and is given the stream tick by tick;
+the others are given the tables as they are after a tick, and compute.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def normal(text: str) -> str:
 def everview_answers(
     shapes: tuple[TableShape, ...], ticks: list[Tick], texts: list[str], made_after: int
 ) -> list[list[Answer]]:
-    """For each query its answers after each tick from `made_after` on, when the views are made; 0 is before the first."""
+    """For each query its answers after each tick from `made_after` on, when views are made; 0 is before the first."""
     answers = _together(shapes, ticks, texts, made_after)
     if answers is not None:
         return answers
@@ -254,5 +254,5 @@ def _literal(column: str, value: Any, chance: random.Random) -> str:
 def _in_utc(value: Any) -> Any:
     """Spark gives times in the zone of this process, without saying so."""
     if isinstance(value, dt.datetime):
-        return value.astimezone(dt.timezone.utc)
+        return value.astimezone(dt.UTC)
     return value

@@ -91,6 +91,7 @@ class Expressions:
 
     def _like(self, scope: Scope, depth: int) -> Expr:
         value = self.expr(STR, scope, depth - 1)
+        binds = COMPARISON if "bare_operators" in self.features else PRIMARY
         word = self.chance.choice(["LIKE", "LIKE", "ILIKE"])
         quantifier = self.chance.choice([None, "ANY", "ALL"])
         negations = ["", "NOT "] if quantifier is None or "not_like_many" in self.features else [""]
@@ -101,10 +102,10 @@ class Expressions:
         texts = ["'" + pattern.replace("'", "''") + "'" for pattern in patterns]
         each = [f"({{0}} {negation}{word} {text})" for text in texts]
         if quantifier is None:
-            return Call(BOOL, Form(f"{{0}} {negation}{word} {texts[0]}", each[0], PREDICATE, (PRIMARY,)), (value,))
+            return Call(BOOL, Form(f"{{0}} {negation}{word} {texts[0]}", each[0], PREDICATE, (binds,)), (value,))
         spark = f"{{0}} {negation}{word} {quantifier} ({', '.join(texts)})"
         duckdb = (" OR " if quantifier == "ANY" else " AND ").join(each)
-        return Call(BOOL, Form(spark, duckdb, PREDICATE, (PRIMARY,)), (value,))
+        return Call(BOOL, Form(spark, duckdb, PREDICATE, (binds,)), (value,))
 
 
 def leaves(expr: Expr) -> list[Expr]:

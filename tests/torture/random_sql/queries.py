@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 from torture.random_sql.aggregates import Aggregates
 from torture.random_sql.constants import written
@@ -300,5 +301,5 @@ class Queries:
         )
 
 
-def _items(exprs) -> tuple[Item, ...]:  # noqa: ANN001
+def _items(exprs: Iterable[Expr]) -> tuple[Item, ...]:
     return tuple(Item(expr, f"c{at}") for at, expr in enumerate(exprs))

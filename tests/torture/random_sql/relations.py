@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torture.random_sql.constants import constant
-from torture.random_sql.expressions import Scope
+from torture.random_sql.expressions import Scope, Subquery
 from torture.random_sql.tables import COLUMNS, TableShape
 from torture.random_sql.trees import (
     AND,
@@ -151,7 +151,7 @@ class Relations:
         sides = (self.queries.correlated(Scope(side.columns), grouped=True, kind=INT) for side in (left, right))
         return _equal(*(Scalar(INT, query) for query in sides))
 
-    def _subqueries_on(self, kind: str):  # noqa: ANN202
+    def _subqueries_on(self, kind: str) -> Subquery | None:
         if "subquery_on" not in self.features or (kind != "INNER" and "correlated_on" not in self.features):
             return None
         return self.queries.subquery

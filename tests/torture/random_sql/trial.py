@@ -1,7 +1,7 @@
 """Batches of random queries, asked of all engines, until the time is over.
 
-A batch is three tables, a stream of changes, and some queries, each a materialized view; all of it follows from the seed
-and the batch's number. DuckDB is asked after every tick, Spark after the last, and after one more drawn tick.
+A batch is three tables, a stream of changes, and some queries, each a materialized view; all of it follows from the
+seed and the batch's number. DuckDB is asked after every tick, Spark after the last, and after one more drawn tick.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # Everyday runs leave these to `make torture`: in their midst the engines differ most, and so do their versions.
 EVERYDAY = FEATURES - {
     "grouping_bare", "grouping_sets", "pivot_edges", "recursion_all", "doubled_quotes", "short_dates", "empty_array",
-    "array_index", "shifts", "bare_operators", "dateadd", "not_like_many", "outer_generators", "generator_calls", "inline",
-    "percentiles", "order_arrays", "empty_group", "correlated_on", "in_select",
+    "array_index", "shifts", "bare_operators", "dateadd", "not_like_many", "outer_generators", "generator_calls",
+    "inline", "percentiles", "order_arrays", "empty_group", "correlated_on", "in_select",
 }  # fmt: skip
 SEEDS = (200, 201, 204)
 SPARK_SEED = 300

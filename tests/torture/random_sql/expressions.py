@@ -63,6 +63,8 @@ class Expressions:
         if kind == BOOL and self.chance.random() < 0.12 and "like" in self.features:
             return self._like(scope, depth)
         chosen = self.chance.choice(self.choices[kind])
+        if chosen.form.duckdb is None and self.chance.random() < 0.7:  # few that only Spark can judge
+            chosen = self.chance.choice(self.choices[kind])
         return Call(kind, chosen.form, tuple(self.expr(each, scope, depth - 1) for each in chosen.operands))
 
     def leaf(self, kind: str, scope: Scope) -> Expr:

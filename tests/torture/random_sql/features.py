@@ -5,7 +5,8 @@ from __future__ import annotations
 FEATURES = frozenset(
     {
         "joins", "outer_joins", "semi_joins", "using", "non_equal",
-        "derived", "with", "recursion", "recursion_all", "values", "lateral", "generators", "outer_generators", "generator_calls", "inline",
+        "derived", "with", "recursion", "recursion_all", "values", "lateral",
+        "generators", "outer_generators", "generator_calls", "inline",
         "subqueries", "correlated", "correlated_on", "in_select", "not_in", "subquery_on", "subquery_having",
         "grouping", "grouping_sets", "grouping_bare", "having", "ordinals", "aggregates_ordered",
         "distinct_aggregates", "filters", "percentiles", "empty_group",

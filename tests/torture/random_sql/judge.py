@@ -52,8 +52,8 @@ def duckdb_text(query: Query) -> str | None:
 def suspicious(ours: list[Answer], theirs: list[Answer]) -> tuple[str, int] | None:
     """What is first wrong with Everview's answers beside another engine's, and after which of the ticks.
 
-    It is `exception` if a user would see one that is not meant for users, `tick` if a view that was accepted has no answer,
-    `rows` if it has another.
+    It is `exception` if a user would see one that is not meant for users, `tick` if a view that was accepted has no
+    answer, `rows` if it has another.
     """
     for at, (our, their) in enumerate(zip(ours, theirs, strict=True)):
         if isinstance(our, Failure):

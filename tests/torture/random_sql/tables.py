@@ -13,7 +13,8 @@ from torture.random_sql.trees import ARRAY, BOOL, DATE, DEC, DOUBLE, DUCKDB_TYPE
 
 # A name has one type in all tables, so that tables can be joined by nature.
 COLUMNS = {
-    "i": INT, "j": INT, "n": INT, "x": DOUBLE, "p": DEC, "s": STR, "u": STR, "b": BOOL, "d": DATE, "w": TIME, "a": ARRAY,
+    "i": INT, "j": INT, "n": INT, "x": DOUBLE, "p": DEC, "s": STR, "u": STR, "b": BOOL, "d": DATE, "w": TIME,
+    "a": ARRAY,
 }  # fmt: skip
 WIDE = {"n": "BIGINT"}
 
@@ -46,7 +47,7 @@ def tables(chance: random.Random) -> tuple[TableShape, ...]:
 
 
 def stream(shapes: tuple[TableShape, ...], chance: random.Random, ticks: int) -> list[Tick]:
-    """A first load, which may leave tables empty, then ticks with inserts, deletes, updates, both at once, or nothing."""
+    """A first load, which may leave tables empty, then ticks with inserts, deletes, updates, all at once, or nothing."""
     held: dict[str, list[Row]] = {shape.name: [] for shape in shapes}
 
     def row(shape: TableShape) -> Row:

@@ -1,7 +1,7 @@
 """Queries as trees that can be written for Spark and for DuckDB, and taken apart by the reducer.
 
-Every node is a frozen dataclass. `text("spark")` is what Everview and Spark read; it has only the parentheses that Spark's
-grammar needs. `text("duckdb")` says the same to DuckDB, with parentheses everywhere, so the two texts do not share
+Every node is a frozen dataclass. `text("spark")` is what Everview and Spark read; it has only the parentheses that
+Spark's grammar needs. `text("duckdb")` says the same to DuckDB, with parentheses everywhere, so the two texts do not share
 a mistake about precedence. A part that DuckDB cannot say raises `NotThere`; such a query is compared with Spark alone.
 """
 
@@ -138,7 +138,7 @@ class Exists(Expr):
 
     @property
     def level(self) -> int:
-        return NOT if self.negated else PRIMARY
+        return NOT  # to Spark's grammar a condition, and no operand
 
     def text(self, engine: Engine) -> str:
         text = f"{'NOT ' * self.negated}EXISTS ({self.query.text(engine)})"
@@ -301,7 +301,7 @@ class Item(Node):
 
 @dataclass(frozen=True)
 class Grouping(Node):
-    """GROUP BY: plain, ROLLUP, CUBE, or GROUPING SETS given as positions of keys; `ordinals` writes plain keys as 1, 2."""
+    """GROUP BY: plain, ROLLUP, CUBE, or GROUPING SETS as positions of keys; `ordinals` writes plain keys as 1, 2."""
 
     keys: tuple[Expr, ...]
     kind: str = "PLAIN"
@@ -376,7 +376,7 @@ class Select(Query):
         return text
 
     def _having(self, engine: Engine) -> str:
-        """Spark has no group without rows where there are grouping sets, not even the empty set's; DuckDB must be told."""
+        """Of no rows Spark makes no group where there are grouping sets, not even the empty set's; DuckDB must be told."""
         conditions = [] if self.having is None else [self.having.text(engine)]
         if engine == "duckdb" and self.group is not None and self.group.has_sets:
             conditions.append("count(*) > 0")

@@ -19,6 +19,8 @@ CASES = [
     ("SELECT i, NULL IN (NULL, i) AS c FROM t", [(1, None), (2, None), (3, None)]),
     # A filter whose condition is true, above one that is not.
     ("SELECT (SELECT max(1) FROM t r JOIN LATERAL explode(r.a) AS e(v) WHERE 1.25 IN (p, p)) AS c FROM t", [(1,)] * 3),
+    # Structs without names, and with some.
+    ("SELECT struct(i, i + 1, i AS k, 'a') AS c FROM t WHERE i = 1", [({"i": 1, "col2": 2, "k": 1, "col4": "a"},)]),
     # Moments plus intervals are functions without a name in SQL; over groups they are typed again.
     (f"SELECT min(TIMESTAMP '{T1}') + INTERVAL '90' MINUTE AS c FROM t", [(T2,)]),
     (f"SELECT i, max(TIMESTAMP '{T1}') + INTERVAL '90' MINUTE AS c FROM t GROUP BY i", [(1, T2), (2, T2), (3, T2)]),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from torture.random_sql.clauses import Item, Select, Table
 from torture.random_sql.comparing import bag, same
 from torture.random_sql.engines import Spark
 from torture.random_sql.expressions import Scope
@@ -15,7 +16,7 @@ from torture.random_sql.judge import Judge
 from torture.random_sql.queries import Queries
 from torture.random_sql.reduce import Case, reduced
 from torture.random_sql.tables import TableShape, contents, stream, tables
-from torture.random_sql.trees import BIT_AND, BIT_OR, BOOL, INT, NOT, Call, Constant, Form, Item, Name, Select, Table
+from torture.random_sql.trees import BIT_AND, BIT_OR, BOOL, INT, NOT, Call, Constant, Form, Name
 from torture.random_sql.trial import Batch, Trial
 
 if TYPE_CHECKING:

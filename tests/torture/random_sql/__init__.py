@@ -1,8 +1,8 @@
 """Random SQL, kept as views by Everview and compared with DuckDB and Spark after ticks of random changes.
 
-`trees` has queries that can be written for each engine, `queries` makes them from a seed, `engines` asks them, `judge`
-tells faults from the engines' known differences, `reduce` makes a failing case small, and `trial` runs batches for a
-time.
+`trees` and `clauses` are queries that can be written for each engine, `queries` makes them from a seed, `engines` asks
+them, `judge` tells faults from the engines' known differences, `reduce` makes a failing case small, and `trial` runs
+batches for a time.
 """
 
 from __future__ import annotations

@@ -5,20 +5,7 @@ from __future__ import annotations
 import random
 
 from torture.random_sql.expressions import Expressions, Scope
-from torture.random_sql.trees import (
-    ARRAY,
-    BOOL,
-    DATE,
-    DEC,
-    DOUBLE,
-    INT,
-    STR,
-    TIME,
-    TYPES,
-    Call,
-    Expr,
-    Form,
-)
+from torture.random_sql.trees import ARRAY, BOOL, DATE, DEC, DOUBLE, INT, STR, TIME, TYPES, Call, Expr, Form
 
 # (result, operand, Spark's words, DuckDB's or None, feature). %F is where FILTER goes, %A where its condition joins one
 # that is there already.

@@ -8,17 +8,7 @@ from dataclasses import dataclass, replace
 
 from torture.random_sql.constants import PATTERNS, constant
 from torture.random_sql.operators import RESULTS, Operator
-from torture.random_sql.trees import (
-    BOOL,
-    COMPARISON,
-    PREDICATE,
-    PRIMARY,
-    STR,
-    Call,
-    Expr,
-    Form,
-    Name,
-)
+from torture.random_sql.trees import BOOL, COMPARISON, PREDICATE, PRIMARY, STR, Call, Expr, Form, Name
 
 Subquery = Callable[["Scope", str], Expr | None]
 

@@ -6,11 +6,12 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from torture.random_sql.clauses import Query
 from torture.random_sql.comparing import same, shown
 from torture.random_sql.engines import Answer, Failure, Spark, duckdb_answers, everview_answers, normal
 from torture.random_sql.reduce import Case, reduced
 from torture.random_sql.tables import contents
-from torture.random_sql.trees import NotThere, Query
+from torture.random_sql.trees import NotThere
 
 # Errors that depend on the rows; without Spark nobody can say whether they are right.
 OF_VALUES = ("ArithmeticFailure", "CastFailure", "WeightOverflow")

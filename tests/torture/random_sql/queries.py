@@ -6,6 +6,20 @@ import random
 from collections.abc import Iterable
 
 from torture.random_sql.aggregates import Aggregates
+from torture.random_sql.clauses import (
+    Ending,
+    Grouping,
+    Item,
+    Join,
+    Pivot,
+    Query,
+    Recursive,
+    Relation,
+    Select,
+    SetOperation,
+    Table,
+    With,
+)
 from torture.random_sql.constants import written
 from torture.random_sql.expressions import Expressions, Scope, leaves
 from torture.random_sql.features import FEATURES
@@ -25,23 +39,11 @@ from torture.random_sql.trees import (
     Among,
     Call,
     Constant,
-    Ending,
     Exists,
     Expr,
     Form,
-    Grouping,
-    Item,
-    Join,
     Name,
-    Pivot,
-    Query,
-    Recursive,
-    Relation,
     Scalar,
-    Select,
-    SetOperation,
-    Table,
-    With,
 )
 
 from torture.random_sql.constants import VALUES  # isort: skip

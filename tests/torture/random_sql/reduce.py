@@ -8,22 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from torture.random_sql.clauses import Derived, Generated, Join, Query, Row, Select, SetOperation, With
 from torture.random_sql.tables import TableShape, Tick, contents
-from torture.random_sql.trees import (
-    Call,
-    Constant,
-    Derived,
-    Expr,
-    Generated,
-    Join,
-    Name,
-    Node,
-    Query,
-    Row,
-    Select,
-    SetOperation,
-    With,
-)
+from torture.random_sql.trees import Call, Constant, Expr, Name, Node
 
 SIMPLE = {
     "INT": Constant("INT", "1", "1"),

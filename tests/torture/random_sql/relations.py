@@ -5,28 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from torture.random_sql.clauses import Derived, Generated, Join, Relation, Row, Table, Values
 from torture.random_sql.constants import constant
 from torture.random_sql.expressions import Scope, Subquery
 from torture.random_sql.tables import COLUMNS, TableShape
-from torture.random_sql.trees import (
-    AND,
-    ARRAY,
-    COMPARISON,
-    INT,
-    STR,
-    Call,
-    Derived,
-    Expr,
-    Form,
-    Generated,
-    Join,
-    Name,
-    Relation,
-    Row,
-    Scalar,
-    Table,
-    Values,
-)
+from torture.random_sql.trees import AND, ARRAY, COMPARISON, INT, STR, Call, Expr, Form, Name, Scalar
 
 if TYPE_CHECKING:
     from torture.random_sql.queries import Queries

@@ -47,7 +47,7 @@ def tables(chance: random.Random) -> tuple[TableShape, ...]:
 
 
 def stream(shapes: tuple[TableShape, ...], chance: random.Random, ticks: int) -> list[Tick]:
-    """A first load, which may leave tables empty, then ticks with inserts, deletes, updates, all at once, or nothing."""
+    """A first load, which may leave tables empty, then ticks with inserts, deletes, updates, or nothing."""
     held: dict[str, list[Row]] = {shape.name: [] for shape in shapes}
 
     def row(shape: TableShape) -> Row:

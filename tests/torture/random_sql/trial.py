@@ -12,13 +12,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from torture.outcome import Outcome
+from torture.random_sql.clauses import Query
 from torture.random_sql.engines import Answer, Failure, Spark, duckdb_answers, everview_answers
 from torture.random_sql.features import FEATURES
 from torture.random_sql.judge import Finding, Judge, duckdb_text, suspicious
 from torture.random_sql.queries import Queries
 from torture.random_sql.reduce import Case
 from torture.random_sql.tables import TableShape, Tick, contents, stream, tables
-from torture.random_sql.trees import Query
 
 QUERIES, TICKS = 10, 4
 LONGEST = 4_000  # characters of a query

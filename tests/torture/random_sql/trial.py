@@ -163,7 +163,7 @@ class Trial:
         for kind, case in found:
             if kind == "exception" and self._is_known(case):
                 continue
-            seconds = min(self.reduce_seconds, max(end - time.monotonic(), 2))
+            seconds = min(self.reduce_seconds, max(end - time.monotonic(), 0.5))
             finding = Judge(self.spark, seconds).finding(kind, case)
             if finding is None:
                 self.tried["differences that are DuckDB's"] += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import re
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_ROWS = 3_000  # an answer with more is not worth the time
+LONGEST_ANSWER = 20  # seconds that DuckDB may take
 
 
 @dataclass(frozen=True)
@@ -163,10 +165,14 @@ class DuckDB:
                 self.connection.execute(f"INSERT INTO {shape.name} VALUES {values}", [v for r in rows for v in r])
 
     def answer(self, text: str) -> Answer:
+        watch = threading.Timer(LONGEST_ANSWER, self.connection.interrupt)
+        watch.start()
         try:
             rows = self.connection.execute(text).fetchmany(MOST_ROWS + 1)
         except duckdb.Error as error:
             return Failure("run", type(error).__name__, str(error))
+        finally:
+            watch.cancel()
         return Failure("run", "TooMany", "more rows than are compared") if len(rows) > MOST_ROWS else bag(rows)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torture.random_sql.clauses import Derived, Generated, Join, Query, Row, Select, SetOperation, With
+from torture.random_sql.clauses import Derived, Generated, Join, Query, Recursive, Row, Select, SetOperation, With
 from torture.random_sql.tables import TableShape, Tick, contents
 from torture.random_sql.trees import Call, Constant, Expr, Name, Node
 
@@ -113,6 +113,8 @@ def parts_away(node: Any) -> Iterator[Any]:
     yield from _in_place(node)
     for field in dataclasses.fields(node):
         value = getattr(node, field.name)
+        if isinstance(node, Recursive) and field.name == "step":
+            continue  # without its bound it would have no end
         if isinstance(value, Node):
             yield from (replace(node, **{field.name: each}) for each in parts_away(value))
         elif isinstance(value, tuple) and field.name != "args":

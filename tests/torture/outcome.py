@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Outcome:
-    """Counts of what was tried, by name, and a text for each fault that shows how to see it again.
+    """Counts of what was tried, by name, a text for each fault that shows how to see it again, and notes on the rest.
 
     >>> outcome = Outcome()
     >>> outcome.tried["queries"] += 2
@@ -19,6 +19,7 @@ class Outcome:
 
     tried: Counter[str] = field(default_factory=Counter[str])
     faults: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {name}" for name, count in self.tried.items()) or "nothing tried"

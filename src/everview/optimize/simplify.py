@@ -188,7 +188,8 @@ def _needed(plan: Plan) -> Plan:
         case Project(input_, expressions, _) if _same(input_, expressions, plan):
             return input_
         case Filter(Filter(input_, first), second):
-            return Filter(input_, call("and", *conjuncts(first), *conjuncts(second)))
+            both = conjunction((*conjuncts(first), *conjuncts(second)))
+            return input_ if both is None else Filter(input_, both)
         case Distinct(Distinct() as inner):
             return inner
         case Union(inputs) if len(inputs) == 1:

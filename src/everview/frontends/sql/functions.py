@@ -199,6 +199,16 @@ def _is_interval(bound: list[Expression]) -> bool:
     return len(bound) == 2 and bound[1].type.sql.startswith("INTERVAL")
 
 
+def _struct(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+    """``struct(a, b + 1 AS c, 2)``: fields named as the columns, by AS, or else by their place: a, c, col3."""
+    parts: list[Expression] = []
+    for place, argument in enumerate(arguments, 1):
+        name = argument.alias_or_name if isinstance(argument, (exp.Column, exp.Alias)) else f"col{place}"
+        value = argument.this if isinstance(argument, exp.Alias) else argument
+        parts += [literal(name), expression(value, here)]
+    return call("named_struct", *parts)
+
+
 def _trimmed(name: str) -> Special:
     """``ltrim(characters, text)``: Spark names the characters first."""
 
@@ -211,6 +221,7 @@ def _trimmed(name: str) -> Special:
 SPECIAL: dict[str, Special] = {
     "ltrim": _trimmed("ltrim"),
     "rtrim": _trimmed("rtrim"),
+    "struct": _struct,
     "current_date": _moment("date"),
     "curdate": _moment("date"),
     "today": _moment("date"),

@@ -11,7 +11,7 @@ from everview.plan import node
 from everview.plan.expressions import Call, Column, Exists, Expression, InQuery, Outer, Scalar
 from everview.plan.node import Plan
 from everview.plan.nodes import Lateral
-from everview.plan.typing import call
+from everview.plan.typing import call, is_function
 
 Change = Callable[[Expression], Expression | None]
 
@@ -37,6 +37,8 @@ def _again(expression: Expression) -> Expression:
     """The expression, NULL where its parts now may be: the sum of no rows is, and that of a group is not."""
     if not isinstance(expression, Call) or expression.nullable:
         return expression
+    if not is_function(expression.function):  # what a sum of a moment and an interval has become is no function of SQL
+        return replace(expression, nullable=any(argument.nullable for argument in expression.arguments))
     return replace(expression, nullable=call(expression.function, *expression.arguments).nullable)
 
 

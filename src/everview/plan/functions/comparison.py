@@ -96,7 +96,8 @@ def _in(out: Kind, value: Value, *chosen: Value) -> Any:
     if all(map(is_scalar, chosen)) and not pa.types.is_nested(value.type) and not pa.types.is_null(value.type):
         return _in_constants(out, value, chosen)
     rows = length((value, *chosen))
-    found = whole(_EQUAL(out, value, chosen[0]), rows)
+    value = whole(value, rows)  # two constants would compare as one row, beside columns of many
+    found = _EQUAL(out, value, chosen[0])
     for one in chosen[1:]:
         found = pc.or_kleene(found, _EQUAL(out, value, one))
     return found

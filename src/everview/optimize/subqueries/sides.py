@@ -19,9 +19,7 @@ def read_by(subquery: Subquery) -> frozenset[int]:
     return columns_of(subquery) | {outer.index for outer in outers_of(subquery, 0)}
 
 
-def replaced(
-    expression: Expression, known: Mapping[Expression, Expression], place: Callable[[int], int]
-) -> Expression:
+def replaced(expression: Expression, known: Mapping[Expression, Expression], place: Callable[[int], int]) -> Expression:
     """The expression over a row whose columns stand elsewhere, with known values in place of subqueries."""
     if expression in known:
         return known[expression]

@@ -1,0 +1,129 @@
+"""Subqueries in the condition of a join: every kind of join, form of subquery and side that it reads, against DuckDB.
+
+The product of `KINDS`, `FORMS` and `READS`. DuckDB is asked what a join means by its definition, so that it needs no
+subqueries in ON: the pairs by WHERE, beside the rows without a partner by NOT EXISTS.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import everview as ev
+from conformance.comparing import comparable
+
+EVERYTHING = bool(os.environ.get("EVERVIEW_CONFORMANCE"))  # `make conformance` sets it
+TICKS = 5
+
+KINDS = ("INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
+
+# What the subquery's rows have to do with the rows around it: of the left, the right, both, and the query around.
+READS = {
+    "nothing": "u.b > 0",
+    "left": "u.a = l.a",
+    "right": "u.a = r.a",
+    "both": "u.a = l.a AND u.b = r.b",
+    "left by order": "u.a < l.b",
+    "right by order": "u.a >= r.b",
+    "both in one": "u.a = l.a + r.a",
+    "both by order": "u.a <= l.a AND u.b < r.b",
+    "around": "u.a = o.a",
+    "around and left": "u.a = o.a AND u.b = l.b",
+    "around and both": "u.a = l.a AND u.b + r.b < o.a",
+}
+
+FORMS = {
+    "exists": "EXISTS (SELECT 1 FROM u WHERE {})",
+    "not exists": "NOT EXISTS (SELECT 1 FROM u WHERE {})",
+    "exists or": "l.a = r.a OR EXISTS (SELECT 1 FROM u WHERE {})",
+    "exists and": "l.a = r.a AND EXISTS (SELECT u.a FROM u WHERE {})",
+    "a truth": "(EXISTS (SELECT 1 FROM u WHERE {})) = (l.a > 1)",
+    "left in": "l.b IN (SELECT u.b FROM u WHERE {})",
+    "left not in": "l.b NOT IN (SELECT u.b FROM u WHERE {})",
+    "right in": "r.b IN (SELECT u.b FROM u WHERE {})",
+    "right not in": "r.b NOT IN (SELECT u.b FROM u WHERE {})",
+    "both in": "l.b + r.b IN (SELECT u.b FROM u WHERE {})",
+    "both not in": "NOT (l.b + r.b IN (SELECT u.b FROM u WHERE {}))",
+    "not in, or": "l.a = 1 OR r.b NOT IN (SELECT u.b FROM u WHERE {})",
+    "any": "l.b > ANY (SELECT u.b FROM u WHERE {})",
+    "all": "r.b <= ALL (SELECT u.b FROM u WHERE {})",
+    "greatest": "l.b = (SELECT MAX(u.b) FROM u WHERE {})",
+    "number": "(SELECT COUNT(*) FROM u WHERE {}) < 1",
+    "numbers": "(SELECT COUNT(u.b) + 1 FROM u WHERE {}) = r.b",
+    "sums": "(SELECT SUM(u.b) * l.a FROM u WHERE {}) = (SELECT SUM(u.a) * r.a FROM u)",
+    "two": "EXISTS (SELECT 1 FROM u WHERE {}) AND l.b IN (SELECT b FROM u WHERE u.a = r.a)",
+    "nested": "EXISTS (SELECT 1 FROM u WHERE {} AND u.b IN (SELECT v.b FROM u AS v WHERE v.a = r.a OR v.b = l.b))",
+    "counted": "r.b = (SELECT COUNT(*) FROM (SELECT DISTINCT u.a FROM u WHERE {}) AS q)",
+}
+
+
+def joined(kind: str, condition: str) -> str:
+    """The join as SQL writes it."""
+    columns = "l.a, l.b" if "LEFT " in kind else "l.a, l.b, r.a AS c, r.b AS d"
+    return f"SELECT {columns} FROM l {kind} JOIN r ON {condition}"
+
+
+def defined(kind: str, condition: str) -> str:
+    """The same by its definition, without a join."""
+    partner = f"EXISTS (SELECT 1 FROM r WHERE {condition})"
+    if "LEFT " in kind:
+        return f"SELECT l.a, l.b FROM l WHERE {'NOT ' if 'ANTI' in kind else ''}{partner}"
+    parts = [f"SELECT l.a, l.b, r.a AS c, r.b AS d FROM l, r WHERE {condition}"]
+    if kind in ("LEFT", "FULL"):
+        parts.append(f"SELECT l.a, l.b, NULL, NULL FROM l WHERE NOT {partner}")
+    if kind in ("RIGHT", "FULL"):
+        parts.append(f"SELECT NULL, NULL, r.a, r.b FROM r WHERE NOT EXISTS (SELECT 1 FROM l WHERE {condition})")
+    return " UNION ALL ".join(parts)
+
+
+def around(query: str, reads: str) -> str:
+    """The query as it is, or for every row of a further table, which it reads."""
+    return f"SELECT o.a AS o, q.* FROM o, LATERAL ({query}) AS q" if "around" in reads else query
+
+
+def changes(chance: random.Random, held: dict[str, list[tuple[int | None, ...]]]) -> Iterator[tuple[str, tuple, int]]:
+    """A few rows of small numbers and NULL come, some twice, and some that are there go."""
+    values = (None, 0, 1, 1, 2, 3)
+    for table, width in (("l", 2), ("r", 2), ("u", 2), ("o", 1)):
+        for _ in range(chance.randint(0, 3)):
+            row = tuple(chance.choice(values) for _ in range(width))
+            held[table].append(row)
+            yield table, row, 1
+        for _ in range(chance.randint(0, 2)):
+            if held[table]:
+                yield table, held[table].pop(chance.randrange(len(held[table]))), -1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_subqueries_in_the_condition_of_a_join(form: str) -> None:
+    chance = random.Random(form)
+    cases = [(kind, reads) for kind in KINDS for reads in READS]
+    if not EVERYTHING:
+        cases = chance.sample(cases, 12)
+    views = {f"v{at}": (kind, reads) for at, (kind, reads) in enumerate(cases)}
+    db, duck = ev.connect(), duckdb.connect()
+    for table, columns in (("l", "a INT, b INT"), ("r", "a INT, b INT"), ("u", "a INT, b INT"), ("o", "a INT")):
+        db.sql(f"CREATE TABLE {table} ({columns})")
+        duck.execute(f"CREATE TABLE {table} ({columns})")
+    for name, (kind, reads) in views.items():
+        query = around(joined(kind, FORMS[form].format(READS[reads])), reads)
+        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    held: dict[str, list[tuple[int | None, ...]]] = {table: [] for table in "lruo"}
+    for _ in range(TICKS):
+        tick: dict[str, list[tuple[tuple[int | None, ...], int]]] = {}
+        for table, row, weight in changes(chance, held):
+            tick.setdefault(table, []).append((row, weight))
+        db.apply(tick)
+        for table, rows in held.items():
+            duck.execute(f"DELETE FROM {table}")
+            if rows:
+                duck.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+        for name, (kind, reads) in views.items():
+            query = around(defined(kind, FORMS[form].format(READS[reads])), reads)
+            expected = comparable(duck.execute(query).fetchall())
+            assert comparable(db.view(name).rows()) == expected, f"{form}, {kind}, {reads}: {query}\n{held}"
+    db.close()

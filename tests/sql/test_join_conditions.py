@@ -60,6 +60,9 @@ FORMS = {
     "counted": "r.b = (SELECT COUNT(*) FROM (SELECT DISTINCT u.a FROM u WHERE {}) AS q)",
 }
 
+# DuckDB takes ALL of nothing for false in some places, so that it is told.
+FOR_DUCKDB = {"all": f"NOT EXISTS (SELECT 1 FROM u WHERE {{0}}) OR {FORMS['all'].format('{0}')}"}
+
 
 def joined(kind: str, condition: str) -> str:
     """The join as SQL writes it."""
@@ -103,7 +106,7 @@ def test_subqueries_in_the_condition_of_a_join(form: str) -> None:
     chance = random.Random(form)
     cases = [(kind, reads) for kind in KINDS for reads in READS]
     if not EVERYTHING:
-        cases = chance.sample(cases, 12)
+        cases = chance.sample(cases, 6)
     views = {f"v{at}": (kind, reads) for at, (kind, reads) in enumerate(cases)}
     db, duck = ev.connect(), duckdb.connect()
     for table, columns in (("l", "a INT, b INT"), ("r", "a INT, b INT"), ("u", "a INT, b INT"), ("o", "a INT")):
@@ -123,7 +126,7 @@ def test_subqueries_in_the_condition_of_a_join(form: str) -> None:
             if rows:
                 duck.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
         for name, (kind, reads) in views.items():
-            query = around(defined(kind, FORMS[form].format(READS[reads])), reads)
+            query = around(defined(kind, FOR_DUCKDB.get(form, FORMS[form]).format(READS[reads])), reads)
             expected = comparable(duck.execute(query).fetchall())
             assert comparable(db.view(name).rows()) == expected, f"{form}, {kind}, {reads}: {query}\n{held}"
     db.close()

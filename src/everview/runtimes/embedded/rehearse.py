@@ -40,7 +40,7 @@ from everview.operators.linear import Filter, FlatMap, Map
 from everview.operators.operator import Context, Layout, Matrix, Moment, Operator, nothing
 from everview.plan.evaluate import Evaluate
 from everview.plan.expressions import Now, walk
-from everview.plan.lower import lower
+from everview.plan.lower import Lowering
 from everview.plan.node import Plan
 from everview.plan.node import walk as parts
 from everview.plan.nodes import Scan
@@ -55,12 +55,13 @@ BY_ROW = (Map, Filter, FlatMap, Explode, Index, Weigh)  # right for any rows of 
 OF_VALUES = (ArithmeticFailure, CastFailure, BadPattern, NullNotAllowed, WeightOverflow, WrongType, CodeCollision)
 
 
-def rehearse_plan(name: str, plan: Plan, schema: Schema) -> None:
-    """Refuse a view whose plan, as it is to run, fails whatever the rows are."""
+def rehearse_plans(plans: Collection[Plan]) -> None:
+    """Refuse plans, as they are to run, of which one fails whatever the rows are."""
     circuit = Circuit()
-    scans = {part.relation: part.schema for part in parts(plan) if isinstance(part, Scan)}
-    streams = {relation: circuit.source(relation, of) for relation, of in scans.items()}
-    lower(plan, streams, circuit).under(schema).sink(name)
+    scans = {part.relation: part.schema for plan in plans for part in parts(plan) if isinstance(part, Scan)}
+    lowering = Lowering(circuit, {relation: circuit.source(relation, schema) for relation, schema in scans.items()})
+    for number, plan in enumerate(plans):
+        lowering.of(plan).sink(f"plan {number}")
     rehearse(Program(incrementalize(circuit)))
 
 

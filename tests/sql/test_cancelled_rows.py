@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 import everview as ev
+from everview.circuit.circuit import Circuit
 from everview.errors import ArithmeticFailure
+from everview.frontends.sql import CreateView, Tables, bind
+from everview.optimize import optimize
+from everview.plan.lower import lower
+from everview.types import Schema
 
 # Over t (k, a) and z (k, b): a query, and its rows after a tick of `FIRST` and after one of `SECOND`.
 CASES = {
@@ -65,3 +70,18 @@ def test_a_row_that_stays_still_fails() -> None:
     with pytest.raises(ArithmeticFailure, match="division by zero"):
         db.apply({"z": [((2, 0), -1)]})
     assert db.view("v").rows() == [(5.0,)]
+
+
+@pytest.mark.parametrize("shards", [2, 3])
+@pytest.mark.parametrize("query", CASES)
+def test_rows_that_cancel_do_so_on_one_shard(query: str, shards: int) -> None:
+    schemas = {"t": Schema.parse("k INTEGER, a INTEGER"), "z": Schema.parse("k INTEGER, b INTEGER")}
+    (view,) = bind(f"CREATE MATERIALIZED VIEW v AS {query}", Tables(schemas), "spark")
+    assert isinstance(view, CreateView)
+    circuit = Circuit()
+    streams = {name: circuit.source(name, schema) for name, schema in schemas.items()}
+    lower(optimize(view.plan), streams).sink("v")
+    run = ev.Embedded(circuit, shards=shards)
+    for tick, expected in zip((FIRST, SECOND), CASES[query], strict=True):
+        run.tick(tick)
+        assert run.view("v").rows() == expected

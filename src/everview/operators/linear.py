@@ -19,7 +19,7 @@ from everview.codes.dictionary import Dictionary
 from everview.errors import EverviewError, SchemaError
 from everview.kernels.linear import negated, project
 from everview.kernels.sort import arrange
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, word_columns
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, nothing, word_columns
 from everview.traces.view import View
 from everview.types import BIGINT, NULL_WORD, Decimal, Field, Schema
 from everview.zset import ZSet
@@ -47,7 +47,7 @@ class Map(Unary):
         return Schema(self.schema.fields[len(self.keep) :])
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return _evaluated(deltas[0], lambda delta: self._images(delta, context))
+        return _evaluated(deltas[0], self.schema.width, lambda delta: self._images(delta, context))
 
     def _images(self, delta: Matrix, context: Context) -> Step:
         table = _arguments(self.source.schema, self.arguments, delta, context)
@@ -71,7 +71,7 @@ class Filter(Unary):
     arguments: tuple[int, ...] | None = None
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return _evaluated(deltas[0], lambda delta: self._kept(delta, context))
+        return _evaluated(deltas[0], self.source.width, lambda delta: self._kept(delta, context))
 
     def _kept(self, delta: Matrix, context: Context) -> Step:
         table = _arguments(self.source.schema, self.arguments, delta, context)
@@ -96,7 +96,7 @@ class FlatMap(Unary):
         return Layout(self.schema)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return _evaluated(deltas[0], lambda delta: self._images(delta, context))
+        return _evaluated(deltas[0], self.schema.width, lambda delta: self._images(delta, context))
 
     def _images(self, delta: Matrix, context: Context) -> Step:
         table = _arguments(self.source.schema, None, delta, context)
@@ -328,7 +328,7 @@ class Inspect(Unary):
 VERDICT = Schema.parse("verdict BOOLEAN")
 
 
-def _evaluated(delta: Matrix, step: Callable[[Matrix], Step]) -> Step:
+def _evaluated(delta: Matrix, width: int, step: Callable[[Matrix], Step]) -> Step:
     """A function's step over the rows of a delta; one that fails is tried again without the rows that cancel.
 
     An antijoin, or a join whose sides change at once, gives rows with weights that add up to zero: no state has them,
@@ -341,7 +341,7 @@ def _evaluated(delta: Matrix, step: Callable[[Matrix], Step]) -> Step:
         rows = arrange(delta, np.arange(delta.shape[1] - 1))
         if rows.shape[0] == delta.shape[0]:
             raise
-    return step(rows)
+    return step(rows) if rows.shape[0] else Step(nothing(width))
 
 
 def _arguments(schema: Schema, fields: tuple[int, ...] | None, delta: Matrix, context: Context) -> pa.Table:

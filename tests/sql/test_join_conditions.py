@@ -88,7 +88,7 @@ def test_subqueries_in_the_condition_of_a_join(form: str) -> None:
     chance = random.Random(form)
     cases = [(kind, reads) for kind in KINDS for reads in READS]
     if not EVERYTHING:
-        cases = chance.sample(cases, 4)
+        cases = chance.sample(cases, 3)
     views: dict[str, tuple[str, str]] = {}
     for kind, reads in cases:
         condition = FORMS[form].format(READS[reads])

@@ -12,6 +12,7 @@ from everview.plan.expressions import AggregateCall, Exists, Expression, InQuery
 from everview.plan.node import Plan
 from everview.plan.node import walk as parts
 from everview.plan.nodes import Aggregate, Filter, Lateral, Project, Recursive, Scan, Top, Window
+from everview.types import Schema
 from sql.catalog import plan_of, tables
 from sql.tpch import QUERIES, TABLES
 
@@ -362,3 +363,13 @@ def test_pivot_is_filtered_aggregates() -> None:
     assert [str(c.filter) for c in _all(plan, AggregateCall)] == ["c = 'x'", "c = 'y'"]
     spark = plan_of("SELECT * FROM (SELECT a, b, c FROM t) PIVOT (sum(b) FOR c IN ('x', 'y'))")
     assert spark.schema.names == ("a", "x", "y")
+
+
+def test_a_chain_of_full_joins_holds_no_expression_of_all_before() -> None:
+    """What USING merges is nested at most twice, so that making and keeping a chain grows with its length alone."""
+    names = [f"t{at}" for at in range(30)]
+    given = sql.Tables({name: Schema.parse(f"k INT, v{at} INT") for at, name in enumerate(names)})
+    chain = " ".join(f"FULL JOIN {name} USING (k)" for name in names[1:])
+    (select,) = bind(f"SELECT * FROM t0 {chain}", given, "spark")
+    assert isinstance(select, sql.Select)
+    assert max(sum(1 for _ in walk(e)) for part in parts(select.plan) for e in part.expressions) < 10

@@ -280,7 +280,7 @@ class Circuit:
             seen.add(here)
             node = self._nodes[here]
             if isinstance(node, Apply):
-                found |= dict.fromkeys(_functions(node.operator))
+                found |= dict.fromkeys(functions_of(node.operator))
             waiting += [i for i in inputs_of(node) if i is not None]
             waiting += [r.node for r in reads_of(node)]
             if isinstance(node, Export):
@@ -436,7 +436,7 @@ class Circuit:
         return found
 
 
-def _functions(operator: Operator) -> tuple[str, ...]:
+def functions_of(operator: Operator) -> tuple[str, ...]:
     """The user functions that an operator calls."""
     one = getattr(operator, "function", None)
     return getattr(operator, "functions", ()) if one is None else (one,)

@@ -18,7 +18,7 @@ from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.exchange import Exchange
 from everview.operators.index import Index
 from everview.operators.join import LEFT, JoinChanges, JoinIncremental, JoinTrace
-from everview.operators.linear import Filter, Inspect, Map, Matching, Minus, Negate, NotNull, Plus, Project
+from everview.operators.linear import Filter, Inspect, Map, Matching, Minus, Negate, NotNull, Plus, Project, Recode
 from everview.operators.multijoin import Deal, MultijoinIncremental
 from everview.operators.operator import Anywhere, ByKey, Layout, Moment, Partition, Port, Single
 from everview.operators.present import Present
@@ -121,11 +121,55 @@ def place_exchanges(circuit: Circuit) -> Circuit:
             _moved(stream, port, where, alone=alone)
             for stream, port in zip(copy.inputs(node), node.operator.inputs, strict=True)
         ]
+        if isinstance(node.operator, Minus) and (whole := _as_semijoined(copy, node)) is not None:
+            inputs[0] = whole
         stream = copy.new.add(node.operator, inputs, copy.traces(node))
         where[copy.new, stream.id] = _partition(stream, where)
         return stream
 
     return rewrite(circuit, Rules(apply, source=source), checked=True)
+
+
+def _as_semijoined(copy: Copy, node: Apply) -> Stream | None:
+    """The ``a`` of ``a − a ⋉ b``, taken from where the semijoin has its rows; None if they are not the same.
+
+    Then a row that comes and finds a partner cancels on its shard, and no expression is evaluated on it.
+    """
+    whole, met = node.inputs
+    semijoin = _below(copy.old, met)
+    if semijoin is None or not isinstance(semijoin.operator, SemijoinIncremental):
+        return None
+    arranged = semijoin.inputs[0]
+    assert arranged is not None and whole is not None, "a checked circuit is connected"
+    index = _below(copy.old, arranged)
+    if index is None or not isinstance(index.operator, Index) or index.operator.order:
+        return None
+    fields = _fields_of(copy.old, whole, index.inputs[0])
+    if fields is None or not set(fields) <= set(index.operator.fields):
+        return None
+    stream, places = copy.at[arranged], tuple(index.operator.fields.index(field) for field in fields)
+    return copy.new.add(Project(stream.layout, places, copy.old.layout(whole).schema), [stream])
+
+
+def _below(circuit: Circuit, at: int | None) -> Apply | None:
+    """The operator whose rows a stream has, under projections and traces."""
+    assert at is not None, "a checked circuit is connected"
+    node = circuit[at]
+    while isinstance(node, Apply) and isinstance(node.operator, Project | Recode | Arrange):
+        (below,) = node.inputs
+        assert below is not None, "a checked circuit is connected"
+        node = circuit[below]
+    return node if isinstance(node, Apply) else None
+
+
+def _fields_of(circuit: Circuit, at: int, source: int | None) -> tuple[int, ...] | None:
+    """Which fields of another stream a stream has, if it is that or a projection of it."""
+    if at == source:
+        return tuple(range(len(circuit.layout(at).schema)))
+    node = circuit[at]
+    if isinstance(node, Apply) and isinstance(node.operator, Project) and node.inputs == (source,):
+        return node.operator.fields
+    return None
 
 
 def deal_seeds(circuit: Circuit, shards: int) -> Circuit:

@@ -275,6 +275,18 @@ class Program:
             spent[task.at].add(len(step.out), perf_counter() - start)
         return ran
 
+    def step(
+        self, at: int, cells: Mapping[int, Matrix], before: Before, everywhere: Everywhere, context: Context
+    ) -> Matrix:
+        """One operator by itself, which is not counted as work: what it gives for what has arrived."""
+        node = self._nodes[at]
+        assert isinstance(node, Apply), "only operators have steps"
+        task = Task.of(at, node)
+        deltas = [cells.get(i, self._empty[i]) for i in task.inputs]
+        if task.step is None or (deltas and not any(map(len, deltas))):
+            return self._empty[at]
+        return task.step(deltas, self._views(task, cells, before, everywhere), context).out
+
     def _views(self, task: Task, cells: Mapping[int, Matrix], before: Before, everywhere: Everywhere) -> Sequence[Any]:
         if task.wide:
             return [everywhere(read) for read in task.reads]

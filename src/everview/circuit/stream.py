@@ -480,6 +480,8 @@ def _common(a: Schema, b: Schema) -> Schema:
 
 def _alike(left: Stream, right: Stream) -> tuple[Stream, Stream]:
     """Two streams under one schema that holds the rows of both; the left one's names."""
+    if left.schema == right.schema:
+        return left, right
     schema = _common(left.schema, right.schema)
     return left.recode(schema), right.under(schema)
 

@@ -6,7 +6,7 @@ streams between operators carry deltas that need not be consolidated, and every 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from everview.codes import decode, encode, encode_pairs, to_rows
 from everview.codes.dictionary import Dictionary
-from everview.errors import SchemaError
+from everview.errors import EverviewError, SchemaError
 from everview.kernels.linear import negated, project
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, word_columns
+from everview.kernels.sort import arrange
+from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, nothing, word_columns
 from everview.traces.view import View
 from everview.types import BIGINT, NULL_WORD, Decimal, Field, Schema
 from everview.zset import ZSet
@@ -46,7 +47,9 @@ class Map(Unary):
         return Schema(self.schema.fields[len(self.keep) :])
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        (delta,) = deltas
+        return _evaluated(deltas[0], self.schema.width, lambda delta: self._images(delta, context))
+
+    def _images(self, delta: Matrix, context: Context) -> Step:
         table = _arguments(self.source.schema, self.arguments, delta, context)
         columns = context.functions[self.function].columns(table, self.computed, context.check)
         out = np.empty((delta.shape[0], self.schema.width + 1), np.int64)
@@ -68,7 +71,9 @@ class Filter(Unary):
     arguments: tuple[int, ...] | None = None
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        (delta,) = deltas
+        return _evaluated(deltas[0], self.source.width, lambda delta: self._kept(delta, context))
+
+    def _kept(self, delta: Matrix, context: Context) -> Step:
         table = _arguments(self.source.schema, self.arguments, delta, context)
         (kept,) = context.functions[self.function].columns(table, VERDICT, context.check)
         if kept.type != pa.bool_():
@@ -91,7 +96,9 @@ class FlatMap(Unary):
         return Layout(self.schema)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        (delta,) = deltas
+        return _evaluated(deltas[0], self.schema.width, lambda delta: self._images(delta, context))
+
+    def _images(self, delta: Matrix, context: Context) -> Step:
         table = _arguments(self.source.schema, None, delta, context)
         columns, parents = context.functions[self.function].flattened(table, self.schema, context.check)
         out = np.empty((parents.size, self.schema.width + 1), np.int64)
@@ -319,6 +326,22 @@ class Inspect(Unary):
 
 
 VERDICT = Schema.parse("verdict BOOLEAN")
+
+
+def _evaluated(delta: Matrix, width: int, step: Callable[[Matrix], Step]) -> Step:
+    """A function's step over the rows of a delta; one that fails is tried again without the rows that cancel.
+
+    An antijoin, or a join whose sides change at once, gives rows with weights that add up to zero: no state has them,
+    and a query that is right for all rows there are must not fail for one that is not. Sums are made only then, as
+    what reads the result adds up weights anyway.
+    """
+    try:
+        return step(delta)
+    except EverviewError:
+        rows = arrange(delta, np.arange(delta.shape[1] - 1))
+        if rows.shape[0] == delta.shape[0]:
+            raise
+    return step(rows) if rows.shape[0] else Step(nothing(width))
 
 
 def _arguments(schema: Schema, fields: tuple[int, ...] | None, delta: Matrix, context: Context) -> pa.Table:

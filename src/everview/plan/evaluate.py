@@ -378,7 +378,8 @@ def _coalesce(arguments: tuple[Expression, ...], runs: list[Run], of: Type) -> R
                 break
             mask = found.is_null().to_numpy(zero_copy_only=False)
             chosen = rows.choose(mask)
-            found = pc.replace_with_mask(found, pa.array(mask), chosen.whole(other(chosen)))
+            filled, places = chosen.whole(other(chosen)), [np.flatnonzero(~mask), np.flatnonzero(mask)]
+            found = assembled([found.filter(pa.array(~mask)), filled], places, out)
         return found
 
     return run

@@ -518,7 +518,7 @@ def _bits(name: str, arguments: Arguments) -> Typed:
 
 def _shift(name: str, arguments: Arguments) -> Typed:
     value, by = arguments
-    value = coerced(value, INTEGER) if value.type != BIGINT else value
+    value = implicit(value, INTEGER, name) if value.type != BIGINT else value
     return Typed((value, _narrowed(by, name)), value.type)
 
 

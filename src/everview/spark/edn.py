@@ -13,6 +13,7 @@ from everview.frontends.edn.query import Aggregated
 from everview.frontends.edn.reader import read
 from everview.optimize import optimize
 from everview.plan.node import Plan
+from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.types import Schema
 
 if TYPE_CHECKING:
@@ -43,4 +44,6 @@ def define_query(
     compiled = compile_query(query, as_arguments(args), Attributes(Readable(queries, keys)))
     queries.require_free(name)
     is_set = not query.with_ or any(isinstance(found, Aggregated) for found in query.find)
-    queries.add(name, compiled.plan, optimize(compiled.plan), None, is_set=is_set)
+    better = optimize(compiled.plan)
+    rehearse_plans([better])
+    queries.add(name, compiled.plan, better, None, is_set=is_set)

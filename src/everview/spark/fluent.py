@@ -17,6 +17,7 @@ from everview.errors import PipelineError
 from everview.frontends.fluent import Home, Part, Query, trees
 from everview.optimize import optimize
 from everview.plan.node import Plan
+from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.types import Schema, unknown_name
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class AtPipeline:
         for view in found:
             self._queries.require_free(view)
         better = {view: optimize(one.plan) for view, one in found.items()}
+        rehearse_plans(better.values())
         for view, one in found.items():
             self._queries.add(view, one.plan, better[view], None)
         self._queries.fluent[name] = part

@@ -23,6 +23,7 @@ from everview.plan.lower import Lowering
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Asof, Recursive, Scan
 from everview.plan.timed import check_timeless
+from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.types import Schema
 from everview.verify import SHOWN, Compared, Rest, verify_plans
 from everview.zset.batch import Batch
@@ -73,6 +74,8 @@ class Queries:
                 )
             self.require_free(statement.name)
             better = optimize(statement.plan) if statement.materialized else None
+            if better is not None:
+                rehearse_plans([better])
             self.add(statement.name, statement.plan, better, spark_query(statement))
 
     def relations(self) -> dict[str, Schema | Plan]:

@@ -19,6 +19,7 @@ from everview.frontends.pomologic.induction import (
     with_next,
 )
 from everview.plan.node import Plan
+from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.types import Schema
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def define_rules(queries: Queries, text: str, dialect: str) -> None:
     heads = compile_program(within, Readable(queries, carried)).heads.values()
     for name in (*carried, *(head.name for head in heads)):
         queries.require_free(name)
+    rehearse_plans([head.optimized for head in heads])
     again = {name: queries.delayed(name, schema) for name, schema in carried.items()}
     for head in heads:
         queries.add(head.name, head.plan, head.optimized, None, is_set=True)
@@ -93,6 +95,7 @@ def define_program(queries: Queries, text: str) -> None:
     better = optimized(plans)
     for name in plans:
         queries.require_free(name)
+    rehearse_plans(better.values())
     for name, plan in plans.items():
         queries.add(name, plan, better[name], None, is_set=True)
 

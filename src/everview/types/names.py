@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from everview.errors import SchemaError, UnknownName
 
@@ -25,5 +26,6 @@ def check_names(names: list[str], where: str) -> None:
         raise SchemaError(f"{where} names {', '.join(twice)} twice", hint="rename one: names are unique")
 
 
+@lru_cache(maxsize=1 << 12)
 def quoted(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else "`" + name.replace("`", "``") + "`"

@@ -15,7 +15,8 @@ from everview.frontends.sql.names import Scope, Visible, fold, outward
 from everview.frontends.sql.rewrite import reads_outside, replaced
 from everview.frontends.sql.rows import ONE_ROW, Elements, Rows
 from everview.plan.expressions import TRUE, Column, Expression
-from everview.plan.nodes import Filter, Join, Lateral
+from everview.plan.node import unique
+from everview.plan.nodes import Filter, Join, Lateral, Project
 from everview.plan.typing import call
 
 MOST_JOINS = 100
@@ -69,7 +70,7 @@ def _joined(left: Rows, right: Rows, node: exp.Join, context: Context) -> Rows:
         hidden = tuple(fold(r) for r in right.scope.relations)
         return Rows(plan, replace(left.scope, hidden=(*left.scope.hidden, *hidden)))
     scope = both if kind == "inner" else left.scope.beside(right.scope, plan, width)
-    return Rows(plan, _merged(scope, using, kind))
+    return _merged(Rows(plan, scope), using, kind)
 
 
 def _joined_elements(left: Rows, right: Elements, kind: str, node: exp.Join, context: Context) -> Rows:
@@ -159,22 +160,26 @@ def _equal(name: str, both: Scope, node: exp.Join, context: Context) -> Expressi
     return call("equal", found[0].expression, found[1].expression)
 
 
-def _merged(scope: Scope, using: list[str], kind: str) -> Scope:
-    """The scope in which columns that are compared by name are one, and come first."""
+def _merged(rows: Rows, using: list[str], kind: str) -> Rows:
+    """The rows under a scope in which columns that are compared by name are one, and come first."""
     if not using:
-        return scope
-    first: list[Visible] = []
-    rest = list(scope.visible)
+        return rows
+    values: list[tuple[str, Expression]] = []
+    rest = list(rows.scope.visible)
     for name in using:
-        at = [i for i, v in enumerate(rest) if v.bare and v.called(name)]
-        a, b = rest[at[0]], rest[at[1]]
-        value = b.expression if kind == "right" else a.expression
-        if kind == "full":
-            value = call("coalesce", a.expression, b.expression)
-        first.append(Visible(None, a.name, value))
-        for i in at:
-            rest[i] = replace(rest[i], bare=False)
-    return replace(scope, visible=(*first, *rest))
+        a, b = (at for at, v in enumerate(rest) if v.bare and v.called(name))
+        both = rest[a].expression, rest[b].expression
+        value = call("coalesce", *both) if kind == "full" else both[kind == "right"]
+        values.append((rest[a].name, value))
+        rest[a], rest[b] = replace(rest[a], bare=False), replace(rest[b], bare=False)
+    plan = rows.plan
+    if any(not isinstance(part, Column) for _, value in values for part in value.children):
+        # What a merged column was merged of becomes a column: else every join would hold the expressions of all before.
+        plan = Project(plan, (*plan.columns, *(v for _, v in values)), unique([*plan.schema.names, *using]))
+        columns = plan.columns[-len(using) :]
+        values = [(name, replace(column, name=name)) for (name, _), column in zip(values, columns, strict=True)]
+    named = [v for v in rest if v.bare or v.relation is not None]  # the others nobody can name
+    return Rows(plan, replace(rows.scope, visible=(*(Visible(None, n, e) for n, e in values), *named)))
 
 
 def beside_elements(left: Rows, right: Rows) -> Rows:

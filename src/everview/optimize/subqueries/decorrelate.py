@@ -18,6 +18,7 @@ from everview.optimize.subqueries.pull import pulled
 from everview.optimize.subqueries.push import Domain
 from everview.optimize.subqueries.reach import Reach, reached
 from everview.optimize.subqueries.shifting import opened, picked, shifted, unbound
+from everview.optimize.subqueries.sides import completed, read_by, replaced
 from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts
 from everview.plan.expressions import (
@@ -30,13 +31,12 @@ from everview.plan.expressions import (
     Expression,
     InQuery,
     Literal,
-    Outer,
     Scalar,
     rewritten,
 )
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Lateral, Project, Top, Union, Values, Window
-from everview.plan.outers import Subquery, is_subquery, outers_of, subqueries
+from everview.plan.outers import Subquery, is_subquery, subqueries
 from everview.plan.typing import call
 from everview.types import BIGINT, BOOLEAN
 
@@ -318,85 +318,34 @@ def _always_one(plan: Plan) -> bool:
 
 
 def _joined(plan: Join) -> Plan:
-    """Subqueries in the condition of a join: after it, or as columns of the one side that they read."""
+    """Subqueries in the condition of a join.
+
+    Those of an inner join are asked of the pairs, after it. Of another join, those that read one side become columns of
+    that side; if there are others, the pairs are computed first, then the rows without a partner.
+    """
+    if plan.kind == "inner":
+        return _pairs(plan)
+    width = len(plan.left.schema)
+    found = tuple(dict.fromkeys(s for e in plan.expressions for s in subqueries(e)))
+    lefts = tuple(s for s in found if all(at < width for at in read_by(s)))
+    rights = tuple(s for s in found if s not in lefts and all(at >= width for at in read_by(s)))
+    left, left_values = _with_values(plan.left, lefts)
+    right, right_values = _with_values(plan.right, [replaced(s, {}, lambda at: at - width) for s in rights])
+    start = len(left.schema)
+    known: dict[Expression, Expression] = dict(zip(lefts, left_values, strict=True))
+    known.update(zip(rights, (shifted(v, start, {}) for v in right_values), strict=True))
+    moved = [replaced(e, known, lambda at: at if at < width else at - width + start) for e in plan.expressions]
+    made: Plan = Join(left, right, plan.kind, conjunction(moved))
+    if len(lefts) + len(rights) < len(found):
+        made = completed(made, _pairs(made))
+    if plan.kind in ("semi", "anti"):
+        return picked(made, range(width))
+    return picked(made, [*range(width), *range(start, start + len(plan.right.schema))])
+
+
+def _pairs(plan: Join) -> Plan:
+    """The pairs of a join of any kind for which its condition holds."""
     parts = [_positive(p) for p in conjuncts(plan.condition)]
     plain = [p for p in parts if not any(True for _ in subqueries(p))]
     rest = [p for p in parts if p not in plain]
-    if plan.kind == "inner":
-        return _filtered(replace(plan, condition=conjunction(plain)), rest)
-    width, count = len(plan.left.schema), len(plan.right.schema)
-    found = list(dict.fromkeys(s for p in rest for s in subqueries(p)))
-    read = {at for s in found for at in _read(s)}
-    if all(at < width for at in read):
-        extended, values = _with_values(plan.left, found)
-        more = len(extended.schema) - width
-        places = {at: at if at < width else at + more for at in range(width + count)}
-        condition = _replacing(plan.expressions, found, values, places, 0)
-        made = Join(extended, plan.right, plan.kind, conjunction(condition))
-        kept = [*range(width), *range(width + more, len(made.schema))]
-        return picked(made, kept if plan.kind not in ("semi", "anti") else range(width))
-    if all(at >= width for at in read):
-        inner = [_moved_out(s, -width) for s in found]
-        extended, values = _with_values(plan.right, inner)
-        places = {at: at for at in range(width + count)}
-        condition = _replacing(plan.expressions, found, values, places, width)
-        made = Join(plan.left, extended, plan.kind, conjunction(condition))
-        return picked(made, range(len(plan.schema)))
-    raise SqlError(
-        f"a subquery in the condition of a {plan.kind} join reads both sides", hint="use it in WHERE, or split it"
-    )
-
-
-def _read(subquery: Subquery) -> set[int]:
-    """The columns of the query around that a subquery reads, in its plan or beside it."""
-    own = {e.index for c in subquery.children for e in _columns(c)}
-    return own | {outer.index for outer in outers_of(subquery)}
-
-
-def _columns(expression: Expression) -> list[Column]:
-    found: list[Column] = []
-
-    def note(e: Expression) -> Expression:
-        if isinstance(e, Column):
-            found.append(e)
-        return e
-
-    rewritten(expression, note)
-    return found
-
-
-def _moved_out(subquery: Subquery, by: int) -> Subquery:
-    """The subquery in a query whose columns stand elsewhere."""
-    from everview.plan.outers import with_outers_of
-
-    def move(outer: Outer, nesting: int) -> Expression:
-        return replace(outer, index=outer.index + by) if outer.depth == nesting else outer
-
-    moved = with_outers_of(shifted(subquery, by, {}), move)
-    assert is_subquery(moved)
-    return moved
-
-
-def _replacing(
-    expressions: Sequence[Expression],
-    found: Sequence[Subquery],
-    values: Sequence[Expression],
-    places: dict[int, int],
-    by: int,
-) -> list[Expression]:
-    """Conditions with columns moved, and values in place of subqueries."""
-    known = {s: shifted(v, by, {}) for s, v in zip(found, values, strict=True)}
-
-    def change(e: Expression) -> Expression:
-        if is_subquery(e):
-            return e
-        return replace(e, index=places[e.index]) if isinstance(e, Column) else e
-
-    def whole(e: Expression) -> Expression:
-        if is_subquery(e):
-            return known[e]
-        if not e.children:
-            return change(e)
-        return e.with_children(tuple(whole(c) for c in e.children))
-
-    return [whole(e) for e in expressions]
+    return _filtered(Join(plan.left, plan.right, "inner", conjunction(plain)), rest)

@@ -43,7 +43,7 @@ def pulled(plan: Plan) -> Pulled | None:
     match plan:
         case Filter(input_, predicate):
             found = pulled(input_)
-            return None if found is None or found.empty else _filtered(found, list(conjuncts(predicate)))
+            return None if found is None or found.empty is not None else _filtered(found, list(conjuncts(predicate)))
         case Project():
             return _projected(plan)
         case Join():
@@ -52,7 +52,7 @@ def pulled(plan: Plan) -> Pulled | None:
             return _aggregated(plan)
         case Distinct(input_):
             found = pulled(input_)
-            return None if found is None or found.empty else replace(found, plan=Distinct(found.plan))
+            return None if found is None or found.empty is not None else replace(found, plan=Distinct(found.plan))
         case Union():
             return _union(plan)
         case Top():
@@ -129,7 +129,7 @@ def _projected(plan: Project) -> Pulled | None:
 
 def _joined(plan: Join) -> Pulled | None:
     left = pulled(plan.left)
-    if left is None or left.empty:
+    if left is None or left.empty is not None:
         return None
     if plan.kind != "inner":
         if unbound(plan.right) or plan.kind not in ("left", "semi", "anti"):
@@ -137,7 +137,7 @@ def _joined(plan: Join) -> Pulled | None:
         moved = _inside(left, plan.expressions)
         return None if moved is None else replace(left, plan=Join(left.plan, plan.right, plan.kind, *moved))
     right = pulled(plan.right)
-    if right is None or right.empty:
+    if right is None or right.empty is not None:
         return None
     width, own = len(left.plan.schema), len(plan.left.schema)
     same = [(left.places[outer], width + right.places[outer]) for outer in right.outers if outer in left.outers]
@@ -153,7 +153,7 @@ def _joined(plan: Join) -> Pulled | None:
 
 def _aggregated(plan: Aggregate) -> Pulled | None:
     found = pulled(plan.input)
-    moved = None if found is None or found.empty else _inside(found, plan.expressions)
+    moved = None if found is None or found.empty is not None else _inside(found, plan.expressions)
     if found is None or moved is None or not found.outers:
         return None
     bound, count = _bound_columns(found), len(plan.groups)
@@ -170,7 +170,7 @@ def _union(plan: Union) -> Pulled | None:
     wanted = set(unbound(plan))
     inputs: list[Plan] = []
     for part in parts:
-        if part is None or part.empty or set(part.outers) != wanted:
+        if part is None or part.empty is not None or set(part.outers) != wanted:
             return None
         order = [part.places[outer] for outer in sorted(wanted)]
         inputs.append(picked(part.plan, [*order, *range(part.width, len(part.plan.schema))]))
@@ -179,7 +179,7 @@ def _union(plan: Union) -> Pulled | None:
 
 def _top(plan: Top) -> Pulled | None:
     found = pulled(plan.input)
-    moved = None if found is None or found.empty else _inside(found, plan.expressions)
+    moved = None if found is None or found.empty is not None else _inside(found, plan.expressions)
     if found is None or moved is None:
         return None
     order = tuple((e, how) for e, (_, how) in zip(moved, plan.order, strict=True))
@@ -189,7 +189,7 @@ def _top(plan: Top) -> Pulled | None:
 
 def _window(plan: Window) -> Pulled | None:
     found = pulled(plan.input)
-    moved = None if found is None or found.empty else _inside(found, plan.calls)
+    moved = None if found is None or found.empty is not None else _inside(found, plan.calls)
     if found is None or moved is None:
         return None
     bound = _bound_columns(found)

@@ -133,13 +133,7 @@ class Domain:
         joined = Join(self.plan, marked, "left")
         joined = replace(joined, condition=conjunction(self._same(_both(joined), self.width)))
         there, start = joined.column(len(joined.schema) - 1), 2 * self.width
-        results: list[Expression] = []
-        for at, c in enumerate(plan.calls):
-            nothing = of_nothing(c)
-            found = joined.column(start + at)
-            results.append(
-                found if nothing is None else call("if", call("is_not_null", there), found, Literal(nothing, c.type))
-            )
+        results = [_unless_missing(there, joined.column(start + at), c) for at, c in enumerate(plan.calls)]
         return self._over(joined, results, plan.names)
 
     def _window(self, plan: Window) -> Plan:
@@ -220,6 +214,16 @@ class Domain:
         names = frozenset(name for name, _ in plan.bindings)
         inside = replace(self, recursive=self.recursive | names)
         return Recursive(tuple((name, inside.pushed(p)) for name, p in plan.bindings), inside.pushed(plan.body))
+
+
+def _unless_missing(there: Column, found: Column, asked: AggregateCall) -> Expression:
+    """The result of a call, or what the call gives of nothing; one that is never NULL stays so."""
+    nothing = of_nothing(asked)
+    if nothing is None:
+        return found
+    if not asked.nullable:
+        return call("coalesce", found, Literal(nothing, asked.type))
+    return call("if", call("is_not_null", there), found, Literal(nothing, asked.type))
 
 
 def _both(join: Join) -> list[Column]:

@@ -136,8 +136,10 @@ def each_row(out: Kind, function: Callable[..., Any], *arguments: Value) -> Valu
 def constant(position: int, kernel: Kernel) -> Kernel:
     """A kernel for an argument that is one value for all rows, such as a pattern, made to take a column there, too.
 
-    Rows are grouped by the argument's value; a NULL there is NULL.
+    Rows are grouped by the argument's value; a NULL there is NULL. The first other argument is a column in any case;
+    what else is one value stays one, as it may be a pattern, too.
     """
+    subject = int(position == 0)
 
     def run(out: Kind, *arguments: Value) -> Any:
         pattern = arguments[position]
@@ -147,7 +149,8 @@ def constant(position: int, kernel: Kernel) -> Kernel:
                 return pa.nulls(rows, out)
             return kernel(out, *arguments)
         if rows == 1:
-            return run(out, *[whole(a, 1) if i != position else pattern[0] for i, a in enumerate(arguments)])
+            known = {position: pattern[0], subject: whole(arguments[subject], 1)}
+            return run(out, *(known.get(i, a) for i, a in enumerate(arguments)))
         return _grouped(out, run, position, arguments)
 
     return run

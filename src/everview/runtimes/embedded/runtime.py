@@ -28,6 +28,7 @@ from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Layout
 from everview.runtimes.embedded.durable import Durable, Note, check_plan, restore
 from everview.runtimes.embedded.hydrate import hydrate
+from everview.runtimes.embedded.rehearse import rehearse
 from everview.runtimes.embedded.state import State
 from everview.runtimes.embedded.tick import Cells, Here, Tick
 from everview.runtimes.embedded.view import View
@@ -153,6 +154,7 @@ class Embedded:
         self.save()
         tables = self.tables if tables is None else dict(tables)
         program = self._prepared(circuit, tables, self.shards, stored=self.durable is not None)
+        rehearse(program, self.state.held())
         before, self.tables = (self.tables, self.views), tables
         try:
             self._turn(program, self.state.held(), self._context(program.circuit), says or {})

@@ -1,0 +1,65 @@
+"""Rows made up for a schema, the same each time: a few, small, and such that rows of different relations meet.
+
+Each type has two values. The first row has the first value in all columns, the second row the second, the third NULL
+wherever that may be; so columns of one type that are joined are equal in some rows, and different in others.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from typing import Any
+
+from everview.types import Array, Decimal, Field, Schema, Struct, Type
+
+VALUES: dict[str, tuple[Any, Any]] = {
+    "BOOLEAN": (True, False),
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "ANY"), (1, 2)),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), (1.0, 2.0)),
+    "DATE": (dt.date(2024, 2, 28), dt.date(2024, 2, 29)),
+    "TIMESTAMP": (dt.datetime(2024, 2, 28, tzinfo=dt.UTC), dt.datetime(2024, 2, 29, tzinfo=dt.UTC)),
+    "STRING": ("1", "2"),
+    "BINARY": (b"1", b"2"),
+}
+
+Row = tuple[Any, ...]
+
+
+class NoValue(Exception):
+    """A type whose values only its users know."""
+
+
+def drawn_rows(schema: Schema) -> list[tuple[Row, int]]:
+    """Three rows of a schema with weights; none if a column is of a type whose values are not known.
+
+    >>> drawn_rows(Schema.parse("id BIGINT NOT NULL, name STRING"))
+    [((1, '1'), 1), ((2, '2'), 1), ((1, None), 1)]
+    """
+    try:
+        return [(tuple(_value(f, number) for f in schema.fields), 1) for number in range(3)]
+    except NoValue:
+        return []
+
+
+def _value(field: Field, number: int) -> Any:
+    if number == 2:
+        return None if field.nullable else _value(field, 0)
+    try:
+        return _of_type(field.type, number)
+    except NoValue:
+        if not field.nullable:
+            raise
+        return None
+
+
+def _of_type(of: Type, number: int) -> Any:
+    if isinstance(of, Decimal):
+        digits = min(number + 1, 10**of.precision - 1)
+        return decimal.Decimal(digits).scaleb(-of.scale if of.scale == of.precision else 0)
+    if isinstance(of, Array):
+        return [_of_type(of.element, n) for n in range(number + 1)]
+    if isinstance(of, Struct):
+        return {f.name: _value(f, number) for f in of.fields}
+    if of.sql not in VALUES:
+        raise NoValue(of.sql)
+    return VALUES[of.sql][number]

@@ -1,0 +1,204 @@
+"""A rehearsal: what is new in a program runs once, on rows made up for it, before anything depends on it.
+
+A view that was accepted must not make ticks fail later for a reason that was there from the beginning, as an operator
+without code for a type. Over empty tables nothing runs, so that only a rehearsal finds it. Operators that work row by
+row get rows in any case, also where a condition kept none. What depends on the rows, as a division by zero, is no
+reason to refuse a view, and users' functions are not called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+
+import numpy as np
+
+from everview.circuit.circuit import Circuit, functions_of
+from everview.circuit.incrementalize import incrementalize
+from everview.circuit.nodes import Apply, Child, Export, Read, Sink, Source, inputs_of, reads_of
+from everview.circuit.program import Program
+from everview.codes import encode_pairs
+from everview.codes.dictionary import Dictionary
+from everview.errors import (
+    ArithmeticFailure,
+    BadPattern,
+    CastFailure,
+    CodeCollision,
+    DefinitionError,
+    EverviewError,
+    FunctionError,
+    NullNotAllowed,
+    WeightOverflow,
+    WrongType,
+)
+from everview.kernels.sort import arrange
+from everview.operators.aggregate import Weigh
+from everview.operators.arrange import Arrange
+from everview.operators.explode import Explode
+from everview.operators.index import Index
+from everview.operators.linear import Filter, FlatMap, Map
+from everview.operators.operator import Context, Layout, Matrix, Moment, Operator, nothing
+from everview.plan.evaluate import Evaluate
+from everview.plan.expressions import Now, walk
+from everview.plan.lower import Lowering
+from everview.plan.node import Plan
+from everview.plan.node import walk as parts
+from everview.plan.nodes import Scan
+from everview.runtimes.embedded.drawn import drawn_rows
+from everview.runtimes.embedded.hydrate import new_nodes
+from everview.traces.view import Batches
+from everview.traces.wide import Wide
+from everview.types import Schema
+
+ROWS = 8  # of a stream at most: products of many relations stay small
+BY_ROW = (Map, Filter, FlatMap, Explode, Index, Weigh)  # right for any rows of their schema
+OF_VALUES = (ArithmeticFailure, CastFailure, BadPattern, NullNotAllowed, WeightOverflow, WrongType, CodeCollision)
+
+
+def rehearse_plans(plans: Collection[Plan]) -> None:
+    """Refuse plans, as they are to run, of which one fails whatever the rows are."""
+    circuit = Circuit()
+    scans = {part.relation: part.schema for plan in plans for part in parts(plan) if isinstance(part, Scan)}
+    lowering = Lowering(circuit, {relation: circuit.source(relation, schema) for relation, schema in scans.items()})
+    for number, plan in enumerate(plans):
+        lowering.of(plan).sink(f"plan {number}")
+    rehearse(Program(incrementalize(circuit)))
+
+
+def rehearse(program: Program, held: Collection[str] = ()) -> None:
+    """Refuse a program of which something fails whatever the rows are; traces that are held are not tried again."""
+    wanted = new_nodes(program, dict.fromkeys(held, ()))
+    if wanted:
+        Rehearsal(program).run(_back_from(program, wanted, held))
+
+
+def _back_from(program: Program, wanted: list[int], held: Collection[str]) -> dict[int, bool]:
+    """The nodes that take part, and whether rows are made up for them: for relations that are there already."""
+    known = _relations(program, held)
+    found: dict[int, bool] = {}
+    waiting = list(wanted)
+    while waiting:
+        at = waiting.pop()
+        if at in found:
+            continue
+        found[at] = at in known
+        if not found[at]:
+            node = program.circuit[at]
+            waiting += [i for i in inputs_of(node) if i is not None]
+            waiting += [read.node for read in reads_of(node)]
+    return found
+
+
+def _relations(program: Program, held: Collection[str]) -> set[int]:
+    """The streams of views and tables that are held."""
+    found: set[int] = set()
+    for node in program.circuit:
+        if isinstance(node, Sink) and program.names.get(node.input) in held:
+            kept = program.circuit[node.input]
+            assert isinstance(kept, Apply) and isinstance(kept.operator, Arrange), "contents are held by a trace"
+            (index,) = kept.inputs
+            assert index is not None, "a program is connected"
+            found.update(i for i in (index, *inputs_of(program.circuit[index])) if i is not None)
+    return {at for at in found if not isinstance(program.circuit[at], Child)}
+
+
+class Rehearsal:
+    """One tick from nothing of some nodes of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.context = Context(Dictionary(), program.circuit.functions)
+        self.cells: dict[int, Matrix] = {}
+        self._encoded: dict[Schema, Matrix] = {}
+
+    def run(self, nodes: Mapping[int, bool]) -> None:
+        """Run these nodes, or make up rows for those for which that is said."""
+        for at in self.program.order:
+            if at not in nodes:
+                continue
+            node = self.program.circuit[at]
+            match node:
+                case Source() | Export():
+                    self.cells[at] = self._drawn(node.output)
+                case Child():
+                    self._inside(node.circuit)
+                case Apply() if nodes[at]:
+                    self.cells[at] = self._drawn(node.output)
+                case Apply():
+                    self._apply(at, node)
+                case _:
+                    pass
+
+    def _apply(self, at: int, node: Apply) -> None:
+        operator, cells = node.operator, self.cells
+        if not self._ours(operator):
+            cells[at] = self._drawn(operator.output)
+            return
+        inputs = [i for i in node.inputs if i is not None]
+        if isinstance(operator, BY_ROW) and not len(cells.get(inputs[0], ())):
+            cells = {**cells, inputs[0]: self._drawn(operator.source)}
+        everywhere = partial(self._everywhere, cells)
+        out = self._tried(operator, lambda: self.program.step(at, cells, self._before, everywhere, self.context))
+        if isinstance(operator, Filter) and not len(out):
+            out = cells[inputs[0]]  # as if it had kept all
+        self.cells[at] = out if isinstance(operator, Weigh | Arrange) else out[:ROWS]
+
+    def _ours(self, operator: Operator) -> bool:
+        """Whether an operator calls no function of a user's, and none that knows the time."""
+        calls = [self.context.functions[name].call for name in functions_of(operator)]
+        return all(isinstance(c, Evaluate) and not c.users and not _timed(c) for c in calls)
+
+    def _tried(self, operator: Operator, step: Callable[[], Matrix]) -> Matrix:
+        """What an operator gives; made-up rows, if it fails because of the rows that it was given."""
+        try:
+            return step()
+        except OF_VALUES:
+            return self._drawn(operator.output)
+        except FunctionError as error:
+            if not isinstance(error.__cause__, ValueError | ArithmeticError):
+                raise _refusal(error.__cause__ or error) from error
+            return self._drawn(operator.output)
+        except EverviewError:
+            raise
+        except Exception as error:
+            raise _refusal(error) from error
+
+    def _inside(self, circuit: Circuit) -> None:
+        """The functions inside a loop, each by itself: rows that are made up might keep it going for ever."""
+        for node in circuit:
+            if isinstance(node, Child):
+                self._inside(node.circuit)
+            elif isinstance(node, Apply) and isinstance(node.operator, Map | Filter) and self._ours(node.operator):
+                rows = self._drawn(node.operator.source)
+                self._tried(
+                    node.operator, lambda step=node.operator.step, rows=rows: step([rows], (), self.context).out
+                )
+
+    def _before(self, at: int) -> Batches:
+        return self.context.view(self.program.circuit.layout(at))
+
+    def _everywhere(self, cells: Mapping[int, Matrix], read: Read) -> Wide:
+        view = self._before(read.node)
+        return Wide([view.plus(cells[read.node]) if read.moment is Moment.AFTER and read.node in cells else view])
+
+    def _drawn(self, layout: Layout) -> Matrix:
+        """Rows of a layout; none where they must be in an order that only values have."""
+        if layout.by_value:
+            return nothing(layout.width)
+        if layout.schema not in self._encoded:
+            self._encoded[layout.schema] = encode_pairs(
+                layout.schema, drawn_rows(layout.schema), self.context.dictionary
+            )
+        rows = self._encoded[layout.schema]
+        return arrange(rows, np.arange(layout.width)) if layout.sorted else rows
+
+
+def _timed(function: Evaluate) -> bool:
+    return any(isinstance(part, Now) for e in function.expressions for part in walk(e))
+
+
+def _refusal(error: BaseException) -> DefinitionError:
+    return DefinitionError(
+        f"the view cannot be computed, whatever its rows are: {type(error).__name__}: {error}",
+        hint="this is a limit of Everview, and nothing was changed; write the view in another way",
+    )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Here, condition, expression, handles
 from everview.frontends.sql.naming import direction
 from everview.operators.aggregate.call import Call as Aggregated
@@ -184,7 +185,7 @@ def ordering(items: tuple[exp.Ordered, ...] | list[exp.Ordered], here: Here) -> 
     found: list[tuple[Expression, str]] = []
     for item in items:
         here.context.only(item, "this", "desc", "nulls_first")
-        found.append((expression(item.this, here), direction(item)))
+        found.append((untyped(expression(item.this, here)), direction(item)))
     return tuple(found)
 
 

@@ -18,6 +18,7 @@ from everview.frontends.sql.aggregates import (
     read,
     type_of,
 )
+from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Here, expression, handles
 from everview.plan.expressions import Expression, Frame, Literal, Order, WindowCall
 from everview.plan.kinds import INTERVALS
@@ -35,7 +36,7 @@ def _window(node: exp.Window, here: Here) -> Expression:
         raise here.context.error("OVER follows an aggregate or a window function", node)
     inside = replace(here, windows=False, clause=f"the window function {written.name}")
     base = _base(node, here)
-    partition = tuple(expression(p, inside) for p in base.args.get("partition_by") or ())
+    partition = tuple(untyped(expression(p, inside)) for p in base.args.get("partition_by") or ())
     order = base.args.get("order")
     by = () if order is None else ordering(order.expressions, inside)
     frame = None if base.args.get("spec") is None else _frame(base.args["spec"], inside)

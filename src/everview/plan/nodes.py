@@ -154,7 +154,7 @@ class Aggregate(Unary):
 
 # Aggregates that have a value also of no rows, and functions that have one in every window.
 NEVER_NULL_IN_WINDOWS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count")
-NEVER_NULL = ("count", "array", "array_agg", "collect_list", "collect_set", "count_if", "approx_count_distinct")
+NEVER_NULL = ("count", "array", "array_agg", "collect_list", "list", "collect_set", "count_if", "approx_count_distinct")
 
 
 @node

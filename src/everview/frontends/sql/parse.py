@@ -37,6 +37,12 @@ class Plain(Spark):
 
     class Parser(Spark.Parser):
         FUNCTIONS = {}  # noqa: RUF012
+        # sqlglot's readers of these drop an argument: the frequency of percentile.
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: reader
+            for name, reader in Spark.Parser.FUNCTION_PARSERS.items()
+            if name not in ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE")
+        }
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from everview.frontends.sql import percentiles
 from everview.frontends.sql.casts import untyped
+from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, condition, expression, handles
 from everview.frontends.sql.naming import direction
 from everview.operators.aggregate.call import Call as Aggregated
@@ -447,6 +448,16 @@ def _mode(written: Written, here: Here) -> Made:
 def _grouping(written: Written, here: Here) -> Made:
     most = 1 if written.name == "grouping" else 63
     return Made(written.name, tuple(_bound(written, here, 0 if most > 1 else 1, most)))
+
+
+def is_aggregate(node: exp.Expr, context: Context) -> bool:
+    """Is it a call of an aggregate, with what is written around it?"""
+    while isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+        node = node.this
+    if isinstance(node, exp.Anonymous):
+        name, user = node.name.lower(), context.catalog.function(node.name.lower())
+        return name in NAMES or (user is not None and user.aggregate)
+    return isinstance(node, exp.AggFunc) or type(node) in CLASSES
 
 
 def is_user(name: str, here: Here) -> bool:

@@ -111,6 +111,30 @@ SELECT l.i, u.z FROM l, unnest(l.arr) AS u(z) WHERE u.z > 1
 SELECT u.z, count(*) FROM l CROSS JOIN unnest(arr) AS u(z) GROUP BY u.z
 SELECT (SELECT x FROM s WHERE s.a = 1 ORDER BY x NULLS LAST LIMIT 1) AS v, b FROM t
 SELECT c, string_agg(c, '-' ORDER BY c) FROM t WHERE c IS NOT NULL GROUP BY c
+SELECT c, string_agg(c ORDER BY c), string_agg(a, '+' ORDER BY a), list(a ORDER BY a), list(DISTINCT a ORDER BY a DESC) FROM t GROUP BY c
+SELECT string_agg(c ORDER BY c), list(a ORDER BY a), first(b ORDER BY b), last(b ORDER BY b), arg_max(b, b ORDER BY b) FROM t
+SELECT list(a ORDER BY a) FILTER (WHERE a > 1), string_agg(c ORDER BY c) FILTER (WHERE a > 1), last(b ORDER BY b) FILTER (WHERE a > 1) FROM t
+SELECT c, list(a ORDER BY a) FILTER (WHERE a IS NOT NULL), arg_min(b, a ORDER BY b DESC) FILTER (WHERE b > 1) FROM t GROUP BY c
+SELECT last(arr ORDER BY i), arg_max(arr, i ORDER BY i), first(arr ORDER BY i), list(i), any_value(arr) FROM l WHERE i > 9
+SELECT ARRAY(SELECT a FROM t ORDER BY a), ARRAY(SELECT b FROM t WHERE b > 9), ARRAY(SELECT x FROM s UNION SELECT a FROM t ORDER BY 1)
+SELECT b, ARRAY(SELECT x FROM s WHERE s.a = t.a ORDER BY x DESC, g) AS xs FROM t
+SELECT c, percentile_disc(0.25) WITHIN GROUP (ORDER BY b DESC), percentile_cont(0.3) WITHIN GROUP (ORDER BY b DESC) FROM t GROUP BY c
+SELECT c, quantile_disc(a, 0.3), quantile_cont(a, [0.25, 0.5]), quantile_disc(b, [0.0, 1.0]), median(a) FROM t GROUP BY c
+SELECT quantile_disc(c, 0.5), quantile_disc(d, 0.3), percentile_disc(0.75) WITHIN GROUP (ORDER BY c DESC), avg(d), avg(a) FROM t
+SELECT c, avg(d), avg(d) FILTER (WHERE b > 1), avg(DISTINCT d) FROM t GROUP BY c
+SELECT b, avg(d) OVER (PARTITION BY b) AS m FROM t
+SELECT c, mode(c), mode(v) FROM (SELECT c, 1 AS v FROM t) GROUP BY c
+SELECT * FROM (SELECT a, b, c FROM t) PIVOT (count(*) FOR c IN ('x', NULL)) ORDER BY a, b
+SELECT * FROM (SELECT b, c, a FROM t) PIVOT (sum(a) AS s, count(a) AS n FOR c IN ('x', 'zz', NULL))
+SELECT a, count(*) FROM t WHERE b > 9 GROUP BY ROLLUP (a)
+SELECT a, grouping(a) FROM t GROUP BY CUBE (a)
+SELECT 1 FROM t WHERE b > 9 HAVING true
+SELECT NULL AS n, count(*) FROM t GROUP BY NULL
+SELECT DISTINCT NULL AS n, a FROM t
+SELECT b, a NOT IN (SELECT x FROM s) AS i, a IN (SELECT x FROM s WHERE x IS NOT NULL) AS j, a IN (SELECT x FROM s WHERE x > 9) AS k FROM t
+SELECT b, (a, b) IN (SELECT a, x FROM s) AS i, (a, b) NOT IN (SELECT x, a FROM s) AS j FROM t
+SELECT b, a = ANY (SELECT x FROM s) AS i, a <> ALL (SELECT x FROM s) AS j, a > ALL (SELECT x FROM s) AS k FROM t
+SELECT b, a IN (SELECT x FROM s WHERE s.g = t.c) AS i, a NOT IN (SELECT x FROM s WHERE s.g = t.c) AS j FROM t
 SELECT DISTINCT ON (k) k, o, v FROM w ORDER BY k, o DESC, v
 SELECT count(*) FROM t JOIN s ON t.a IS NOT DISTINCT FROM s.a
 SELECT * FROM (PIVOT (SELECT a, b, c FROM t) ON c IN ('x', 'y') USING sum(b) GROUP BY a)
@@ -155,7 +179,13 @@ def ticks(seed: int, count: int = 6) -> Iterator[dict[str, list[tuple[Any, int]]
 
 
 def comparable(rows: Any) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(round(float(v), 6) if isinstance(v, (float, Decimal)) else v for v in row) for row in rows)
+    return Counter(tuple(map(_cell, row)) for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_cell, value))
+    return round(float(value), 6) if isinstance(value, (float, Decimal)) else value
 
 
 @pytest.fixture(scope="module")

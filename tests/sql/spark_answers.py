@@ -88,19 +88,21 @@ def _record() -> None:
         for table, columns in TABLES.items():
             rows = ROWS[table] if name == "full" else []
             spark.createDataFrame(rows, columns).coalesce(1).createOrReplaceTempView(table)
-        for text in found:
-            found[text][name] = _answer(spark, text)
+        for text, answers in found.items():
+            answers[name] = _answer(spark, text)
     spark.stop()
     lines = (f"{json.dumps(text)}: {json.dumps(answer)}" for text, answer in found.items())
     ANSWERS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _answer(spark: Any, text: str) -> Any:
+    from pyspark.errors import PySparkException
+
     try:
         frame = spark.sql(text)
         types = [field.dataType.simpleString() for field in frame.schema.fields]
         return {"types": types, "rows": sorted_rows(frame.collect())}
-    except Exception as error:
+    except PySparkException as error:
         return {"error": str(error).splitlines()[0][:120] if str(error) else type(error).__name__}
 
 

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -96,14 +97,6 @@ SELECT k, o FROM w QUALIFY row_number() OVER (PARTITION BY k ORDER BY o DESC, v)
 SELECT c, sum(b) AS n, rank() OVER (ORDER BY sum(b) DESC) AS r FROM t GROUP BY c
 WITH RECURSIVE r AS (SELECT p, q FROM e UNION SELECT r.p, e.q FROM r JOIN e ON r.q = e.p) SELECT * FROM r
 WITH RECURSIVE r(n) AS (SELECT 0 UNION SELECT q FROM e JOIN r ON p = n) SELECT count(*), max(n) FROM r
-WITH RECURSIVE r(n, l) AS (SELECT p, 0 FROM e UNION ALL SELECT q, l + 1 FROM r JOIN e ON n = p WHERE l < 3) SELECT * FROM r
-WITH RECURSIVE r(n) AS (SELECT p FROM e UNION ALL SELECT q FROM r JOIN e ON n = p AND p < q) SELECT n, count(*) FROM r GROUP BY n
-WITH RECURSIVE r(n) AS (SELECT b FROM t UNION ALL SELECT n + 1 FROM r WHERE n < (SELECT max(x) FROM s)) SELECT * FROM r
-WITH RECURSIVE r(n) AS (SELECT b FROM t UNION ALL SELECT coalesce(q, 9) FROM r LEFT JOIN e ON n = p AND p < q WHERE n < 9) FROM r
-WITH RECURSIVE r(n) AS (SELECT b FROM t UNION ALL SELECT n + 1 FROM r WHERE n < 4 AND EXISTS (FROM s WHERE s.a = n)) FROM r
-WITH RECURSIVE r(n) AS (SELECT p FROM e UNION ALL SELECT n + 1 FROM r WHERE n < 4 AND n NOT IN (SELECT b FROM t)) FROM r
-WITH RECURSIVE r(n) AS (SELECT p FROM e UNION ALL (SELECT n + 1 FROM r WHERE n < 3 UNION ALL SELECT n + 2 FROM r WHERE n < 2)) FROM r
-SELECT b, (WITH RECURSIVE r(n) AS (SELECT t.b UNION ALL SELECT q FROM r JOIN e ON n = p AND p < q) SELECT count(*) FROM r) FROM t
 SELECT w.k, w.o, p.v FROM w ASOF JOIN w p ON w.k = p.k AND w.o > p.o
 SELECT unnest([a, b]) AS z FROM t
 SELECT i, unnest(arr) AS z FROM l
@@ -111,34 +104,12 @@ SELECT l.i, u.z FROM l, unnest(l.arr) AS u(z) WHERE u.z > 1
 SELECT u.z, count(*) FROM l CROSS JOIN unnest(arr) AS u(z) GROUP BY u.z
 SELECT (SELECT x FROM s WHERE s.a = 1 ORDER BY x NULLS LAST LIMIT 1) AS v, b FROM t
 SELECT c, string_agg(c, '-' ORDER BY c) FROM t WHERE c IS NOT NULL GROUP BY c
-SELECT c, string_agg(c ORDER BY c), string_agg(a, '+' ORDER BY a), list(a ORDER BY a), list(DISTINCT a ORDER BY a DESC) FROM t GROUP BY c
-SELECT string_agg(c ORDER BY c), list(a ORDER BY a), first(b ORDER BY b), last(b ORDER BY b), arg_max(b, b ORDER BY b) FROM t
-SELECT list(a ORDER BY a) FILTER (WHERE a > 1), string_agg(c ORDER BY c) FILTER (WHERE a > 1), last(b ORDER BY b) FILTER (WHERE a > 1) FROM t
-SELECT c, list(a ORDER BY a) FILTER (WHERE a IS NOT NULL), arg_min(b, a ORDER BY b DESC) FILTER (WHERE b > 1) FROM t GROUP BY c
-SELECT last(arr ORDER BY i), arg_max(arr, i ORDER BY i), first(arr ORDER BY i), list(i), any_value(arr) FROM l WHERE i > 9
-SELECT ARRAY(SELECT a FROM t ORDER BY a), ARRAY(SELECT b FROM t WHERE b > 9), ARRAY(SELECT x FROM s UNION SELECT a FROM t ORDER BY 1)
-SELECT b, ARRAY(SELECT x FROM s WHERE s.a = t.a ORDER BY x DESC, g) AS xs FROM t
-SELECT c, percentile_disc(0.25) WITHIN GROUP (ORDER BY b DESC), percentile_cont(0.3) WITHIN GROUP (ORDER BY b DESC) FROM t GROUP BY c
-SELECT c, quantile_disc(a, 0.3), quantile_cont(a, [0.25, 0.5]), quantile_disc(b, [0.0, 1.0]), median(a) FROM t GROUP BY c
-SELECT quantile_disc(c, 0.5), quantile_disc(d, 0.3), percentile_disc(0.75) WITHIN GROUP (ORDER BY c DESC), avg(d), avg(a) FROM t
-SELECT c, avg(d), avg(d) FILTER (WHERE b > 1), avg(DISTINCT d) FROM t GROUP BY c
-SELECT b, avg(d) OVER (PARTITION BY b) AS m FROM t
-SELECT c, mode(c), mode(v) FROM (SELECT c, 1 AS v FROM t) GROUP BY c
-SELECT * FROM (SELECT a, b, c FROM t) PIVOT (count(*) FOR c IN ('x', NULL)) ORDER BY a, b
-SELECT * FROM (SELECT b, c, a FROM t) PIVOT (sum(a) AS s, count(a) AS n FOR c IN ('x', 'zz', NULL))
-SELECT a, count(*) FROM t WHERE b > 9 GROUP BY ROLLUP (a)
-SELECT a, grouping(a) FROM t GROUP BY CUBE (a)
-SELECT 1 FROM t WHERE b > 9 HAVING true
-SELECT NULL AS n, count(*) FROM t GROUP BY NULL
-SELECT DISTINCT NULL AS n, a FROM t
-SELECT b, a NOT IN (SELECT x FROM s) AS i, a IN (SELECT x FROM s WHERE x IS NOT NULL) AS j, a IN (SELECT x FROM s WHERE x > 9) AS k FROM t
-SELECT b, (a, b) IN (SELECT a, x FROM s) AS i, (a, b) NOT IN (SELECT x, a FROM s) AS j FROM t
-SELECT b, a = ANY (SELECT x FROM s) AS i, a <> ALL (SELECT x FROM s) AS j, a > ALL (SELECT x FROM s) AS k FROM t
-SELECT b, a IN (SELECT x FROM s WHERE s.g = t.c) AS i, a NOT IN (SELECT x FROM s WHERE s.g = t.c) AS j FROM t
 SELECT DISTINCT ON (k) k, o, v FROM w ORDER BY k, o DESC, v
 SELECT count(*) FROM t JOIN s ON t.a IS NOT DISTINCT FROM s.a
 SELECT * FROM (PIVOT (SELECT a, b, c FROM t) ON c IN ('x', 'y') USING sum(b) GROUP BY a)
 """.strip().split("\n")
+LINES = (Path(__file__).parent / "duckdb_queries.txt").read_text().splitlines()
+QUERIES += [line for line in LINES if not line.startswith("#")]
 
 
 def drawn(chance: random.Random, table: str) -> tuple[Any, ...]:

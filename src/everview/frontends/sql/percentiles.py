@@ -1,12 +1,10 @@
 """Percentiles as SQL writes them: which function, of what, at which shares, in which direction.
 
-| written | is |
-|---|---|
-| ``percentile(x, p)``, ``percentile_cont(p) WITHIN GROUP (ORDER BY x)``, DuckDB's ``quantile_cont(x, p)`` | between two \
-values in proportion, a DOUBLE |
-| ``percentile_disc(p) WITHIN GROUP (ORDER BY x)`` | a value of the data; in Spark as a DOUBLE |
-| ``percentile_approx(x, p[, accuracy])``, DuckDB's ``quantile(x, p)``, ``quantile_disc(x, p)`` | a value of the data, in \
-its own type |
+- ``percentile(x, p)``, ``percentile_cont(p) WITHIN GROUP (ORDER BY x)``, and DuckDB's ``quantile_cont(x, p)`` lie
+  between two values in proportion, and are a DOUBLE.
+- ``percentile_disc(p) WITHIN GROUP (ORDER BY x)`` is a value of the data; in Spark as a DOUBLE.
+- ``percentile_approx(x, p[, accuracy])``, and DuckDB's ``quantile(x, p)`` and ``quantile_disc(x, p)``, are a value of
+  the data in its own type.
 
 ``p`` is a number from 0 to 1, or an array of such, which gives an array. An approximation is exact here, so its
 accuracy is checked and then of no consequence.

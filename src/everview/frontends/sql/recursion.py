@@ -1,10 +1,12 @@
 """WITH RECURSIVE: relations that are defined by themselves, alone or by each other.
 
 A relation that is not recursive after all is bound like any other. The others are grouped by which of them read each
-other, and each group is one `Recursive`. With UNION a relation is a set, so that cycles end. With UNION ALL it is a bag:
-the rows of the start, those that a step derives from them, those that a step derives from these, and so on, each as
-often as it is derived. Rounds of a step are added up, so the step must be linear: it reads the relation once, and not
-through what looks at rows together, such as DISTINCT.
+other, and each group is one `Recursive`.
+
+With UNION a relation is a set, so that cycles end. With UNION ALL it is a bag: the rows of the start, those that a step
+derives from them, those that a step derives from these, and so on, each as often as it is derived. Rounds of a step are
+added up, so the step must be linear: it reads the relation once, and not through what looks at rows together, such as
+DISTINCT.
 
 The columns of a recursive relation are those of its branches that do not read it; if a branch that does needs wider
 types, all are bound again with these.

@@ -174,6 +174,16 @@ def discrete(listed: Callable[[Group], list[Any]], fraction: float) -> Meaning:
     return meaning
 
 
+def mode(listed: Callable[[Group], list[Any]]) -> Meaning:
+    """The most frequent, and of several the first."""
+
+    def meaning(rows: Group) -> Any:
+        found = listed(rows)
+        return max(dict.fromkeys(found), key=found.count, default=None)
+
+    return meaning
+
+
 def end(listed: Callable[[Group], list[Any]], at: int) -> Meaning:
     return lambda rows: (listed(rows) or [None])[at]
 
@@ -243,6 +253,10 @@ CALLS: dict[str, tuple[Any, Meaning]] = {
     "pm": (("percentile", "m", 0.31, {"order": "m desc"}), percentile(ordered("m desc", of="m"), 0.31)),
     "pdx": (("percentile discrete", "x", 0.07), discrete(ordered(of="x"), 0.07)),
     "pdz": (("percentile discrete", "z", 0.5, {"order": ["z desc"]}), discrete(ordered("z desc", of="z"), 0.5)),
+    "qx": (("quantile", "x", 0.31), discrete(ordered(of="x"), 0.31)),
+    "qm": (("quantile", "m", 0.5, {"order": "m desc"}), discrete(ordered("m desc", of="m"), 0.5)),
+    "often": (("mode", "x"), mode(ordered(of="x"))),
+    "often_z": (("mode", "z", {"order": "z desc"}), mode(ordered("z desc", of="z"))),
     "fx": (("first", "x", {"order": ["at"]}), end(ordered("at", of="x", keep=True), 0)),
     "lz": (
         ("last", "z", {"order": ["i nulls last", "at desc"]}),

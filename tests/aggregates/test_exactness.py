@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import everview as ev
 from aggregates.meanings import quotient, square_root
 from everview.circuit import Circuit, incrementalize
 from everview.kernels import exact_sum, places, quotients
@@ -145,3 +147,28 @@ def test_places_of_rows_and_groups() -> None:
     weighed = rows[:, -1].copy()
     assert places.totals(weighed, starts).tolist() == [3, 0, 5, 1]
     assert places.rows_at(weighed, starts, np.array([2, 0, 4, 1])).tolist() == [1, -1, 2, -1]
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(4, 2), (8, 2), (18, 6), (18, 18), (38, 10), (38, 38)])
+def test_the_average_of_decimals_as_a_double_is_the_nearest_to_the_exact_one(precision: int, scale: int) -> None:
+    """DuckDB's AVG: the sum of DECIMALs is exact, and only the quotient is rounded."""
+    chance, db = random.Random(precision + scale), ev.connect()
+    db.sql(f"CREATE TABLE x (g INTEGER, d DECIMAL({precision},{scale}))", dialect="duckdb")
+    db.sql("CREATE MATERIALIZED VIEW means AS SELECT g, avg(d), avg(DISTINCT d) FROM x GROUP BY g", dialect="duckdb")
+    largest = 10 ** min(precision, 36) - 1
+    held = [(at % 40, chance.randint(-largest, largest) // 10 ** chance.randrange(precision)) for at in range(300)]
+    db.apply({"x": [((g, _amount(units, scale)), 1) for g, units in held]})
+    gone, held = held[:90], held[90:]
+    db.apply({"x": [((g, _amount(units, scale)), -1) for g, units in gone]})
+    groups = {g: [units for other, units in held if other == g] for g, _ in held}
+    wanted = {(g, _mean(units, scale), _mean(list(set(units)), scale)) for g, units in groups.items()}
+    assert set(db.view("means").rows()) == wanted
+
+
+def _amount(units: int, scale: int) -> Decimal:
+    return Decimal(units).scaleb(-scale, Context(prec=80))
+
+
+def _mean(units: list[int], scale: int) -> float:
+    exact = Fraction(sum(units), len(units) * 10**scale)
+    return exact.numerator / exact.denominator

@@ -41,6 +41,10 @@ CALLS: dict[str, tuple[Any, str]] = {
         ("percentile discrete", "y", 0.7, {"order": "y desc"}),
         "percentile_disc(0.7D) WITHIN GROUP (ORDER BY y DESC)",
     ),
+    "q": (("quantile", "x", 0.31), "percentile_approx(x, 0.31D)"),
+    "qd": (("quantile", "y", 0.5), "percentile_approx(y, 0.5D)"),
+    "often": (("mode", "x"), "mode(x, true)"),
+    "often_z": (("mode", "z", {"order": "z desc"}), "mode() WITHIN GROUP (ORDER BY z DESC)"),
     "f": (("first", "x", {"order": ["at"]}), "min_by(x, struct(at, x))"),
     "l": (("last", "z", {"order": ["at"]}), "max_by(z, struct(at, z))"),
 }

@@ -33,11 +33,18 @@ def _number(draw: Draw, schema: Schema, field: Field) -> list[Any]:
 
 def _percentile(draw: Draw, schema: Schema, field: Field) -> list[Any]:
     how, options = _distinct(draw), {"order": field.name + draw(st.sampled_from(DIRECTIONS))}
+    if draw(st.booleans()):
+        return ["mode" + how, field.name, options]
     if not _is_number(field):
-        return ["percentile discrete" + how, field.name, draw(st.sampled_from(FRACTIONS)), options]
+        return [
+            draw(st.sampled_from(["percentile discrete", "quantile"])) + how,
+            field.name,
+            draw(st.sampled_from(FRACTIONS)),
+            options,
+        ]
     if draw(st.booleans()):
         return ["median" + how, field.name]
-    name = draw(st.sampled_from(["percentile", "percentile discrete"]))
+    name = draw(st.sampled_from(["percentile", "percentile discrete", "quantile"]))
     return [name + how, field.name, draw(st.sampled_from(FRACTIONS)), options]
 
 

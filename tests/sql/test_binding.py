@@ -187,11 +187,11 @@ def test_mutual_recursion_is_one_fixed_point() -> None:
 
 def test_rollup_is_a_union_of_groupings() -> None:
     plan = plan_of("SELECT c, a, grouping(a) AS g, sum(b) AS n FROM t GROUP BY ROLLUP (c, a)")
-    assert [len(p.groups) for p in _all(plan, Aggregate)] == [2, 1, 0]
-    assert str(plan.schema) == "c STRING, a INTEGER, g TINYINT NOT NULL, n BIGINT"
+    assert [len(p.groups) for p in _all(plan, Aggregate)] == [2, 1, 1]  # all rows: a constant, so nothing of nothing
+    assert str(plan.schema) == "c STRING, a INTEGER, g TINYINT NOT NULL, n BIGINT NOT NULL"
     for spelling in ("GROUP BY c, a WITH ROLLUP", "GROUP BY GROUPING SETS ((c, a), (c), ())"):
         same = plan_of(f"SELECT c, a, grouping(a) AS g, sum(b) AS n FROM t {spelling}")
-        assert [len(p.groups) for p in _all(same, Aggregate)] == [2, 1, 0]
+        assert [len(p.groups) for p in _all(same, Aggregate)] == [2, 1, 1]
 
 
 AGGREGATES = {
@@ -200,7 +200,7 @@ AGGREGATES = {
     "collect_set(a)": "collect_list(DISTINCT a)",
     "array_agg(a ORDER BY b DESC)": "collect_list(a ORDER BY b DESC NULLS LAST)",
     "listagg(c, ',') WITHIN GROUP (ORDER BY a)": "listagg(c, ',' ORDER BY a ASC NULLS FIRST)",
-    "percentile_cont(0.25) WITHIN GROUP (ORDER BY a DESC)": "percentile_cont(a, 0.75D)",
+    "percentile_cont(0.25) WITHIN GROUP (ORDER BY a DESC)": "percentile_cont(a, 0.25D ORDER BY a DESC NULLS LAST)",
     "median(a)": "percentile_cont(a, 0.5D)",
     "any_value(a)": "min(a)",
     "sum(a) FILTER (WHERE b > 1)": "sum(a) FILTER (WHERE b > 1L)",
@@ -360,7 +360,7 @@ def test_pivot_is_filtered_aggregates() -> None:
     text = "SELECT * FROM (PIVOT (SELECT a, b, c FROM t) ON c IN ('x', 'y') USING sum(b) GROUP BY a)"
     plan = plan_of(text, "duckdb")
     assert plan.schema.names == ("a", "x", "y")
-    assert [str(c.filter) for c in _all(plan, AggregateCall)] == ["c = 'x'", "c = 'y'"]
+    assert [str(c.filter) for c in _all(plan, AggregateCall)] == ["c <=> 'x'", "c <=> 'y'"]
     spark = plan_of("SELECT * FROM (SELECT a, b, c FROM t) PIVOT (sum(b) FOR c IN ('x', 'y'))")
     assert spark.schema.names == ("a", "x", "y")
 

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -107,6 +108,8 @@ SELECT DISTINCT ON (k) k, o, v FROM w ORDER BY k, o DESC, v
 SELECT count(*) FROM t JOIN s ON t.a IS NOT DISTINCT FROM s.a
 SELECT * FROM (PIVOT (SELECT a, b, c FROM t) ON c IN ('x', 'y') USING sum(b) GROUP BY a)
 """.strip().split("\n")
+LINES = (Path(__file__).parent / "duckdb_queries.txt").read_text().splitlines()
+QUERIES += [line for line in LINES if not line.startswith("#")]
 
 
 def drawn(chance: random.Random, table: str) -> tuple[Any, ...]:
@@ -147,7 +150,13 @@ def ticks(seed: int, count: int = 6) -> Iterator[dict[str, list[tuple[Any, int]]
 
 
 def comparable(rows: Any) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(round(float(v), 6) if isinstance(v, (float, Decimal)) else v for v in row) for row in rows)
+    return Counter(tuple(map(_cell, row)) for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_cell, value))
+    return round(float(value), 6) if isinstance(value, (float, Decimal)) else value
 
 
 @pytest.fixture(scope="module")

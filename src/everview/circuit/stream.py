@@ -280,7 +280,8 @@ class Stream:
         - ``"count"``, ``("count", "x")``, ``("sum", "x")``, ``("avg", "x")``, ``("min", "x")``, ``("max", "x")``
         - ``("variance", "x")``, ``("stddev", "x")`` of a sample, ``("variance pop", "x")``, ``("stddev pop", "x")``
         - ``("bool_and", "x")``, ``("bool_or", "x")``
-        - ``("median", "x")``, ``("percentile", "x", 0.9)``, ``("percentile discrete", "x", 0.9)``
+        - ``("median", "x")``, ``("percentile", "x", 0.9)``, ``("percentile discrete", "x", 0.9)``,
+          ``("quantile", "x", 0.9)``, ``("mode", "x")``
         - ``("first", "x", {"order": ["at desc"]})``, ``("last", "x", {"order": ["at"], "nulls": "skip"})``
         - ``("array", "x", {"order": ["at"]})``, ``("string", "x", {"separator": ", "})``
         - ``(function, ["x", "y"], {"type": "DOUBLE"})``: Arrow lists in, one list a group and argument, an array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -112,7 +112,7 @@ def optimized(plans: Mapping[str, Plan]) -> dict[str, Plan]:
     for name, plan in plans.items():
         around = known.get(plan.bindings) if isinstance(plan, Recursive) else None
         if isinstance(plan, Recursive) and isinstance(around, Recursive):
-            found[name] = Recursive(around.bindings, plan.body)
+            found[name] = replace(around, body=plan.body)
             continue
         found[name] = optimize(plan)
         if isinstance(plan, Recursive):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.kernels.digits import BITS, MASK, carry_into, divide, half, sticky
+from everview.kernels.digits import BITS, MASK, absolute, carry_into, divide, half, sticky
 from everview.kernels.exact_sum import FLOAT_BUCKETS, INTEGER_BUCKETS, WIDE_BUCKETS, Entries
 from everview.kernels.jit import doubles_out, i64, inline, kernel, pair, rows, rows_out, words, words_out
 from everview.kernels.rows import multiply
@@ -217,6 +217,26 @@ def variances(sums, squares, counts, lost, scale):
         _over_tens(quotient, powers)
         fraction, exponents[g] = _rounded(quotient, BITS * (low - guard))
         fractions[g] = -fraction if negative else fraction
+    return fractions, exponents
+
+
+@kernel(pair(doubles_out, words_out), rows, words, i64)
+def averages(dense, counts, scale):
+    """Each row's ``sum / (count · 10^scale)``; zero where the count is 0."""
+    n, width = dense.shape
+    fractions, exponents = np.zeros(n, np.float64), np.zeros(n, np.int64)
+    guard = GUARD + DIVISOR_GUARD * (1 + _tens(scale))
+    number = np.empty(guard + width + 2, np.int64)
+    for g in range(n):
+        if counts[g] == 0:
+            continue
+        negative = carry_into(dense, g, width, number, guard)
+        if _length(number) == 0:
+            continue
+        divide(number, absolute(counts[g]))
+        _over_tens(number, scale)
+        fraction, exponents[g] = _rounded(number, -BITS * guard)
+        fractions[g] = -fraction if negative != (counts[g] < 0) else fraction
     return fractions, exponents
 
 

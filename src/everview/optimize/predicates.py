@@ -101,8 +101,7 @@ class _Pushing:
                 low, high = _parted(parts, set(range(len(left.schema))))
                 return _filtered(plan.with_inputs(self.of(left, low), self.of(right, [])), high)
             case Recursive(bindings, body):
-                inner = tuple((name, self.of(bound, [])) for name, bound in bindings)
-                return Recursive(inner, self.of(body, parts))
+                return plan.with_inputs(*(self.of(bound, []) for _, bound in bindings), self.of(body, parts))
             case _:
                 return _filtered(plan.with_inputs(*(self.of(i, []) for i in plan.inputs)), parts)
 

@@ -60,7 +60,7 @@ def _meaning(call: Call, schema: Schema) -> Callable[[list[Entry]], Any]:
     match call.function:
         case "count":
             return lambda entries: sum(w for _, w in _present(call, entries))
-        case "sum" | "avg":
+        case "sum" | "avg" | "avg double":
             return lambda entries: _sum(call, of, result, _values(call, entries))
         case "variance" | "variance pop":
             return lambda entries: _rounded(_variance(call, of, _values(call, entries)))
@@ -74,8 +74,10 @@ def _meaning(call: Call, schema: Schema) -> Callable[[list[Entry]], Any]:
             return lambda entries: next((value for (value,), _ in ordered(call, schema, entries)), None)
         case "last":
             return lambda entries: next((value for (value,), _ in reversed(ordered(call, schema, entries))), None)
-        case "percentile" | "percentile discrete":
+        case "percentile" | "percentile discrete" | "quantile":
             return lambda entries: _percentile(call, of, ordered(call, schema, entries))
+        case "mode":
+            return lambda entries: _mode(ordered(call, schema, entries))
         case "array":
             return lambda entries: _lists(call, ordered(call, schema, entries))[0]
         case "string":
@@ -250,9 +252,9 @@ def _percentile(call: Call, of: Type, values: Sequence[Entry]) -> Any:
     if count == 0:
         return None
     number = isinstance(of, Decimal) or of.sql in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE")
-    if call.function == "percentile discrete":
+    if call.function != "percentile":
         found = _at(values, max(1, math.ceil(call.fraction * count)) - 1)
-        return float(found) if number else found
+        return float(found) if number and call.function == "percentile discrete" else found
     place = call.fraction * (count - 1)
     low, high = math.floor(place), math.ceil(place)
     a, b = float(_at(values, low)), float(_at(values, high))
@@ -260,6 +262,12 @@ def _percentile(call: Call, of: Type, values: Sequence[Entry]) -> Any:
         return a
     between = (high - place) * a + (place - low) * b
     return math.nan if between != between else between + 0.0
+
+
+def _mode(values: Sequence[Entry]) -> Any:
+    """The most frequent value; of several, the first in the order; NULL of none."""
+    ((found,), _) = max(values, key=lambda entry: entry[1], default=((None,), 0))
+    return found
 
 
 def _at(values: Sequence[Entry], place: int) -> Any:

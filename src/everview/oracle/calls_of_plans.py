@@ -19,6 +19,7 @@ PLAIN = {
     "sum": "sum",
     "avg": "avg",
     "mean": "avg",
+    "avg_double": "avg double",
     "min": "min",
     "max": "max",
     "variance": "variance",
@@ -55,10 +56,14 @@ def called(call: AggregateCall, given: list[Entry]) -> Any:
             made = Call("last" if name.startswith("last") else "first", (0,), order=order, nulls=not skips)
         case "max_by" | "min_by":
             return _extreme_by(name, schema, given)
-        case "median" | "percentile" | "percentile_cont" | "percentile_disc":
+        case "mode":
+            made = Call("mode", (0,), call.distinct, _own_order(call))
+        case "median" | "percentile" | "percentile_cont" | "percentile_disc" | "percentile_approx":
             return _percentile(call, name, schema, given)
         case "array_agg" | "collect_list":
             made = Call("array", (0,), call.distinct, order)
+        case "list":
+            made = Call("array", (0,), call.distinct, order, nulls=True)
         case "collect_set":
             made = Call("array", (0,), True)
         case "listagg" | "string_agg":
@@ -96,12 +101,13 @@ def _extreme_by(name: str, schema: Schema, given: list[Entry]) -> Any:
 
 def _percentile(call: AggregateCall, name: str, schema: Schema, given: list[Entry]) -> Any:
     fraction = float(constant(call.arguments[-1])) if name != "median" else 0.5
-    function = "percentile discrete" if name == "percentile_disc" else "percentile"
-    at = 0
-    if call.order:
-        at = len(call.arguments)
-        fraction = 1 - fraction if "desc" in call.order[0][1] else fraction
-    return result(Call(function, (at,), call.distinct, fraction=fraction), schema, given)
+    function = {"percentile_disc": "percentile discrete", "percentile_approx": "quantile"}.get(name, "percentile")
+    return result(Call(function, (0,), call.distinct, _own_order(call), fraction=fraction), schema, given)
+
+
+def _own_order(call: AggregateCall) -> FieldOrder:
+    """The direction in which the values themselves are read."""
+    return tuple((0, direction(how)) for _, how in call.order)
 
 
 def constant(expression: Expression) -> Any:

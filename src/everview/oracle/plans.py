@@ -313,12 +313,12 @@ class Evaluation:
         return a, b
 
     def _recursive(self, plan: Recursive, outside: Outside) -> Rows:
-        """All bindings from nothing, together, until a round gives what the last one gave."""
+        """All bindings from nothing, together, until a round gives what the last one gave; sets, but for bags."""
         before = dict(self.bound)
         self.bound = before | {name: Rows({}) for name, _ in plan.bindings}
         limit = LoopBounds.given().of(None, grows=grows(plan))
         for _ in range(limit):
-            found = {name: Rows({r: 1 for r, w in self.of(p, outside) if w > 0}) for name, p in plan.bindings}
+            found = {name: self._binding(plan, name, p, outside) for name, p in plan.bindings}
             if all(found[name].weights == self.bound[name].weights for name in found):
                 break
             self.bound = self.bound | found
@@ -327,6 +327,10 @@ class Evaluation:
         result = self.of(plan.body, outside)
         self.bound = before
         return result
+
+    def _binding(self, plan: Recursive, name: str, part: Plan, outside: Outside) -> Rows:
+        found = self.of(part, outside)
+        return found if name in plan.bags else Rows({row: 1 for row, w in found if w > 0})
 
 
 def _in(of: Type, value: Any) -> Any:

@@ -20,6 +20,7 @@ several plans share becomes one node, because building the same operator twice g
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
@@ -73,7 +74,7 @@ class Lowering:
         self.outer = outer  # of a recursion and of its body, what is around it
         self._references: dict[str, Stream] = {}
         self._known: dict[Plan, Stream] = {}
-        self._loops: dict[tuple[tuple[str, Plan], ...], Lowering] = {}  # of bodies, by what is bound around them
+        self._loops: dict[Plan, Lowering] = {}  # of bodies, by the recursion around them without its body
 
     def of(self, plan: Plan) -> Stream:
         """The stream of a plan, under its schema; inputs come first, however deep the plan is."""
@@ -147,12 +148,13 @@ class Lowering:
 
     def _recursive(self, plan: Recursive) -> Stream:
         """Bodies over the same bindings share their loop."""
-        if plan.bindings not in self._loops:
-            self._loops[plan.bindings] = self._loop(plan)
-        return self._loops[plan.bindings].of(plan.body)
+        around = replace(plan, body=plan.bindings[0][1])
+        if around not in self._loops:
+            self._loops[around] = self._loop(plan)
+        return self._loops[around].of(plan.body)
 
     def _loop(self, plan: Recursive) -> Lowering:
-        """Every binding is fed back: ``R ← distinct(plan(R))``, together, until nothing is new."""
+        """Every binding is fed back, together, until nothing is new: ``R ← distinct(plan(R))``; a bag as it is."""
         check_monotone(plan)
         check_ends(plan)
         names = ", ".join(name for name, _ in plan.bindings)
@@ -162,7 +164,7 @@ class Lowering:
         for name, bound in plan.bindings:
             inside._references[name], again[name] = inside.circuit.feedback(bound.schema)
         for name, bound in plan.bindings:
-            found = inside.of(bound).distinct()
+            found = inside.of(bound) if name in plan.bags else inside.of(bound).distinct()
             again[name](found)
             body._references[name] = inside.circuit.leave(found).under(bound.schema)
         return body

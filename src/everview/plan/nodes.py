@@ -154,7 +154,7 @@ class Aggregate(Unary):
 
 # Aggregates that have a value also of no rows, and functions that have one in every window.
 NEVER_NULL_IN_WINDOWS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count")
-NEVER_NULL = ("count", "array", "array_agg", "collect_list", "collect_set", "count_if", "approx_count_distinct")
+NEVER_NULL = ("count", "array", "array_agg", "collect_list", "list", "collect_set", "count_if", "approx_count_distinct")
 
 
 @node
@@ -388,11 +388,15 @@ class Except(_Alike, Binary):
 class Recursive(Derived):
     """A body over relations that are defined by themselves: the least sets that their plans allow.
 
-    The plans and the body read them by `Reference`; set semantics, so a fixed point ends when nothing new comes.
+    The plans and the body read them by `Reference`; set semantics, so a fixed point ends when nothing new comes. The
+    relations named in ``bags`` keep every row as often as their plan derives it: ``R = plan(R)`` with weights, which
+    is Σᵢ stepⁱ(start) where the plan is linear (see `references.not_linear`). On data with a cycle that sum has no
+    end, and the loop's bounds notice it.
     """
 
     bindings: tuple[tuple[str, Plan], ...]
     body: Plan
+    bags: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[Plan, ...]:
@@ -400,7 +404,7 @@ class Recursive(Derived):
 
     def with_inputs(self, *inputs: Plan) -> Recursive:
         bindings = tuple((name, plan) for (name, _), plan in zip(self.bindings, inputs[:-1], strict=True))
-        return Recursive(bindings, inputs[-1])
+        return replace(self, bindings=bindings, body=inputs[-1])
 
     def _fields(self) -> Iterable[Field]:
         return self.body.schema.fields

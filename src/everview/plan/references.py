@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from everview.errors import CircuitError
-from everview.plan.node import Plan
-from everview.plan.nodes import Aggregate, Except, Join, Recursive, Reference, Top, Window
+from everview.plan.expressions import Exists, Expression, InQuery, Scalar
+from everview.plan.expressions import walk as parts_of
+from everview.plan.node import Plan, walk
+from everview.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Except,
+    Explode,
+    Filter,
+    Intersect,
+    Join,
+    Lateral,
+    Multiway,
+    Project,
+    Recursive,
+    Reference,
+    Top,
+    Union,
+    Window,
+)
 
 
 def free_references(plan: Plan) -> frozenset[str]:
@@ -64,13 +84,76 @@ def _takes_away(plan: Plan, input_: int) -> bool:
             return False
 
 
+def not_linear(plan: Plan, names: frozenset[str]) -> str | None:
+    """What keeps a plan from being linear in some relations, where ``f(a + b) = f(a) + f(b)``; None if it is.
+
+    Only then is the sum of all rounds of a recursion of bags the bag that its equation defines.
+    """
+    return _Degrees(names).reason(plan)
+
+
+class _Degrees:
+    """How often the recursive relations are multiplied in each part of a plan: 0, 1, or more, which is not linear."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+        self._known: dict[Plan, str | None] = {}
+
+    def reads(self, plan: Plan) -> bool:
+        return bool(references_inside(plan) & self.names)
+
+    def reason(self, plan: Plan) -> str | None:
+        if plan not in self._known:
+            self._known[plan] = self._reason(plan)
+        return self._known[plan]
+
+    def _reason(self, plan: Plan) -> str | None:
+        if not self.reads(plan):
+            return None
+        if any(self.reads(inner) for e in plan.expressions for inner in subplans(e)):
+            return "in a subquery"
+        match plan:
+            case Reference() | Project() | Filter() | Explode() | Union():
+                pass
+            case Join() | Lateral() | Multiway():
+                if sum(map(self.reads, plan.inputs)) > 1:
+                    return "twice in a join"
+                if isinstance(plan, Join) and plan.kind in ("semi", "anti") and self.reads(plan.right):
+                    return "in a subquery"
+            case Distinct():
+                return "through DISTINCT"
+            case _:
+                return f"through {_what(plan)}"
+        return next((found for found in map(self.reason, plan.inputs) if found is not None), None)
+
+
+def references_inside(plan: Plan) -> frozenset[str]:
+    """The recursive relations that a plan reads, also in the subqueries of its expressions."""
+    found = free_references(plan)
+    for part in walk(plan):
+        for expression in part.expressions:
+            found = found.union(*map(references_inside, subplans(expression)))
+    return found
+
+
+def subplans(expression: Expression) -> Iterator[Plan]:
+    """The plans of the subqueries in an expression."""
+    for part in parts_of(expression):
+        if isinstance(part, Exists | InQuery | Scalar):
+            yield part.plan
+
+
 def _what(plan: Plan) -> str:
     match plan:
         case Join(_, _, kind):
             return f"the side of an {kind} join that takes rows away" if kind == "anti" else f"a {kind} join"
         case Except():
             return "the right side of an EXCEPT"
+        case Intersect():
+            return "an INTERSECT"
         case Aggregate():
             return "an aggregate"
+        case Recursive():
+            return "another recursion"
         case _:
             return f"a {type(plan).__name__.lower()}"

@@ -80,7 +80,7 @@ def title(plan: Plan) -> str:
         case Intersect() | Except():
             return f"{type(plan).__name__}{' all' if plan.all else ''}"
         case Recursive():
-            return f"Recursive {', '.join(name for name, _ in plan.bindings)}"
+            return f"Recursive {', '.join(f'{n} (bag)' if n in plan.bags else n for n, _ in plan.bindings)}"
         case Multiway(_, variables, select):
             atoms = ", ".join(f"({', '.join('_' if v is None else f'v{v}' for v in terms)})" for terms in variables)
             bound = "" if plan.order is None else f", binding {', '.join(f'v{v}' for v in plan.order)}"

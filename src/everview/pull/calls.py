@@ -146,6 +146,7 @@ _ADDED: Final[dict[str, Callable[[AggregateCall], Called]]] = {
     "sum": _summed(total),
     "avg": _summed(average),
     "mean": _summed(average),
+    "avg_double": _summed(average),
 }
 
 
@@ -260,7 +261,7 @@ def _key_of(of: Type) -> Callable[[Any], Any]:
 
 
 _COLLECTED: Final[dict[str, Callable[[AggregateCall], Callable[[Sequence[Entry]], Any]]]] = {
-    **dict.fromkeys(("count", "sum", "avg", "mean"), _of_different),
+    **dict.fromkeys(("count", "sum", "avg", "mean", "avg_double"), _of_different),
     **dict.fromkeys(("bool_and", "every"), _truth(every=True)),
     **dict.fromkeys(("bool_or", "any", "some"), _truth(every=False)),
     **dict.fromkeys(("array_agg", "collect_list"), _array),

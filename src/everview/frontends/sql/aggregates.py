@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from everview.frontends.sql import percentiles
+from everview.frontends.sql.casts import untyped
+from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, condition, expression, handles
 from everview.frontends.sql.naming import direction
 from everview.operators.aggregate.call import Call as Aggregated
-from everview.plan.expressions import USER, AggregateCall, Expression, Literal, Order
+from everview.plan.expressions import USER, AggregateCall, Call, Expression, Literal, Order
 from everview.plan.kinds import VOID
 from everview.plan.typing import call, coerced, implicit, is_number, literal
 from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, TINYINT, Field, Schema, Type
@@ -31,6 +34,7 @@ class Written:
     order: tuple[exp.Ordered, ...] = ()
     filter: exp.Expr | None = None
     skips_nulls: bool = False
+    within: bool = False  # whether its order was written WITHIN GROUP
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Made:
     order: Order = ()
     filter: Expression | None = None
     type: Type | None = None  # of a user's aggregate
+    shares: tuple[float, ...] | None = None  # of percentiles that are asked for together, as an array
+    nothing: bool = False  # whether an empty array is to be NULL
 
 
 RANKS: dict[str, Type] = {
@@ -70,6 +76,9 @@ OPERATORS = {
     "stddev_pop": "stddev pop",
     "percentile_cont": "percentile",
     "percentile_disc": "percentile discrete",
+    "percentile_approx": "quantile",
+    "avg_double": "avg double",
+    "list": "array",
     "collect_list": "array",
     "listagg": "string",
     "max_by": "last",
@@ -89,8 +98,9 @@ CLASSES: dict[type[exp.Expr], str] = {
     exp.GroupConcat: "listagg",
     exp.ArrayAgg: "array_agg",
     exp.ArrayUniqueAgg: "collect_set",
-    exp.Quantile: "percentile",
-    exp.ApproxQuantile: "percentile",
+    exp.Quantile: "quantile",
+    exp.ApproxQuantile: "approx_quantile",
+    exp.Mode: "mode",
     exp.PercentileCont: "percentile_cont",
     exp.PercentileDisc: "percentile_disc",
     exp.ApproxDistinct: "approx_count_distinct",
@@ -105,6 +115,8 @@ CLASSES: dict[type[exp.Expr], str] = {
     exp.CumeDist: "cume_dist",
     exp.Ntile: "ntile",
 }
+# Aggregates whose order may stand behind them.
+ORDERED_WITHIN = ("percentile_cont", "percentile_disc", "mode", "listagg", "string_agg")
 _FLAGS = ("big_int", "nulls_excluded", "on_overflow")  # said by sqlglot, not by the user
 
 
@@ -126,7 +138,9 @@ def read(node: exp.Expr, here: Here) -> Written | None:
             raise here.context.error("FILTER, WITHIN GROUP and IGNORE NULLS follow an aggregate", outside)
         return None
     name, arguments = found
-    written = Written(name, (), outside, order=order, filter=kept, skips_nulls=skips)
+    if order and name not in ORDERED_WITHIN:
+        raise here.context.error(f"{name} WITHIN GROUP", outside, f"it follows {', '.join(ORDERED_WITHIN)}")
+    written = Written(name, (), outside, order=order, filter=kept, skips_nulls=skips, within=bool(order))
     return _opened(written, arguments, here)
 
 
@@ -184,7 +198,7 @@ def ordering(items: tuple[exp.Ordered, ...] | list[exp.Ordered], here: Here) -> 
     found: list[tuple[Expression, str]] = []
     for item in items:
         here.context.only(item, "this", "desc", "nulls_first")
-        found.append((expression(item.this, here), direction(item)))
+        found.append((untyped(expression(item.this, here)), direction(item)))
     return tuple(found)
 
 
@@ -206,8 +220,19 @@ def aggregate(node: exp.Expr, here: Here) -> Expression | None:
     return typed(made)
 
 
-def typed(made: Made) -> AggregateCall:
-    """The call with its type, which is that of the operator."""
+def typed(made: Made) -> Expression:
+    """The call with its type, which is that of the operator; several percentiles as an array, NULL of no values."""
+    if made.nothing:
+        found = _typed(made)
+        return call("if", call("equal", call("size", found), literal(0)), Literal(None, found.type), found)
+    if made.shares is None:
+        return _typed(made)
+    each = [_typed(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares]
+    found = call("array", *each)
+    return call("if", call("is_null", each[0]), Literal(None, found.type), found)
+
+
+def _typed(made: Made) -> AggregateCall:
     of, nullable = type_of(made)
     return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, of, nullable)
 
@@ -297,11 +322,8 @@ def _count(written: Written, here: Here) -> Made:
 
 
 def _average(written: Written, here: Here) -> Made:
-    """Of DECIMALs a DECIMAL, as in Spark; in DuckDB a DOUBLE."""
-    made = _plain("avg", _number)(written, here)
-    if here.context.dialect != "duckdb":
-        return made
-    return replace(made, arguments=tuple(coerced(a, DOUBLE) for a in made.arguments))
+    """Of DECIMALs a DECIMAL, as in Spark; in DuckDB the DOUBLE nearest to their exact mean."""
+    return _plain("avg_double" if here.context.dialect == "duckdb" else "avg", _number)(written, here)
 
 
 def _count_if(written: Written, here: Here) -> Made:
@@ -329,55 +351,80 @@ def _some(end: str) -> Callable[[Written, Here], Made]:
 
 
 def _by(function: str) -> Callable[[Written, Here], Made]:
+    """The value where another one is greatest or least; ORDER BY says which of several such rows it is."""
+
     def make(written: Written, here: Here) -> Made:
         value, by = (any_value(written.name, b) for b in _bound(written, here, 2, 2))
         skips = here.context.dialect == "duckdb" and value.nullable
-        return Made(function, (value, by), filter=call("is_not_null", value) if skips else None)
+        kept = call("is_not_null", value) if skips else None
+        if not written.order:
+            return Made(function, (value, by), filter=kept)
+        order = ((by, "desc nulls last" if function == "max_by" else "asc nulls last"), *ordering(written.order, here))
+        return Made("first", (value,), order=order, filter=_both(kept, call("is_not_null", by)))
 
     return make
 
 
 def _array(distinct: bool) -> Callable[[Written, Here], Made]:
+    """All values: in Spark without NULLs, ``[]`` of none; elsewhere with NULLs, and of no rows NULL."""
+
     def make(written: Written, here: Here) -> Made:
         (value,) = (any_value(written.name, b) for b in _bound(written, here, 1, 1))
-        return Made("collect_list", (value,), distinct or written.distinct, ordering(written.order, here))
+        order = ordering(written.order, here)
+        _check_order_of_different(written, order, (value,), here)
+        if here.context.dialect == "spark":
+            return Made("collect_list", (value,), distinct or written.distinct, order)
+        return Made(_with_nulls(value, written, here), (value,), written.distinct, order, nothing=True)
 
     return make
+
+
+def _with_nulls(value: Expression, written: Written, here: Here) -> str:
+    """The call that collects NULLs, too; unless there are none to collect, or the filter leaves them out.
+
+    The filter of a call turns a value into NULL, which cannot be told from one that was NULL before.
+    """
+    if not value.nullable:
+        return "collect_list"
+    if written.filter is None:
+        return "list"
+    kept = condition(written.filter, replace(here, clause="FILTER"))
+    parts = kept.arguments if isinstance(kept, Call) and kept.function == "and" else (kept,)
+    if not any(isinstance(p, Call) and p.function in _REJECT_NULL and value in p.arguments for p in parts):
+        hint = "add IS NOT NULL to the FILTER, or filter in a subquery"
+        raise here.context.unsupported(f"{written.name} of values that may be NULL, with a FILTER", written.node, hint)
+    return "collect_list"
+
+
+_REJECT_NULL = ("is_not_null", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
+def _check_order_of_different(written: Written, order: Order, values: tuple[Expression, ...], here: Here) -> None:
+    """A value that counts once has one place only if the order is its own."""
+    if written.distinct and any(by not in values for by, _ in order):
+        hint = "order by what it is of, or leave ORDER BY out"
+        raise here.context.error(f"{written.name} of distinct values in the order of others", written.node, hint)
 
 
 def _string(written: Written, here: Here) -> Made:
+    """Texts, with a separator between them; if none is written, in Spark nothing, elsewhere a comma."""
     value, *rest = _bound(written, here, 1, 2)
-    separator = rest[0] if rest else literal("")
+    separator = rest[0] if rest else literal("" if here.context.dialect == "spark" else ",")
+    if isinstance(separator, Literal) and separator.value is None:
+        separator = literal("")
     if not isinstance(separator, Literal) or separator.type != STRING:
         raise here.context.error("the separator is a text that is written down", written.node, "as in ', '")
-    return Made(
-        "listagg", (implicit(value, STRING, written.name), separator), written.distinct, ordering(written.order, here)
-    )
+    text, order = implicit(value, STRING, written.name), ordering(written.order, here)
+    _check_order_of_different(written, order, (value, text), here)
+    return Made("listagg", (text, separator), written.distinct, order)
 
 
-def _percentile(function: str) -> Callable[[Written, Here], Made]:
+def _percentile(written: Written, here: Here) -> Made:
     """``percentile(x, 0.9)``, or ``percentile_cont(0.9) WITHIN GROUP (ORDER BY x DESC)``."""
-
-    def make(written: Written, here: Here) -> Made:
-        bound = _bound(written, here, 1, 3)
-        downward = False
-        if written.order and len(bound) == 1:
-            ((value, way),) = ordering(written.order, here)
-            bound, downward = [value, bound[0]], way.startswith("desc")
-        value, share = bound[:2] if len(bound) > 1 else (bound[0], literal(0.5))
-        fraction = _constant(share)
-        if fraction is None or not 0 <= fraction <= 1:
-            raise here.context.error(f"{written.name} of a share that is no number from 0 to 1", written.node)
-        fraction = 1 - fraction if downward else fraction
-        wanted = _float(written.name, value) if function == "percentile_cont" else any_value(written.name, value)
-        return Made(function, (wanted, Literal(float(fraction), DOUBLE)), written.distinct)
-
-    return make
-
-
-def _constant(found: Expression) -> float | None:
-    value = found.value if isinstance(found, Literal) else None
-    return None if value is None or isinstance(value, (str, bool)) else float(value)
+    asked = percentiles.read(written, _bound(written, here, 1, 3), ordering(written.order, here), here)
+    arguments = (asked.value, Literal(asked.shares[0], DOUBLE))
+    shares = asked.shares if asked.several else None
+    return Made(asked.function, arguments, written.distinct, asked.order, shares=shares)
 
 
 def _median(written: Written, here: Here) -> Made:
@@ -385,9 +432,32 @@ def _median(written: Written, here: Here) -> Made:
     return Made("percentile_cont", (_float(written.name, value), Literal(0.5, DOUBLE)), written.distinct)
 
 
+def _mode(written: Written, here: Here) -> Made:
+    """``mode(x)``, ``mode(x, true)``, or ``mode() WITHIN GROUP (ORDER BY x DESC)``: of several, the first in the order.
+
+    Without an order it is the least; Spark then takes any, and DuckDB the one that came first.
+    """
+    if not written.within:
+        value = any_value(written.name, _bound(written, here, 1, 2)[0])
+        return Made("mode", (value,), written.distinct)
+    _bound(written, here, 0, 0)
+    value, way = percentiles.one_order(ordering(written.order, here), written, here)
+    return Made("mode", (value,), written.distinct, () if way.startswith("asc") else ((value, way),))
+
+
 def _grouping(written: Written, here: Here) -> Made:
     most = 1 if written.name == "grouping" else 63
     return Made(written.name, tuple(_bound(written, here, 0 if most > 1 else 1, most)))
+
+
+def is_aggregate(node: exp.Expr, context: Context) -> bool:
+    """Is it a call of an aggregate, with what is written around it?"""
+    while isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+        node = node.this
+    if isinstance(node, exp.Anonymous):
+        name, user = node.name.lower(), context.catalog.function(node.name.lower())
+        return name in NAMES or (user is not None and user.aggregate)
+    return isinstance(node, exp.AggFunc) or type(node) in CLASSES
 
 
 def is_user(name: str, here: Here) -> bool:
@@ -406,9 +476,7 @@ def _user(written: Written, here: Here) -> Made:
         bound = tuple(implicit(b, of, written.name) for b, of in zip(bound, user.arguments, strict=True))
     arguments = tuple(any_value(written.name, b) for b in bound)
     order = ordering(written.order, here)
-    if written.distinct and any(by not in arguments for by, _ in order):
-        hint = "order by what it is of, or leave ORDER BY out"
-        raise here.context.error(f"{written.name} of distinct values in the order of others", written.node, hint)
+    _check_order_of_different(written, order, arguments, here)
     return Made(f"{USER}{user.name}", arguments, written.distinct, order, type=user.type)
 
 
@@ -434,11 +502,8 @@ NAMES: dict[str, Callable[[Written, Here], Made]] = {
     "collect_set": _array(distinct=True),
     **dict.fromkeys(("listagg", "string_agg", "group_concat"), _string),
     "median": _median,
-    **dict.fromkeys(("percentile", "percentile_cont", "quantile_cont"), _percentile("percentile_cont")),
-    **dict.fromkeys(
-        ("percentile_disc", "percentile_approx", "approx_percentile", "quantile_disc"),
-        _percentile("percentile_disc"),
-    ),
+    "mode": _mode,
+    **dict.fromkeys(percentiles.FUNCTIONS, _percentile),
     "grouping": _grouping,
     "grouping_id": _grouping,
 }

@@ -190,6 +190,12 @@ class Plain(Spark):
 
     class Parser(PipeParser):
         FUNCTIONS = {}  # noqa: RUF012
+        # sqlglot's readers of these drop an argument: the frequency of percentile.
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: reader
+            for name, reader in Spark.Parser.FUNCTION_PARSERS.items()
+            if name not in ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE")
+        }
         ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
         NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one
 

@@ -18,6 +18,7 @@ from everview.frontends.sql import aggregates, generators, timespans
 from everview.frontends.sql.expressions import Here, expression, handles
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
+from everview.frontends.sql.subqueries import array_of
 from everview.plan.expressions import Expression, Literal, Now, UserCall
 from everview.plan.kinds import MICROS, MONTHS
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
@@ -286,6 +287,8 @@ def _character(node: exp.Chr, here: Here) -> Expression:
 
 @handles(exp.Array, args="expressions bracket_notation value_constructor")
 def _array(node: exp.Array, here: Here) -> Expression:
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Select | exp.SetOperation):
+        return array_of(node.expressions[0], here)
     return call("array", *(expression(p, here) for p in node.expressions))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from everview.errors import EverviewError
+from everview.frontends.sql.canonical import canonical
+from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, expression
 from everview.frontends.sql.names import fold
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 Sets = tuple[tuple[Expression, ...], ...]
 MOST_SETS = 256
 INDICATORS = ("grouping", "grouping_id")
+COUNTED = AggregateCall("count", (), False, None, (), BIGINT, False)
+# Spark expands rows by their grouping sets, so of no rows there is no group, not even that of all rows. A constant key
+# says so; only where ``()`` is the one set is it as without GROUP BY.
+ALL_ROWS = Literal(0, TINYINT)
 
 
 def group(node: exp.Select, found: Selected, here: Here) -> None:
@@ -35,14 +42,21 @@ def group(node: exp.Select, found: Selected, here: Here) -> None:
         return
     keys, sets = ((), ((),)) if clause is None else _keys(clause, node, found, replace(here, clause="GROUP BY"))
     plain = tuple(c for c in calls if c.function not in INDICATORS)
+    if not plain and () in sets:
+        plain = (COUNTED,)  # a row has a column at least
+    if len(sets) > 1 and here.context.dialect == "spark":
+        sets = tuple(chosen or (ALL_ROWS,) for chosen in sets)
     plan, flags = _aggregate(found.rows.plan, keys, sets, plain)
 
+    place = _places(keys)
+
     def grouped(e: Expression) -> Expression | None:
-        if e in keys:
-            return plan.column(keys.index(e))
+        at = place(e)
+        if at is not None:
+            return plan.column(at)
         if isinstance(e, AggregateCall):
             if e.function in INDICATORS:
-                return _indicator(e, keys, plan, flags, here.context, node)
+                return _indicator(e, keys, place, plan, flags, here.context, node)
             return plan.column(len(keys) + plain.index(e))
         if isinstance(e, Column):
             hint = f"add {e.name} to GROUP BY, or take an aggregate such as any_value({e.name})"
@@ -50,6 +64,14 @@ def group(node: exp.Select, found: Selected, here: Here) -> None:
         return None
 
     found.change(lambda e: replaced(e, grouped), plan)
+
+
+def _places(keys: tuple[Expression, ...]) -> Callable[[Expression], int | None]:
+    """Which key an expression is, in whatever order it is written; None if it is none."""
+    forms = {(canonical(key), key.type): at for at, key in reversed(list(enumerate(keys)))}
+    if all(isinstance(key, Column | Literal) for key in keys):
+        return lambda e: forms.get((e, e.type))
+    return lambda e: forms.get((canonical(e), e.type))
 
 
 def _place(node: exp.Select, column: Column) -> exp.Expr:
@@ -90,12 +112,18 @@ def _title(e: Expression) -> str:
 
 
 def _indicator(
-    e: AggregateCall, keys: tuple[Expression, ...], plan: Plan, flags: int, context: Context, node: exp.Select
+    e: AggregateCall,
+    keys: tuple[Expression, ...],
+    place: Callable[[Expression], int | None],
+    plan: Plan,
+    flags: int,
+    context: Context,
+    node: exp.Select,
 ) -> Expression:
-    arguments = e.arguments or keys
-    if any(a not in keys for a in arguments):
+    places = [place(a) for a in e.arguments or keys]
+    if None in places:
         raise context.error(f"{e.function} of what is not in GROUP BY", node, "name a column of GROUP BY")
-    bits = [literal(0, TINYINT) if flags < 0 else plan.column(flags + keys.index(a)) for a in arguments]
+    bits = [literal(0, TINYINT) if flags < 0 else plan.column(flags + at) for at in places if at is not None]
     if e.function == "grouping":
         return bits[0]
     found: Expression = literal(0, BIGINT)
@@ -111,7 +139,7 @@ def _keys(clause: exp.Group, node: exp.Select, found: Selected, here: Here) -> t
     """All keys in order, and the sets of them that make groups."""
     here.context.only(clause, "expressions", "grouping_sets", "rollup", "cube", "all")
     if clause.args.get("all") and not any(v.bare and v.called("all") for v in here.scope.visible):
-        keys = tuple(dict.fromkeys(e for e in found.items if not _aggregates(e)))
+        keys = tuple(dict.fromkeys(untyped(e) for e in found.items if not _aggregates(e)))
         return keys, (keys,)
     inner = replace(here, aggregates=False, windows=False)
     factors: list[Sets] = []
@@ -206,11 +234,11 @@ def _key(node: exp.Expr, found: Selected, here: Here) -> Expression:
 
     place = ordinal(node, len(found.items), "GROUP BY", here.context)
     if place is not None:
-        key = found.items[place]
+        key = untyped(found.items[place])
         _check_key(key, node, here.context)
         return key
     try:
-        return expression(node, here)
+        return untyped(expression(node, here))
     except EverviewError as error:
         here.context.source.locate(error, node)
         raise

@@ -1,11 +1,25 @@
-"""PIVOT with the values written down: a group for the other columns, and a filtered aggregate for each value."""
+"""PIVOT with the values written down: a group for the other columns, and a filtered aggregate for each value.
+
+In Spark a cell for which there are no rows at all is NULL, also of a count, unless an aggregate gives something else
+than a number or a BOOLEAN: then Spark aggregates ``if(column <=> value, x, NULL)``, and the count of nothing is 0. In
+DuckDB it is always 0. NULL in the list of values is matched by NULL.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from sqlglot import exp
 
+from everview.frontends.sql.aggregates import is_aggregate
 from everview.frontends.sql.context import Context
-from everview.frontends.sql.names import fold
+from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.names import Scope, fold
+from everview.plan.evaluate import fold as computed
+from everview.plan.expressions import Literal
+from everview.plan.typing import cast, is_number
+from everview.types import BOOLEAN, STRING
 
 # How sqlglot says what a dialect would call the columns; here they are called as in Spark.
 _OF_DIALECT = ("pivot_column_naming", "identify_pivot_strings", "prefixed_pivot_columns")
@@ -40,18 +54,99 @@ def _select(
     by = fields[0]
     used = {fold(c.name) for part in (*aggregates, by.this) for c in part.find_all(exp.Column)}
     groups = [c for c in columns if fold(c) not in used] if groups is None else groups
-    picked = [_picked(a, by.this, value, len(aggregates)) for value in by.expressions for a in aggregates]
+    cells = Cells(by.this, len(aggregates), _absent(aggregates, table, context), context)
+    picked = [cells.of(value, aggregate) for value in by.expressions for aggregate in aggregates]
     keys = [exp.column(exp.to_identifier(g, quoted=True)) for g in groups]
     found = exp.select(*keys, *picked).from_(table.copy())
     return found.group_by(*(k.copy() for k in keys)) if keys else found
 
 
-def _picked(aggregate: exp.Expr, column: exp.Expr, value: exp.Expr, count: int) -> exp.Expr:
-    name = value.alias_or_name
-    value = value.this if isinstance(value, (exp.Alias, exp.PivotAlias)) else value
-    inner = aggregate.this if isinstance(aggregate, exp.Alias) else aggregate
-    if count > 1 or (isinstance(aggregate, exp.Alias) and aggregate.alias):
-        name = f"{name}_{aggregate.alias or inner.sql('spark').lower()}"
-    test = exp.EQ(this=column.copy(), expression=value.copy())
-    kept = exp.Filter(this=inner.copy(), expression=exp.Where(this=test))
-    return exp.alias_(kept, exp.to_identifier(name, quoted=True), copy=False)
+def _absent(aggregates: list[exp.Expr], table: exp.Expr, context: Context) -> bool:
+    """Is a cell without rows NULL, whatever its aggregate is of nothing?"""
+    from everview.frontends.sql.queries import query
+
+    if context.dialect != "spark":
+        return False
+    whole = exp.select(*(_inner(a).copy() for a in aggregates)).from_(table.copy())
+    return all(is_number(of) or of == BOOLEAN for of in query(whole, context).plan.schema.types)
+
+
+def _inner(aggregate: exp.Expr) -> exp.Expr:
+    return aggregate.this if isinstance(aggregate, exp.Alias) else aggregate
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a pivot by a column, or by a tuple of columns."""
+
+    column: exp.Expr
+    aggregates: int
+    absent: bool
+    context: Context
+
+    def of(self, value: exp.Expr, aggregate: exp.Expr) -> exp.Expr:
+        """The aggregate of the rows that have a value, under the name of both."""
+        inner = _inner(aggregate)
+        name = value.alias if isinstance(value, (exp.Alias, exp.PivotAlias)) else self._text(value)
+        if self.aggregates > 1 or (aggregate is not inner and self.context.dialect != "spark"):
+            name = f"{name}_{aggregate.alias if aggregate is not inner else inner.sql('spark').lower()}"
+        test = self._test(value.this if isinstance(value, (exp.Alias, exp.PivotAlias)) else value)
+        found = self._filtered(inner, test)
+        if self.absent:
+            rows = exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=test.copy()))
+            found = exp.Case().when(exp.GT(this=rows, expression=exp.Literal.number(0)), found)
+        return exp.alias_(found, exp.to_identifier(name, quoted=True), copy=False)
+
+    def _test(self, value: exp.Expr) -> exp.Expr:
+        """Whether a row has a value, NULL included."""
+        columns, values = _parts(self.column), _parts(value)
+        if len(columns) != len(values):
+            counts = f"{len(columns)} columns and {len(values)} values"
+            raise self.context.error(f"PIVOT by {counts}", value, "list as many values as columns")
+        pairs = zip(columns, values, strict=True)
+        return exp.and_(*(exp.NullSafeEQ(this=c.copy(), expression=v.copy()) for c, v in pairs))
+
+    def _filtered(self, aggregate: exp.Expr, test: exp.Expr) -> exp.Expr:
+        """An expression whose aggregates take only the rows that pass a test."""
+        found = 0
+
+        def kept(node: exp.Expr) -> exp.Expr:
+            nonlocal found
+            if isinstance(node.parent, exp.Filter) or not is_aggregate(node, self.context):
+                return node
+            found += 1
+            if isinstance(node, exp.Filter):
+                both = exp.and_(node.expression.this, test.copy())
+                return exp.Filter(this=node.this, expression=exp.Where(this=both))
+            return exp.Filter(this=node.copy(), expression=exp.Where(this=test.copy()))
+
+        changed = _outermost(aggregate.copy(), kept)
+        if not found:
+            raise self.context.error("PIVOT of what is no aggregate", aggregate, "write sum(x) or any_value(x)")
+        return changed
+
+    def _text(self, value: exp.Expr) -> str:
+        """What a value is called as a column."""
+        if isinstance(value, exp.Tuple):
+            return f"{{{', '.join(map(self._text, value.expressions))}}}"
+        found = computed(cast(expression(value, Here(self.context, Scope(), "PIVOT")), STRING))
+        if not isinstance(found, Literal):
+            raise self.context.error("a value of PIVOT is no constant", value, "write it down, as in IN ('a', 'b')")
+        return "null" if found.value is None else str(found.value)
+
+
+def _parts(node: exp.Expr) -> list[exp.Expr]:
+    return node.expressions if isinstance(node, exp.Tuple) else [node]
+
+
+def _outermost(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """The tree with the first nodes from the top that `change` changes, and nothing below them."""
+    changed = change(node)
+    if changed is not node:
+        return changed
+    for key, value in list(node.args.items()):
+        if isinstance(value, exp.Expr):
+            node.set(key, _outermost(value, change))
+        elif isinstance(value, list):
+            node.set(key, [_outermost(v, change) if isinstance(v, exp.Expr) else v for v in value])
+    return node

@@ -405,10 +405,13 @@ def _projected(node: exp.Select, found: Selected, context: Context) -> Bound:
         hint = "with DISTINCT, sort by what is selected"
         raise context.error("ORDER BY something that SELECT DISTINCT does not give", node.args["order"], hint)
     every = [*items, *extra]
+    if node.args.get("distinct") is not None:
+        every = [untyped(e) for e in every]  # rows are compared, so their columns have types
     plan = _project(found.rows.plan, every, (*names, *(f"sort key {i + 1}" for i in range(len(extra)))))
-    by = tuple((plan.column(every.index(e)), way) for e, way in found.order)
+    places = {e: at for at, e in reversed(list(enumerate([*items, *extra])))}
+    by = tuple((plan.column(places[e]), way) for e, way in found.order)
     if found.on:
-        plan = Top(plan, by, 1, 0, tuple(every.index(e) for e in found.on))
+        plan = Top(plan, by, 1, 0, tuple(places[e] for e in found.on))
     elif node.args.get("distinct") is not None:
         plan = Distinct(plan)
     return replace(_limited(Bound(plan, names), by, node, context), order=by)

@@ -1,7 +1,12 @@
 """WITH RECURSIVE: relations that are defined by themselves, alone or by each other.
 
 A relation that is not recursive after all is bound like any other. The others are grouped by which of them read each
-other, and each group is one `Recursive`. Their rows are sets, with UNION ALL as with UNION, so that cycles end.
+other, and each group is one `Recursive`.
+
+With UNION a relation is a set, so that cycles end. With UNION ALL it is a bag: the rows of the start, those that a step
+derives from them, those that a step derives from these, and so on, each as often as it is derived. Rounds of a step are
+added up, so the step must be linear: it reads the relation once, and not through what looks at rows together, such as
+DISTINCT.
 
 The columns of a recursive relation are those of its branches that do not read it; if a branch that does needs wider
 types, all are bound again with these.
@@ -21,6 +26,7 @@ from everview.frontends.sql.queries import defined, query
 from everview.frontends.sql.rewrite import all_plans
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Except, Join, Recursive, Reference, Top, Window
+from everview.plan.references import not_linear
 from everview.plan.typing import common
 from everview.types import Field, Schema
 
@@ -189,6 +195,7 @@ def _defined(ctes: list[exp.CTE], labels: Mapping[str, str], bound: Mapping[str,
 
     bindings: list[tuple[str, Plan]] = []
     schemas: dict[str, Schema] = {}
+    bags = tuple(labels[fold(cte.alias)] for cte in ctes if not _is_set(cte.this))
     for cte in ctes:
         name = fold(cte.alias)
         schemas[name] = _named(bound[name], cte, context)
@@ -196,12 +203,33 @@ def _defined(ctes: list[exp.CTE], labels: Mapping[str, str], bound: Mapping[str,
         if plan.schema != schemas[name]:
             plan = Project(plan, plan.columns, schemas[name].names)
         _check_adds_only(plan, set(labels.values()), cte, context)
+        if labels[name] in bags:
+            _check_linear(plan, frozenset(bags), cte, context)
         bindings.append((labels[name], plan))
     for cte in ctes:
         name = fold(cte.alias)
-        body = Recursive(tuple(bindings), Reference(labels[name], schemas[name]))
+        body = Recursive(tuple(bindings), Reference(labels[name], schemas[name]), bags)
         context = replace(context, ctes={**context.ctes, name: Bound(body, schemas[name].names)})
     return context
+
+
+def _is_set(node: exp.Expr) -> bool:
+    """Does a query give no row twice by the way that it is written?"""
+    match node:
+        case exp.Subquery() | exp.Paren():
+            return _is_set(node.this)
+        case exp.Union() | exp.Intersect() | exp.Except():
+            return bool(node.args.get("distinct", True))
+        case _:
+            return node.args.get("distinct") is not None
+
+
+def _check_linear(plan: Plan, labels: frozenset[str], cte: exp.CTE, context: Context) -> None:
+    """Refuse a bag whose rounds cannot be added up."""
+    how = not_linear(plan, labels)
+    if how is not None:
+        hint = "with UNION ALL every row counts, so a step reads the relation once and plainly; write UNION for a set"
+        raise context.error(f'recursive relation "{cte.alias}" reads itself {how}, under UNION ALL', cte, hint)
 
 
 def _check_adds_only(plan: Plan, labels: set[str], cte: exp.CTE, context: Context) -> None:

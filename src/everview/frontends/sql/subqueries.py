@@ -20,9 +20,9 @@ from everview.plan.expressions import (
     walk,
 )
 from everview.plan.node import Plan
-from everview.plan.nodes import Filter
+from everview.plan.nodes import Aggregate, Filter
 from everview.plan.typing import call, coerced, common, literal
-from everview.types import BOOLEAN, Field, Type
+from everview.types import BOOLEAN, Array, Field, Type
 
 
 def _subplan(node: exp.Expr, here: Here, columns: int | None) -> Plan:
@@ -57,6 +57,19 @@ def _exists(node: exp.Exists, here: Here) -> Expression:
 @handles(exp.Subquery, exp.Select, exp.Union, exp.Intersect, exp.Except, args="*")
 def _scalar(node: exp.Expr, here: Here) -> Expression:
     return Scalar(_subplan(node, here, 1))
+
+
+def array_of(node: exp.Expr, here: Here) -> Expression:
+    """``ARRAY(SELECT x FROM … ORDER BY y)``: all values in their order, NULLs too, and ``[]`` of none."""
+    from everview.frontends.sql.queries import complete
+
+    context = here.context.deeper(node)
+    bound = complete(node, replace(context, outer=here.scope))
+    if len(bound.names) != 1:
+        raise context.error(f"an array of {len(bound.names)} columns", node, "select one")
+    value = bound.plan.column(0)
+    values = AggregateCall("list", (value,), False, None, tuple(bound.order), Array(value.type), False)
+    return Scalar(Aggregate(bound.plan, (), (values,), ("array",)))
 
 
 def within(values: list[Expression], node: exp.Expr, query: exp.Expr, here: Here) -> Expression:

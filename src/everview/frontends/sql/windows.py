@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from everview.frontends.sql.aggregates import (
+    OPERATORS,
     PICKED,
     RANKS,
     Written,
@@ -18,7 +19,9 @@ from everview.frontends.sql.aggregates import (
     read,
     type_of,
 )
+from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Here, expression, handles
+from everview.operators.aggregate.call import ADDED_UP
 from everview.plan.expressions import Expression, Frame, Literal, Order, WindowCall
 from everview.plan.kinds import INTERVALS
 from everview.plan.typing import call, coerced, is_number, literal
@@ -35,7 +38,7 @@ def _window(node: exp.Window, here: Here) -> Expression:
         raise here.context.error("OVER follows an aggregate or a window function", node)
     inside = replace(here, windows=False, clause=f"the window function {written.name}")
     base = _base(node, here)
-    partition = tuple(expression(p, inside) for p in base.args.get("partition_by") or ())
+    partition = tuple(untyped(expression(p, inside)) for p in base.args.get("partition_by") or ())
     order = base.args.get("order")
     by = () if order is None else ordering(order.expressions, inside)
     frame = None if base.args.get("spec") is None else _frame(base.args["spec"], inside)
@@ -72,6 +75,9 @@ def _over(
         what = "in an order of its own" if made.order else "of distinct values"
         hint = "aggregate in a subquery, and join it"
         raise here.context.unsupported(f"{written.name} {what} over a window", written.node, hint)
+    if OPERATORS.get(made.function, made.function) not in (*ADDED_UP, "min", "max"):
+        hint = "aggregate in a subquery, and join it"
+        raise here.context.unsupported(f"{written.name} over a window", written.node, hint)
     of, nullable = type_of(made)
     bounded = frame is not None and made.function != "count"
     return WindowCall(made.function, made.arguments, partition, by, frame, of, nullable or bounded, made.filter)

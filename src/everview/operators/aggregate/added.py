@@ -57,7 +57,9 @@ def added_up(call: Call, result: Field, sums: Sums) -> Matrix:
 def _sum(call: Call, of: Field, result: Field, digits: Matrix, counts: Words) -> tuple[Matrix, np.ndarray | None]:
     """The value words of a sum or average (without a NULL flag), and where it is out of range."""
     float_sum = of.type.sql in FLOATS
-    if call.function == "avg" and result.type == DOUBLE:
+    if call.function == "avg double" and isinstance(of.type, Decimal):
+        return words_of(scaled(*quotients.averages(digits, counts, of.type.scale)), counts == 0), None
+    if call.function in ("avg", "avg double") and result.type == DOUBLE:
         average = exact_sum.average_floats if float_sum else exact_sum.average_integers
         return average(digits, counts)[:, None], None
     if float_sum:

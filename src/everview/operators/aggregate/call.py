@@ -12,9 +12,9 @@ INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 FLOATS = ("FLOAT", "DOUBLE")
 
 VARIANCES = ("variance", "variance pop", "stddev", "stddev pop")
-ADDED_UP = ("count", "sum", "avg", *VARIANCES, "bool_and", "bool_or")
+ADDED_UP = ("count", "sum", "avg", "avg double", *VARIANCES, "bool_and", "bool_or")
 ENDS = ("min", "max", "first", "last")
-PERCENTILES = ("percentile", "percentile discrete")
+PERCENTILES = ("percentile", "percentile discrete", "quantile")
 COLLECTED = ("array", "string", "user")
 
 FieldOrder = tuple[tuple[int, Direction], ...]
@@ -71,10 +71,12 @@ def _result(function: str, of: Field) -> Type:
     match function:
         case "sum" | "avg":
             return _number(function, of)
-        case "percentile":
+        case "percentile" | "avg double":
             return _float(function, of)
         case "percentile discrete":
             return DOUBLE if is_number(of.type) else of.type
+        case "quantile" | "mode":
+            return of.type
         case "bool_and" | "bool_or":
             return _only(function, of, BOOLEAN)
         case "string":

@@ -12,7 +12,7 @@ import numpy as np
 from everview.operators.aggregate.added import Sums, added_up
 from everview.operators.aggregate.call import ENDS, PERCENTILES, Call
 from everview.operators.aggregate.collected import collected
-from everview.operators.aggregate.ordered import Lay, Ordered, Ordering, orderings, percentile
+from everview.operators.aggregate.ordered import Lay, Ordered, Ordering, mode, orderings, percentile
 from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import change
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, key_partition
@@ -91,6 +91,8 @@ class _Aggregate:
             return order.end(call, field)
         if call.function in PERCENTILES:
             return percentile(call, self.source.fields[call.fields[0]], order)
+        if call.function == "mode":
+            return mode(call, self.source.fields[call.fields[0]], order)
         return collected(call, self.source, field, order, context)
 
     @cached_property

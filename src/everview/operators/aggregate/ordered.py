@@ -126,14 +126,15 @@ def percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
     """The value at a fraction of each group; between two values, between them in proportion.
 
     Of n values the place is ``fraction · (n − 1)``, counted from 0. The discrete one takes the first place, counted
-    from 1, that is at least ``fraction · n``.
+    from 1, that is at least ``fraction · n``; so does a quantile, which stays a value of the column's own type.
     """
     rows, starts = ordered.all_of(call)
     values, weights = rows[:, ordered.lay.words[call.fields[0]]], np.ascontiguousarray(rows[:, -1])
     counts = totals(weights, starts)
-    if call.function == "percentile discrete":
+    if call.function != "percentile":
         place = np.maximum(np.ceil(call.fraction * counts), 1) - 1
-        return _picked(of, values, rows_at(weights, starts, place.astype(np.int64)))
+        pick = _picked if call.function == "percentile discrete" else _own
+        return pick(of, values, rows_at(weights, starts, place.astype(np.int64)))
     place = call.fraction * (counts - 1)
     low, high = np.floor(place), np.ceil(place)
     absent = counts == 0
@@ -144,11 +145,26 @@ def percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
     return words_of(np.where(same, a, between), absent)
 
 
+def mode(call: Call, of: Field, ordered: Ordered) -> Matrix:
+    """The most frequent value of each group; of several, the first in the order."""
+    rows, starts = ordered.all_of(call)
+    values, sizes = rows[:, ordered.lay.words[call.fields[0]]], np.diff(starts)
+    by_weight = np.lexsort((np.arange(rows.shape[0]), -rows[:, -1], np.repeat(np.arange(sizes.size), sizes)))
+    chosen = np.full(sizes.size, -1, np.int64)
+    chosen[sizes > 0] = by_weight[starts[:-1][sizes > 0]]
+    return _own(of, values, chosen)
+
+
 def _picked(of: Field, values: Matrix, rows: Words) -> Matrix:
     """The values of rows, numbers as doubles; NULL where there is no row."""
-    absent = rows < 0
     if is_number(of.type):
-        return words_of(_doubles(of, values, rows), absent)
+        return words_of(_doubles(of, values, rows), rows < 0)
+    return _own(of, values, rows)
+
+
+def _own(of: Field, values: Matrix, rows: Words) -> Matrix:
+    """The values of rows as they are; NULL where there is no row."""
+    absent = rows < 0
     out = np.empty((rows.size, of.words), np.int64)
     out[~absent] = values[rows[~absent]]
     if of.nullable:

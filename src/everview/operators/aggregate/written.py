@@ -30,6 +30,8 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "median": (),
     "percentile": ("order",),
     "percentile discrete": ("order",),
+    "quantile": ("order",),
+    "mode": ("order",),
     "array": ("order", "nulls"),
     "string": ("order", "separator"),
 }
@@ -75,9 +77,9 @@ class Written:
         """The call on rows of a schema, its order and user's function found."""
         fields = tuple(map(schema.index, self.columns))
         function = self.function if isinstance(self.function, str) else "user"
-        only_values = self.distinct or function in PERCENTILES
+        only_values = self.distinct or function in (*PERCENTILES, "mode")
         if only_values and any(at not in fields for at, _ in order):
-            what = "the different values" if self.distinct else "a percentile"
+            what = "the different values" if self.distinct else f"the {function}"
             found = f"{what} of {', '.join(self.columns)} in the order of another column"
             raise SchemaError(found, hint="order by the same column, or leave the order out")
         return Call(

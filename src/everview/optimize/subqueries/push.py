@@ -213,7 +213,7 @@ class Domain:
     def _recursive(self, plan: Recursive) -> Plan:
         names = frozenset(name for name, _ in plan.bindings)
         inside = replace(self, recursive=self.recursive | names)
-        return Recursive(tuple((name, inside.pushed(p)) for name, p in plan.bindings), inside.pushed(plan.body))
+        return plan.with_inputs(*map(inside.pushed, plan.inputs))
 
 
 def _unless_missing(there: Column, found: Column, asked: AggregateCall) -> Expression:

@@ -24,8 +24,9 @@ from everview.plan.lowering.joins import everywhere
 from everview.plan.lowering.rows import extended, picked, projected
 from everview.plan.nodes import Aggregate
 from everview.plan.typing import call, cast
-from everview.types import BOOLEAN, Array, Field, unknown_name
+from everview.types import BOOLEAN, Field, unknown_name
 
+ARRAYS = ("array_agg", "collect_list", "collect_set", "list")  # ``[]`` of nothing
 Direct = tuple[tuple[Expression, Direction], ...]
 
 
@@ -97,7 +98,7 @@ def of_nothing(found: AggregateCall) -> Any:
     """What a call gives when there are no rows."""
     if found.function.lower() in ("count", "count_if"):
         return 0
-    return () if isinstance(found.type, Array) and not found.function.startswith(USER) else None
+    return () if found.function.lower() in ARRAYS else None
 
 
 def _as_declared(plan: Aggregate, stream: Stream) -> Stream:
@@ -197,20 +198,32 @@ def _percentile(function: str) -> Callable[[AggregateCall], Wanted]:
         value, fraction = found.arguments if len(found.arguments) == 2 else (found.arguments[0], Literal(0.5, BOOLEAN))
         if not isinstance(fraction, Literal) or fraction.value is None or not 0 <= fraction.value <= 1:
             raise SchemaError(f"{found.function} at {fraction}", hint="give a constant from 0 to 1")
-        if found.order:
-            (by, how), *_ = found.order
-            at = 1 - float(fraction.value) if "desc" in how.lower().split() else float(fraction.value)
-            return Wanted(function, (_kept(found, by),), distinct=found.distinct, extra={"fraction": at})
-        return Wanted(
-            function, (_kept(found, value),), distinct=found.distinct, extra={"fraction": float(fraction.value)}
-        )
+        kept = _kept(found, value)
+        extra = {"fraction": float(fraction.value)}
+        return Wanted(function, (kept,), _own_order(found, kept), found.distinct, extra=extra)
 
     return make
+
+
+def _mode(found: AggregateCall) -> Wanted:
+    kept = _kept(found, _of(found, 1)[0])
+    return Wanted("mode", (kept,), _own_order(found, kept), found.distinct)
+
+
+def _own_order(found: AggregateCall, value: Expression) -> Direct:
+    """The direction in which the values themselves are read."""
+    return tuple((value, direction(how)) for _, how in found.order)
 
 
 def _array(found: AggregateCall) -> Wanted:
     (value,) = _of(found, 1)
     return Wanted("array", (_kept(found, value),), _order(found), distinct=found.distinct)
+
+
+def _list(found: AggregateCall) -> Wanted:
+    """All values with their NULLs; a filter, which would make more of them, is not for it."""
+    assert found.filter is None, "a filter cannot be told from NULL"
+    return Wanted("array", _of(found, 1), _order(found), distinct=found.distinct, nulls=True)
 
 
 def _set(found: AggregateCall) -> Wanted:
@@ -239,6 +252,7 @@ CALLS: dict[str, Callable[[AggregateCall], Wanted]] = {
     "count_if": _count_if,
     **dict.fromkeys(("sum",), _plain("sum")),
     **dict.fromkeys(("avg", "mean"), _plain("avg")),
+    "avg_double": _plain("avg double"),
     "min": _unordered("min"),
     "max": _unordered("max"),
     **dict.fromkeys(("variance", "var_samp"), _plain("variance")),
@@ -253,7 +267,10 @@ CALLS: dict[str, Callable[[AggregateCall], Wanted]] = {
     "min_by": _by("first", Direction.ASC_NULLS_LAST),
     **dict.fromkeys(("median", "percentile", "percentile_cont"), _percentile("percentile")),
     "percentile_disc": _percentile("percentile discrete"),
+    "percentile_approx": _percentile("quantile"),
+    "mode": _mode,
     **dict.fromkeys(("array_agg", "collect_list"), _array),
+    "list": _list,
     "collect_set": _set,
     **dict.fromkeys(("listagg", "string_agg"), _text),
 }

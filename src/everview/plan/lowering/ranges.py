@@ -27,7 +27,7 @@ from everview.types import BOOLEAN, DOUBLE, INTEGER, Field, Schema, unknown_name
 ALL = 1 << 62  # more places than there are rows
 SAME = {"first": "first_value", "last": "last_value", "any_value": "first_value", "mean": "avg", "every": "bool_and",
         "some": "bool_or", "any": "bool_or", "var_samp": "variance", "var_pop": "variance pop", "std": "stddev",
-        "stddev_samp": "stddev", "stddev_pop": "stddev pop"}  # fmt: skip
+        "stddev_samp": "stddev", "stddev_pop": "stddev pop", "avg_double": "avg double"}  # fmt: skip
 KNOWN = (*RANKS, *COPIES, "min", "max", *ADDED_UP)
 
 

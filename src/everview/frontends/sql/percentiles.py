@@ -1,0 +1,141 @@
+"""Percentiles as SQL writes them: which function, of what, at which shares, in which direction.
+
+- ``percentile(x, p)``, ``percentile_cont(p) WITHIN GROUP (ORDER BY x)``, and DuckDB's ``quantile_cont(x, p)`` lie
+  between two values in proportion, and are a DOUBLE.
+- ``percentile_disc(p) WITHIN GROUP (ORDER BY x)`` is a value of the data; in Spark as a DOUBLE.
+- ``percentile_approx(x, p[, accuracy])``, and DuckDB's ``quantile(x, p)`` and ``quantile_disc(x, p)``, are a value of
+  the data in its own type.
+
+``p`` is a number from 0 to 1, or an array of such, which gives an array. An approximation is exact here, so its
+accuracy is checked and then of no consequence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from everview.frontends.sql.casts import untyped
+from everview.plan.expressions import Call, Cast, Expression, Literal, Order
+from everview.plan.kinds import VOID
+from everview.plan.typing import coerced, implicit, is_number
+from everview.types import BOOLEAN, DOUBLE, STRING
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.aggregates import Written
+    from everview.frontends.sql.expressions import Here
+
+WITHIN = ("percentile_cont", "percentile_disc")
+APPROXIMATE = ("percentile_approx", "approx_percentile", "approx_quantile")
+OF_DUCKDB = ("quantile_cont", "quantile_disc", "quantile", "approx_quantile")
+FUNCTIONS = ("percentile", *WITHIN, *dict.fromkeys((*APPROXIMATE, *OF_DUCKDB)))
+CONTINUOUS = ("percentile", "percentile_cont", "quantile_cont")
+MOST_ACCURATE = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Percentiles:
+    """What a call asks for: a function of the plan, its value, and its share; or ``several``, at least one."""
+
+    function: str
+    value: Expression
+    shares: tuple[float, ...]
+    several: bool
+    order: Order = ()
+
+
+def read(written: Written, bound: list[Expression], order: Order, here: Here) -> Percentiles:
+    """What a call says; `bound` are its arguments, `order` that of WITHIN GROUP."""
+    name, descends = written.name, ()
+    if written.within:
+        _check_within(written, bound, here)
+        value, way = one_order(order, written, here)
+        share, rest = bound[0], []
+        descends = ((value, way),) if way.startswith("desc") else ()
+    else:
+        value, share, *rest = _plain(written, bound, here)
+    _check_rest(name, rest, written, here)
+    value = _value(name, value, written, here)
+    shares, several = _shares(share, written, here)
+    function = "percentile_cont" if name in CONTINUOUS else _discrete(name, here)
+    return Percentiles(function, value, shares, several, tuple((value, way) for _, way in descends))
+
+
+def one_order(order: Order, written: Written, here: Here) -> tuple[Expression, str]:
+    """The one item of WITHIN GROUP."""
+    if len(order) != 1:
+        raise here.context.error(f"{written.name} in the order of {len(order)} values", written.node, "order by one")
+    return order[0]
+
+
+def _check_within(written: Written, bound: list[Expression], here: Here) -> None:
+    if len(bound) != 1 or written.distinct:
+        hint = f"write {written.name}(0.5) WITHIN GROUP (ORDER BY x)"
+        raise here.context.error(f"{written.name} takes one share, and its values by ORDER BY", written.node, hint)
+
+
+def _plain(written: Written, bound: list[Expression], here: Here) -> list[Expression]:
+    """The value, the share and what follows."""
+    name, duckdb = written.name, here.context.dialect != "spark"
+    if name in WITHIN and not (duckdb and len(bound) == 2):
+        hint = f"write {name}(0.5) WITHIN GROUP (ORDER BY x)"
+        raise here.context.error(f"{name} of which values?", written.node, hint)
+    if len(bound) == 1 and duckdb and name.startswith("quantile"):
+        return [bound[0], Literal(0.5, DOUBLE)]
+    if len(bound) < 2:
+        raise here.context.error(f"{name} at which share?", written.node, f"write {name}(x, 0.5)")
+    return bound
+
+
+def _check_rest(name: str, rest: list[Expression], written: Written, here: Here) -> None:
+    if not rest:
+        return
+    (found,) = rest
+    if name not in APPROXIMATE:
+        if not isinstance(found, Literal) or found.value != 1:
+            hint = "repeat the rows: join them with the numbers from 1 to the frequency"
+            raise here.context.unsupported(f"the frequency of {name}", written.node, hint)
+        return
+    accuracy = _number(found)
+    if accuracy is None or accuracy != int(accuracy) or not 0 < accuracy <= MOST_ACCURATE:
+        hint = f"a whole number from 1 to {MOST_ACCURATE} that is written down"
+        raise here.context.error(f"{name} of such an accuracy", written.node, hint)
+
+
+def _value(name: str, value: Expression, written: Written, here: Here) -> Expression:
+    """The value as it is read: text as numbers, as in Spark; DuckDB also picks one of texts."""
+    picks = name not in CONTINUOUS
+    if picks and here.context.dialect != "spark":
+        return untyped(value)
+    if value.type in (STRING, VOID):
+        return coerced(value, DOUBLE)
+    if picks and value.type != BOOLEAN:
+        return value
+    return value if is_number(value.type) else implicit(value, DOUBLE, name)
+
+
+def _discrete(name: str, here: Here) -> str:
+    spark = here.context.dialect == "spark" and name == "percentile_disc"
+    return "percentile_disc" if spark else "percentile_approx"
+
+
+def _shares(share: Expression, written: Written, here: Here) -> tuple[tuple[float, ...], bool]:
+    several = isinstance(share, Call) and share.function == "array"
+    numbers = [_number(part) for part in (share.children if several else (share,))]
+    if not numbers or any(n is None or not 0 <= n <= 1 for n in numbers):
+        hint = "write it down, as in 0.9 or array(0.1, 0.9)"
+        raise here.context.error(f"{written.name} at a share that is no number from 0 to 1", written.node, hint)
+    return tuple(n for n in numbers if n is not None), several
+
+
+def _number(found: Expression) -> float | None:
+    """The value of a number that is written down, also as text."""
+    while isinstance(found, Cast):
+        found = found.argument
+    value = found.value if isinstance(found, Literal) else None
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None

@@ -292,8 +292,9 @@ class Dictionary:
             raise CodeCollision(f"two values of kind {kind} have the code {entries.codes[row]}: {value!r}", hint=hint)
 
     def _pick(self, entries: Words) -> Entries:
-        offsets, data = kernels.gather(entries, self._table.bounds, self._table.arena)
-        return Entries(self._table.codes[entries], self._table.kinds[entries], offsets, data, self._table.flags[entries])
+        table = self._table
+        offsets, data = kernels.gather(entries, table.bounds, table.arena)
+        return Entries(table.codes[entries], table.kinds[entries], offsets, data, table.flags[entries])
 
     # -- sweeping -------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from everview.database.counting import counted
 from everview.database.definitions import TableDefinition, check_name, find_name
+from everview.database.tentative import Tentative
 from everview.errors import DefinitionError, LostPosition, SchemaDrift, SourceError
 from everview.pull import Pipeline
 from everview.sources.feed import Feed, Following, Step
@@ -111,12 +112,9 @@ class Attached:
             self._follow_again(Fed(known, feed), resync)
             return
         table = TableDefinition.of(name, feed.schema, feed.key, fed=uuid4().hex)
-        self._database.define_table(table)
-        try:
+        with Tentative(self._database, lambda: self._database.drop(name, if_exists=True)):
+            self._database.define_table(table)
             self._load(Fed(self._database.catalog.tables[name], feed))
-        except BaseException:
-            self._database.drop(name)
-            raise
 
     def _follow_again(self, fed: Fed, resync: bool) -> None:
         self._require_alike(fed)
@@ -158,6 +156,7 @@ class Attached:
         if limit is not None and (not isinstance(limit, int) or limit < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise SourceError(f"{limit!r} is no limit", hint="give how many are to be taken in at most, or None")
         with self._database.still.writing():
+            self._database.ready()
             self._database.require_open()
             self._let_go()
             fed = [self._find(name) for name in names if name not in self.sources]

@@ -238,9 +238,9 @@ class Pipeline:
 
     def end(self) -> None:
         """The transaction under way is over."""
-        assert self._open is not None
-        self._open.closed = True
-        self._open = None
+        if self._open is not None:  # else an exception came when it was over already
+            self._open.closed = True
+            self._open = None
 
     def tell(self) -> None:
         """Tell who listens of what has been committed."""

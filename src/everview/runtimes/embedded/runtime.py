@@ -212,12 +212,14 @@ class Embedded:
         return self.program.shards
 
     def view(self, name: str) -> View:
+        self.require_here()
         if name not in self.views:
             raise unknown_name("view", name, self.views)
         return self.views[name]
 
     def table(self, name: str) -> View:
         """What a source holds, if that is kept."""
+        self.require_here()
         if name not in self.tables:
             raise unknown_name("table", name, self.tables)
         trace = self.program.table(name)
@@ -318,6 +320,7 @@ class Embedded:
         """Undo or complete the act under way, which an exception may have cut short. Does nothing if there is none."""
         step = self._step
         if step is not None:
+            require_same(self._made, "the state")
             step()
             self._step = None
 
@@ -427,8 +430,12 @@ class Embedded:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _require_open(self) -> None:
+    def require_here(self) -> None:
+        """Refuse a process that was forked from the one that opened the state."""
         require_same(self._made, "the state")
+
+    def _require_open(self) -> None:
+        self.require_here()
         self.recover()
         if self._refusal is not None:
             raise StoreError(f"the state cannot change: {self._refusal}", hint="open it with Embedded(circuit, path)")

@@ -33,6 +33,7 @@ class View:
 
     def contents(self) -> Batch:
         """The rows now, each with its weight."""
+        self._runtime.require_here()
         self._runtime.recover()
         return self.held()
 

@@ -1,6 +1,6 @@
 """Exceptions at any moment: whatever they cut short, the database is as it was before or as it is afterwards.
 
-`raising` counts the lines, or the bytecodes, of Everview that an act goes through, and raises at one of them. A
+`Moments` counts the lines, or the bytecodes, of Everview that an act goes through, and raises at one of them. A
 `Scenario` is a database in one of two states, and an act that leads from the first to the second and back. `interrupt`
 lets the act be cut short at one moment, and looks at everything: tables, views, epoch, who listens, shapes that are
 kept, whether other threads can go on, whether the next changes work, and what another process would find on disk.
@@ -18,9 +18,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -82,13 +82,12 @@ def _gives_back(frame: FrameType) -> bool:
     return line.lstrip().startswith("with ")
 
 
-@contextmanager
-def raising(moments: Moments) -> Iterator[None]:
-    """Within this moments count. What is raised does not leave it."""
+def traced(moments: Moments, act: Callable[[], None]) -> None:
+    """Do something, and count its moments, until one of them raises."""
     before = sys.gettrace()
     try:
         sys.settrace(moments)
-        yield
+        act()
     except Interrupt:
         pass
     finally:
@@ -122,13 +121,12 @@ Act = Callable[[ev.Database, str], None]  # told a text that has not been there 
 
 @dataclass(frozen=True)
 class Scenario:
-    """An act, what undoes it, and what it needs beforehand; ``ticks`` is how many epochs it takes."""
+    """An act, what undoes it, and what it needs beforehand."""
 
     name: str
     act: Act
     back: Act
     prepare: Callable[[ev.Database], None] = lambda db: None
-    steps: int = 1  # how many of its parts count by themselves: statements of a text
 
 
 def _apply(db: ev.Database, text: str) -> None:
@@ -169,15 +167,6 @@ def _sql(db: ev.Database, text: str) -> None:
       INSERT INTO transfer SELECT 12, 3, 4, 5;
       INSERT INTO note VALUES ('{text}'), ('{text}');
       COMMIT""")
-
-
-def _rolled_back(db: ev.Database, text: str) -> None:
-    if db.sql("SELECT 1 FROM account") and _transaction_is_open(db):
-        db.sql("ROLLBACK")
-
-
-def _transaction_is_open(db: ev.Database) -> bool:
-    return db.open_transaction is not None
 
 
 def _statement(db: ev.Database, text: str) -> None:
@@ -259,10 +248,10 @@ SCENARIOS = (
     Scenario("create view", _create, _create_back),
     Scenario("drop view", _create_back, _create, lambda db: _create(db, "")),
     Scenario("replace view", _replace, _replace_back),
-    Scenario("create table as", _create_table, _create_table_back, steps=2),
+    Scenario("create table as", _create_table, _create_table_back),
     Scenario("replace table", _replace_table, _replace_table_back, _alone),
     Scenario("rules", _rules, _rules_back),
-    Scenario("attach", _attach, _attach_back, steps=2),
+    Scenario("attach", _attach, _attach_back),
     Scenario("vacuum", _vacuum, _nothing),
 )
 
@@ -327,9 +316,12 @@ class Trial:
         assert self.db.verify()
         moments = Moments(opcodes=self.opcodes, all_code=self.all_code)
         self._next_text()
-        with raising(moments):
-            self.scenario.act(self.db, self._text)
+        traced(moments, self._act)
         self.moments = moments.count
+        self.scenario.back(self.db, self._text)
+        begun = time.perf_counter()
+        self.scenario.act(self.db, self._text)
+        self.seconds = time.perf_counter() - begun
         self.scenario.back(self.db, self._text)
 
     def _listen(self) -> None:
@@ -348,23 +340,30 @@ class Trial:
         self.tried += 1
         self._text = f"~text{self.tried}~"
 
+    def _act(self) -> None:
+        self.scenario.act(self.db, self._text)
+
     def interrupt(self, at: int) -> str | None:
         """Cut the act short at one moment; what is wrong then, if anything is."""
+        moments = Moments(at, opcodes=self.opcodes, all_code=self.all_code)
+        wrong = self.interrupt_by(partial(traced, moments), f"moment {at}")
+        return None if wrong is None else f"{wrong} ({moments.where})"
+
+    def interrupt_by(self, interrupting: Callable[[Callable[[], None]], None], how: str) -> str | None:
+        """Let the act be done by something that may interrupt it; what is wrong then, if anything is."""
         self._next_text()
-        moments, epoch = Moments(at, opcodes=self.opcodes, all_code=self.all_code), self.db.epoch
-        where = f"{self.scenario.name}, {'on disk' if self.path else 'in memory'}, moment {at}"
         try:
-            with raising(moments):
-                self.scenario.act(self.db, self._text)
-            wrong = self._wrong(epoch)
+            interrupting(self._act)
+            wrong = self._wrong()
         except Exception as error:  # noqa: BLE001, whatever it is, it is a fault
             wrong = f"{type(error).__name__}: {error}"
-        if wrong is not None:
-            return f"{where} ({moments.where}): {wrong}"
-        return None
+        where = f"{self.scenario.name}, {self.durability if self.path else 'in memory'}, {how}"
+        return None if wrong is None else f"{where}: {wrong}"
 
-    def _wrong(self, epoch: int) -> str | None:
-        _rolled_back(self.db, "")
+    def _wrong(self) -> str | None:
+        self.db.settle()
+        if self.db.open_transaction is not None and self.db.open_transaction.block is None:
+            self.db.sql("ROLLBACK")  # one of SQL that was cut short before its COMMIT is open, as it would be said
         if self._hearing:  # nobody is told twice, not even one who was cut short
             self._subscription.close()
             self._listen()
@@ -434,19 +433,74 @@ def _within(seconds: float, found: Callable[[], Any]) -> Any:
 
 
 def _difference(a: Contents, b: Contents) -> str:
-    return "; ".join(f"{name}: {a.get(name)} / {b.get(name)}" for name in sorted({*a, *b}) if a.get(name) != b.get(name))
+    return "; ".join(
+        f"{name}: {a.get(name)} / {b.get(name)}" for name in sorted({*a, *b}) if a.get(name) != b.get(name)
+    )
 
 
-def sweep(trial: Trial, moments: Iterator[int] | range | list[int], until: float = float("inf")) -> tuple[int, list[str]]:
-    """Interrupt a trial at these moments; how many were tried, and the faults. A faulty database is made anew."""
-    faults: list[str] = []
-    tried = 0
-    for at in moments:
-        if time.monotonic() > until:
-            break
-        tried += 1
-        fault = trial.interrupt(at)
-        if fault is not None:
-            faults.append(fault)
-            break
-    return tried, faults
+# -- signals
+
+
+def alarmed(seconds: float, act: Callable[[], None]) -> None:
+    """Do something, until a signal handler raises after some time, if it takes so long."""
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        raise Interrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            act()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except Interrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def interrupted_by_signal(trial: Trial, rng: random.Random) -> str | None:
+    """Let a signal come at a random moment of the act, or somewhat later; what is wrong then, if anything is."""
+    return trial.interrupt_by(partial(alarmed, rng.uniform(1e-5, 1.2 * trial.seconds)), "a signal")
+
+
+# -- all of it
+
+
+def evenly(count: int, among: int) -> list[int]:
+    """So many of the numbers from 1 on, from all over them.
+
+    >>> evenly(4, 100), evenly(10, 3)
+    ([1, 26, 51, 76], [1, 2, 3])
+    """
+    return [1 + at * among // count for at in range(count)] if count < among else list(range(1, among + 1))
+
+
+def run(seconds: float, seed: int) -> Outcome:
+    """Cut every scenario short, in memory and on disk: at lines and bytecodes of all code, and by signals."""
+    outcome, until, rng = Outcome(), time.monotonic() + seconds, random.Random(seed)
+    while time.monotonic() < until:
+        for scenario in rng.sample(all_scenarios := scenarios(), len(all_scenarios)):
+            durability = rng.choice(["", "tick", "periodic"])
+            with tempfile.TemporaryDirectory() as home:
+                path = Path(home) / "state" if durability else None
+                trial = Trial(scenario, path, rng.random() < 0.3, rng.random() < 0.5, durability or "tick")
+                _try(trial, rng, min(until, time.monotonic() + 20), outcome)
+    return outcome
+
+
+def _try(trial: Trial, rng: random.Random, until: float, outcome: Outcome) -> None:
+    """Interrupt a trial until its time is over, or something is wrong with its database."""
+    fault = None
+    while time.monotonic() < until and fault is None:
+        if rng.random() < 0.3:
+            fault = interrupted_by_signal(trial, rng)
+            outcome.tried["signals"] += 1
+        else:
+            fault = trial.interrupt(rng.randint(1, trial.moments))
+            outcome.tried["bytecodes" if trial.opcodes else "lines"] += 1
+    if fault is not None:
+        outcome.faults.append(fault)
+    else:
+        trial.close()

@@ -353,7 +353,8 @@ class Dictionary:
         exceptions = np.flatnonzero(self._table.flags[since.entries : self._n]) + since.entries
         seen = np.zeros(self._n, np.uint8)
         return all(
-            self._keep_codes(seen, int(self._table.kinds[entry]), self._in_the_way(int(entry))) == 0 for entry in exceptions
+            self._keep_codes(seen, int(self._table.kinds[entry]), self._in_the_way(int(entry))) == 0
+            for entry in exceptions
         )
 
     def __len__(self) -> int:

@@ -272,7 +272,9 @@ class Embedded:
             self.recover()
             return
         pushed = self.state.pushed()
-        self._step = partial(self._decide, epoch, mark, len(pushed), partial(self._closed, epoch, pushed, offsets, done))
+        self._step = partial(
+            self._decide, epoch, mark, len(pushed), partial(self._closed, epoch, pushed, offsets, done)
+        )
         self.durable.commit(epoch, pushed, self.dictionary, self._saved, Note(offsets=offsets))
         self.recover()
         self.durable.settle(self.state)

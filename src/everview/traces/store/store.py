@@ -79,7 +79,9 @@ class UnderWay:
 class Store(State):
     """The writer of a state directory. Use one at a time, from one thread."""
 
-    def __init__(self, layout: Layout, lock: WriterLock, log: Log, manifest: Manifest, files: Files, policy: Policy) -> None:
+    def __init__(
+        self, layout: Layout, lock: WriterLock, log: Log, manifest: Manifest, files: Files, policy: Policy
+    ) -> None:
         super().__init__(layout, manifest, log.file.path, log.file.descriptor)
         self._lock = lock
         self._log = log

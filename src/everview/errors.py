@@ -145,6 +145,10 @@ class ShapeError(EverviewError):
     """A view that cannot be read in this shape: a single value of several rows, a tree without its root."""
 
 
+class ForkedProcess(EverviewError):
+    """What another process opened, used in a process that was forked from it."""
+
+
 class StoreError(EverviewError):
     """A state directory that cannot be used as asked."""
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -63,19 +63,42 @@ class Entries:
         return len(self.codes)
 
 
+class Table(NamedTuple):
+    """The arrays that entries are in; see `everview.kernels.dictionary`. They are replaced together when they grow."""
+
+    slots: np.ndarray
+    codes: Words
+    kinds: Words
+    bounds: Words
+    arena: Octets
+    flags: Octets
+
+    @classmethod
+    def empty(cls) -> Table:
+        words = np.empty(32, np.int64), np.empty(32, np.int64), np.zeros(33, np.int64)
+        return cls(np.full(64, -1, np.int32), *words, np.empty(1024, np.uint8), np.zeros(32, np.uint8))
+
+    def indexed(self, entries: int, places: int) -> Table:
+        """With new slots, so many, that know the first entries and no others."""
+        slots = np.full(places, -1, np.int32)
+        kernels.index(entries, slots, self.codes, self.kinds)
+        return self._replace(slots=slots)
+
+
 class Dictionary:
-    """Interned values of all kinds; `hash` is for tests, which cannot wait for a 64-bit collision."""
+    """Interned values of all kinds; `hash` is for tests, which cannot wait for a 64-bit collision.
+
+    Kernels add to the table in place, and the number of entries is taken over after that. What raises in between, as a
+    signal handler may, leaves slots for entries that do not count: then `_unsure` says so, and the slots are made anew
+    before anything is added or forgotten. Entries that do count are found all the same.
+    """
 
     def __init__(self, hash: Hash = hash_bytes) -> None:
         self._hash = hash
         self._n = 0
         self._generation = 0
-        self._slots = np.full(64, -1, np.int32)
-        self._codes = np.empty(32, np.int64)
-        self._kinds = np.empty(32, np.int64)
-        self._bounds = np.zeros(33, np.int64)
-        self._flags = np.zeros(32, np.uint8)
-        self._arena = np.empty(1024, np.uint8)
+        self._table = Table.empty()
+        self._unsure = False
         # Values that come one by one are often the same few: short ones are remembered, until anything is forgotten.
         self._recent_codes: dict[tuple[int, bytes], int] = {}
         self._recent_values: dict[tuple[int, int], bytes] = {}
@@ -113,11 +136,15 @@ class Dictionary:
         """Give `rows` their wanted codes; returns the rows whose code another value has."""
         clashes = np.empty(len(rows), np.int64)
         done = clashed = 0
+        if self._unsure:
+            self._make_sure()
         while True:
+            self._unsure = True
             done, clashed, self._n = kernels.intern(
                 *(kind, wanted, column.offsets, column.data, valid, rows, done, out, clashes, clashed),
-                *(exception, self._n, *self.arrays(), self._flags),
+                *(exception, self._n, *self._table),
             )
+            self._unsure = False
             if done == len(rows):
                 return clashes[:clashed]
             row = rows[done]
@@ -130,9 +157,10 @@ class Dictionary:
 
     def lookup_bytes(self, kind: int, codes: Words) -> tuple[Bytes, Octets]:
         """The bytes of codes, and which are not NULL."""
-        entries, missing = kernels.locate(kind, codes, self._slots, self._codes, self._kinds)
+        table = self._table  # once: another thread may add entries
+        entries, missing = kernels.locate(kind, codes, table.slots, table.codes, table.kinds)
         assert missing < 0, f"code {codes[missing]} of kind {kind} is not in the dictionary"
-        offsets, data = kernels.gather(entries, self._bounds, self._arena)
+        offsets, data = kernels.gather(entries, table.bounds, table.arena)
         return Bytes(offsets, data), (entries >= 0).view(np.uint8)
 
     def intern_values(self, kind: int, values: list[bytes]) -> list[int]:
@@ -166,7 +194,7 @@ class Dictionary:
 
     def arrays(self) -> Arrays:
         """``slots, codes, kinds, bounds, arena``: what the kernels `compare` and `compare_rows` read."""
-        return self._slots, self._codes, self._kinds, self._bounds, self._arena
+        return self._table[:-1]
 
     def compare(self, of: Type, a: int, b: int) -> int:
         """-1, 0 or 1: two one-word codes of a type by the values they stand for."""
@@ -181,10 +209,24 @@ class Dictionary:
     def rollback(self, mark: Mark) -> None:
         """Forget every entry added since."""
         self._check(mark)
-        if mark.entries < self._n:
-            self._recent_codes.clear()
-            self._recent_values.clear()
-        self._n = kernels.forget(mark.entries, self._n, self._slots, self._codes, self._kinds)
+        if self._unsure:
+            self._make_sure()
+        before = self._n
+        if mark.entries == before:
+            return
+        self._recent_codes.clear()
+        self._recent_values.clear()
+        self._unsure = True
+        self._n = mark.entries
+        kernels.forget(mark.entries, before, self._table.slots, self._table.codes, self._table.kinds)
+        self._unsure = False
+
+    def _make_sure(self) -> None:
+        """Let the slots know the entries that count, and no others."""
+        self._recent_codes.clear()
+        self._recent_values.clear()
+        self._table = self._table.indexed(self._n, len(self._table.slots))
+        self._unsure = False
 
     def _check(self, mark: Mark) -> None:
         assert mark.generation == self._generation, "a mark from before a sweep"
@@ -192,20 +234,18 @@ class Dictionary:
 
     def _grow(self, more: int) -> None:
         """Room for one more entry of `more` bytes, at least; capacities double."""
-        if self._n == len(self._codes):
-            size = 2 * self._n
-            self._codes = np.resize(self._codes, size)
-            self._kinds = np.resize(self._kinds, size)
-            self._flags = np.resize(self._flags, size)
-            self._bounds = np.resize(self._bounds, size + 1)
-        needed = int(self._bounds[self._n]) + more
-        if needed > len(self._arena):
-            arena = np.empty(max(needed, 2 * len(self._arena)), np.uint8)
-            arena[: self._bounds[self._n]] = self._arena[: self._bounds[self._n]]
-            self._arena = arena
-        if 2 * (self._n + 1) > len(self._slots):
-            self._slots = np.full(2 * len(self._slots), -1, np.int32)
-            kernels.index(self._n, self._slots, self._codes, self._kinds)
+        n, table = self._n, self._table
+        if n == len(table.codes):
+            codes, kinds, flags = (np.resize(each, 2 * n) for each in (table.codes, table.kinds, table.flags))
+            table = table._replace(codes=codes, kinds=kinds, flags=flags, bounds=np.resize(table.bounds, 2 * n + 1))
+        used = int(table.bounds[n])
+        if used + more > len(table.arena):
+            arena = np.empty(max(used + more, 2 * len(table.arena)), np.uint8)
+            arena[:used] = table.arena[:used]
+            table = table._replace(arena=arena)
+        if 2 * (n + 1) > len(table.slots):
+            table = table.indexed(n, 2 * len(table.slots))
+        self._table = table
 
     # -- as data --------------------------------------------------------------------------------------------
 
@@ -220,7 +260,7 @@ class Dictionary:
     def exceptions(self) -> Entries:
         """The exceptions, each with the entries that stood in its way: all that another encoder must know."""
         keep = np.zeros(self._n, np.uint8)
-        self._keep_chains(keep, np.flatnonzero(self._flags[: self._n]))
+        self._keep_chains(keep, np.flatnonzero(self._table.flags[: self._n]))
         return self._pick(np.flatnonzero(keep))
 
     def load(self, entries: Entries) -> None:
@@ -252,8 +292,9 @@ class Dictionary:
             raise CodeCollision(f"two values of kind {kind} have the code {entries.codes[row]}: {value!r}", hint=hint)
 
     def _pick(self, entries: Words) -> Entries:
-        offsets, data = kernels.gather(entries, self._bounds, self._arena)
-        return Entries(self._codes[entries], self._kinds[entries], offsets, data, self._flags[entries])
+        table = self._table
+        offsets, data = kernels.gather(entries, table.bounds, table.arena)
+        return Entries(table.codes[entries], table.kinds[entries], offsets, data, table.flags[entries])
 
     # -- sweeping -------------------------------------------------------------------------------------------
 
@@ -264,7 +305,7 @@ class Dictionary:
         stands in the way of a live exception is kept with it, or the value would be given a second code.
         """
         keep = self._keep(live)
-        self._keep_chains(keep, np.flatnonzero(keep & self._flags[: self._n]))
+        self._keep_chains(keep, np.flatnonzero(keep & self._table.flags[: self._n]))
         kept = self._pick(np.flatnonzero(keep))
         dropped = self._n - len(kept)
         fresh = Dictionary(self._hash)
@@ -289,30 +330,31 @@ class Dictionary:
         while ahead := set(exceptions.tolist()) - done:
             for entry in ahead:
                 keep[entry] = 1
-                self._keep_codes(keep, int(self._kinds[entry]), self._in_the_way(entry))
+                self._keep_codes(keep, int(self._table.kinds[entry]), self._in_the_way(entry))
             done |= ahead
-            exceptions = np.flatnonzero(keep & self._flags[: self._n])
+            exceptions = np.flatnonzero(keep & self._table.flags[: self._n])
 
     def _keep_codes(self, keep: Octets, kind: int, codes: Words) -> int:
-        return int(kernels.keep_codes(keep, kind, codes, self._slots, self._codes, self._kinds))
+        return int(kernels.keep_codes(keep, kind, codes, self._table.slots, self._table.codes, self._table.kinds))
 
     def _in_the_way(self, entry: int) -> Words:
         """The codes that an exception would have had, had they been free."""
-        offsets, data = kernels.gather(np.array([entry]), self._bounds, self._arena)
+        offsets, data = kernels.gather(np.array([entry]), self._table.bounds, self._table.arena)
         codes: list[int] = []
         for seed in range(FIRST_SEED, LAST_SEED):
             code = int(self._hash(offsets, data, seed)[0])
-            if code == self._codes[entry]:
+            if code == self._table.codes[entry]:
                 break
             codes.append(code)
         return np.array(codes, np.int64)
 
     def _chains_hold(self, since: Mark) -> bool:
         """Does something stand in the way of every exception?"""
-        exceptions = np.flatnonzero(self._flags[since.entries : self._n]) + since.entries
+        exceptions = np.flatnonzero(self._table.flags[since.entries : self._n]) + since.entries
         seen = np.zeros(self._n, np.uint8)
         return all(
-            self._keep_codes(seen, int(self._kinds[entry]), self._in_the_way(int(entry))) == 0 for entry in exceptions
+            self._keep_codes(seen, int(self._table.kinds[entry]), self._in_the_way(int(entry))) == 0
+            for entry in exceptions
         )
 
     def __len__(self) -> int:
@@ -321,8 +363,7 @@ class Dictionary:
     @property
     def nbytes(self) -> int:
         """The memory it holds."""
-        arrays = (*self.arrays(), self._flags)
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in self._table)
 
 
 def _remember(recent: dict[K, V], pairs: Iterable[tuple[K, V]]) -> None:

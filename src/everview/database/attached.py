@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from everview.blocks import Busy
 from everview.database.counting import counted
 from everview.database.definitions import TableDefinition, check_name, find_name
+from everview.database.tentative import Tentative
 from everview.errors import DefinitionError, DuplicateKey, LostPosition, SchemaDrift, SourceError
 from everview.pull import Pipeline
 from everview.sources.feed import Feed, Following, Step
@@ -44,6 +46,15 @@ class Fed:
         return f"feed:{self.table.fed}"
 
 
+@dataclass
+class Turns:
+    """Turns of sources under way: which have begun, and how far those have been read, once all are."""
+
+    busy: Busy
+    begun: list[Fed] = field(default_factory=list[Fed])
+    positions: dict[str, str] | None = None
+
+
 class Attached:
     """What is attached to a database: feeds of tables, and sources that are not kept."""
 
@@ -51,6 +62,7 @@ class Attached:
         self._database = database
         self.pipeline = Pipeline(lock=database.still)  # of the sources that are not kept
         self._fed: dict[str, Fed] = {}
+        self._turns: Turns | None = None
 
     @property
     def sources(self) -> Mapping[str, Source]:
@@ -111,12 +123,9 @@ class Attached:
             self._follow_again(Fed(known, feed), resync)
             return
         table = TableDefinition.of(name, feed.schema, feed.key, fed=uuid4().hex)
-        self._database.define_table(table)
-        try:
+        with Tentative(self._database, lambda: self._database.drop(name, if_exists=True)):
+            self._database.define_table(table)
             self._load(Fed(self._database.catalog.tables[name], feed))
-        except BaseException:
-            self._database.drop(name)
-            raise
 
     def _follow_again(self, fed: Fed, resync: bool) -> None:
         self._require_alike(fed)
@@ -158,6 +167,7 @@ class Attached:
         if limit is not None and (not isinstance(limit, int) or limit < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise SourceError(f"{limit!r} is no limit", hint="give how many are to be taken in at most, or None")
         with self._database.still.writing():
+            self._database.ready()
             self._database.require_open()
             self._let_go()
             fed = [self._find(name) for name in names if name not in self.sources]
@@ -182,47 +192,64 @@ class Attached:
         raise unknown_name("attached source", name, self._fed)
 
     def _take_in(self, feeds: Sequence[Fed], limit: int | None) -> dict[str, Batch]:
-        begun: list[Fed] = []
-        ending = False  # whether the tick counts, or there is none, and the turns are ending
-        try:
-            steps = {fed.table.name: self._read(fed, begun, limit) for fed in feeds}
-            positions = {fed.offset: fed.feed.position() for fed in feeds}
-            known = self._database.run.offsets
+        self._end_turns()
+        busy = Busy()
+        with busy:
+            turns = self._turns = Turns(busy)
+            try:
+                steps = {fed.table.name: self._read(fed, turns.begun, limit) for fed in feeds}
+                turns.positions = {fed.offset: fed.feed.position() for fed in feeds}
+                if self._counts(turns):
+                    self._end_turns()
+                    return {}
+                return self._database.tick(_feeding(steps, turns.positions), self._end_turns)
+            finally:
+                self._end_turns()
 
-            def done() -> None:
-                nonlocal ending
-                ending = True
-                self._commit(begun)
+    def _counts(self, turns: Turns) -> bool:
+        """Whether what the sources have given is there, with how far they have been read."""
+        known = self._database.run.offsets
+        return turns.positions is not None and all(known.get(name) == at for name, at in turns.positions.items())
 
-            if all(known.get(name) == position for name, position in positions.items()):
-                done()
-                return {}
-            return self._database.tick(_feeding(steps, positions), done)
-        except BaseException:
-            for fed in () if ending else begun:
-                fed.feed.rollback()
-            raise
+    def _end_turns(self) -> None:
+        """End the turns of sources, if any are open: commit them if the tick counts, else roll them back.
+
+        An exception may have cut short whatever came before, so whoever comes next does it again.
+        """
+        turns = self._turns
+        if turns is None:
+            return
+        if self._counts(turns):
+            self._commit(turns)
+        while turns.begun:
+            turns.begun[-1].feed.rollback()
+            turns.begun.pop()
+        self._turns = None
 
     def _read(self, fed: Fed, begun: list[Fed], limit: int | None) -> list[Step]:
         if fed.stale:
             fed.feed.resume(Position(self._database.run.offsets[fed.offset]))
             fed.stale = False
-        fed.feed.begin()
-        begun.append(fed)
+        begun.append(fed)  # first: should it begin, and an exception come, it is ended
+        try:
+            fed.feed.begin()
+        except Exception:
+            begun.remove(fed)
+            raise
         return fed.feed.read(limit)
 
-    def _commit(self, feeds: Sequence[Fed]) -> None:
+    def _commit(self, turns: Turns) -> None:
         """The tick counts: end the turns, and let the sources forget what a crash cannot bring back."""
         stored = self._database.run.saved_offsets
-        left = list(feeds)
+        feeds = list(turns.begun)
         try:
-            while left:
-                left.pop(0).feed.commit()
-        except BaseException:
+            while turns.begun:
+                turns.begun[0].feed.commit()
+                turns.begun.pop(0)
+        except Exception:
             for fed in feeds:  # some may share a transaction, so it is not known which were committed
                 fed.stale = True
-            for fed in left:
-                fed.feed.rollback()
+            turns.begun.pop(0)  # a source that could not commit has ended its turn
             raise
         for fed in feeds:
             if fed.offset in stored:

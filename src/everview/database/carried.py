@@ -46,7 +46,7 @@ class Carried:
         self._waiting: dict[str, Matrix] = {}
         for view, table in self._views.items():
             held = database.relations[table.name].rows(database.run.state)
-            self._waiting[view] = (self._as_carried(database.run.views[view].contents(), table) - held).rows
+            self._waiting[view] = (self._as_carried(database.run.views[view].held(), table) - held).rows
 
     def hand_to(self, tx: Transaction) -> None:
         """Let a transaction that is about to end carry on what waits."""
@@ -56,8 +56,7 @@ class Carried:
 
     def note(self, changes: Mapping[str, Batch]) -> None:
         """After a tick: what it changed is what the next one hands on."""
-        for view, table in self._views.items():
-            self._waiting[view] = self._as_carried(changes[view], table).rows
+        self._waiting |= {view: self._as_carried(changes[view], table).rows for view, table in self._views.items()}
 
     def _as_carried(self, rows: Batch, table: TableDefinition) -> Batch:
         """Rows of a view in the words of its table, which allows NULL where any rule of the head does."""

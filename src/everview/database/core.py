@@ -2,6 +2,9 @@
 
 Every change of tables is a tick, atomic over all of them and over all views. Every change of definitions gives
 another circuit, which takes over the traces that both have. One thread at a time: others wait.
+
+An exception may come at any moment, of a signal handler or for lack of memory. Whatever it cuts short is undone, or
+completed if it counts already, by the next who comes, before anything else: `ready` sees to that.
 """
 
 from __future__ import annotations
@@ -9,13 +12,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from threading import Timer, get_ident
+from functools import partial
+from threading import Timer, current_thread
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from everview.blocks import Block, Busy
 from everview.circuit.circuit import Circuit
 from everview.codes import decode
 from everview.database.attached import Attached
@@ -25,13 +30,15 @@ from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.known import read_again
 from everview.database.listeners import Listeners
 from everview.database.shown import as_changes
-from everview.database.transaction import Transaction
+from everview.database.tentative import Tentative
+from everview.database.transaction import Inner, Transaction
 from everview.errors import EverviewError, StoreError, TransactionError
 from everview.optimize import optimize
 from everview.plan.lower import lower
 from everview.plan.node import Plan
 from everview.plan.nodes import scans
 from everview.plan.timed import check_timeless
+from everview.process import forks, require_same
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.embedded.once import answer
 from everview.runtimes.embedded.relation import Relation
@@ -42,6 +49,7 @@ from everview.views.subscription import Ended, Listener
 from everview.zset.batch import Batch
 
 log = logging.getLogger("everview.database")
+PATIENCE = 0.05  # seconds after which one who waits for a transaction looks whether it can still end
 DESCRIPTION = "database"  # what a state directory says of its definitions, by this name
 
 
@@ -56,11 +64,13 @@ class Core:
         self._lock = Turns()
         self._every = every
         self._timer: Timer | None = None
+        self._made = forks()
         self._open: Transaction | None = None
-        self._owner: int | None = None
         self._listeners = Listeners()
-        self._closed = False
-        self._by_sql = False  # whether the open transaction ends by `commit` or `rollback`
+        self._dropped = False  # whether who listens to views that are gone has yet to be told so
+        self._closed = self._ended = False
+        self.tentative: Tentative | None = None  # definitions that count only if what follows them does
+        self._amending: Busy | None = None
         self._take_relations()
         self._carried = Carried(self)
         self.attached = Attached(self)
@@ -72,10 +82,9 @@ class Core:
         with self.defining():
             known = replace and table.name in self.catalog.tables
             without = self.catalog.without(table.name) if known else self.catalog
-            wanted = without.with_table(table)  # refused, if it is, while everything is as it was
-            if known:
-                self._turn(without)  # so that no trace of the old one is taken for the new one's
-            self._turn(wanted)
+            wanted = without.with_table(table)
+            # No trace of the old one is taken for the new one's.
+            self._turn(wanted, keeping=without if known else None)
 
     def create_table(
         self,
@@ -132,10 +141,12 @@ class Core:
 
     def tables(self) -> list[str]:
         """The names of the tables."""
+        self.settle()
         return [name for name, table in self.catalog.tables.items() if not table.carries]
 
     def views(self) -> list[str]:
         """The names of the views, plain ones included."""
+        self.settle()
         return [self.catalog.shown.get(name, name) for name in self.catalog.views]
 
     # -- changes
@@ -151,89 +162,71 @@ class Core:
     def tick(self, change: Callable[[Transaction], None], done: Callable[[], None] = lambda: None) -> dict[str, Batch]:
         """One tick of what a function changes; ``done`` is called once it counts, before who listens is told."""
         with self._lock.writing():
+            self.ready()
             if self._open is not None:
                 raise TransactionError("apply is a tick of its own", hint="inside a transaction use tx.apply")
             try:
-                with self._transaction() as tx:
+                with Opened(self) as tx:
                     change(tx)
                     tx.outside.stage()
-                    outputs = self._commit(tx)
-                    tx.mark = self.run.dictionary.mark()  # what comes now undoes nothing of the tick
+                    self._commit(tx)
                     tx.outside.commit()
                 done()
             finally:  # should a source refuse after the tick, the tick counts
-                self._tell()
-            return outputs
+                self.tell()
+            return tx.changes
 
-    @contextmanager
-    def transaction(self) -> Generator[Transaction]:
+    def transaction(self) -> Block[Transaction]:
         """Changes that count together, when the block ends; an exception leaves no trace of them.
 
         Reads inside show the state before. One inside another joins it: its changes count when the outer ends, and
         should it raise, only its own are undone.
         """
-        with self._lock.writing():
-            if self._open is not None:
-                with self._inner(self._open) as tx:
-                    yield tx
-                return
-            try:
-                with self._transaction() as tx:
-                    yield tx
-                    self._commit_changes(tx)
-            finally:  # should a source refuse after the tick, the tick counts
-                self._tell()
+        return InBlock(self)
 
     def begin(self) -> None:
         """Begin a transaction of SQL, which ends with `commit` or `rollback`."""
         with self._lock.writing():
+            self.ready()
             self.require_open()
             if self._open is not None:
                 raise TransactionError("a transaction is open already", hint="COMMIT or ROLLBACK it first")
-            self._lock.acquire()  # it is this thread's until it ends
-            self._begin()
-            self._by_sql = True
+            self._open = Transaction(self)
 
     def commit(self) -> None:
         """End a transaction of SQL: all its changes count now, as one tick."""
         with self._lock:
+            tx = self._begun_by_sql()
             try:
-                with self._ending() as tx:
-                    self._commit_changes(tx)
+                self.end_transaction(tx, None)
             finally:
-                self._tell()
+                self.tell()
 
     def rollback(self) -> None:
         """End a transaction of SQL: nothing of it counts."""
-        with self._ending() as tx:
-            self.run.dictionary.rollback(tx.mark)
-
-    @contextmanager
-    def _ending(self) -> Generator[Transaction]:
         with self._lock:
-            if self._open is None or not self._by_sql:
-                raise TransactionError("no transaction has begun", hint="write BEGIN first")
-            tx = self._open
-            try:
-                yield tx
-            except BaseException:
-                self.run.dictionary.rollback(tx.mark)
-                raise
-            finally:
-                self._by_sql = False
-                self._end(tx)
-                self._lock.release()
+            self.undo(self._begun_by_sql())
+
+    def _begun_by_sql(self) -> Transaction:
+        self.ready()
+        if self._open is None or self._open.block is not None:
+            raise TransactionError("no transaction has begun", hint="write BEGIN first")
+        return self._open
 
     # -- reading
 
     def contents_of(self, name: str) -> Batch:
         """What a table or a materialized view holds, each row with its weight."""
         with self._lock:
-            if name in self.relations:
-                return as_changes(self.relations[name].rows(self.run.state))
-            if name in self.run.views:
-                return as_changes(self.run.views[name].contents())
-            raise unknown_name("relation", name, [*self.relations, *self.run.views])
+            self.ready()
+            return self._contents(name)
+
+    def _contents(self, name: str) -> Batch:
+        if name in self.relations:
+            return as_changes(self.relations[name].rows(self.run.state))
+        if name in self.run.views:
+            return as_changes(self.run.views[name].held())
+        raise unknown_name("relation", name, [*self.relations, *self.run.views])
 
     def contents_now(self, name: str) -> Batch:
         """What a relation holds; a table with what the open transaction has changed so far."""
@@ -243,6 +236,7 @@ class Core:
 
     def schema_of(self, name: str) -> Schema:
         """The columns of a relation."""
+        self.settle()
         if name not in self.catalog.relations:
             raise unknown_name("relation", name, self.catalog.relations)
         return self.catalog.relations[name].schema
@@ -258,6 +252,7 @@ class Core:
     def answered(self, plan: Plan) -> tuple[pa.Table, NDArray[np.int64]]:
         """The rows of a plan, now, and their weights; nothing of it stays in the database."""
         with self._lock:
+            self.ready()
             self.require_open()
             mark = self.run.dictionary.mark()
             try:
@@ -271,6 +266,7 @@ class Core:
     ) -> Subscription:
         """See `View.subscribe`."""
         with self._lock:
+            self.ready()
             self.require_open()
             found = self._listeners.add(name, listener, self.run.epoch, ended)
             return self._begun(found, lambda: self.contents_of(name), snapshot)
@@ -280,6 +276,7 @@ class Core:
     ) -> Subscription:
         """Call ``listener({view: changes}, epoch)`` once after every tick that changed any of some views."""
         with self._lock:
+            self.ready()
             self.require_open()
             found = self._listeners.add_group(names, listener, self.run.epoch, ended)
             return self._begun(found, lambda: {name: self.contents_of(name) for name in names}, snapshot)
@@ -299,6 +296,7 @@ class Core:
     @property
     def epoch(self) -> int:
         """How many changes of rows and of definitions there have been."""
+        self.settle()
         return self.run.epoch
 
     @property
@@ -309,12 +307,14 @@ class Core:
     def checkpoint(self) -> None:
         """Make durable what is not yet."""
         with self._lock:
+            self.ready()
             self.require_open()
             self.run.save()
 
     def vacuum(self, keep_epochs: int = 1) -> None:
         """Let go of interned values that no row has any more, and of stored epochs before the last few."""
         with self._lock:
+            self.ready()
             self.require_open()
             if self._open is not None:
                 raise TransactionError("a transaction is open", hint="vacuum when it has ended")
@@ -323,9 +323,10 @@ class Core:
     def close(self) -> None:
         """Make durable what is not yet, and let the next one open the state directory."""
         with self._lock:
+            self.ready()
             if self._open is not None:
                 raise TransactionError("a transaction is open", hint="close when it has ended")
-            if self._closed:
+            if self._ended:
                 return
             if self._timer is not None:
                 self._timer.cancel()
@@ -335,6 +336,7 @@ class Core:
                 closing.callback(self.attached.close)
                 closing.callback(self.run.close)
                 self._listeners.end_all_but(())
+            self._ended = True
 
     def __enter__(self) -> Self:
         return self
@@ -348,30 +350,55 @@ class Core:
     def defining(self) -> Generator[None]:
         """Within this definitions change; not inside a transaction."""
         with self._lock.writing():
+            self.ready()
             self.require_open()
             if self._open is not None:
                 raise TransactionError(
                     "definitions do not change inside a transaction", hint="define tables and views before or after it"
                 )
             yield
+            self._tell_of_ends()
             self._listeners.tell()
 
     def redefine(self, catalog: Catalog, anew: Collection[str]) -> None:
         """Go on with other definitions; who listens to views that are made anew is told how they differ."""
         before = {name: held for name in anew if (held := self._held(name)) is not None}
-        self._turn(catalog, anew)
-        self._tell_differences(before)
+        self._turn(catalog, anew, before=before)
 
-    def _turn(self, catalog: Catalog, anew: Collection[str] = ()) -> None:
-        """Go on with other definitions: all of it, or nothing."""
+    def _turn(
+        self,
+        catalog: Catalog,
+        anew: Collection[str] = (),
+        *,
+        before: Mapping[str, Batch] | None = None,
+        keeping: Catalog | None = None,
+    ) -> None:
+        """Go on with other definitions: all of it, or nothing.
+
+        Who listens to views that held some rows ``before`` is told how they differ. Of traces those are taken over that
+        the catalog ``keeping`` has, too, if it is given.
+        """
         self.attached.require_apart(catalog)
         self._check_timeless(catalog)
         assembled = Assembled.of(catalog, self._assembled, anew)
-        self.run.turn(assembled.circuit, tables=catalog.keys, says={DESCRIPTION: catalog.to_json()})
-        self.catalog, self._assembled = catalog, assembled
-        self._take_relations()
-        self._carried = Carried(self)
-        self._listeners.end_all_but(self.run.views)
+        kept = None if keeping is None else (Assembled.of(keeping, self._assembled).circuit, keeping.keys)
+
+        def turned() -> None:
+            self.catalog, self._assembled = catalog, assembled
+            self._take_relations()
+            self._carried = Carried(self)
+            self._dropped = True
+            self._note_differences(before or {})
+
+        says = {DESCRIPTION: catalog.to_json()}
+        self.run.turn(assembled.circuit, tables=catalog.keys, says=says, keeping=kept, done=turned)
+        self._tell_of_ends()
+
+    def _tell_of_ends(self) -> None:
+        """Tell who listens to views that are gone."""
+        if self._dropped:
+            self._listeners.end_all_but(self.run.views)
+            self._dropped = False
 
     def _check_timeless(self, catalog: Catalog) -> None:
         """Refuse new views that are kept and read the current time."""
@@ -399,13 +426,13 @@ class Core:
         return catalog.view(view.name, view.build, materialized=view.materialized)
 
     def _held(self, name: str) -> Batch | None:
-        return self.contents_of(name) if name in self.run.views and self._listeners.has(name) else None
+        return self._contents(name) if name in self.run.views and self._listeners.has(name) else None
 
-    def _tell_differences(self, before: Mapping[str, Batch]) -> None:
+    def _note_differences(self, before: Mapping[str, Batch]) -> None:
         """Tell who listens how views differ; to one that held rows of other columns, nobody listens any more."""
         changes: dict[str, Batch] = {}
         for name, held in before.items():
-            after = self.contents_of(name)
+            after = self._contents(name)
             if not len(held):
                 changes[name] = after
             elif after.schema != held.schema:
@@ -417,68 +444,104 @@ class Core:
 
     # -- inside: transactions
 
-    @contextmanager
-    def _transaction(self) -> Generator[Transaction]:
+    def ready(self) -> None:
+        """See to it, with the lock held, that nothing is left half done, and that no other thread has a transaction."""
+        require_same(self._made, "the database")
+        self.run.recover()
+        if self._open is not None:
+            self._pass_open()
+        if self.tentative is not None and not self.tentative.alive:
+            self._amend(self.tentative)
+
+    def settle(self) -> None:
+        """See to it that nothing is left half done, whoever has a transaction."""
+        with self._lock:
+            require_same(self._made, "the database")
+            self.run.recover()
+
+    def _pass_open(self) -> None:
+        """Go on beside an open transaction: end it if nobody else can, and wait for it if it is another thread's."""
+        while (tx := self._open) is not None:
+            if not tx.alive:
+                self.undo(tx)
+            elif tx.thread is current_thread():
+                return
+            else:
+                self._lock.over.wait(PATIENCE)
+
+    def _amend(self, tentative: Tentative) -> None:
+        if self._amending is not None and self._amending.alive:
+            return
+        busy = Busy()
+        with busy:
+            self._amending = busy
+            tentative.settle()
+
+    def begin_transaction(self, block: Block[Transaction]) -> Transaction:
+        """A transaction that a with-statement ends."""
         self.require_open()
-        tx = self._begin()
+        tx = Transaction(self)
+        tx.block = block
+        self._open = tx
+        return tx
+
+    def end_transaction(self, tx: Transaction, error: BaseException | None) -> None:
+        """A transaction counts now, as one tick, or not at all."""
         try:
-            yield tx
-        except BaseException:
-            self.run.dictionary.rollback(tx.mark)
-            raise
+            if error is None:
+                self._commit_changes(tx)
         finally:
-            self._end(tx)
+            self.undo(tx)
 
-    def _begin(self) -> Transaction:
-        self._open, self._owner = Transaction(self), get_ident()
-        return self._open
-
-    def _end(self, tx: Transaction) -> None:
-        tx.closed = True
-        self._open = self._owner = None
+    def undo(self, tx: Transaction) -> None:
+        """End a transaction: what does not count by now never will. It may be repeated."""
+        self.run.recover()
+        if not tx.counts:
+            self.run.rollback(tx.mark)
         tx.outside.end()
-
-    @contextmanager
-    def _inner(self, tx: Transaction) -> Generator[Transaction]:
-        savepoint, mark = tx.savepoint(), self.run.dictionary.mark()
-        try:
-            yield tx
-        except BaseException:
-            tx.back_to(savepoint)
-            self.run.dictionary.rollback(mark)
-            raise
+        tx.closed = True
+        self._open = None
+        self._lock.over.notify_all()
 
     def _commit_changes(self, tx: Transaction) -> None:
         """A transaction that changes nothing is no tick, and leaves nothing."""
         tx.outside.stage()
         if tx.changed:
-            tx.changes = self._commit(tx)
-            tx.mark = self.run.dictionary.mark()  # what comes now undoes nothing of the tick
-        else:
-            self.run.dictionary.rollback(tx.mark)
+            self._commit(tx)
         tx.outside.commit()
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
         """Tell who listens, to views here and over sources that are not kept."""
         try:
             self._listeners.tell()
         finally:
             self.attached.pipeline.tell()
 
-    def _commit(self, tx: Transaction) -> dict[str, Batch]:
+    def _commit(self, tx: Transaction) -> None:
         self._carried.hand_to(tx)
-        outputs = {name: as_changes(found) for name, found in self.run.advance(tx.cells(), tx.mark, tx.offsets).items()}
-        self._carried.note(outputs)
+        self.run.advance(tx.cells(), tx.mark, tx.offsets, partial(self._counted, tx))
         if self._every:
             self._save_later()
+
+    def _counted(self, tx: Transaction, outputs: Mapping[str, Batch]) -> None:
+        """The tick of a transaction has happened: note all that follows from that. It may be repeated."""
+        outputs = {name: as_changes(found) for name, found in outputs.items()}
+        self._carried.note(outputs)
         self._listeners.note(self.run.epoch, outputs)
         shown = self.catalog.shown
-        return {shown.get(name, name): found for name, found in outputs.items()} if shown else outputs
+        tx.changes = {shown.get(name, name): found for name, found in outputs.items()}
+        if self.tentative is not None:
+            self.tentative.counts = True
+        tx.counts = True
 
-    def require_owner(self) -> None:
-        """Refuse a transaction's commands in another thread than its own."""
-        if self._owner != get_ident():
-            raise TransactionError("the transaction is another thread's", hint="begin one in this thread")
+    @property
+    def open_transaction(self) -> Transaction | None:
+        """The transaction under way, if there is one."""
+        return self._open
+
+    def require_here(self) -> None:
+        """Refuse a process that was forked from the one that connected."""
+        require_same(self._made, "the database")
 
     def require_open(self) -> None:
         """Refuse what comes after the end."""
@@ -497,6 +560,7 @@ class Core:
 
     def _save_now(self) -> None:
         with self._lock:
+            self.ready()
             self._timer = None
             if self._closed:
                 return
@@ -505,3 +569,55 @@ class Core:
             except EverviewError as error:
                 # The next tick tries again, and says so to whoever makes it.
                 log.warning("%s", error)
+
+
+class Opened(Block[Transaction]):
+    """A transaction as long as its block lasts; whoever opens it holds the lock, and commits it."""
+
+    def __init__(self, database: Core) -> None:
+        self._database = database
+
+    def begin(self) -> Transaction:
+        """Begin it."""
+        self._tx = self._database.begin_transaction(self)
+        return self._tx
+
+    def end(self, error: BaseException | None) -> None:
+        """What does not count by now never will."""
+        self._database.undo(self._tx)
+
+
+class InBlock(Block[Transaction]):
+    """``with db.transaction()``: one that counts at its end, or joins the one that is open.
+
+    The lock is not held in between: other threads wait because there is an open transaction.
+    """
+
+    def __init__(self, database: Core) -> None:
+        self._database = database
+        self._inner: Inner | None = None
+
+    def begin(self) -> Transaction:
+        """Begin it, when all others have ended."""
+        database = self._database
+        with database.still.writing():
+            database.ready()
+            outer = database.open_transaction
+            if outer is None:
+                self._tx = database.begin_transaction(self)
+                return self._tx
+            self._inner = Inner(outer, self)
+            return self._inner.begin()
+
+    def end(self, error: BaseException | None) -> None:
+        """End it."""
+        database = self._database
+        with database.still:
+            database.require_here()
+            if self._inner is not None:
+                self._inner.end(error)
+                return
+            try:
+                database.end_transaction(self._tx, error)
+            finally:
+                database.tell()

@@ -54,6 +54,7 @@ class Database(Core):
         were before.
         """
         with self._lock if only_reads(text) else self._lock.writing():
+            self.ready()
             self.require_open()
             return run_sql(self, text, dialect)
 
@@ -72,6 +73,7 @@ class Database(Core):
 
     def rules(self) -> list[Rules]:
         """The rules that hold, by the texts that they came in."""
+        self.settle()
         return [Rules(self, found) for found in self.catalog.rules if found.rules]
 
     def remove_rules(self, text: str, *, dialect: str = "souffle") -> None:
@@ -82,6 +84,7 @@ class Database(Core):
     def content_ids(self, relation: str, rows: Any) -> list[str]:
         """What ``C := relation(…)`` of PomoLogic binds for rows, there or not: to refer to them from elsewhere."""
         with self._lock:
+            self.ready()
             return content_ids(self, relation, rows)
 
     # -- EDN
@@ -92,12 +95,14 @@ class Database(Core):
         ``args`` has a value for each of :in but ``$``. A text that is a vector of facts and maps is transacted.
         """
         with self._lock, within_depth(EdnError):
+            self.ready()
             self.require_open()
             return edn.run(self, text, name, args, replace=replace)
 
     def transact(self, facts: Any) -> Transacted:
         """Add and retract facts, as one tick: a text of EDN, or lists and dicts; see `everview.database.eav`."""
         with self._lock, within_depth(EdnError):
+            self.ready()
             self.require_open()
             return transact(self, read(facts) if isinstance(facts, str) else form_of(facts))
 
@@ -105,6 +110,7 @@ class Database(Core):
 
     def query(self, relation: str, alias: str | None = None) -> Query:
         """A query of a table or a view, to be built step by step; see `everview.frontends.fluent.query`."""
+        self.settle()
         return query_of(self, relation, alias)
 
     # -- sources
@@ -128,12 +134,14 @@ class Database(Core):
     @property
     def sources(self) -> Mapping[str, Source]:
         """The sources that are attached and not kept, by name."""
+        self.settle()
         return self.attached.sources
 
     # -- reading
 
     def view(self, name: str) -> View:
         """A materialized view."""
+        self.settle()
         name = self._view_name(name)
         view = self.catalog.views[name]
         if not view.materialized:
@@ -153,17 +161,20 @@ class Database(Core):
 
     def table(self, name: str) -> Table:
         """A table."""
+        self.settle()
         return Table(self, find_name("table", name, self.catalog.tables))
 
     def explain(self, name: str) -> str:
         """A view's plan and circuit, with what each node has done so far: steps, rows put out, time, rows held."""
         with self._lock:
+            self.ready()
             name = self._view_name(name)
             return explained(self.run, self.catalog.views[name])
 
     def verify(self, name: str | None = None) -> Verdict:
         """A view, or all of them, computed from scratch by the oracle and compared with what it holds."""
         with self._lock:
+            self.ready()
             names = [*self.run.views] if name is None else [self.view(name).name]
             tables = {table: self.contents_of(table) for table in self.relations}
             held = {view: self.contents_of(view) for view in names}
@@ -185,4 +196,5 @@ class Database(Core):
 
     def _repr_html_(self) -> str:
         with self._lock:
+            self.ready()
             return overview(self)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from everview.blocks import Busy
 from everview.errors import ListenerError
 from everview.pull.listening import Raised, call_of, raise_first
 from everview.views.feed import Together
@@ -22,14 +23,24 @@ class Group:
     subscriptions: list[Subscription] = field(default_factory=list[Subscription])
 
 
+@dataclass(slots=True)
+class Untold:
+    """Changes, and what is left to be done until everyone has been told of them."""
+
+    epoch: int
+    changes: Mapping[str, Batch]
+    concerned: deque[tuple[str, Subscription, Any]] | None = None  # who has yet to take them
+    calls: deque[tuple[str, Callable[[], None]]] = field(default_factory=deque[tuple[str, Callable[[], None]]])
+
+
 class Listeners:
     """Subscriptions by view, and the changes that they have not been told of yet."""
 
     def __init__(self) -> None:
         self._of: dict[str, list[Subscription]] = {}
         self._groups: list[Group] = []
-        self._untold: deque[tuple[int, Mapping[str, Batch]]] = deque()
-        self._telling = False
+        self._untold: deque[Untold] = deque()
+        self._telling: Busy | None = None
         self._at_end: list[tuple[str, Exception]] = []  # what was raised by those who were told that a view has ended
 
     def __bool__(self) -> bool:
@@ -74,20 +85,23 @@ class Listeners:
 
     def note(self, epoch: int, changes: Mapping[str, Batch]) -> None:
         """Changes to tell of, when it is time."""
-        if self:
-            self._untold.append((epoch, changes))
+        if self and not (self._untold and self._untold[-1].epoch >= epoch):
+            self._untold.append(Untold(epoch, changes))
 
     def tell(self) -> None:
-        """Tell of all that was noted, in order; if a listener makes more happen, of that afterwards."""
-        if self._telling or not (self._untold or self._at_end):
+        """Tell of all that was noted, in order; if a listener makes more happen, of that afterwards.
+
+        An exception that no listener should raise, as Ctrl-C does, ends it: whoever is left is told the next time.
+        """
+        if not (self._untold or self._at_end) or (self._telling is not None and self._telling.alive):
             return
-        self._telling = True
         raised: list[Raised] = []
-        try:
+        busy = Busy()
+        with busy:
+            self._telling = busy
             while self._untold:
-                raised += self._tell_of(*self._untold.popleft())
-        finally:
-            self._telling = False
+                raised += self._tell_of(self._untold[0])
+                self._untold.popleft()
         raise_first(raised)
         self._raise_at_end()
 
@@ -99,17 +113,23 @@ class Listeners:
                 hint="the view has ended, and all listeners were told",
             ) from error
 
-    def _tell_of(self, epoch: int, changes: Mapping[str, Batch]) -> Iterator[Raised]:
+    def _tell_of(self, untold: Untold) -> Iterator[Raised]:
         """All shapes take the changes, then all listeners are told: none of them sees a shape that is behind."""
-        calls: list[tuple[str, Callable[[], None]]] = []
-        for view, subscription, found in self._concerned(epoch, changes):
+        epoch = untold.epoch
+        if untold.concerned is None:
+            untold.concerned = deque(self._concerned(epoch, untold.changes))
+        while untold.concerned:
+            view, subscription, found = untold.concerned[0]
             try:
                 call = call_of(subscription, found, epoch)
             except Exception as error:  # noqa: BLE001, whatever it is, the others are told
                 yield view, epoch, error
             else:
-                calls += [] if call is None else [(view, call)]
-        for view, call in calls:
+                if call is not None:
+                    untold.calls.append((view, call))
+            untold.concerned.popleft()
+        while untold.calls:
+            view, call = untold.calls.popleft()
             try:
                 call()
             except Exception as error:  # noqa: BLE001, the same

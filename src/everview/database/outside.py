@@ -56,5 +56,5 @@ class Outside:
     def end(self) -> None:
         """What has not been committed by now does not count."""
         if self._under is not None:
-            under, self._under = self._under, None
-            under.rollback()
+            self._under.rollback()
+            self._under = None

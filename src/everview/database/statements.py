@@ -14,6 +14,7 @@ from everview.codes.rows import to_rows
 from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
 from everview.database.known import Known, view_of
+from everview.database.tentative import Tentative
 from everview.errors import DefinitionError, SqlError
 from everview.frontends.sql import (
     Begin,
@@ -114,15 +115,14 @@ def _create_table(db: Database, statement: CreateTable) -> None:
     defaults = {column: _default(column, value) for column, value in statement.defaults.items()}
     table = TableDefinition.of(name, statement.schema, statement.primary_key, defaults)
     rows = None if statement.query is None else db.answered(statement.query)
-    db.define_table(table, replace=statement.or_replace)
     if rows is None:
+        db.define_table(table, replace=statement.or_replace)
         return
-    try:
+    # Two rows of one key, perhaps: a table that cannot be filled is not there.
+    with Tentative(db, lambda: db.drop(name, if_exists=True)):
+        db.define_table(table, replace=statement.or_replace)
         with db.transaction() as tx:
             tx.add_rows(name, *rows)
-    except BaseException:
-        db.drop(name)  # two rows of one key, perhaps: a table that cannot be filled is not there
-        raise
 
 
 def _default(column: str, value: Expression) -> Any:

@@ -10,13 +10,16 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from threading import current_thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from everview.blocks import Block
 from everview.codes import encode_pairs, encode_rows
+from everview.codes.dictionary import Mark
 from everview.codes.encode import encode_weighted
 from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
@@ -32,7 +35,37 @@ if TYPE_CHECKING:
     from everview.database.core import Core
 
 Matrix = NDArray[np.int64]
+Savepoint = tuple[dict[str, Pending], Mapping[str, Any], Mark]
 NO_KEY = "a table without a key is changed by whole rows: insert and delete"
+
+
+class Inner:
+    """A transaction inside another: should it raise, its own changes are undone."""
+
+    def __init__(self, tx: Transaction, block: Block[Transaction]) -> None:
+        self._tx, self._block = tx, block
+        self._savepoint = tx.savepoint()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its with-statement goes on."""
+        return self._block.alive
+
+    def begin(self) -> Transaction:
+        """From now on what is changed may be undone by itself."""
+        self._tx.inner.append(self)
+        return self._tx
+
+    def end(self, error: BaseException | None) -> None:
+        """Its changes are the outer one's, or nobody's."""
+        if error is not None:
+            self.undo()
+        if self in self._tx.inner:
+            self._tx.inner.remove(self)
+
+    def undo(self) -> None:
+        """Forget what has been changed since it began."""
+        self._tx.back_to(self._savepoint)
 
 
 class Transaction:
@@ -41,8 +74,12 @@ class Transaction:
     def __init__(self, database: Core) -> None:
         self._database = database
         self.mark = database.run.dictionary.mark()
+        self.thread = current_thread()
+        self.block: Block[Any] | None = None  # the with-statement that it is the transaction of
+        self.inner: list[Inner] = []  # transactions inside of it that have not ended
+        self.counts = False  # whether its tick has happened
         self._pending: dict[str, Pending] = {}
-        self.changes: Mapping[str, Batch] = {}  # of each view, once it has been committed
+        self.changes: dict[str, Batch] = {}  # of each view, once it has been committed
         self.offsets: dict[str, Any] = {}  # how far sources have been read, to be kept with it
         self.feeding = False  # whether it is their sources that change tables which have one
         self.outside = Outside(database.attached.pipeline)
@@ -220,26 +257,44 @@ class Transaction:
         self._pending[relation.name] = pending
 
     def _require_open(self) -> None:
+        self._database.require_here()
         if self.closed:
             raise TransactionError("the transaction has ended", hint="begin another: with db.transaction() as tx")
-        self._database.require_owner()
+        if self.thread is not current_thread():
+            raise TransactionError("the transaction is another thread's", hint="begin one in this thread")
+        self.settle()
+
+    @property
+    def alive(self) -> bool:
+        """Whether somebody can still end it: its with-statement; without one, its thread."""
+        return self.thread.is_alive() if self.block is None else self.block.alive
+
+    def settle(self) -> None:
+        """Undo what transactions inside of it have left whose ends an exception has cut short."""
+        while self.inner and not self.inner[-1].alive:
+            self.inner[-1].undo()
+            self.inner.pop()
 
     @property
     def changed(self) -> bool:
         """Whether any row of any table is to change."""
+        self.settle()
         return any(len(part) for pending in self._pending.values() for part in pending)
 
-    def savepoint(self) -> tuple[dict[str, Pending], Mapping[str, Any]]:
+    def savepoint(self) -> Savepoint:
         """What has been changed so far, here and in sources that are not kept."""
-        return dict(self._pending), self.outside.savepoint()
+        return dict(self._pending), self.outside.savepoint(), self._dictionary.mark()
 
-    def back_to(self, savepoint: tuple[dict[str, Pending], Mapping[str, Any]]) -> None:
+    def back_to(self, savepoint: Savepoint) -> None:
         """Forget what has been changed since."""
-        self._pending, outside = savepoint
+        pending, outside, mark = savepoint
+        self._pending = dict(pending)
         self.outside.back_to(outside)
+        self._dictionary.rollback(mark)
 
     def cells(self) -> Cells:
         """The changes as the sources take them."""
+        self.settle()
         relations, shards = self._database.relations, self._database.run.shards
         cells: Cells = [{} for _ in range(shards)]
         for name, pending in self._pending.items():

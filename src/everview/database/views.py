@@ -50,13 +50,15 @@ class Contents:
         """The rows now, each as often as its weight; of a view with ORDER BY in that order."""
         if self._order:
             return shown(self.schema, to_rows(self.schema, self.to_arrow()))
-        return [row for row, weight in self.contents() for _ in range(weight)]
+        with self._database.still:  # a vacuum of another thread would forget what rows were that are gone
+            return [row for row, weight in self.contents() for _ in range(weight)]
 
     def to_arrow(self) -> pa.Table:
         """The rows now as an Arrow table, each as often as its weight."""
-        found = self.contents()
-        repeated = np.repeat(found.rows[:, :-1], np.maximum(found.weights, 0), axis=0)
-        return in_order(decode(found.schema, np.ascontiguousarray(repeated), found.dictionary), self._order)
+        with self._database.still:
+            found = self.contents()
+            repeated = np.repeat(found.rows[:, :-1], np.maximum(found.weights, 0), axis=0)
+            return in_order(decode(found.schema, np.ascontiguousarray(repeated), found.dictionary), self._order)
 
     @property
     def _order(self) -> Any:

@@ -2,11 +2,17 @@
 
 Explicit signatures matter: an array mapped from a file is read-only and one fresh from NumPy is not, and
 inferred signatures would compile each kernel once per combination. A read-only parameter accepts both.
+
+The compiler is not made to be interrupted: an exception of a signal handler in the middle of it may end the process,
+or leave code that is half loaded. Handlers run in the main thread only, so kernels are compiled and loaded in another,
+and whoever needs one waits. An exception that comes while it waits, or while a kernel runs, is raised as it is.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from threading import RLock, Thread, current_thread, get_ident, main_thread
 from typing import Any, TypeVar, cast
 
 import numba
@@ -58,10 +64,17 @@ class Kernel:
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self._signature = signature
+        self._loading: Any = None  # while its own body is compiled, which may call it
         self._call: Callable[..., Any] = self._first
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._call(*arguments)
+        try:
+            return self._call(*arguments)
+        except SystemError as error:
+            # A signal handler raised while the kernel ran: CPython wraps that, because there is a result, too.
+            if isinstance(error.__cause__, BaseException):
+                raise error.__cause__ from None
+            raise
 
     def _first(self, *arguments: Any) -> Any:
         return self.dispatcher(*arguments)
@@ -70,14 +83,64 @@ class Kernel:
     def dispatcher(self) -> Any:
         """The compiled function."""
         if self._call == self._first:
-            compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(self.__wrapped__)
-            self._call = compiled  # before compiling: a kernel may call itself
+            _undisturbed(self._load)
+        return self._call if self._loading is None else self._loading
+
+    def _load(self) -> None:
+        if self._call != self._first or self._loading is not None:
+            return
+        compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(self.__wrapped__)
+        self._loading = compiled
+        try:
             compiled.compile(self._signature)
             compiled.disable_compile()
-        return self._call
+            self._call = compiled  # only when it is whole: should compiling fail, the next call begins anew
+        finally:
+            self._loading = None
 
     def __reduce__(self) -> str:
         return self.__name__
+
+
+class _Loader:
+    """Who loads a kernel now: one thread at a time, and never the main thread."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self.thread: int | None = None
+        # A child of a fork that happened meanwhile would wait for ever, for a thread that it does not have.
+        os.register_at_fork(
+            before=self.lock.acquire, after_in_parent=self.lock.release, after_in_child=self.lock.release
+        )
+
+    def __call__(self, load: Callable[[], None], raised: list[BaseException]) -> None:
+        with self.lock:
+            self.thread = get_ident()
+            try:
+                load()
+            except BaseException as error:  # noqa: BLE001, it is raised where it is waited for
+                raised.append(error)
+            finally:
+                self.thread = None
+
+
+_loader = _Loader()
+
+
+def _undisturbed(load: Callable[[], None]) -> None:
+    """Call a function in a thread where no signal handler runs, and wait for it; what it raises is raised here."""
+    if _loader.thread == get_ident():  # a kernel that another one calls
+        load()
+        return
+    raised: list[BaseException] = []
+    if current_thread() is main_thread():
+        thread = Thread(target=_loader, args=(load, raised), name="everview kernels")
+        thread.start()
+        thread.join()
+    else:
+        _loader(load, raised)
+    if raised:
+        raise raised[0]
 
 
 @typeof_impl.register(Kernel)

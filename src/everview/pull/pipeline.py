@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from itertools import count
-from threading import RLock
 from typing import Any
 
 from everview.errors import PipelineError, TransactionError
 from everview.plan.node import Plan
+from everview.process import ProcessLock
 from everview.pull.build import Build, prepared
 from everview.pull.demand import Demand, Row
 from everview.pull.feed import Feed, Feeds, showing
@@ -54,7 +54,7 @@ class Pipeline:
         around: Callable[[Node], Node] = _plainly,
     ) -> None:
         self.sources: dict[str, Source] = dict(sources or {})
-        self.lock: Lock = RLock() if lock is None else lock
+        self.lock: Lock = ProcessLock("the pipeline") if lock is None else lock
         self.feeds: tuple[Feed, ...] = ()
         self.epoch = 0
         self.stale = False  # whether views must be pulled anew
@@ -238,9 +238,9 @@ class Pipeline:
 
     def end(self) -> None:
         """The transaction under way is over."""
-        assert self._open is not None
-        self._open.closed = True
-        self._open = None
+        if self._open is not None:  # else an exception came when it was over already
+            self._open.closed = True
+            self._open = None
 
     def tell(self) -> None:
         """Tell who listens of what has been committed."""

@@ -93,7 +93,9 @@ class Memory:
 
     def begin(self) -> None:
         self._lock.acquire()
-        assert self._turn is None, "one turn at a time"
+        if self._turn is not None:  # an exception has cut one short, in this thread
+            self._undo(0)
+            self._lock.release()
         self._turn = []
         for row, weight in self._ahead:
             self._change(row, weight)
@@ -122,14 +124,16 @@ class Memory:
         return Update.of(self._turn)
 
     def commit(self) -> None:
-        assert self._turn is not None, "a turn has begun"
+        if self._turn is None:  # an exception came when it was done already
+            return
         self._turns += bool(self._turn)
         self._turn, self._ahead, self._then = None, [], None
         self._version += 1
         self._lock.release()
 
     def rollback(self) -> None:
-        assert self._turn is not None, "a turn has begun"
+        if self._turn is None:  # it has not begun, or an exception came when it was done already
+            return
         self._undo(0)
         self._turn = None
         self._lock.release()

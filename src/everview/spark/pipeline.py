@@ -29,6 +29,7 @@ from everview.errors import BadRows, CodeCollision, DatalogError, EdnError, Fore
 from everview.frontends.datalog.faults import within_depth
 from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
+from everview.process import ProcessLock
 from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Place, Placement
 from everview.runtimes.tables import Table
@@ -146,7 +147,7 @@ class Pipeline:
         self._queries = Queries(self.circuit)
         self._opened: Engine | None = None
         self._query: StreamingQuery | None = None
-        self._lock = threading.RLock()  # one epoch at a time
+        self._lock = ProcessLock("the pipeline")  # one epoch at a time
         self._stopping = False
 
     # -- defining
@@ -437,6 +438,8 @@ class Pipeline:
         return self.path / "quarantine"
 
     def _require_unopened(self, what: str) -> None:
+        with self._lock:  # refused in a forked child
+            pass
         if self._opened is not None:
             raise PipelineError(f"{what} to a pipeline at work", hint="define everything first; then start or refresh")
 

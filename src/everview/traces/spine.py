@@ -5,6 +5,9 @@ merged differ in size by at least `RATIO`, but for a few small ones at the end, 
 An append pays for merging in proportion to its own size; no append waits for a whole merge.
 
 A batch may be known to a store by the ids of its slices; a merged batch stands for those of all it was made of.
+
+Every act makes a new list of slots aside, and one assignment puts it in place: whatever raises, wherever, the spine
+means what it meant before, or what it means afterwards. A merge that goes on changes no meaning.
 """
 
 from __future__ import annotations
@@ -50,29 +53,31 @@ class Merging:
     smaller: Held
     out: Matrix
     order: ValueOrder | None
-    i: int = 0
-    j: int = 0
-    at: int = 0
+    reached: tuple[int, int, int] = (0, 0, 0)  # rows taken of both, and rows put out
 
     @classmethod
     def begin(cls, larger: Held, smaller: Held, order: ValueOrder | None) -> Merging:
         return cls(larger, smaller, _untouched(len(larger) + len(smaller), larger.batch.shape[1]), order)
 
     def go_on(self, fuel: int) -> None:
-        state = self.larger.batch, self.i, self.smaller.batch, self.j, self.out, self.at, fuel
+        i, j, at = self.reached
+        state = self.larger.batch, i, self.smaller.batch, j, self.out, at, fuel
         if self.order is None:
-            self.i, self.j, self.at = merge_some(*state)
+            self.reached = merge_some(*state)
         else:
-            self.i, self.j, self.at = merge_some_by_value(*state, *self.order.arrays)
+            self.reached = merge_some_by_value(*state, *self.order.arrays)
 
     @property
     def done(self) -> bool:
-        return self.i == len(self.larger) and self.j == len(self.smaller)
+        return self.reached[:2] == (len(self.larger), len(self.smaller))
 
     @property
     def result(self) -> Held:
         assert self.done, "a merge is read when it is done"
-        return Held(self.out[: self.at], self.larger.ids + self.smaller.ids)
+        return Held(self.out[: self.reached[2]], self.larger.ids + self.smaller.ids)
+
+
+Slots = list[Held | Merging]
 
 
 class Spine:
@@ -89,7 +94,7 @@ class Spine:
         self.columns = columns
         self.order = order
         self.ratio = ratio
-        self._slots: list[Held | Merging] = []
+        self._stand: tuple[Slots, int] = [], 0  # and the number that came with what was appended last
         self._gone: list[int] = []  # stored slices whose rows have cancelled out
         self._fuel = 0
         self._waiting = 0  # small batches at the end, as far as is known
@@ -99,9 +104,14 @@ class Spine:
     def restored(cls, columns: int, order: ValueOrder | None, slices: Sequence[tuple[Matrix, Ids]]) -> Spine:
         """The spine of stored batches, largest and oldest first."""
         spine = cls(columns, order)
-        spine._slots += [Held(batch, ids) for batch, ids in slices]
+        spine._stand = [Held(batch, ids) for batch, ids in slices], 0
         spine.settle()
         return spine
+
+    @property
+    def last(self) -> int:
+        """The number that came with what was appended last: who is not sure whether it was appended sees it here."""
+        return self._stand[1]
 
     @property
     def view(self) -> Batches:
@@ -120,29 +130,32 @@ class Spine:
 
     @property
     def nbytes(self) -> int:
-        merging = sum(slot.at * self.columns * 8 for slot in self._slots if isinstance(slot, Merging))
+        merging = sum(slot.reached[2] * self.columns * 8 for slot in self._stand[0] if isinstance(slot, Merging))
         return len(self) * self.columns * 8 + merging
 
-    def append(self, batch: Matrix, ids: Ids = ()) -> None:
-        """Add a batch, and do a share of merging in proportion to its size."""
+    def append(self, batch: Matrix, ids: Ids = (), number: int = 0) -> None:
+        """Add a batch, and do a share of merging in proportion to its size; see `last` for its number."""
         rows = batch.shape[0]
         if rows == 0:
             return
         assert batch.shape[1] == self.columns, "a spine holds batches of one width"
-        self._slots.append(Held(batch, ids))
+        slots, gone = [*self._stand[0], Held(batch, ids)], list[int]()
         self._fuel += FUEL * rows
         self._waiting = self._waiting + 1 if rows < SMALL else 0
-        changed = self._waiting >= FEW and self._gather()
+        changed = self._waiting >= FEW and self._gather(slots, gone)
         if rows >= SMALL or changed or self._fuel >= SIP:
-            changed |= self._work(self._fuel)
+            changed |= self._work(slots, gone, self._fuel)
             self._fuel = 0
-        self._view = None if changed or self._view is None else self._view.plus(batch)
+        view = None if changed or self._view is None else self._view.plus(batch)
+        self._become(slots, gone, number, view)
 
     def settle(self) -> None:
         """Leave nothing to be merged: gather the small batches, and finish every merge."""
-        self._gather(2)
-        self._work(2 * len(self))
-        self._fuel, self._view = 0, None
+        slots, gone = [*self._stand[0]], list[int]()
+        self._gather(slots, gone, 2)
+        self._work(slots, gone, 2 * len(self))
+        self._fuel = 0
+        self._become(slots, gone, self.last)
 
     def compact(self) -> None:
         """Merge everything into one batch."""
@@ -151,9 +164,15 @@ class Spine:
         if len(held) < 2:
             return
         whole = Batches(self.columns, [h.batch for h in held], self.order).consolidated()
-        self._slots.clear()
-        self._put(0, Held(whole, tuple(i for h in held for i in h.ids)))
+        slots, gone = list[Held | Merging](), list[int]()
+        _put(slots, gone, 0, Held(whole, tuple(i for h in held for i in h.ids)))
+        self._become(slots, gone, self.last)
+
+    def _become(self, slots: Slots, gone: list[int], last: int, view: Batches | None = None) -> None:
         self._view = None
+        self._stand = slots, last
+        self._view = view
+        self._gone += gone  # should they be missed, the store keeps slices whose sum is nothing
 
     # -- what a store must know
 
@@ -169,70 +188,72 @@ class Spine:
     # -- inside
 
     def _held(self) -> Iterator[Held]:
-        for slot in self._slots:
+        for slot in self._stand[0]:
             if isinstance(slot, Merging):
                 yield slot.larger
                 yield slot.smaller
             else:
                 yield slot
 
-    def _gather(self, few: int = FEW) -> bool:
+    def _gather(self, slots: Slots, gone: list[int], few: int = FEW) -> bool:
         """Make one batch of the last small ones, when there are a few; whether it did."""
-        start = len(self._slots)
-        while start > 0 and isinstance(held := self._slots[start - 1], Held) and len(held) < SMALL:
+        start = len(slots)
+        while start > 0 and isinstance(held := slots[start - 1], Held) and len(held) < SMALL:
             start -= 1
-        self._waiting = len(self._slots) - start
+        self._waiting = len(slots) - start
         if self._waiting < few:
             return False
-        small = [held for held in self._slots[start:] if isinstance(held, Held)]
+        small = [held for held in slots[start:] if isinstance(held, Held)]
         whole = arrange(np.concatenate([h.batch for h in small]), np.arange(self.columns - 1))
         if self.order is not None:
             whole = sorted_by_value(whole, *self.order.arrays)
-        self._put(start, Held(whole, tuple(i for h in small for i in h.ids)), len(small))
+        _put(slots, gone, start, Held(whole, tuple(i for h in small for i in h.ids)), len(small))
         self._waiting = 1
         return True
 
-    def _work(self, fuel: int) -> bool:
+    def _work(self, slots: Slots, gone: list[int], fuel: int) -> bool:
         """Advance every merge under way, then begin those that the sizes call for, smallest first.
 
         Whether readers now see other batches.
         """
         changed = False
-        for at in range(len(self._slots) - 1, -1, -1):
-            changed |= self._advance(at, fuel)
-        at = len(self._slots) - 1
+        for at in range(len(slots) - 1, -1, -1):
+            changed |= _advance(slots, gone, at, fuel)
+        at = len(slots) - 1
         while at > 0:
-            if self._begin(at):
-                changed |= self._advance(at - 1, fuel)
-                at = min(at, len(self._slots) - 1)
+            if self._begin(slots, at):
+                changed |= _advance(slots, gone, at - 1, fuel)
+                at = min(at, len(slots) - 1)
             else:
                 at -= 1
         return changed
 
-    def _advance(self, at: int, fuel: int) -> bool:
-        """Go on with the merge in a slot, if there is one; whether that finished it."""
-        slot = self._slots[at]
-        if not isinstance(slot, Merging):
-            return False
-        slot.go_on(fuel)
-        if slot.done:
-            self._put(at, slot.result, 1)
-        return slot.done
-
-    def _begin(self, at: int) -> bool:
+    def _begin(self, slots: Slots, at: int) -> bool:
         """Begin merging slot ``at`` into its larger neighbour if their sizes call for it."""
-        larger, smaller = self._slots[at - 1], self._slots[at]
+        larger, smaller = slots[at - 1], slots[at]
         if isinstance(larger, Merging) or isinstance(smaller, Merging):
             return False
         if len(smaller) < SMALL or len(larger) >= self.ratio * len(smaller):
             return False
-        self._slots[at - 1 : at + 1] = [Merging.begin(larger, smaller, self.order)]
+        slots[at - 1 : at + 1] = [Merging.begin(larger, smaller, self.order)]
         return True
 
-    def _put(self, at: int, held: Held, replacing: int = 0) -> None:
-        if not len(held):
-            self._gone += held.ids
-        self._slots[at : at + replacing] = [held] if len(held) else []
+
+def _advance(slots: Slots, gone: list[int], at: int, fuel: int) -> bool:
+    """Go on with the merge in a slot, if there is one; whether that finished it."""
+    slot = slots[at]
+    if not isinstance(slot, Merging):
+        return False
+    slot.go_on(fuel)
+    if slot.done:
+        _put(slots, gone, at, slot.result, 1)
+    return slot.done
+
+
+def _put(slots: Slots, gone: list[int], at: int, held: Held, replacing: int = 0) -> None:
+    if not len(held):
+        gone += held.ids
+    slots[at : at + replacing] = [held] if len(held) else []
 
 
 def _untouched(rows: int, columns: int) -> Matrix:

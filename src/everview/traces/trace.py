@@ -6,6 +6,9 @@ carry no epoch, and inside a recursive scope their iterations are ordinary last 
 
 An epoch may also end `unsaved`: it is past for readers, and waits with others like it until a store takes them all
 as one batch.
+
+Acts that end an epoch may be repeated: whatever raises in the middle of one, doing it once more completes it, and does
+nothing twice.
 """
 
 from __future__ import annotations
@@ -34,13 +37,15 @@ class Trace:
     1
     """
 
-    __slots__ = ("_before", "_reach", "current", "past", "unsaved")
+    __slots__ = ("_before", "_open", "_reach", "_unsaved", "past")
 
     def __init__(self, columns: int, order: ValueOrder | None = None) -> None:
         self.past = Spine(columns, order)
-        self.current: list[Matrix] = []  # of the open epoch, each batch more than twice as large as the next
-        self.unsaved: list[Matrix] = []  # of closed epochs, in the same way
-        self._before: Batches | None = None  # the past and the unsaved, as long as neither changes
+        # The open epoch: its number here, and its batches, each more than twice as large as the next.
+        self._open: tuple[int, list[Matrix]] = 1, []
+        # Closed epochs that wait to be saved: how often others were, negated; batches as above; the last of them.
+        self._unsaved: tuple[int, list[Matrix], int] = -1, [], 0
+        self._before: tuple[Batches, list[Matrix], Batches] | None = None  # the past, the unsaved, and their sum
         self._reach = 0  # no row's weight is larger
 
     def restore(self, slices: Sequence[tuple[Matrix, Ids]]) -> None:
@@ -53,11 +58,23 @@ class Trace:
     @property
     def before(self) -> Batches:
         """The closed epochs."""
-        if not self.unsaved:
-            return self.past.view
-        if self._before is None:
-            self._before = _with(self.past.view, self.unsaved)
-        return self._before
+        past, unsaved = self.past.view, self._unsaved[1]
+        if not unsaved:
+            return past
+        known = self._before
+        if known is None or known[0] is not past or known[1] is not unsaved:
+            known = self._before = past, unsaved, _with(past, unsaved)
+        return known[2]
+
+    @property
+    def unsaved(self) -> list[Matrix]:
+        """What closed epochs have left to be saved, each batch more than twice as large as the next."""
+        return self._unsaved[1]
+
+    @property
+    def current(self) -> list[Matrix]:
+        """What the open epoch has appended so far."""
+        return self._open[1]
 
     @property
     def after(self) -> Batches:
@@ -72,61 +89,72 @@ class Trace:
         if self._reach > SAFE:
             # Neighbours may add up beyond the range although all batches together do not: so there are none.
             self.past.compact()
-            self._before = None
             self._in_range((*self.past.batches, *self.unsaved, *self.current, batch))
             self._reach = sum(largest_weight(b) for b in (*self.past.batches, *self.unsaved, *self.current, batch))
-        self._put(self.current, batch)
+        number, batches = self._open
+        self._open = number, self._put(batches, batch)
 
     def sum(self) -> Matrix | None:
         """What the open epoch has appended, as one batch."""
-        return self._summed(self.current)
+        number, batches = self._open
+        self._open = number, self._summed(batches)
+        return _only(self._open[1])
 
     def waiting(self) -> Matrix | None:
         """What closed epochs have left unsaved, as one batch."""
-        return self._summed(self.unsaved)
+        number, batches, last = self._unsaved
+        self._unsaved = number, self._summed(batches), last
+        return _only(self._unsaved[1])
 
     def close(self, ids: Ids = ()) -> None:
         """End the epoch: its changes become past, which a store may know by ids."""
-        if not self.current:
+        number, batches = self._open
+        if not batches:
             return
         batch = self.sum()
-        self.current.clear()
-        if batch is not None:
-            self._before = None
-            self.past.append(batch, ids)
+        if batch is not None and self.past.last != number:
+            self.past.append(batch, ids, number)
+        self._open = number + 1, []
 
     def leave(self) -> None:
         """End the epoch without a store: its changes are past for readers, and wait to be saved."""
-        if not self.current:
+        number, batches = self._open
+        if not batches:
             return
         batch = self.sum()
-        self.current.clear()
-        if batch is not None:
-            self._before = None
-            self._put(self.unsaved, batch)
+        saves, unsaved, last = self._unsaved
+        if batch is not None and last != number:
+            self._unsaved = saves, self._put(unsaved, batch), number
+        self._open = number + 1, []
 
     def saved(self, ids: Ids) -> None:
         """What was `waiting` is in a store."""
         batch = self.waiting()
-        self.unsaved.clear()
-        self._before = None
-        if batch is not None:
-            self.past.append(batch, ids)
+        number, _, last = self._unsaved
+        if batch is not None and self.past.last != number:
+            self.past.append(batch, ids, number)
+        self._unsaved = number - 1, [], last
 
     def abandon(self) -> None:
         """Forget the open epoch."""
-        self.current.clear()
+        self._open = self._open[0] + 1, []
 
-    def _put(self, batches: list[Matrix], batch: Matrix) -> None:
-        while batches and batches[-1].shape[0] <= 2 * batch.shape[0]:
-            batch = merged(batches.pop(), batch, self.past.order)
-        batches.append(batch)
+    def _put(self, batches: list[Matrix], batch: Matrix) -> list[Matrix]:
+        """The batches with one more."""
+        keep = len(batches)
+        while keep and batches[keep - 1].shape[0] <= 2 * batch.shape[0]:
+            keep -= 1
+            batch = merged(batches[keep], batch, self.past.order)
+        return [*batches[:keep], batch]
 
-    def _summed(self, batches: list[Matrix]) -> Matrix | None:
-        while len(batches) > 1:
-            smaller, larger = batches.pop(), batches.pop()
-            batches.append(merged(larger, smaller, self.past.order))
-        return batches[0] if batches and batches[0].shape[0] else None
+    def _summed(self, batches: list[Matrix]) -> list[Matrix]:
+        """The batches as one, the same one if there is only one."""
+        if len(batches) < 2:
+            return batches
+        whole = batches[-1]
+        for larger in batches[-2::-1]:
+            whole = merged(larger, whole, self.past.order)
+        return [whole]
 
     def _in_range(self, batches: Iterable[Matrix]) -> Matrix:
         """The sum of batches, oldest first: as far as they were appended before, each sum was in range once."""
@@ -140,3 +168,7 @@ def _with(view: Batches, batches: Iterable[Matrix]) -> Batches:
     for batch in batches:
         view = view.plus(batch)
     return view
+
+
+def _only(batches: list[Matrix]) -> Matrix | None:
+    return batches[0] if batches and batches[0].shape[0] else None

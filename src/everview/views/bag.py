@@ -21,7 +21,10 @@ class Bag(Shape):
         self._key = identity(self.schema)
         self._held: Net = {}
         self._hydrated = False
-        self._following = feed.subscribe(self._follower, snapshot=True, ended=self._follower.ended)
+        self._follow(feed)
+
+    def _clear(self) -> None:
+        self._held, self._hydrated = {}, False
 
     def take(self, changes: Weighted, epoch: int) -> Change | None:
         """See `Shape.take`."""

@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 from everview.errors import EverviewError
+from everview.process import forks, require_same
 from everview.types import Schema
 from everview.views.change import Change, Missed
 from everview.views.feed import Ending, Feed, Weighted
@@ -45,6 +46,7 @@ class Changes:
         policy: Policy = "merge",
     ) -> None:
         self.name = name
+        self._made = forks()
         self._feed = feed
         self._queue = Queue(name, maxsize=maxsize, policy=policy)
         self._subscription = _subscribed(feed, self._queue, snapshot)
@@ -81,6 +83,7 @@ class Changes:
         return found
 
     def _take(self) -> Change | Missed | None:
+        require_same(self._made, f"the changes of view {self.name}")
         if self._queue.stale:
             self._refresh()
         return self._queue.take()
@@ -155,7 +158,7 @@ class Changes:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_subscription"):
+        if hasattr(self, "_subscription") and self._made == forks():
             self.close()  # whoever breaks off a loop over a view has nothing else to close
 
     def __repr__(self) -> str:

@@ -4,6 +4,9 @@ A shape takes a snapshot, and then every change, netted before it is applied. It
 transaction, only if what the shape shows has changed, and after all shapes of the feed have taken the change: whoever
 is told reads the new state, of this shape and of others. One that raises harms neither the others nor the shape. When
 the feed ends the shape stays readable, as it was last.
+
+A change that an exception has cut short may have been taken in part: then the shape takes a snapshot again before
+anything else, also before it is read.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ from contextlib import AbstractContextManager
 from typing import Any, Self
 from weakref import ref
 
+from everview.blocks import Busy
 from everview.errors import ListenerError
+from everview.process import forks
 from everview.pull.listening import call_of, end_all
 from everview.views.change import Change
 from everview.views.changes import Changes
@@ -59,16 +64,53 @@ class Shape(ABC):
 
     def __init__(self, name: str, lock: AbstractContextManager[Any]) -> None:
         self.name = name
-        self.lock = lock
+        self._lock = lock
+        self._feed: Any = None
+        self._taking: Busy | None = None  # a change
+        self._unsure = False  # whether one has been taken in part
         self.epoch = 0  # of the last change
+        self._born = forks()
         self._listeners: list[Subscription] = []
         self._follower = Follower(self)
         self._following: Ending | None = None
         self._closed = False
 
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """Who holds it, for that nothing changes meanwhile."""
+        if self._cut_short:
+            self._renew()
+        return self._lock
+
     @abstractmethod
     def contents(self) -> Change:
         """What is there now, each with its weight."""
+
+    # -- following
+
+    def _follow(self, feed: Any) -> None:
+        """Take all that a feed has, and from now on every change of it."""
+        self._feed = feed
+        self._following = feed.subscribe(self._follower, snapshot=True, ended=self._follower.ended)
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Forget all rows: a snapshot comes next."""
+
+    @property
+    def _cut_short(self) -> bool:
+        return self._unsure and (self._taking is None or not self._taking.alive)
+
+    def _renew(self) -> None:
+        """Take a snapshot in place of what may be there in part."""
+        with self._lock:
+            before = self._following
+            self._clear()
+            self.epoch, self._unsure = -1, False
+            if not self._closed:
+                self._follow(self._feed)
+            if before is not None:
+                before.close()
 
     # -- being told
 
@@ -103,11 +145,25 @@ class Shape(ABC):
 
     def follow(self, changes: Any, epoch: int) -> Callable[[], None] | None:
         """Take a change, here and in all shapes of this one; what tells the listeners of it, when all have taken it."""
-        change = self.take(changes, epoch)
+        if self._cut_short:
+            self._renew()
+            change = self.contents() if self._listeners else None
+        elif epoch <= self.epoch and self._following is not None:
+            return None  # it was in the snapshot
+        else:
+            change = self._taken(changes, epoch)
         if not change:
             return None
         calls = [call for each in tuple(self._listeners) if (call := call_of(each, change, epoch)) is not None]
         return lambda: self._run(calls, epoch)
+
+    def _taken(self, changes: Any, epoch: int) -> Change | None:
+        busy = Busy()
+        with busy:
+            self._taking, self._unsure = busy, True
+            change = self.take(changes, epoch)
+            self._unsure = False
+        return change
 
     def _run(self, calls: list[Callable[[], None]], epoch: int) -> None:
         raised: Exception | None = None
@@ -156,7 +212,7 @@ class Shape(ABC):
         self.close()
 
     def __del__(self) -> None:
-        following = getattr(self, "_following", None)
+        following = getattr(self, "_following", None) if getattr(self, "_born", None) == forks() else None
         if following is not None and following.active:
             following.close()
 

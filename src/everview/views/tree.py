@@ -49,12 +49,15 @@ class TreeView(Shape):
         for wanted in self._names.values():
             if wanted not in feeds.schemas:
                 raise ShapeError(f"there is no feed {wanted} for the tree {name}", hint="give one for every branch")
-        self._levels: list[tuple[str, Level]] = []  # those beneath first
-        self._root = self._level(branch, name, feeds)
+        self._branch, self._feeds = branch, feeds
         self._data: Any = None
-        self._stale = True
-        self._hydrated = False
-        self._following = feeds.subscribe(self._follower, snapshot=True, ended=self._follower.ended)
+        self._clear()
+        self._follow(feeds)
+
+    def _clear(self) -> None:
+        self._levels: list[tuple[str, Level]] = []  # those beneath first
+        self._root = self._level(self._branch, self.name, self._feeds)
+        self._stale, self._hydrated = True, False
 
     def _level(self, branch: Branch, path: str, feeds: Feeds) -> Level:
         beneath = [self._level(each, f"{path}.{each.name}", feeds) for each in branch.children]

@@ -6,14 +6,18 @@ the lock, until no gate is full: so a reader whose queue is full may read whatev
 >>> turns = Turns()
 >>> with turns.writing(), turns:
 ...     pass
+
+The lock is taken and given back by the interpreter's own code, between whose steps no signal handler runs: a block that
+an exception ends gives it back, wherever the exception comes. In a forked child nobody holds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from threading import RLock
-from typing import Protocol
+import os
+from collections.abc import Callable
+from threading import Condition, RLock
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 
 class Gate(Protocol):
@@ -31,47 +35,29 @@ class Turns:
     """A reentrant lock, and the gates that those who write pass first."""
 
     def __init__(self) -> None:
-        self._lock = RLock()
-        self._depth = 0
+        self._lock: Any = RLock()
         self._gates: list[Gate] = []
+        self.acquire: Callable[..., bool] = self._lock.acquire
+        self.release: Callable[[], None] = self._lock.release
+        self.over = Condition(self._lock)  # told when whoever had a turn over several blocks has ended it
+        _all.add(self)
 
-    def acquire(self, blocking: bool = True) -> bool:
-        """Take it, once more if this thread has it; False if another has it, and one does not wait for that."""
-        if not self._lock.acquire(blocking):
-            return False
-        self._depth += 1
-        return True
+    if TYPE_CHECKING:
 
-    def release(self) -> None:
-        """Give it back, once."""
-        self._depth -= 1
-        self._lock.release()
+        def __enter__(self) -> Any: ...
+        def __exit__(self, *error: object) -> None: ...
 
-    def __enter__(self) -> Turns:
-        self.acquire()
+    else:
+        # A with-statement finds these by the class, and calls what they give: the lock's own.
+        __enter__ = property(lambda self: self._lock.__enter__)
+        __exit__ = property(lambda self: self._lock.__exit__)
+
+    def writing(self) -> Turns:
+        """This, when no gate is full. Inside of it nobody waits again: who could empty a queue, waits for us."""
+        if self._gates and not self._lock._is_owned():
+            while (full := next((gate for gate in self._gates if gate.full), None)) is not None:
+                full.wait()
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self.release()
-
-    @contextmanager
-    def writing(self) -> Generator[None]:
-        """Take it when no gate is full. Inside of it nobody waits again: who could empty a queue, waits for us."""
-        self.enter_to_write()
-        try:
-            yield
-        finally:
-            self.release()
-
-    def enter_to_write(self) -> None:
-        """`acquire` when no gate is full."""
-        self.acquire()
-        if self._depth > 1 or not self._gates:
-            return
-        while (full := next((gate for gate in self._gates if gate.full), None)) is not None:
-            self.release()
-            full.wait()
-            self.acquire()
 
     def add_gate(self, gate: Gate) -> None:
         """From now on writers wait for this one, too."""
@@ -80,3 +66,15 @@ class Turns:
     def drop_gate(self, gate: Gate) -> None:
         """From now on they do not."""
         self._gates = [each for each in self._gates if each is not gate]
+
+
+_all: WeakSet[Turns] = WeakSet()
+
+
+def _forked() -> None:
+    """The thread that held a lock may not be here: who comes now is to be refused, not to wait for ever."""
+    for turns in _all:
+        turns._lock._at_fork_reinit()  # pyright: ignore[reportPrivateUsage]
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -15,7 +15,8 @@ from everview.database.eav.declared import IDS, Making, Said, making, store
 from everview.database.eav.entities import Numbers
 from everview.database.eav.rows import RowChanges
 from everview.database.edn import attributes_of
-from everview.errors import EdnError, ListenerError, TransactionError
+from everview.database.tentative import Tentative
+from everview.errors import EdnError, TransactionError
 from everview.frontends.datalog.program import Place
 from everview.frontends.edn.attributes import Column, Fact, Pair
 from everview.frontends.edn.faults import refuse
@@ -56,20 +57,24 @@ def transact(db: Database, form: AnyForm) -> Transacted:
     parts = parse_transaction(form)
     with db.still:
         made, before = making(db, parts), db.catalog
-        if made.catalog is not before:
-            with db.defining():
-                db.redefine(made.catalog, made.anew)
-        try:
-            with db.transaction() as tx:
-                tempids = _Transacting(db, tx, made, parts).run()
-        except ListenerError:
-            raise  # it has been applied
-        except BaseException:
-            if made.catalog is not before:
+        if made.catalog is before:
+            return _transacted(db, made, parts)
+
+        def undo() -> None:
+            if db.catalog is made.catalog:
                 with db.defining():
                     db.redefine(before, made.anew)
-            raise
-        return Transacted(tempids, tx.changes)
+
+        with Tentative(db, undo):
+            with db.defining():
+                db.redefine(made.catalog, made.anew)
+            return _transacted(db, made, parts)
+
+
+def _transacted(db: Database, made: Making, parts: Sequence[Part]) -> Transacted:
+    with db.transaction() as tx:
+        tempids = _Transacting(db, tx, made, parts).run()
+    return Transacted(tempids, tx.changes)
 
 
 class _Transacting:

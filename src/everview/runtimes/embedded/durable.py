@@ -20,7 +20,9 @@ from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import ForeignState, StoreError
 from everview.runtimes.embedded import interned
 from everview.runtimes.embedded.state import Pushed, State
+from everview.traces.spine import Held
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
+from everview.traces.store.manifest import Manifest
 from everview.traces.store.reader import State as Stored
 from everview.traces.trace import Trace
 
@@ -52,6 +54,8 @@ class Durable:
         self._says = contents(program)
         self._shards = program.shards
         self._untidy = 0
+        # While merges are written: those that are about to have new ids, and the manifest without them.
+        self._tidying: tuple[list[Held], Manifest] | None = None
 
     @classmethod
     def open(cls, path: str | Path, program: Program, policy: Policy, *, adopt: bool = False) -> Durable:
@@ -103,14 +107,34 @@ class Durable:
         return {name: shards for name, shards in state.held().items() if name in kept}
 
     def turn(
-        self, epoch: int, program: Program, pushed: Sequence[Pushed], dictionary: Dictionary, mark: Mark, says: Says
-    ) -> tuple[int, ...]:
-        """Make the state that of another program, and this epoch durable, in one act; the ids of what was pushed."""
+        self,
+        epoch: int,
+        program: Program,
+        pushed: Sequence[Pushed],
+        dictionary: Dictionary,
+        mark: Mark,
+        says: Says,
+        held: Container[str],
+    ) -> None:
+        """Make the state that of another program, and this epoch durable, in one act.
+
+        Traces that are not ``held`` are new, whatever the store has by their names.
+        """
         appends = [*_appends(pushed), *interned.appended(dictionary.export(mark), program.shards)]
         meta = {**contents(program), **says}
-        ids = self.store.commit(epoch, appends, meta=meta, plan=fingerprints(program))
+        again = [key for key in self.store.manifest.slices if key[0] in program.fingerprint and key[0] not in held]
+        gone = [Replace(*key, tuple(e.id for e in self.store.manifest.slices[key]), None) for key in again]
+        self.store.commit(epoch, appends, replaces=gone, meta=meta, plan=fingerprints(program))
+
+    def turned(self, program: Program) -> None:
+        """After `turn`: from now on it is the state of that program."""
         self._says, self._shards = contents(program), program.shards
-        return ids[: len(pushed)]
+
+    def recover(self) -> None:
+        """Undo or complete what an exception has cut short, in the store and here. It may be repeated."""
+        self.store.recover()
+        if self._tidying is not None:
+            self._tidied()
 
     def restore(self, state: State, dictionary: Dictionary) -> None:
         """Fill the traces and the dictionary with what the store holds."""
@@ -138,10 +162,12 @@ class Durable:
         try:
             self.tidy(state)
         except StoreError as error:
+            self.recover()
             log.warning("%s: merges were not written, and will be later", error.message)
 
     def tidy(self, state: State) -> None:
         """Tell the store of merges since the last time, and start a new log."""
+        self._begin_to_tidy([])
         for each in interned.coalesced(self.store):
             self.store.replace(each.name, each.shard, each.old, each.new)
         self.store.checkpoint()
@@ -150,15 +176,29 @@ class Durable:
             if gone:
                 self.store.replace(name, shard, gone, None)
         merges = [(held, name, shard) for trace, name, shard in state for held in trace.past.merges()]
+        self._begin_to_tidy([held for held, *_ in merges])
         for held, name, shard in merges:
             self.store.replace(name, shard, held.ids, held.batch)
-        ids = self.store.checkpoint()
-        for (held, *_), id_ in zip(merges, ids, strict=False):
-            held.ids = (id_,)
+        self.store.checkpoint()
+        self._tidied()
         self._untidy = 0
+
+    def _begin_to_tidy(self, merges: list[Held]) -> None:
+        self._tidying = merges, self.store.manifest
+
+    def _tidied(self) -> None:
+        """Merges that the store has been told of are known by their new ids; it waits for no others."""
+        assert self._tidying is not None, "something is tidied"
+        merges, before = self._tidying
+        self.store.forget_queued()
+        if self.store.manifest is not before:
+            for held, id_ in zip(merges, self.store.added, strict=False):
+                held.ids = (id_,)
+        self._tidying = None
 
     def vacuum(self, state: State, dictionary: Dictionary, keep_epochs: int) -> None:
         """Keep of the dictionary what it holds now, and of the epochs the last few."""
+        self._begin_to_tidy([])
         for each in interned.renewed(self.store, dictionary.export(), self._shards):
             self.store.replace(each.name, each.shard, each.old, each.new)
         self.store.checkpoint()

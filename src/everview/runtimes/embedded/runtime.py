@@ -2,13 +2,18 @@
 
 A tick encodes its rows, runs the program's stages over the shards, and only when everything has succeeded closes the
 epoch. Whatever fails before that, in the rows, in a user's function or in a weight, leaves all as it was.
+
+An exception may also come from outside, at any moment: of a signal handler, or for lack of memory. So every act says
+beforehand, in one assignment, what undoes it, and when it counts, what completes it; that may be repeated. Whoever
+comes next calls `recover`, and so does the act itself, whether it was cut short or not.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Self
@@ -26,10 +31,11 @@ from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import EverviewError, FunctionError, ListenerError, NegativeWeight, StoreError
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Layout
+from everview.process import forks, require_same
 from everview.runtimes.embedded.durable import Durable, Note, check_plan, restore
 from everview.runtimes.embedded.hydrate import hydrate
 from everview.runtimes.embedded.rehearse import rehearse
-from everview.runtimes.embedded.state import State
+from everview.runtimes.embedded.state import Pushed, State
 from everview.runtimes.embedded.tick import Cells, Here, Tick
 from everview.runtimes.embedded.view import View
 from everview.runtimes.tables import Commands, Table, resolvers
@@ -39,7 +45,12 @@ from everview.types import unknown_name
 from everview.zset.batch import Batch
 
 Matrix = NDArray[np.int64]
+Done = Callable[[dict[str, Batch]], None]  # told the change of every view, when a tick counts; perhaps once more
 NO_OFFSETS: Mapping[str, Any] = {}
+
+
+def _nothing(*_: object) -> None:
+    """What is to be done when there is nothing to do."""
 
 
 class Embedded:
@@ -80,6 +91,9 @@ class Embedded:
         """
         self.bounds = LoopBounds.given() if loops is None else loops
         self.dictionary = Dictionary()
+        self._made = forks()
+        self._ended = False
+        self._step: Callable[[], None] | None = None  # what undoes or completes the act under way
         self._refusal: str | None = None
         self._check_functions, self._as_is, self._every = check_functions, as_is, every
         self.tables = dict(tables or {})
@@ -99,7 +113,7 @@ class Embedded:
             try:
                 held = self.durable.held(program, state, self.dictionary)
                 self._saved = self.dictionary.mark()
-                self._turn(program, held, context, {})
+                self._turn(program, held, context, self.tables, {})
             except BaseException:
                 self.durable.close()
                 raise
@@ -119,6 +133,7 @@ class Embedded:
 
     def _go_on(self, program: Program, state: State, context: Context) -> None:
         """From now on this program over this state."""
+        before = getattr(self, "views", dict[str, View]())
         self.program, self.state, self.context = program, state, context
         self.resolvers = resolvers(program, self.tables)
         self._saved = self.dictionary.mark()  # entries before it are in the store
@@ -132,6 +147,9 @@ class Embedded:
             node.name: View(self, node.name, built.layout(node.input).schema, node.input if node.keep else None)
             for node in self._sinks
         }
+        for name, view in before.items():
+            if name in self.views and self.views[name].schema == view.schema:
+                self.views[name].listeners = view.listeners
         self._unchanged = {
             node.name: Batch(self.views[node.name].schema, program.empty(node.input), self.dictionary)
             for node in self._sinks
@@ -143,51 +161,70 @@ class Embedded:
         *,
         tables: Mapping[str, Table] | None = None,
         says: Mapping[str, Any] | None = None,
+        keeping: tuple[Circuit, Mapping[str, Table]] | None = None,
+        done: Callable[[], None] = _nothing,
     ) -> None:
         """Go on with another circuit over the same tables, or more, or fewer.
 
         Traces that both have are kept as they are; those that are new are computed from what the tables hold, and
         from nothing else. In a state directory that is one commit; should it fail, all is as it was. Views keep their
-        listeners if they keep their columns; of the turn itself those are not told.
+        listeners if they keep their columns; of the turn itself those are not told. With
+        ``keeping``, a circuit and its tables, only traces that this circuit has, too, are kept. ``done`` is called as
+        soon as it counts, and perhaps once more, if an exception cuts it short.
         """
         self._require_open()
         self.save()
         tables = self.tables if tables is None else dict(tables)
         program = self._prepared(circuit, tables, self.shards, stored=self.durable is not None)
         rehearse(program, self.state.held())
-        before, self.tables = (self.tables, self.views), tables
-        try:
-            self._turn(program, self.state.held(), self._context(program.circuit), says or {})
-        except BaseException:
-            self.tables = before[0]
-            raise
-        for name, view in before[1].items():
-            if name in self.views and self.views[name].schema == view.schema:
-                self.views[name].listeners = view.listeners
+        held = self.state.held()
+        if keeping is not None:
+            kept = self._prepared(*keeping, self.shards, stored=self.durable is not None).fingerprint
+            held = {name: traces for name, traces in held.items() if name in kept}
+        self._turn(program, held, self._context(program.circuit), tables, says or {}, done)
 
-    def _turn(self, program: Program, held: dict[str, list[Trace]], context: Context, says: Mapping[str, Any]) -> None:
-        state = State(program, context)
-        with self.attempt():
+    def _turn(
+        self,
+        program: Program,
+        held: dict[str, list[Trace]],
+        context: Context,
+        tables: Mapping[str, Table],
+        says: Mapping[str, Any],
+        done: Callable[[], None] = _nothing,
+    ) -> None:
+        with self.attempt() as mark:
+            state = State(program, context)
             hydrate(program, state, held, context, self.bounds)
             state.adopt(held)
-            pushed, ids = state.pushed(), ()
+            pushed, epoch = state.pushed(), self.epoch + 1
+
+            def turned(ids: tuple[int, ...]) -> None:
+                state.close(ids, pushed if self.durable else ())
+                self.epoch = epoch
+                self.tables = dict(tables)
+                self._go_on(program, state, context)
+                if self.durable:
+                    self.durable.turned(program)
+                done()
+
+            self._step = partial(self._decide, epoch, mark, len(pushed), turned)
             if self.durable:
-                ids = self.durable.turn(self.epoch + 1, program, pushed, self.dictionary, self._saved, says)
-        state.close(ids, pushed if self.durable else ())
-        self.epoch += 1
-        self._go_on(program, state, context)
+                self.durable.turn(epoch, program, pushed, self.dictionary, self._saved, says, held)
+            self.recover()
 
     @property
     def shards(self) -> int:
         return self.program.shards
 
     def view(self, name: str) -> View:
+        self.require_here()
         if name not in self.views:
             raise unknown_name("view", name, self.views)
         return self.views[name]
 
     def table(self, name: str) -> View:
         """What a source holds, if that is kept."""
+        self.require_here()
         if name not in self.tables:
             raise unknown_name("table", name, self.tables)
         trace = self.program.table(name)
@@ -202,44 +239,127 @@ class Embedded:
         """
         self._require_open()
         self._save_in_time()
-        with self.attempt():
-            outputs = self._advance(self.encode(changes or {}))
+        with self.attempt() as mark:
+            outputs = self._advance(self.encode(changes or {}), mark)
         self._notify(outputs)
         return outputs
 
-    def advance(self, cells: Cells, mark: Mark, offsets: Mapping[str, Any] | None = None) -> dict[str, Batch]:
+    def advance(
+        self, cells: Cells, mark: Mark, offsets: Mapping[str, Any] | None = None, done: Done = _nothing
+    ) -> dict[str, Batch]:
         """`tick` with rows that are encoded already, since a mark in the dictionary; listeners are told nothing.
 
-        With the tick is kept how far sources have been read, by name: both count, or neither.
+        With the tick is kept how far sources have been read, by name: both count, or neither. ``done`` is called as
+        soon as it counts, and perhaps once more, if an exception cuts it short.
         """
         self._require_open()
         self._save_in_time()
+        self._step = partial(self.rollback, mark)
         try:
-            return self._advance(cells, offsets or {})
+            return self._advance(cells, mark, offsets or {}, done)
         except BaseException:
-            self.state.abandon()
-            self.dictionary.rollback(mark)
+            self.recover()
             raise
 
-    def _advance(self, cells: Cells, offsets: Mapping[str, Any] = NO_OFFSETS) -> dict[str, Batch]:
+    def _advance(
+        self, cells: Cells, mark: Mark, offsets: Mapping[str, Any] = NO_OFFSETS, done: Done = _nothing
+    ) -> dict[str, Batch]:
         Tick(self.program, Here(self.program, self.state, self.context), self.bounds).run(cells)
         outputs = self.outputs(cells)
-        self._commit(offsets)
-        self.offsets.update(offsets)
-        self.epoch += 1
+        self._commit(mark, offsets, partial(done, outputs))
         return outputs
+
+    def _commit(self, mark: Mark, offsets: Mapping[str, Any], done: Callable[[], None]) -> None:
+        """End the epoch: on disk first, where there is one, then in memory."""
+        epoch = self.epoch + 1
+        if self.durable is None or self._every:
+            self._step = partial(self._close, epoch, offsets, done)
+            self.recover()
+            return
+        pushed = self.state.pushed()
+        self._step = partial(
+            self._decide, epoch, mark, len(pushed), partial(self._closed, epoch, pushed, offsets, done)
+        )
+        self.durable.commit(epoch, pushed, self.dictionary, self._saved, Note(offsets=offsets))
+        self.recover()
+        self.durable.settle(self.state)
+
+    def _decide(self, epoch: int, mark: Mark, pushed: int, counts: Callable[[tuple[int, ...]], None]) -> None:
+        """Complete an act if the store, where there is one, has its epoch, by the ids of what was pushed; or undo it."""
+        if self.durable is None:
+            counts(())
+            return
+        self.durable.recover()
+        if self.durable.epoch < epoch:
+            self.rollback(mark)
+        else:
+            counts(self.durable.store.added[:pushed])
+
+    def _close(self, epoch: int, offsets: Mapping[str, Any], done: Callable[[], None]) -> None:
+        """The open epoch counts, in memory; if there is a store, it waits to be saved."""
+        if self.durable is None:
+            self.state.close()
+        else:
+            self.state.leave()
+            self._unsaved = {**self._unsaved, **offsets}
+        self._count(epoch, offsets, done)
+
+    def _closed(
+        self,
+        epoch: int,
+        pushed: list[Pushed],
+        offsets: Mapping[str, Any],
+        done: Callable[[], None],
+        ids: tuple[int, ...],
+    ) -> None:
+        """The open epoch counts, and the store has it."""
+        self.state.close(ids, pushed)
+        self._saved = self.dictionary.mark()
+        self._count(epoch, offsets, done)
+
+    def _count(self, epoch: int, offsets: Mapping[str, Any], done: Callable[[], None]) -> None:
+        if offsets:
+            self.offsets = {**self.offsets, **offsets}
+        self.epoch = epoch
+        done()
+
+    def recover(self) -> None:
+        """Undo or complete the act under way, which an exception may have cut short. Does nothing if there is none."""
+        step = self._step
+        if step is not None:
+            require_same(self._made, "the state")
+            step()
+            self._step = None
+
+    def rollback(self, mark: Mark) -> None:
+        """Forget the open epoch, and what the dictionary has learnt since a mark."""
+        self.state.abandon()
+        if self._saved.entries > mark.entries:
+            self._saved = mark  # what was saved of an epoch that is undone is saved again when it is needed
+        self.dictionary.rollback(mark)
 
     def save(self) -> None:
         """Commit what ticks have left to be committed later."""
+        self.recover()
         # A store that is ahead has what this process has not taken in.
         if self.durable is None or self.durable.epoch >= self.epoch or self._refusal is not None:
             return
-        waiting = self.state.waiting()
-        ids = self.durable.commit(self.epoch, waiting, self.dictionary, self._saved, Note(offsets=self._unsaved))
-        self.state.saved(ids, waiting)
+        waiting, epoch = self.state.waiting(), self.epoch
+        self._step = partial(self._saved_until, epoch, waiting)
+        try:
+            self.durable.commit(epoch, waiting, self.dictionary, self._saved, Note(offsets=self._unsaved))
+        finally:
+            self.recover()
+        self.durable.settle(self.state)
+
+    def _saved_until(self, epoch: int, waiting: list[Pushed]) -> None:
+        assert self.durable is not None, "something is saved"
+        self.durable.recover()
+        if self.durable.epoch < epoch:
+            return
+        self.state.saved(self.durable.store.added[: len(waiting)], waiting)
         self._unsaved = {}
         self._saved, self._last_saved = self.dictionary.mark(), monotonic()
-        self.durable.settle(self.state)
 
     def _save_in_time(self) -> None:
         # Before a tick, not after: should it fail, the tick has not been applied.
@@ -249,13 +369,15 @@ class Embedded:
     @contextmanager
     def attempt(self, mark: Mark | None = None) -> Generator[Mark]:
         """Within this, whatever raises leaves the traces and the dictionary as they were, at a mark or now."""
+        self.recover()
         mark = self.dictionary.mark() if mark is None else mark
+        self._step = partial(self.rollback, mark)
         try:
             yield mark
         except BaseException:
-            self.state.abandon()
-            self.dictionary.rollback(mark)
+            self.recover()
             raise
+        self._step = None
 
     def vacuum(self, keep_epochs: int = 1) -> None:
         """Let go of dictionary entries that no row refers to, and of stored epochs before the last few."""
@@ -265,19 +387,29 @@ class Embedded:
                 f"vacuum cannot keep {keep_epochs} epochs", hint="the last one is always kept: give 1 or more"
             )
         self.save()
-        self.dictionary.sweep(self.state.references())
-        self._saved = self.dictionary.mark()
+        self._step = self._swept
+        try:
+            self.dictionary.sweep(self.state.references())
+        finally:
+            self.recover()
         if self.durable:
             self.durable.vacuum(self.state, self.dictionary, keep_epochs)
 
+    def _swept(self) -> None:
+        self._saved = self.dictionary.mark()  # all that it holds is saved, and marks from before are void
+
     def close(self) -> None:
         """Let the next writer have the state directory."""
-        if self.durable and self._refusal is None:
-            try:
+        require_same(self._made, "the state")
+        if self.durable is None or self._ended:
+            return
+        try:
+            if self._refusal is None:
                 self.save()
-            finally:
-                self.durable.close()
-                self._refusal = "it is closed"
+        finally:
+            self._refusal = "it is closed"
+            self.durable.close()
+            self._ended = True
 
     @classmethod
     def attach(
@@ -305,7 +437,13 @@ class Embedded:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def require_here(self) -> None:
+        """Refuse a process that was forked from the one that opened the state."""
+        require_same(self._made, "the state")
+
     def _require_open(self) -> None:
+        self.require_here()
+        self.recover()
         if self._refusal is not None:
             raise StoreError(f"the state cannot change: {self._refusal}", hint="open it with Embedded(circuit, path)")
 
@@ -313,20 +451,6 @@ class Embedded:
     def saved_offsets(self) -> Mapping[str, Any]:
         """How far sources have been read by what would be there after a crash."""
         return self.offsets if self.durable is None else self.durable.store.manifest.offsets
-
-    def _commit(self, offsets: Mapping[str, Any]) -> None:
-        """End the epoch: on disk first, where there is one, then in memory."""
-        if self.durable is None:
-            self.state.close()
-            return
-        if self._every:
-            self.state.leave()
-            self._unsaved.update(offsets)
-            return
-        pushed, note = self.state.pushed(), Note(offsets=offsets)
-        self.state.close(self.durable.commit(self.epoch + 1, pushed, self.dictionary, self._saved, note), pushed)
-        self._saved = self.dictionary.mark()
-        self.durable.settle(self.state)
 
     def encode(self, changes: Mapping[str, Any]) -> Cells:
         """The rows of a tick as words, on the shards where they belong."""

@@ -33,6 +33,12 @@ class View:
 
     def contents(self) -> Batch:
         """The rows now, each with its weight."""
+        self._runtime.require_here()
+        self._runtime.recover()
+        return self.held()
+
+    def held(self) -> Batch:
+        """`contents` for those who complete what an exception has cut short."""
         if self._node is None:
             raise EverviewError(f"view {self.name} keeps no contents", hint="build its sink with keep=True")
         whole = np.empty((0, self.schema.width + 1), np.int64)

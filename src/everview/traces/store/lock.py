@@ -9,32 +9,42 @@ from __future__ import annotations
 
 import fcntl
 import os
+from io import FileIO
 from pathlib import Path
 
 from everview.errors import LockedState
 from everview.traces.store.files import Files
 
 
-def lock_for_writing(path: Path, files: Files) -> int:
-    """The descriptor that holds LOCK, or the error that says who has it."""
+class WriterLock(FileIO):
+    """LOCK, held as long as this is open. What loses it, by an exception while opening a state, gives the lock up."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def lock_for_writing(path: Path, files: Files) -> WriterLock:
+    """LOCK, held; or the error that says who has it."""
     files.announce("lock", path)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    lock = WriterLock(path, "r+", opener=lambda name, _: os.open(name, os.O_RDWR | os.O_CREAT, 0o666))
+    descriptor = lock.fileno()
     if not _try_lock(descriptor, fcntl.LOCK_EX):
         owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        os.close(descriptor)
+        lock.close()
         raise LockedState(
             f"another writer has {path.parent} open (process {owner})",
             hint="close that one first; any number may attach to read",
         )
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    return descriptor
+    return lock
 
 
-def unlock(descriptor: int) -> None:
-    """Give the lock up, even where a forked child still has the descriptor."""
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
+def unlock(lock: WriterLock) -> None:
+    """Give the lock up, even where a forked child still has the descriptor; once more is no mistake."""
+    if not lock.closed:
+        fcntl.flock(lock.fileno(), fcntl.LOCK_UN)
+        lock.close()
 
 
 def pin(path: Path) -> int | None:

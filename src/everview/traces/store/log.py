@@ -30,6 +30,7 @@ class Log:
         self._files = files
         self._every = sync
         self._synced = size
+        self._closed = False
         self._last_sync = time.monotonic()
 
     @classmethod
@@ -77,7 +78,15 @@ class Log:
             raise Uncertain("commits were waiting for a sync that failed") from error
 
     def close(self) -> None:
-        self._files.close(self.file)
+        if not self._closed:
+            self._closed = True  # first: closed twice, the descriptor might be another file's by then
+            self._files.close(self.file)
+
+    def cut(self, size: int) -> None:
+        """Go back to a length that it had, whatever an exception has left of an append."""
+        self.size, self._synced = size, min(self._synced, size)
+        if self.file.path.stat().st_size > size:
+            self._retreat(size)
 
     def _sync(self) -> None:
         self._files.sync(self.file)

@@ -3,7 +3,9 @@
 Meaning: a sequence of epochs, each a manifest of immutable slices. `commit` appends one epoch; when it
 returns, the epoch is durable, and when it raises, the state is as it was. Law: at any moment, whatever
 happens to the process or the machine, opening the directory finds the last acknowledged epoch, or the one
-whose commit was under way, whole. What is small travels in the log record itself; what is large goes to a
+whose commit was under way, whole. An exception that no disk raised, as a signal handler's, may come at any moment of a
+commit: `recover` then undoes it, or completes it if it counts already. It counts from the assignment of its manifest
+on. What is small travels in the log record itself; what is large goes to a
 segment first.
 
 ```python
@@ -23,8 +25,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from everview.errors import ForeignState, StoreError
+from everview.process import forks, require_same
 from everview.traces.store.draft import Draft, Inline, Replace
-from everview.traces.store.files import Files
+from everview.traces.store.files import Files, discard
 from everview.traces.store.layout import (
     Layout,
     make_directories,
@@ -32,7 +35,7 @@ from everview.traces.store.layout import (
     require_vacant,
     write_format,
 )
-from everview.traces.store.lock import lock_for_writing, unlock
+from everview.traces.store.lock import WriterLock, lock_for_writing, unlock
 from everview.traces.store.log import EVERY_TICK, NEVER, Log, Uncertain
 from everview.traces.store.manifest import Change, Fingerprints, Manifest
 from everview.traces.store.reader import Reader, State, attach
@@ -60,10 +63,25 @@ class Policy:
     checkpoint_bytes: int = 4 << 20  # a log that has grown by more is replaced by a snapshot
 
 
+@dataclass(slots=True)
+class UnderWay:
+    """What a store was when it began to change, and what must be undone or completed if an exception cuts that short."""
+
+    what: str
+    manifest: Manifest
+    log: Log
+    size: int
+    queued: bool = False  # whether what is queued goes with it
+    path: Path | None = None  # of the log that takes over
+    next: Log | None = None
+
+
 class Store(State):
     """The writer of a state directory. Use one at a time, from one thread."""
 
-    def __init__(self, layout: Layout, lock: int, log: Log, manifest: Manifest, files: Files, policy: Policy) -> None:
+    def __init__(
+        self, layout: Layout, lock: WriterLock, log: Log, manifest: Manifest, files: Files, policy: Policy
+    ) -> None:
         super().__init__(layout, manifest, log.file.path, log.file.descriptor)
         self._lock = lock
         self._log = log
@@ -71,6 +89,9 @@ class Store(State):
         self._policy = policy
         self._queued: list[Replace] = []
         self._refusal: str | None = None  # why nothing more can be committed
+        self._under: UnderWay | None = None
+        self._change: Change | None = None  # the last one
+        self._made = forks()
         self._adopting = False  # the plan in memory is not the one on disk
         self.kept = frozenset(manifest.plan.traces)  # the traces whose state was found
 
@@ -182,7 +203,49 @@ class Store(State):
     @property
     def uncertain(self) -> bool:
         """Whether nothing more can be committed, because a failure left open what is on disk."""
-        return self._refusal is not None
+        return self._refusal is not None or self._under is not None
+
+    @property
+    def added(self) -> tuple[int, ...]:
+        """The ids of the slices that the last commit or checkpoint added, in the order of `commit`."""
+        edits = () if self._change is None else self._change.edits
+        return tuple(edit.entry.id for edit in edits if edit.entry is not None)
+
+    def recover(self) -> None:
+        """Undo or complete what an exception has cut short. Does nothing otherwise, and may be repeated."""
+        under = self._under
+        if under is None:
+            return
+        try:
+            if self._manifest is under.manifest:
+                self._undo(under)
+            else:
+                self._complete(under)
+        except (OSError, Uncertain) as error:
+            self._refusal = f"an earlier {under.what} was interrupted, and could not be undone ({error})"
+        self._under = None
+
+    def _undo(self, under: UnderWay) -> None:
+        under.log.cut(under.size)
+        if under.path is not None:
+            discard(self._files, under.path.with_name(under.path.name + ".new"))
+            if under.path.exists():
+                self._files.unlink(under.path)
+                self._files.sync_dir(under.path.parent)
+        if under.next is not None:
+            under.next.close()
+
+    def _complete(self, under: UnderWay) -> None:
+        """The manifest is the new one: let all else follow it."""
+        if under.queued:
+            self._queued = []
+        if under.next is not None:
+            self._log, self._adopting = under.next, False
+            self._arrays.turn_to(under.next.file.path, under.next.file.descriptor)
+            under.log.close()
+        assert self._change is not None, "a manifest changes by a change"
+        for edit in self._change.edits:
+            self._arrays.forget(edit.takes)
 
     # -- committing --------------------------------------------------------------------------------
 
@@ -214,14 +277,15 @@ class Store(State):
         if plan is not None and self._queued:
             self.checkpoint()  # what is queued may be of traces that go
         draft = Draft(epoch, (*self._queued, *replaces, *added, *referred), offsets or {}, meta or {})
-        with self._attempting(f"commit of epoch {epoch}"):
+        with self._attempting(f"commit of epoch {epoch}", queued=True):
             require_segments(self._layout, draft.refs())
             if plan is not None:
-                change = self._publish(draft, onto=self._manifest.adopted(plan))
+                self._publish(draft, onto=self._manifest.adopted(plan))
+            elif self._adopting:
+                self._publish(draft)
             else:
-                change = self._publish(draft) if self._adopting else self._append(draft)
-        self._queued.clear()
-        return self._settle(change)
+                self._append(draft)
+        return self.added
 
     def replace(self, name: str, shard: int, old: Sequence[int], new: Array | SliceRef | None) -> None:
         """Let a merge take the place of its inputs with the next commit or checkpoint, whichever is first.
@@ -231,6 +295,10 @@ class Store(State):
         checkpoint.
         """
         self._queued.append(Replace(name, shard, tuple(old), new))
+
+    def forget_queued(self) -> None:
+        """Let no merge wait any more: those that do would have changed nothing."""
+        self._queued = []
 
     def checkpoint(self) -> tuple[int, ...]:
         """Begin a new log with a snapshot; slices that travelled inline go to a segment.
@@ -259,39 +327,41 @@ class Store(State):
 
     def close(self) -> None:
         """Sync what waits for it, unless the policy is never to, and let the next writer in."""
+        require_same(self._made, f"the state in {self.path}")
         try:
+            self.recover()
             if self._refusal is None and self._policy.sync != NEVER:
                 self.flush()
         finally:
-            if self._refusal != CLOSED:
-                self._release()
+            self._release()
 
     # -- how ---------------------------------------------------------------------------------------
 
-    def _append(self, draft: Draft) -> Change:
+    def _append(self, draft: Draft) -> None:
         """Commit by one record, and by one segment before it if there is much to write."""
         if draft.nbytes <= self._policy.inline_bytes:
             inline = Inline()
-            return self._record(draft.place(inline.add, self._manifest.next_id), inline.data())
+            self._record(draft.place(inline.add, self._manifest.next_id), inline.data())
+            return
         with self._segment(draft.epoch) as writer:
             change = draft.place(writer.add, self._manifest.next_id)
             writer.finish()
         try:
-            return self._record(change)
+            self._record(change)
         except OSError:
             writer.abandon()
             raise
 
-    def _record(self, change: Change, data: bytes = b"") -> Change:
-        """Log a change; the change as it reads from the log, as after reopening."""
+    def _record(self, change: Change, data: bytes = b"") -> None:
+        """Log a change; it is kept as it reads from the log, as after reopening."""
         record = encode(Kind.COMMIT, change.epoch, change.to_json(), data)
         change = Change.from_record(decode(record, self._log.size))
         manifest = self._manifest.after([change])
         self._log.append(record)
-        self._manifest = manifest
-        return change
+        self._change = change
+        self._manifest = manifest  # from here on it counts
 
-    def _publish(self, draft: Draft, stale: frozenset[str] = frozenset(), onto: Manifest | None = None) -> Change:
+    def _publish(self, draft: Draft, stale: frozenset[str] = frozenset(), onto: Manifest | None = None) -> None:
         """Commit by a new log, whose snapshot refers to segments only, and to none of the stale ones."""
         onto = self._manifest if onto is None else onto
         with self._segment(draft.epoch) as writer:
@@ -302,18 +372,16 @@ class Store(State):
             manifest = manifest.moved(places)
             writer.finish()
             snapshot = encode(Kind.SNAPSHOT, draft.epoch, manifest.to_json())
+        under = self._under
+        assert under is not None, "a log is begun by an attempt"
+        under.path = _next_log(self._layout)
         try:
-            log = Log.begin(_next_log(self._layout), snapshot, self._files, self._policy.sync)
+            under.next = Log.begin(under.path, snapshot, self._files, self._policy.sync)
         except OSError:
             writer.abandon()
             raise
-        self._turn_to(log, manifest)
-        return change
-
-    def _turn_to(self, log: Log, manifest: Manifest) -> None:
-        old, self._log, self._manifest, self._adopting = self._log, log, manifest, False
-        self._arrays.turn_to(log.file.path, log.file.descriptor)
-        old.close()
+        self._change = change
+        self._manifest = manifest  # from here on it counts
 
     def _checkpoint(self, queued: Sequence[Replace] = (), stale: frozenset[str] = frozenset()) -> tuple[int, ...]:
         if self._adopting:
@@ -323,14 +391,8 @@ class Store(State):
         with self._attempting("checkpoint"):
             draft = Draft(self.epoch, tuple(queued))
             require_segments(self._layout, draft.refs())
-            change = self._publish(draft, stale)
-        return self._settle(change)
-
-    def _settle(self, change: Change) -> tuple[int, ...]:
-        """After a commit: replaced arrays are let go, and the new slices have ids."""
-        for edit in change.edits:
-            self._arrays.forget(edit.takes)
-        return tuple(edit.entry.id for edit in change.edits if edit.entry is not None)
+            self._publish(draft, stale)
+        return self.added
 
     def _segment(self, epoch: int) -> SegmentWriter:
         return SegmentWriter(self.path, epoch, "store", self._files)
@@ -343,24 +405,29 @@ class Store(State):
             )
 
     @contextmanager
-    def _attempting(self, what: str) -> Generator[None]:
+    def _attempting(self, what: str, *, queued: bool = False) -> Generator[None]:
         """Turn failures into errors that say how the state is now; refuse to go on when that is not known."""
+        require_same(self._made, f"the state in {self.path}")
+        self.recover()
         if self._refusal is not None:
             raise StoreError(f"{what} is refused: {self._refusal}", hint=f"open {self.path} again")
-        self._refusal = f"an earlier {what} was interrupted"  # should anything unforeseen get through
+        self._under = UnderWay(what, self._manifest, self._log, self._log.size, queued)
         try:
             yield
+            if self._manifest is not self._under.manifest:
+                self._complete(self._under)
         except Uncertain as error:
             self._refusal = f"an earlier {what} failed: {error} ({error.__cause__})"
+            self._under = None
             raise StoreError(f"{what} failed: {error} ({error.__cause__})", hint="open the state again") from error
         except OSError as error:
-            self._refusal = None
+            self._under = None
             hint = f"the state is as it was, at epoch {self.epoch}; remove the cause and try again"
             raise StoreError(f"{what} failed: {error}", hint=hint) from error
-        except Exception:
-            self._refusal = None
+        except BaseException:
+            self.recover()
             raise
-        self._refusal = None
+        self._under = None
 
     def _release(self) -> None:
         self._refusal = CLOSED

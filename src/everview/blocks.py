@@ -1,0 +1,74 @@
+"""With-blocks that are over when their statement is, even if an exception cuts their own end short.
+
+An exception of a signal handler may come as the first thing in ``__exit__``: then nothing of it runs, and what the
+block holds would be held for ever. So the interpreter is given a callable for the end that nothing else refers to. When
+the statement is over, in whatever way, the callable is gone, and `alive` says so to whoever comes next.
+
+>>> class Noted(Block):
+...     def begin(self): return "begun"
+...     def end(self, error): print("ended by", error)
+>>> with (block := Noted()) as found:
+...     found, block.alive
+('begun', True)
+ended by None
+>>> block.alive
+False
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Generic, TypeVar
+from weakref import ref
+
+T = TypeVar("T")
+
+
+class _Exit:
+    """``__exit__`` as a with-statement asks for it: something of its own for every statement."""
+
+    def __get__(self, block: Block[Any] | None, owner: type) -> Any:
+        if block is None:
+            return _ended  # an ExitStack asks the class, and keeps the block
+        found = partial(_ended, block)
+        block._statement = ref(found)  # pyright: ignore[reportPrivateUsage]
+        return found
+
+
+def _ended(block: Block[Any], kind: Any = None, error: BaseException | None = None, trace: Any = None) -> None:
+    del trace
+    block.end(kind() if error is None and kind is not None else error)
+    block._over = True  # pyright: ignore[reportPrivateUsage]
+
+
+class Block(Generic[T]):
+    """A with-block: what `begin` gives is bound to its name, `end` is told the exception that ends it, if one does."""
+
+    _statement: ref[Any] | None = None
+    _over = False
+
+    def begin(self) -> T:
+        """What happens first."""
+        raise NotImplementedError
+
+    def end(self, error: BaseException | None) -> None:
+        """What happens last."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the with-statement goes on."""
+        return not self._over and (self._statement is None or self._statement() is not None)
+
+    def __enter__(self) -> T:
+        if self._statement is not None and self._statement() is None:
+            self._statement = None  # somebody has looked at ``__exit__``, and did not keep it
+        return self.begin()
+
+    __exit__ = _Exit()
+
+
+class Busy(Block[None]):
+    """A block that only says that it goes on: something under way that must not be begun inside of itself."""
+
+    def begin(self) -> None:
+        """Nothing."""

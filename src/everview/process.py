@@ -1,0 +1,77 @@
+"""Which process this is: a forked child has copies of what its parent opened, and must not use them.
+
+Two processes that go on from one open state would both append to the same files. So whatever is open knows how many
+forks there had been when it was made, and compares.
+
+>>> made = forks()
+>>> require_same(made, "the database")
+"""
+
+from __future__ import annotations
+
+import os
+from threading import RLock
+from typing import Any
+from weakref import WeakSet
+
+from everview.errors import ForkedProcess
+
+_forks = [0]  # between the first process and this one
+
+
+_locks: WeakSet[ProcessLock] = WeakSet()
+
+
+def _forked() -> None:
+    _forks[0] += 1
+    for lock in _locks:  # the thread that held one may not be here, and who comes is to be refused, not to wait
+        lock.renew()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def forks() -> int:
+    """How many forks lie between the first process and this one."""
+    return _forks[0]
+
+
+def require_same(made: int, what: str) -> None:
+    """Refuse what was made before a fork, by the number of `forks` then."""
+    if made != _forks[0]:
+        raise ForkedProcess(
+            f"{what} was opened by another process, of which this one is a fork",
+            hint="connect after the fork, in the process that uses it; or start processes by spawn",
+        )
+
+
+class ProcessLock:
+    """A reentrant lock of what one process has opened: in a child that was forked from it, taking it is refused.
+
+    >>> with ProcessLock("the pipeline"):
+    ...     pass
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what, self._made = what, forks()
+        self._lock: Any = RLock()
+        _locks.add(self)
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take it, once more if this thread has it; False if another has it, and one does not wait for that."""
+        require_same(self._made, self._what)
+        return self._lock.acquire(blocking)
+
+    def release(self) -> None:
+        """Give it back, once."""
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Nobody holds it."""
+        self._lock._at_fork_reinit()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.release()

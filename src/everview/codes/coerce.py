@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from everview.codes.atoms import pack
-from everview.errors import EverviewError, NullNotAllowed
+from everview.errors import EverviewError, NullNotAllowed, shown
 from everview.types import Array, Atom, Decimal, Id, Scalar, Struct, Symbol, Type, atom_of_class
 
 INTEGERS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
@@ -65,8 +65,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _wrong(value: Any, of: str, hint: str) -> Unfit:
-    shown = repr(value)
-    return Unfit(f"{shown if len(shown) < 80 else shown[:77] + '...'} is no {of}", hint)
+    return Unfit(f"{shown(value)} is no {of}", hint)
 
 
 def _boolean(name: str, value: Any) -> bool:

@@ -30,7 +30,7 @@ from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
 from everview.codes.ingest import ingest, ingest_weighted, split_weights
 from everview.codes.rows import to_rows
-from everview.errors import EverviewError
+from everview.errors import EverviewError, shown
 from everview.types import (
     ANY,
     BIGINT,
@@ -238,7 +238,7 @@ def _encode_few(
 def _words(parts: tuple[Part, ...], row: Any, weight: int) -> list[Any]:
     """One row, with bytes where codes will be."""
     if type(row) is not tuple or len(row) != len(parts):
-        raise Unfit(f"{row!r} is no tuple of {len(parts)}", "")
+        raise Unfit(f"{shown(row)} is no tuple of {len(parts)}", "")
     words: list[Any] = []
     for part, value in zip(parts, row, strict=True):
         if value is None and not part.nullable:

@@ -26,6 +26,7 @@ from everview.database.known import read_again
 from everview.database.listeners import Listeners
 from everview.database.shown import as_changes
 from everview.database.transaction import Transaction
+from everview.doors import doors
 from everview.errors import EverviewError, StoreError, TransactionError
 from everview.optimize import optimize
 from everview.plan.lower import lower
@@ -44,6 +45,7 @@ log = logging.getLogger("everview.database")
 DESCRIPTION = "database"  # what a state directory says of its definitions, by this name
 
 
+@doors()
 class Core:
     """What a database is, whatever it is asked in; see `everview.database.database.Database`."""
 

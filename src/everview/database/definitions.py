@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from everview.circuit.stream import Stream
-from everview.errors import DefinitionError, NullNotAllowed, SchemaError
+from everview.errors import DefinitionError, NullNotAllowed, SchemaError, shown
 from everview.plan.expressions import Now
 from everview.types import Field, Schema, unknown_name
 from everview.types.names import check_names
@@ -120,13 +120,13 @@ class ViewDefinition:
 def check_name(what: str, name: Any) -> None:
     """Refuse what cannot name anything; every other text can, whatever is in it."""
     if not isinstance(name, str):
-        raise DefinitionError(f"{name!r} is no name for a {what}", hint="a name is text")
+        raise DefinitionError(f"{shown(name)} is no name for a {what}", hint="a name is text")
     if not name:
         raise DefinitionError(f"a {what} has a name", hint="give one that is not empty")
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise DefinitionError(f"the name {name!r} is no valid text", hint="it has half of a character") from None
+        raise DefinitionError(f"the name {shown(name)} is no valid text", hint="it has half of a character") from None
 
 
 def find_name(what: str, name: str, among: Mapping[str, Any]) -> str:
@@ -156,7 +156,7 @@ def _value_to_json(value: Any) -> Any:
         return {"now": value.kind}
     kind = type(value).__name__
     if kind not in _READERS:
-        raise DefinitionError(f"{value!r} cannot be a default", hint="give a plain value: text, number, date, bytes")
+        raise DefinitionError(f"{shown(value)} cannot be a default", hint="give a plain value: text, number, date, bytes")
     return {kind: value.hex() if isinstance(value, bytes) else str(value)}
 
 

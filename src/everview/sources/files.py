@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
+from everview.doors import doors
 from everview.errors import BadRows, EverviewError, LostPosition, SourceError
 from everview.sources.feed import Step
 from everview.sources.protocol import Position
@@ -44,6 +45,7 @@ class Seen(NamedTuple):
     digest: str
 
 
+@doors(SourceError)
 class Files:
     """Files of one form, which the name says: ``.csv``, ``.jsonl`` or ``.ndjson``, ``.parquet``.
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
 from everview.codes.coerce import Unfit, coerce
+from everview.doors import doors
 from everview.errors import BadRows, LostPosition, SourceError
 from everview.sources.feed import Step
 from everview.sources.protocol import Position
@@ -32,6 +33,7 @@ OPS: Final[dict[str, Kind]] = {"insert": "insert", "upsert": "upsert", "delete":
 WEIGHT: Final = "_weight"
 
 
+@doors(SourceError)
 class Lines:
     """A stream of text, or the path of a file. ``op`` needs a key for all but ``insert``.
 

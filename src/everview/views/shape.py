@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Self
 from weakref import ref
 
+from everview.doors import doors
 from everview.errors import ListenerError
 from everview.pull.listening import call_of, end_all
 from everview.views.change import Change
@@ -54,6 +55,7 @@ class Follower:
             tell()
 
 
+@doors()
 class Shape(ABC):
     """A view in some shape, kept as its feed changes."""
 

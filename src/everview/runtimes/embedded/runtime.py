@@ -11,18 +11,20 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.circuit.blame import blame_views
 from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
 from everview.circuit.nodes import Sink
 from everview.circuit.program import Program
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary, Mark
-from everview.errors import EverviewError, FunctionError, ListenerError, NegativeWeight, StoreError
+from everview.doors import doors
+from everview.errors import EverviewError, FunctionError, ListenerError, NegativeWeight, StoreError, shown
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Layout
 from everview.runtimes.embedded.durable import Durable, Note, check_plan, restore
@@ -40,6 +42,18 @@ Matrix = NDArray[np.int64]
 NO_OFFSETS: Mapping[str, Any] = {}
 
 
+MOST_SHARDS: Final = 4096
+
+
+def check_shards(shards: int) -> None:
+    """Refuse numbers of shards that cannot be."""
+    if not 1 <= shards <= MOST_SHARDS:
+        raise EverviewError(
+            f"there are 1 to {MOST_SHARDS:,} shards, not {shown(shards)}", hint="leave shards out for one"
+        )
+
+
+@doors()
 class Embedded:
     """A circuit at work.
 
@@ -75,6 +89,7 @@ class Embedded:
         Ticks are committed one by one; or, with ``every`` so many seconds, several as one. ``adopt`` takes the state
         of another circuit for this one's, as `turn` does.
         """
+        check_shards(shards)
         self.dictionary = Dictionary()
         self._refusal: str | None = None
         self._check_functions, self._as_is, self._every = check_functions, as_is, every
@@ -217,7 +232,11 @@ class Embedded:
             raise
 
     def _advance(self, cells: Cells, offsets: Mapping[str, Any] = NO_OFFSETS) -> dict[str, Batch]:
-        Tick(self.program, Here(self.program, self.state, self.context)).run(cells)
+        try:
+            Tick(self.program, Here(self.program, self.state, self.context)).run(cells)
+        except EverviewError as error:
+            blame_views(self.program.circuit, error)
+            raise
         outputs = self.outputs(cells)
         self._commit(offsets)
         self.offsets.update(offsets)

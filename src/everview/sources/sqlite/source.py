@@ -22,6 +22,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from everview.doors import doors
 from everview.errors import SourceError
 from everview.sources.link import Link
 from everview.sources.protocol import Row
@@ -38,6 +39,7 @@ WEEK: Final = 7 * 24 * 3600.0
 NOWHERE: Final = At("", "", 0)
 
 
+@doors(SourceError)
 class SQLite(TableSource[At]):
     """A table of a SQLite database, by path or by connection.
 

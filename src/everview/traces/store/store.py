@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from everview.doors import doors
 from everview.errors import ForeignState, StoreError
 from everview.traces.store.draft import Draft, Inline, Replace
 from everview.traces.store.files import Files
@@ -45,6 +46,7 @@ from everview.traces.store.vacuum import Vacuumed, sparse_segments, sweep
 CLOSED = "it is closed"
 
 
+@doors()
 @dataclass(frozen=True, slots=True)
 class Policy:
     """When to sync, and what is small.
@@ -60,6 +62,7 @@ class Policy:
     checkpoint_bytes: int = 4 << 20  # a log that has grown by more is replaced by a snapshot
 
 
+@doors()
 class Store(State):
     """The writer of a state directory. Use one at a time, from one thread."""
 

@@ -19,6 +19,7 @@ everview.errors.WrongType: repeat: times is True, not a whole number
 from __future__ import annotations
 
 import collections.abc
+import errno
 import inspect
 import numbers
 import sys
@@ -27,6 +28,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from itertools import chain
+from pathlib import Path
 from typing import IO, Any, Final, Literal, ParamSpec, TextIO, TypeVar, Union, get_args, get_origin
 
 from everview.errors import EverviewError, WrongType, shown
@@ -116,6 +118,8 @@ def fits(value: Any, hint: Any) -> bool:
         return True
     if hint is None or hint is type(None):
         return value is None
+    if hasattr(hint, "__supertype__"):  # a NewType
+        return fits(value, hint.__supertype__)
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         return any(fits(value, part) for part in get_args(hint))
@@ -231,6 +235,19 @@ def wanted(hint: Any) -> str:
     """
     words = list(dict.fromkeys(chain.from_iterable(map(_words, _parts(hint)))))
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def path_of(given: str | Path, error: type[EverviewError]) -> Path:
+    """A path that the file system can be asked about, whether there is anything or not."""
+    try:
+        Path(given).stat()
+    except ValueError as wrong:
+        why = "it is no valid text" if isinstance(wrong, UnicodeEncodeError) else "there is a NUL in its name"
+        raise error(f"{shown(str(given))} can be no path: {why}", hint="give another path") from None
+    except OSError as wrong:
+        if wrong.errno == errno.ENAMETOOLONG:
+            raise error(f"{shown(str(given))} can be no path: a name is too long", hint="give another path") from None
+    return Path(given)
 
 
 def _parts(hint: Any) -> Iterable[Any]:

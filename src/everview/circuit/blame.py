@@ -16,6 +16,7 @@ from everview.operators.operator import Context, Matrix
 
 MOST_ROWS = 1 << 20  # of a larger change the row is not looked for
 ROW_SHOWN = 200  # characters of a row
+UNIT = "unit"  # the column of the one row that constants are computed from
 NODE = "node"  # where an error remembers the node that raised it
 
 
@@ -30,6 +31,8 @@ def blame_row(circuit: Circuit, at: int, error: EverviewError, cells: Mapping[in
         return
     start = _input(circuit, chain[0])
     assert start is not None, "a chain has an input"
+    if circuit.layout(start).schema.names == (UNIT,):
+        return  # a constant, which the message shows
     row = _smallest(cells[start], _fails(circuit, chain, context))
     if row is not None:
         error.tell(_told(circuit, start, row, context))

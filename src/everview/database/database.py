@@ -151,10 +151,14 @@ class Database(Core):
             return name
         if name in self.catalog.tables and self.catalog.seen(name) != name:
             return self.catalog.seen(name)
+        if name in self.catalog.tables:
+            raise DefinitionError(f'"{name}" is a table, not a view', hint=f"db.table({name!r}) reads it")
         return find_name("view", name, self.catalog.views)
 
     def table(self, name: str) -> Table:
         """A table."""
+        if name in self.catalog.views and name not in self.catalog.tables:
+            raise DefinitionError(f'"{name}" is a view, not a table', hint=f"db.view({name!r}) reads it")
         return Table(self, find_name("table", name, self.catalog.tables))
 
     def explain(self, name: str) -> str:

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
-from everview.doors import doors
+from everview.doors import doors, path_of
 from everview.errors import BadRows, EverviewError, LostPosition, SourceError
 from everview.sources.feed import Step
 from everview.sources.protocol import Position
@@ -61,7 +61,7 @@ class Files:
         *,
         mode: Literal["insert", "upsert"] = "insert",
     ) -> None:
-        self._paths = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+        self._paths = [path_of(path, SourceError) for path in ([paths] if isinstance(paths, str | Path) else paths)]
         given = Schema.parse(schema) if isinstance(schema, str) else schema
         self._given = given is not None
         self.schema, columns, has_key = keyed(given or self._said(), key)

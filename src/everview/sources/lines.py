@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
 from everview.codes.coerce import Unfit, coerce
-from everview.doors import doors
+from everview.doors import doors, path_of
 from everview.errors import BadRows, LostPosition, SourceError
 from everview.sources.feed import Step
 from everview.sources.protocol import Position
@@ -45,7 +45,7 @@ class Lines:
         self.schema, columns, has_key = keyed(Schema.parse(schema) if isinstance(schema, str) else schema, key)
         self.key = columns if has_key else ()
         self.loads = False
-        self._path = Path(stream) if isinstance(stream, str | Path) else None
+        self._path = path_of(stream, SourceError) if isinstance(stream, str | Path) else None
         self._stream = stream if not isinstance(stream, str | Path) else None
         self._line, self._byte = 0, 0  # taken in all turns
         self._turn: list[str] = []

@@ -105,7 +105,7 @@ def rows_of(schema: Schema, name: str) -> Callable[[Any], Row]:
                 pass  # told below
         if isinstance(given, Mapping):
             given = _in_order(schema, name, given)
-        if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+        if isinstance(given, str | bytes) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
             hint = f"a row is a tuple or a dict of {', '.join(schema.names)}"
             raise WrongArity(f"{name}: {shown(given)} is no row", hint=hint)
         if len(given) != len(columns):

@@ -165,16 +165,20 @@ def compare(column: Any, operator: Any, value: Any) -> Compare:
     if known is None:
         raise unknown_name("operator", operator, OPERATORS)
     try:
-        value = _plain(value)
+        return Compare(name, known, _value(name, known, value))
     except RecursionError:
         raise QueryError(f"{name} {known} a list that is nested too deeply", hint="give plain values") from None
+
+
+def _value(name: str, known: str, value: Any) -> Any:
+    value = _plain(value)
     if known in ("in", "not in"):
-        value = _several(name, known, value)
+        return _several(name, known, value)
     if known in ("between", "not between"):
         value = _several(name, known, value)
         if len(value) != 2:
             raise QueryError(f"{name} {known} {len(value)} values", hint="give a pair: (low, high)")
-    return Compare(name, known, value)
+    return value
 
 
 def _several(name: str, operator: str, value: Any) -> tuple[Any, ...]:

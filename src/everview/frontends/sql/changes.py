@@ -157,6 +157,8 @@ def _where(node: exp.Expr, target: Target, context: Context) -> Plan:
 
 def _update(node: exp.Update, text: str, context: Context) -> st.Update:
     context.only(node, "this", "expressions", "where", "with_")
+    if not node.expressions:
+        raise context.error("UPDATE of what?", node, "write UPDATE t SET n = 1 WHERE …")
     target = _target(node.this, context)
     new = _assignments(node.expressions, target.scan.schema, Here(context, target.scope, "SET"))
     old = target.scan.columns
@@ -187,6 +189,8 @@ def _column(node: exp.Expr, schema: Schema, context: Context) -> int:
 
 
 def _delete(node: exp.Delete, text: str, context: Context) -> st.Delete:
+    if node.args.get("tables"):
+        raise context.error("DELETE removes whole rows FROM a table", node, "write DELETE FROM t WHERE …")
     context.only(node, "this", "where", "with_")
     target = _target(node.this, context)
     return st.Delete(text, target.scan.relation, _where(node, target, context))

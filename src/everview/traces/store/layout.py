@@ -10,25 +10,17 @@ segments/<epoch>-<attempt>-<token>.seg    slices
 
 from __future__ import annotations
 
-import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from everview.errors import ForeignState, StoreError, shown
+from everview.doors import path_of
+from everview.errors import ForeignState, StoreError
 from everview.traces.store.files import Files, publish
 from everview.traces.store.slices import checksum, damaged
 
 FORMAT_VERSION = 1
 OURS = {"FORMAT", "FORMAT.new", "LOCK", "log", "segments"}
-NAMES: Final = "give the path of a directory, which may not exist yet"
-
-
-def _reason(error: ValueError | OSError) -> str:
-    if isinstance(error, OSError):
-        return str(error.strerror).lower()
-    return "it is no valid text" if isinstance(error, UnicodeEncodeError) else "there is a NUL in its name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +30,7 @@ class Layout:
     root: Path
 
     def __post_init__(self) -> None:
-        try:
-            self.root.stat()
-        except (ValueError, OSError) as error:  # a NUL, half of a character, a name that is too long
-            if not isinstance(error, OSError) or error.errno == errno.ENAMETOOLONG:
-                raise StoreError(f"{shown(str(self.root))} can be no directory: {_reason(error)}", hint=NAMES) from None
+        path_of(self.root, StoreError)
 
     @property
     def format(self) -> Path:

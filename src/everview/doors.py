@@ -187,7 +187,7 @@ def _hint(function: Callable[..., Any], annotation: Any) -> Any:
     if not isinstance(annotation, str):
         return annotation
     try:
-        return eval(annotation, getattr(function, "__globals__", {}))  # noqa: S307
+        return eval(annotation, getattr(function, "__globals__", {}))
     except NameError:
         return Any
 
@@ -197,8 +197,26 @@ def _refusal(
 ) -> EverviewError:
     title = function.__qualname__.split(".")
     called = title[-2] if title[-1] == "__init__" else title[-1]
-    said = f"{called}: {check.name} is {shown(value)}, not {wanted(check.hint)}"
+    if len(title) > 1 and title[-1] != "__init__" and "self" not in signature.parameters:
+        called = ".".join(title[-2:])  # Schema.parse, which no object has
+    said = f"{called}: {check.name} {_misfit(value, check.hint)}"
     return error(said, hint=f"it is called as {called}({_parameters(signature)})")
+
+
+def _misfit(value: Any, hint: Any) -> str:
+    """What of a value does not fit: the whole, or one of the things that it holds."""
+    for part in _parts(hint):
+        kind, parts = get_origin(part) or part, get_args(part)
+        if kind not in (*_LISTS, collections.abc.Mapping) or not parts or not fits(value, kind):
+            continue
+        if isinstance(value, collections.abc.Mapping):
+            pairs = [(each, hint) for pair in value.items() for each, hint in zip(pair, parts, strict=True)]  # pyright: ignore[reportUnknownVariableType]
+        else:
+            pairs = [(each, parts[0]) for each in value]
+        for each, wish in pairs:  # pyright: ignore[reportUnknownVariableType]
+            if not fits(each, wish):
+                return f"holds {shown(each)}, not {wanted(wish)}"
+    return f"is {shown(value)}, not {wanted(hint)}"
 
 
 def _parameters(signature: inspect.Signature) -> str:
@@ -219,10 +237,10 @@ _WORDS: Final[dict[Any, str]] = {
     TextIO: "an open file of text",
     collections.abc.Callable: "a function",
     collections.abc.Mapping: "a dict",
-    tuple: "a tuple",
     None: "None",
     type(None): "None",
     **dict.fromkeys(_LISTS, "a list"),
+    tuple: "a tuple",
 }
 
 

@@ -5,6 +5,7 @@ A mistake of ours is an assertion; everything below is a mistake in what Evervie
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 
@@ -16,9 +17,10 @@ def shown(value: Any, most: int = 80) -> str:
     """
     try:
         said = repr(value)
-    except Exception:  # a class of the user's
+    except Exception:  # noqa: BLE001, a class of the user's
         said = f"<{type(value).__name__}>"
     said = " ".join(said.split()) if "\n" in said else said
+    said = re.sub(r" at 0x[0-9a-f]+", "", said)  # an address tells nobody anything
     return said if len(said) <= most else said[: most - 3] + "..."
 
 

@@ -10,6 +10,7 @@ next.
 from __future__ import annotations
 
 import io
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -45,11 +46,12 @@ class Entry:
         out = io.StringIO()
         with redirect_stdout(out), redirect_stderr(out):
             try:
-                exec(compile(self.code, f"mistake in line {self.line}", "exec"), names)  # noqa: S102
+                exec(compile(self.code, f"mistake in line {self.line}", "exec"), names)
             except EverviewError as error:
                 out.write(f"{type(error).__name__}: {error}")
-        folder = str(names["folder"])
-        return "\n".join(line.rstrip() for line in out.getvalue().strip().replace(folder, "FOLDER").splitlines())
+        said = out.getvalue().strip().replace(str(names["folder"]), "FOLDER").replace(str(Path.cwd()), "HERE")
+        said = re.sub(r"process \d+", "process 4711", said)
+        return "\n".join(line.rstrip() for line in said.splitlines())
 
 
 def entries(text: str) -> Iterator[Entry]:

@@ -9,7 +9,9 @@ import pytest
 from errors.book import BOOK, entries, play
 
 # Names of libraries and of their classes, which no message may show.
-INTERNALS = re.compile(r"sqlglot|\blark\b|pydantic|pyarrow\.lib|<class|SENTINEL|Traceback|object at 0x|numba", re.IGNORECASE)
+INTERNALS = re.compile(
+    r"sqlglot|\blark\b|pydantic|pyarrow\.lib|<class|SENTINEL|Traceback|object at 0x|numba", re.IGNORECASE
+)
 
 
 @pytest.fixture(scope="module")

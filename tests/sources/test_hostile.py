@@ -184,7 +184,7 @@ def test_a_function_of_items_is_asked_again(limit: int | None) -> None:
 
 @pytest.mark.parametrize("limit", [-1, "x"])
 def test_what_is_no_limit(limit: Any) -> None:
-    with ev.connect() as db, pytest.raises(EverviewError, match="no limit|limit is"):
+    with ev.connect() as db, pytest.raises(EverviewError, match=r"no limit|limit is"):
         db.poll(limit=limit)
 
 

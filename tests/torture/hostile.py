@@ -28,7 +28,8 @@ from everview.database.transaction import Transaction
 from everview.database.views import Table, View
 from everview.frontends.fluent import Query
 from everview.frontends.fluent.conditions import Col
-from everview.sources import Files, Iterator as Iterated, Lines, Memory, SQLite
+from everview.sources import Files, Lines, Memory, SQLite
+from everview.sources import Iterator as Iterated
 from everview.sources.protocol import Request, Update
 from everview.views import Changes, OrderedView, Related, ScalarView, Subscription, TableView, TreeView
 from everview.views.change import Change
@@ -378,9 +379,17 @@ def calls() -> dict[str, Call]:
         "ev.Function": _plain(ev.Function, "f", abs, "columns"),
         "ev.Circuit": _plain(ev.Circuit, None),
         "ev.Embedded": Call(
-            _embedded, (Made(lambda _: _circuit()), None),
-            {"shards": 1, "check_functions": False, "policy": None, "as_is": False, "tables": None, "every": 0.0,
-             "adopt": False},
+            _embedded,
+            (Made(lambda _: _circuit()), None),
+            {
+                "shards": 1,
+                "check_functions": False,
+                "policy": None,
+                "as_is": False,
+                "tables": None,
+                "every": 0.0,
+                "adopt": False,
+            },
         ),
         "ev.Embedded.attach": _plain(ev.Embedded.attach, Made(lambda _: _circuit()), "/nowhere", None, shards=1),
         "ev.Kernel": _plain(ev.Kernel, check_types=False, types=None, order=None),
@@ -444,7 +453,14 @@ def calls() -> dict[str, Call]:
         "view.tree of": _of("view", "tree", Made(lambda _: Related("more", "totals", on="s"))),
         "changes.next": _of("changes", "next", 0.0, without=("None", "1.5", "0", "3", "inf", "2**63", "10**400")),
         "Related": _plain(
-            Related, "more", "totals", on="s", by=(), one=False, show=None, related=(),
+            Related,
+            "more",
+            "totals",
+            on="s",
+            by=(),
+            one=False,
+            show=None,
+            related=(),
         ),
         "query.where": _query("where", "n", ">", 0),
         "query.having": Call(lambda w: w.db.query("t").group_by("n").select("n").having, ("n", ">", 0)),
@@ -497,8 +513,16 @@ def calls() -> dict[str, Call]:
         "stream.distinct_incremental": _of("stream", "distinct_incremental", TRACE),
         "stream.join_trace": _of("stream", "join_trace", TRACE, "n", select=None),
         "stream.asof_join": _of(
-            "stream", "asof_join", OTHER, "s", at="n", direction="backward", tolerance=None, strict=False,
-            how="inner", select=None,
+            "stream",
+            "asof_join",
+            OTHER,
+            "s",
+            at="n",
+            direction="backward",
+            tolerance=None,
+            strict=False,
+            how="inner",
+            select=None,
         ),
         "stream.as_of_now": _of("stream", "as_of_now", OTHER, "n", select=None, remember=False),
         "embedded.tick": _of("embedded", "tick", {"a": [((1, "x"), 1)]}),
@@ -605,7 +629,7 @@ class Trial:
 
     def call(self, name: str, call: Call, instead: Mapping[int | str, Any], said: str) -> None:
         """One call, with some arguments replaced."""
-        world = self._at_hand()
+        world = self.at_hand()
         self.outcome.tried["calls"] += 1
         try:
             args, named = call.arguments(world, instead)
@@ -614,7 +638,7 @@ class Trial:
                 call.of(world)(*args, **named)
         except (ev.EverviewError, Own) as error:
             self.refused(error, f"{name}({said})")
-        except Exception:
+        except Exception:  # noqa: BLE001, which is what is looked for
             self.fault(f"{name}({said})")
         else:
             self.outcome.tried["accepted"] += 1
@@ -623,7 +647,7 @@ class Trial:
     def refused(self, error: Exception, said: str) -> None:
         """An error for users: it has a hint, and has changed nothing."""
         self.outcome.tried["refused"] += 1
-        world = self._at_hand()
+        world = self.at_hand()
         if isinstance(error, ev.EverviewError) and not str(error).strip():
             self.outcome.faults.append(f"{said}: no message")
         if ";" in said:  # statements that came before the one that was refused count
@@ -638,14 +662,14 @@ class Trial:
 
     def check(self, said: str) -> None:
         """All is as before, and works."""
-        world = self._at_hand()
+        world = self.at_hand()
         if world.state() != world.before:
             self.outcome.faults.append(f"some trial before {said} has changed something")
             self.renew()
             return
         try:
             world.works()
-        except Exception:
+        except Exception:  # noqa: BLE001, which is what is looked for
             self.fault(f"a change after {said}")
             self.renew()
 
@@ -656,7 +680,7 @@ class Trial:
 
     def go_on(self) -> None:
         """Go on with what the call has made of the world; with another world if it has other definitions."""
-        world = self._at_hand()
+        world = self.at_hand()
         if not world.touched():
             return
         if [world.db.tables(), world.db.views()] == [*world.before[1:3]]:
@@ -671,7 +695,7 @@ class Trial:
                 self.world.close()
         self.world = None
 
-    def _at_hand(self) -> World:
+    def at_hand(self) -> World:
         if self.world is None:
             self.world, self.since = World(self.folder), 0
         return self.world
@@ -698,9 +722,11 @@ def rows_in(trial: Trial, chosen: Iterable[tuple[str, str, str]]) -> None:
         else:
             cell = made[value]()
             key = next(KEYS)
-            instead = [{"id": key, column: cell}] if way != "tuple" else [
-                (key, *(cell if name == column else None for name in TYPES))
-            ]
+            instead = (
+                [{"id": key, column: cell}]
+                if way != "tuple"
+                else [(key, *(cell if name == column else None for name in TYPES))]
+            )
         if way == "apply":
             instead = {"t": [(instead[0], 1)]}
         trial.outcome.tried["rows"] += 1
@@ -723,16 +749,14 @@ def calls_of_rows() -> dict[str, Call]:
 def all_rows() -> list[tuple[str, str, str]]:
     """Every hostile value in every column, in every way."""
     cells = [(c, v, way) for c, v, way in product(TYPES, values(), ("dict", "tuple", "update", "apply"))]
-    frames = [
-        (c, v, way) for c, v, way in product(TYPES, columns(), ("frame", "frame to upsert", "frame to update"))
-    ]
+    frames = [(c, v, way) for c, v, way in product(TYPES, columns(), ("frame", "frame to upsert", "frame to update"))]
     return [*cells, *frames]
 
 
 def texts(trial: Trial, count: int, rng: random.Random) -> None:
     """Hostile texts, in each language."""
     for language, text in hostile_texts(count, rng):
-        world = trial._at_hand()
+        world = trial.at_hand()
         run: dict[str, Callable[[str], Any]] = {
             "sql": world.db.sql,
             "souffle": world.db.datalog,

@@ -29,7 +29,7 @@ RIGHT: Final[dict[str, tuple[str, ...]]] = {
     "souffle": (
         ".decl path(x: number, y: number)\n.output path\npath(x, y) :- bag(x, _), bag(y, _), x < y.",
         ".decl e(x: number, y: symbol)\n.input e\nr(x, count : { e(x, _) }) :- e(x, _), !bag(x, _).",
-        "big(n, s) :- bag(n, s), n > 1. big(n, s) :- bag(n, s), s = cat(s, \"x\").",
+        'big(n, s) :- bag(n, s), n > 1. big(n, s) :- bag(n, s), s = cat(s, "x").',
         ".type T = [a: number, b: T]\n.decl l(x: T)\nl([1, nil]).",
     ),
     "pomologic": ("p(X: x) :- bag(n: X, s: Y), X > 1.", "q(x: X) :- bag(n: X), !p(x: X)."),

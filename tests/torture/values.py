@@ -251,7 +251,9 @@ def columns() -> dict[str, Factory]:
         "timestamp ns": lambda: pa.array([1, None], pa.timestamp("ns", "Europe/Berlin")),
         "timestamp of no zone": lambda: pa.array([1, None], pa.timestamp("us", "No/Where")),
         "interval": lambda: pa.array([(1, 2, 3), None], pa.month_day_nano_interval()),
-        "union": lambda: pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]),
+        "union": lambda: pa.UnionArray.from_sparse(
+            pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]
+        ),
         "dense union": lambda: pa.UnionArray.from_dense(
             pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32()), [pa.array([1]), pa.array(["b"])]
         ),
@@ -330,7 +332,7 @@ def values() -> dict[str, Factory]:
     found |= _made()
     for name in columns():
         found[f"frame of {name}"] = lambda name=name: frame(name, "n")
-    found["frame without columns"] = lambda: pd.DataFrame()
+    found["frame without columns"] = pd.DataFrame
     found["frame of one name twice"] = lambda: pd.DataFrame([[1, 2]], columns=["n", "n"])
     found["frame of numbers as names"] = lambda: pd.DataFrame([[1, 2]])
     found["table of one name twice"] = lambda: pa.table([pa.array([1]), pa.array([2])], names=["n", "n"])

@@ -359,9 +359,7 @@ class Program:
         cells[at] = step.out if held is None else np.concatenate([step.out, held])
         _note(ran, at, step)
 
-    def _overflow(
-        self, at: int, error: OverflowError, cells: Mapping[int, Matrix], context: Context
-    ) -> WeightOverflow:
+    def _overflow(self, at: int, error: OverflowError, cells: Mapping[int, Matrix], context: Context) -> WeightOverflow:
         found = WeightOverflow(f"{error}, at {self.circuit.label(at)}", hint="the tick was not applied")
         blame_row(self.circuit, at, found, cells, context)
         return found

@@ -19,7 +19,21 @@ from everview.codes.buffers import Column, bytes_array, valid_of
 from everview.codes.canonical import to_bytes
 from everview.codes.coerce import NullInside, Unfit, coerce, null_not_allowed
 from everview.errors import WrongType
-from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Array, Decimal, Field, Id, Scalar, Symbol, Type
+from everview.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    Array,
+    Decimal,
+    Field,
+    Id,
+    Scalar,
+    Symbol,
+    Type,
+)
 
 # The Python types that Arrow converts exactly as `coerce` would, or refuses.
 _INT: Final = frozenset({int})
@@ -70,8 +84,9 @@ def check_years(name: str, of: Type, array: Column) -> None:
     """Refuse dates and moments outside of the years 1 to 9999, which neither Python nor SQL can show."""
     if of not in _YEARS or not len(array):
         return
-    low, high = _YEARS[of]
-    words = array.cast(pa.int32() if of == DATE else pa.int64())
+    kind = pa.int32() if of == DATE else pa.int64()
+    low, high = (pa.scalar(bound, kind) for bound in _YEARS[of])
+    words: Any = array.cast(kind)
     outside = pc.or_(pc.less(words, low), pc.greater(words, high)).fill_null(False)
     if pc.any(outside).as_py():
         row = outside.index(True).as_py()

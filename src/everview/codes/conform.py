@@ -104,7 +104,7 @@ def _decoded(column: Column) -> Column:
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([_decoded(chunk) for chunk in column.chunks] or [pa.array([], pa.null())])
     if not at.is_dictionary(column.type):
-        return pc.run_end_decode(column)
+        return pc.call_function("run_end_decode", [column])
     words = column.dictionary
     if at.is_string_view(words.type) or at.is_binary_view(words.type):  # of which Arrow takes none by index
         words = words.cast(pa.large_string() if at.is_string_view(words.type) else pa.large_binary())

@@ -41,6 +41,8 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | None:
     if is_pandas(data):
         _named_once(data, [str(name) for name in data.columns])
         return _tried(lambda: pa.Table.from_pandas(data, preserve_index=False))
+    if is_polars(data) and any(str(of) == "Object" for of in data.dtypes):
+        return None  # Arrow would be given addresses
     if hasattr(data, "__arrow_c_stream__"):
         found = _tried(lambda: pa.table(data))
         if found is None and not is_polars(data):

@@ -207,7 +207,8 @@ class Transaction:
     def _misnamed(self, name: str) -> TableDefinition:
         catalog = self._database.catalog
         if name in catalog.views:
-            raise DefinitionError(f'"{name}" is a view, and views change with their tables', hint="change those")
+            reads = ", ".join(catalog.views[name].reads) or "its tables"
+            raise DefinitionError(f'"{name}" is a view, and views change with their tables', hint=f"change {reads}")
         return catalog.tables[find_name("table", name, catalog.tables)]
 
     def _keyed(self, name: str, what: str) -> tuple[TableDefinition, Relation]:

@@ -45,7 +45,7 @@ class Delta:
     def normalized(self) -> Delta:
         """The symmetric difference of both sets: what is added and removed at once does not change."""
         for rows in (self.adds, self.removes):
-            if not isinstance(rows, Tuples):
+            if not isinstance(rows, Tuples):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise WrongType(
                     f"{shown(rows)} is no set of tuples", hint="a relation's push_batch reads dicts and frames by names"
                 )

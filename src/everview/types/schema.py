@@ -47,7 +47,9 @@ class Schema:
         """A schema from names and types: ``Schema.of(id=BIGINT.not_null, owner=STRING)``."""
         for name, t in types.items():
             if not isinstance(t, Type | NotNull):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise WrongType(f"{name}: {shown(t)} is no type", hint="write Schema.of(id=BIGINT.not_null, owner=STRING)")
+                raise WrongType(
+                    f"{name}: {shown(t)} is no type", hint="write Schema.of(id=BIGINT.not_null, owner=STRING)"
+                )
         return Schema(
             Field(name, t.type, nullable=False) if isinstance(t, NotNull) else Field(name, t)
             for name, t in types.items()

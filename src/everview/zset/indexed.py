@@ -250,7 +250,7 @@ def _grown(entries: Iterable[tuple[Path, int]]) -> dict[Hashable, tuple[Any, ZSe
         if not isinstance(path, tuple | list):
             raise WrongType(f"{shown(path)} is no path of an indexed Z-set", hint="give a tuple of a key and a value")
         lengths.add(len(path))
-        branches.setdefault(identity(path[0]) if path else None, (path[:1], []))[1].append((path[1:], weight))
+        branches.setdefault(identity(path[0]) if path else None, (path[:1], []))[1].append((tuple(path[1:]), weight))
     if lengths and (len(lengths) > 1 or min(lengths) < 2):
         raise SchemaError(
             f"the paths of an indexed Z-set have one length of at least 2, not {sorted(lengths)}",

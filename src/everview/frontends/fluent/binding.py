@@ -128,7 +128,9 @@ def constant(value: Any, of: Type, where: str) -> Literal:
             f"{where} {shown(value)}, which is beyond all values to compare with", hint=f"the column is of type {of}"
         ) from None
     if found is None:
-        raise TypeMismatch(f"{where} {shown(value)}, which is a {type(value).__name__}", hint=f"the column is of type {of}")
+        raise TypeMismatch(
+            f"{where} {shown(value)}, which is a {type(value).__name__}", hint=f"the column is of type {of}"
+        )
     return found
 
 

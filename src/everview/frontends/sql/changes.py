@@ -85,7 +85,7 @@ def _inserted(node: exp.Expr, context: Context) -> Bound:
     """The rows; DEFAULT among the values of VALUES is refused, since leaving the column out says it."""
     for row in node.expressions if isinstance(node, exp.Values) else []:
         for value in row.expressions if isinstance(row, exp.Tuple) else [row]:
-            if isinstance(value, exp.Column) and value.name.upper() == "DEFAULT":
+            if isinstance(value, exp.Column | exp.Var) and value.name.upper() == "DEFAULT":
                 raise context.unsupported("DEFAULT as a value", node, "leave the column out of the list of columns")
     bound = untyped_query(node, context)
     return Bound(trimmed(bound), bound.names)

@@ -29,6 +29,7 @@ from everview.types import unknown_name
 _TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>", re.DOTALL)
 _MISSING = re.compile(r"required keyword: '(\w+)' missing for <class '.*\.(\w+)'>", re.IGNORECASE)
 _EXPLAIN = re.compile(r"EXPLAIN(\s+(EXTENDED|FORMATTED|COST|CODEGEN|ANALYZE)\b)?", re.IGNORECASE)
+_CLOSE = {"'": "close it; inside of a text it is doubled: 'O''Brien'"}
 _OPENS = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT)
 _CLOSES = (TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE)
 
@@ -120,7 +121,9 @@ def _tokenized(text: str, source: Source, dialect: Dialect) -> list[Token]:
         return dialect.tokenize(text)
     except TokenError as error:
         for at, what in left_open(text):
-            raise source.error(f"syntax error: the {what} is not closed", at, hint="close it") from None
+            raise source.error(
+                f"syntax error: the {what} is not closed", at, hint=_CLOSE.get(what[-1], "close it")
+            ) from None
         hint = "is a quote, a comment or a bracket left open?"
         raise source.error("syntax error: the text breaks off", error.end or len(source.text), hint=hint) from None
 
@@ -173,7 +176,9 @@ def _syntax_error(error: ParseError, source: Source, tokens: list[Token]) -> Sql
         return _told(slip, source)
     near, said = (found.get("highlight") or "")[:40], _said(found.get("description") or str(error), source.text)
     place = f"syntax error at {near!r}" if near else "syntax error"
-    return source.error(f"{place}: {said}" if said else place, at, hint="docs/reference/sql.md shows what can be written")
+    return source.error(
+        f"{place}: {said}" if said else place, at, hint="docs/reference/sql.md shows what can be written"
+    )
 
 
 def _said(message: str, text: str) -> str:

@@ -45,11 +45,12 @@ INSTEAD: Final = {  # what to do for statements of other databases
     "ATTACH": "in Python, db.attach makes a source a table",
 }
 ORDER: Final = {"WHERE": 1, "GROUP BY": 2, "HAVING": 3, "QUALIFY": 4, "ORDER BY": 5, "LIMIT": 6, "OFFSET": 6}
-RESERVED: Final = frozenset(
-    "ALL AND AS BETWEEN BY CASE CREATE CROSS DELETE DISTINCT DROP ELSE END EXCEPT EXISTS FROM FULL GROUP HAVING IN INNER "
-    "INSERT INTERSECT INTO IS JOIN LEFT LIKE LIMIT NATURAL NOT NULL ON OR ORDER OUTER RIGHT SELECT SET TABLE THEN TO "
-    "UNION UPDATE USING VALUES WHEN WHERE WITH".split()
-)
+_RESERVED_WORDS: Final = """
+ALL AND AS BETWEEN BY CASE CREATE CROSS DELETE DISTINCT DROP ELSE END EXCEPT EXISTS FROM FULL GROUP HAVING IN INNER
+INSERT INTERSECT INTO IS JOIN LEFT LIKE LIMIT NATURAL NOT NULL ON OR ORDER OUTER RIGHT SELECT SET TABLE THEN TO
+UNION UPDATE USING VALUES WHEN WHERE WITH
+"""
+RESERVED: Final = frozenset(_RESERVED_WORDS.split())
 _ENDS: Final = (
     TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN, TokenType.STAR,
     TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.END, TokenType.ASC, TokenType.DESC, TokenType.R_BRACKET,
@@ -108,7 +109,9 @@ def _round_quotes(words: Words) -> Slip | None:
     """Names that begin or end with quotes which a word processor has made round."""
     for at, token in enumerate(words.tokens):
         if token.token_type == TokenType.VAR and re.search("[‘’“”]", token.text):
-            return words.slip(at, f"syntax error: {token.text} is in round quotes", "write straight ones: 'text', `name`")
+            return words.slip(
+                at, f"syntax error: {token.text} is in round quotes", "write straight ones: 'text', `name`"
+            )
     return None
 
 
@@ -230,7 +233,11 @@ def _operator(words: Words) -> Slip | None:
 def _without_by(words: Words) -> Slip | None:
     """GROUP x, ORDER x, PARTITION x."""
     for at in (words.failed - 1, words.failed, words.failed - 2):
-        if words.word(at) in ("GROUP", "ORDER", "PARTITION") and words.word(at + 1) != "BY" and words.kind(at - 1) in _ENDS:
+        if (
+            words.word(at) in ("GROUP", "ORDER", "PARTITION")
+            and words.word(at + 1) != "BY"
+            and words.kind(at - 1) in _ENDS
+        ):
             return words.slip(at, f"syntax error: {words.word(at)} without BY", f"write {words.word(at)} BY")
     return None
 
@@ -247,7 +254,9 @@ def _top(words: Words) -> Slip | None:
 def _set(words: Words) -> Slip | None:
     """UPDATE t n = 1."""
     if words.word(0) == "UPDATE" and "SET" not in map(words.word, range(len(words.tokens))):
-        return words.slip(min(2, len(words.tokens) - 1), "syntax error: UPDATE without SET", "write UPDATE t SET n = 1 WHERE …")
+        return words.slip(
+            min(2, len(words.tokens) - 1), "syntax error: UPDATE without SET", "write UPDATE t SET n = 1 WHERE …"
+        )
     return None
 
 
@@ -262,7 +271,9 @@ def _in(words: Words) -> Slip | None:
     """x IN 1, 2."""
     for at in range(len(words.tokens)):
         if words.word(at) == "IN" and words.kind(at + 1) in (TokenType.NUMBER, TokenType.STRING):
-            return words.slip(at + 1, "syntax error: IN takes a list in parentheses", f"write IN ({words.written(at + 1)}, …)")
+            return words.slip(
+                at + 1, "syntax error: IN takes a list in parentheses", f"write IN ({words.written(at + 1)}, …)"
+            )
     return None
 
 
@@ -291,7 +302,9 @@ def _parentheses(words: Words) -> Slip | None:
             opened.append(at)
         elif words.kind(at) == TokenType.R_PAREN:
             if not opened:
-                return words.slip(at, "syntax error: this parenthesis closes nothing", "take it out, or open one before")
+                return words.slip(
+                    at, "syntax error: this parenthesis closes nothing", "take it out, or open one before"
+                )
             opened.pop()
     if not opened:
         return None
@@ -304,7 +317,9 @@ def _misspelt(words: Words) -> Slip | None:
         if at > 0 and words.kind(at) == TokenType.VAR:
             near = _near(words.word(at), CLAUSES, 0.74)
             if near is not None:
-                return words.slip(at, f"syntax error: {words.written(at)} is no word of SQL here", f"did you mean {near}?")
+                return words.slip(
+                    at, f"syntax error: {words.written(at)} is no word of SQL here", f"did you mean {near}?"
+                )
     return None
 
 
@@ -320,16 +335,46 @@ def _type(words: Words) -> Slip | None:
     return None
 
 
+def _column(words: Words) -> Slip | None:
+    """CREATE TABLE t (a INT b INT)."""
+    at = words.failed
+    if words.word(0) != "CREATE" or words.kind(at) != TokenType.VAR or words.word(at - 1) in (",", "(", "AS"):
+        return None
+    found = words.written(at)
+    return words.slip(at, f"syntax error at {found}", f"is a comma missing before {found}?")
+
+
+def _alias(words: Words) -> Slip | None:
+    """SELECT a AS FROM t."""
+    for at in range(len(words.tokens) - 1):
+        if words.word(at) == "AS" and words.word(at + 1) in ("FROM", "WHERE", ",", ")"):
+            return words.slip(at, "syntax error: AS without a name", "write AS name, or leave AS out")
+    return None
+
+
+def _with(words: Words) -> Slip | None:
+    """WITH x AS SELECT …"""
+    for at in range(len(words.tokens) - 1):
+        if words.word(0) == "WITH" and words.word(at) == "AS" and words.word(at + 1) in ("SELECT", "VALUES", "FROM"):
+            hint = "write WITH x AS (SELECT …) SELECT …"
+            return words.slip(at + 1, "syntax error: a query of WITH stands in parentheses", hint)
+    return None
+
+
 def _reserved(words: Words) -> Slip | None:
     """A word of SQL as a name."""
     at = words.failed
     for place in (at, at - 1):
         before = words.word(place - 1)
-        if words.word(place) in RESERVED and (before in ("SELECT", ",", ".", "AS", "TABLE", "VIEW", "FROM", "INTO", "(")):
+        if words.word(place) in RESERVED and (
+            before in ("SELECT", ",", ".", "AS", "TABLE", "VIEW", "FROM", "INTO", "(")
+        ):
             if words.word(place) in ("FROM", "SELECT", "WHERE", "CASE", "NOT", "NULL", "EXISTS", "DISTINCT", "VALUES"):
                 continue
             name = words.written(place)
-            return words.slip(place, f"syntax error: {name} is a word of SQL", f"as a name write it in backticks: `{name}`")
+            return words.slip(
+                place, f"syntax error: {name} is a word of SQL", f"as a name write it in backticks: `{name}`"
+            )
     return None
 
 
@@ -337,7 +382,9 @@ def _nothing_named(words: Words) -> Slip | None:
     """CREATE TABLE (a INT), CREATE VIEW AS SELECT."""
     for at in range(len(words.tokens) - 1):
         if words.word(at) in ("TABLE", "VIEW") and words.word(at + 1) in ("(", "AS"):
-            return words.slip(at + 1, f"syntax error: a {words.word(at)} without a name", f"name it: {words.word(at)} t …")
+            return words.slip(
+                at + 1, f"syntax error: a {words.word(at)} without a name", f"name it: {words.word(at)} t …"
+            )
     return None
 
 
@@ -345,7 +392,9 @@ def _quoted_name(words: Words) -> Slip | None:
     """Text after text: a quote inside of a text, or O'Brien without quotes."""
     at = words.failed
     if words.kind(at) == TokenType.STRING and words.kind(at - 1) == TokenType.VAR:
-        return words.slip(at, f"syntax error: text after {words.written(at - 1)}", "a quote inside a text is doubled: 'O''Brien'")
+        return words.slip(
+            at, f"syntax error: text after {words.written(at - 1)}", "a quote inside a text is doubled: 'O''Brien'"
+        )
     return None
 
 
@@ -366,7 +415,12 @@ def _breaks_off(words: Words) -> Slip | None:
     if words.failed < last - 1:
         return None
     token = words.tokens[last]
-    return Slip(f"syntax error: nothing follows {words.written(last)}", token.start, "finish the statement", token.end - token.start + 1)
+    return Slip(
+        f"syntax error: nothing follows {words.written(last)}",
+        token.start,
+        "finish the statement",
+        token.end - token.start + 1,
+    )
 
 
 def _near(word: str, among: Sequence[str], cutoff: float = 0.7) -> str | None:
@@ -394,6 +448,9 @@ _CHECKS: Final[tuple[Callable[[Words], Slip | None], ...]] = (
     _misspelt,
     _nothing_named,
     _type,
+    _column,
+    _with,
+    _alias,
     _reserved,
     _missing_comma,
     _breaks_off,

@@ -209,7 +209,7 @@ def _misfit(value: Any, hint: Any) -> str:
         kind, parts = get_origin(part) or part, get_args(part)
         if kind not in (*_LISTS, collections.abc.Mapping) or not parts or not fits(value, kind):
             continue
-        if isinstance(value, collections.abc.Mapping):
+        if kind is collections.abc.Mapping:
             pairs = [(each, hint) for pair in value.items() for each, hint in zip(pair, parts, strict=True)]  # pyright: ignore[reportUnknownVariableType]
         else:
             pairs = [(each, parts[0]) for each in value]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -230,6 +231,8 @@ def _encode_few(
     try:
         matrix = [_words(parts, row, weight) for row, weight in zip(rows, weights, strict=True)]
     except (Unfit, EverviewError, UnicodeEncodeError):
+        return None
+    except (TypeError, ValueError, AttributeError, struct.error):  # of a value that `coerce` takes for NULL, such as NaT
         return None
     _intern(parts, matrix, dictionary)
     return np.array(matrix, np.int64)

@@ -78,7 +78,7 @@ def _collected(rows: Any) -> Any:
     try:
         found = list(rows)
     except TypeError:  # an array without dimensions
-        return Tuples(rows)  # which refuses it
+        raise WrongType(f"{shown(rows)} is no collection of tuples", hint="give a list or a set of tuples") from None
     return found if any(isinstance(row, Mapping) for row in found) else Tuples(found)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from everview.errors import SchemaError, WeightOverflow, WrongType
+from everview.errors import SchemaError, WeightOverflow, WrongType, shown
 
 LEAST_WEIGHT = -(2**63)
 GREATEST_WEIGHT = 2**63 - 1
@@ -26,7 +26,7 @@ def integral(weight: Any) -> int:
     try:
         return int(operator.index(weight))
     except TypeError:
-        raise WrongType(f"the weight {weight!r} is not an integer", hint="weights count; give 1 or -1") from None
+        raise WrongType(f"the weight {shown(weight)} is not an integer", hint="weights count; give 1 or -1") from None
 
 
 def checked(weight: Any) -> int:
@@ -297,7 +297,7 @@ class AltNeu(Generic[L]):
         return AltNeu(time, all(each.neu for each in (self, other) if each.time == time))
 
     def __repr__(self) -> str:
-        return f"{'neu' if self.neu else 'alt'}({self.time!r})"
+        return f"{'neu' if self.neu else 'alt'}({shown(self.time)})"
 
 
 def alt(time: L) -> AltNeu[L]:

@@ -5,7 +5,24 @@ A mistake of ours is an assertion; everything below is a mistake in what Evervie
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Any
+
+
+def shown(value: Any, most: int = 80) -> str:
+    """A value as a message shows it: in one line, cut where it is long, whatever its class makes of ``repr``.
+
+    >>> shown("ab"), shown("x" * 100, 10)
+    ("'ab'", "'xxxxxx...")
+    """
+    try:
+        said = repr(value)
+    except Exception:  # noqa: BLE001, a class of the user's
+        said = f"<{type(value).__name__}>"
+    said = " ".join(said.split()) if "\n" in said else said
+    said = re.sub(r" at 0x[0-9a-f]+", "", said)  # an address tells nobody anything
+    return said if len(said) <= most else said[: most - 3] + "..."
 
 
 class EverviewError(Exception):
@@ -19,6 +36,19 @@ class EverviewError(Exception):
         super().__init__(message if hint is None else f"{message}\n  hint: {hint}")
         self.message = message
         self.hint = hint
+
+    def tell(self, more: str) -> None:
+        """Add a line to the message, before the hint.
+
+        >>> error = EverviewError("division by zero", hint="try_divide gives NULL there")
+        >>> error.tell("in view v")
+        >>> print(error)
+        division by zero
+          in view v
+          hint: try_divide gives NULL there
+        """
+        self.message = f"{self.message}\n  {more}"
+        self.args = (self.message if self.hint is None else f"{self.message}\n  hint: {self.hint}",)
 
 
 class SchemaError(EverviewError):

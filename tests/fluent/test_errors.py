@@ -19,6 +19,7 @@ from everview.errors import (
     TypeMismatch,
     UnknownName,
     WrongArity,
+    WrongType,
 )
 from fluent.music import create
 
@@ -194,7 +195,7 @@ CASES: list[tuple[Asks, type[EverviewError], str, str]] = [
     (lambda db: db.query("track").select(agg.count("*", "\ud800")), QueryError, "no valid text", "half of a character"),
     (lambda db: db.query("track").select(**{"\ud800": "id"}), QueryError, "no valid text", "half of a character"),
     (lambda db: db.query("track").select(agg.count(distinct=True)), QueryError, "distinct rows", "name a column"),
-    (lambda db: db.query("track", 3), QueryError, "3 is no name", "give a text"),
+    (lambda db: db.query("track", 3), WrongType, "alias is 3, not text", "query(relation, alias=None)"),
     (lambda db: db.query("track", ""), QueryError, "'' is no name", "give a text"),
     (lambda db: db.query("track").exists(db.query("album")), QueryError, "which columns are to be equal", "on="),
     (lambda db: db.query("track").related_one("a", db.query("album")), QueryError, "which columns", "on="),

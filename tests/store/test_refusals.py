@@ -74,7 +74,7 @@ def test_a_state_that_lost_its_logs(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     target = tmp_path / ("x" * 300)
-    assert "failed" in refusal(lambda: Store.create(target, PLAN))
+    assert "too long" in refusal(lambda: Store.create(target, PLAN))
 
 
 def test_a_second_writer_in_the_same_process(tmp_path: Path) -> None:

@@ -92,7 +92,10 @@ def _words(time: Field, tolerance: Tolerance) -> int:
     elif isinstance(unit, timedelta) and isinstance(tolerance, int):
         words = tolerance
     elif isinstance(unit, int) and isinstance(tolerance, int | Number):
-        words = int(tolerance * unit // 1)
+        try:
+            words = int(tolerance * unit // 1)
+        except (ArithmeticError, ValueError):  # NaN, or far beyond all distances
+            raise SchemaError(f"{tolerance!r} is no tolerance for {time}", hint="give a number") from None
     else:
         hint = "an int in units of the column; for a DATE or TIMESTAMP a timedelta, for a DECIMAL a Decimal"
         raise SchemaError(f"{tolerance!r} is no tolerance for {time}", hint=hint)
@@ -113,7 +116,7 @@ _HISTORY = (
 def joined_now(left: Stream, right: Stream, picks: tuple[Pick, ...], schema: Schema) -> Stream:
     """This tick's rows of the left with the right as it is after the tick; both are indexed by their keys."""
     _at_the_root(left, "as_of_now")
-    warnings.warn(_HISTORY, HistoryWarning, stacklevel=3)
+    warnings.warn(_HISTORY, HistoryWarning, stacklevel=4)
     return left.circuit.add(JoinTrace(left.layout, right.layout, picks, schema), [left], [right.trace()])
 
 

@@ -31,15 +31,17 @@ from everview.circuit.nodes import (
     title,
 )
 from everview.circuit.stream import Stream, Trace
-from everview.errors import CircuitError
+from everview.doors import doors
+from everview.errors import CircuitError, shown
 from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.asof import Asof, AsofIncremental
 from everview.operators.billed import Billed
 from everview.operators.functions import Function, Shape
 from everview.operators.operator import Layout, Moment, Operator
-from everview.types import Schema
+from everview.types import Schema, unknown_name
 
 
+@doors()
 class Circuit:
     """A graph of nodes under construction; runtimes and passes read it.
 
@@ -74,6 +76,7 @@ class Circuit:
     def source(self, name: str, schema: Schema | str) -> Stream:
         """A stream of what arrives under this name."""
         schema = Schema.parse(schema) if isinstance(schema, str) else schema
+        _check_name(name)
         if self.parent is not None:
             raise CircuitError(f"source {name} is inside a child", hint="let a source of the root enter the child")
         if name in self._named["source"]:
@@ -85,6 +88,7 @@ class Circuit:
 
         A ``positive`` sink refuses a tick that would leave a row with negative weight.
         """
+        _check_name(name)
         if self.parent is not None:
             raise CircuitError(f"sink {name} is inside a child", hint="let the stream leave the child first")
         if name in self._named["sink"]:
@@ -95,6 +99,8 @@ class Circuit:
 
     def table(self, source: str, key: Sequence[str] = ()) -> None:
         """Keep what a source holds, indexed by its key; without one, by all columns."""
+        if source not in self._named["source"]:
+            raise unknown_name("source", source, self._named["source"])
         stream = self._stream(self._named["source"][source])
         self._put(Sink(source, stream.index(*(key or stream.schema.names)).id, table=True))
 
@@ -167,7 +173,7 @@ class Circuit:
     def connect(self, node: int, port: int, stream: Stream) -> None:
         """Connect an input that was left open."""
         self._own(stream)
-        old = self._nodes[node]
+        old = self._node(node)
         if not 0 <= port < len(inputs_of(old)) or isinstance(old, Sink):
             raise CircuitError(f"{self.label(node)} has no port {port}", hint=f"it has {len(inputs_of(old))} inputs")
         if inputs_of(old)[port] is not None:
@@ -215,7 +221,7 @@ class Circuit:
 
     def stream(self, at: int) -> Stream:
         """The output of a node."""
-        if isinstance(self._nodes[at], Sink | Child):
+        if isinstance(self._node(at), Sink | Child):
             raise CircuitError(f"{self.label(at)} has no output", hint="read a stream that feeds it")
         return self._stream(at)
 
@@ -224,12 +230,17 @@ class Circuit:
         return (at,) if self.parent is None else (*self.parent.global_id(self.at), at)
 
     def label(self, at: int) -> str:
-        return f"node {'.'.join(map(str, self.global_id(at)))} ({title(self._nodes[at])})"
+        return f"node {'.'.join(map(str, self.global_id(at)))} ({title(self._node(at))})"
 
     def layout(self, at: int) -> Layout:
-        node = self._nodes[at]
+        node = self._node(at)
         assert not isinstance(node, Sink | Child), "sinks and children have no output"
         return node.output
+
+    def _node(self, at: int) -> Node:
+        if not 0 <= at < len(self._nodes):
+            raise CircuitError(f"there is no node {shown(at)}", hint=f"there are {len(self._nodes)} nodes, from 0 on")
+        return self._nodes[at]
 
     def order(self) -> tuple[int, ...]:
         """The nodes so that each comes after what it needs in the same tick; the order of building, if possible."""
@@ -266,6 +277,7 @@ class Circuit:
 
     def fingerprint(self, at: int) -> str:
         """A name for what a node computes, the same in every run: the hash of its whole subcircuit."""
+        self._node(at)
         return self.fingerprints()[at]
 
     def user_functions(self, at: int) -> tuple[str, ...]:
@@ -278,7 +290,7 @@ class Circuit:
             if here in seen:
                 continue
             seen.add(here)
-            node = self._nodes[here]
+            node = self._node(here)
             if isinstance(node, Apply):
                 found |= dict.fromkeys(functions_of(node.operator))
             waiting += [i for i in inputs_of(node) if i is not None]
@@ -316,7 +328,7 @@ class Circuit:
     # -- inside
 
     def _line(self, at: int) -> str:
-        node = self._nodes[at]
+        node = self._node(at)
         edges = [str(i) if i is not None else "?" for i in inputs_of(node)]
         if isinstance(node, Import):
             edges = [f"outer {node.parent}"]
@@ -456,6 +468,13 @@ def _inner_line(at: int, line: str) -> str:
 def _check_arity(label: str, what: str, found: int, wanted: int) -> None:
     if found != wanted:
         raise CircuitError(f"{label} takes {wanted} {what}, not {found}", hint="see the operator's ports")
+
+
+def _check_name(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise CircuitError(f"the name {name!r} is no valid text", hint="it has half of a character") from None
 
 
 def _next_name(name: str) -> str:

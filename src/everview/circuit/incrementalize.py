@@ -14,6 +14,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Sink, Source, title
 from everview.circuit.rewrite import Copy, Rules, rewrite
 from everview.circuit.stream import Stream, Trace
+from everview.doors import door
 from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
 from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.asof import Asof, AsofIncremental
@@ -192,6 +193,7 @@ RULES: dict[type, Rule] = {
 }
 
 
+@door
 def incrementalize(circuit: Circuit) -> Circuit:
     """The circuit that maps changes of the inputs to changes of the outputs.
 

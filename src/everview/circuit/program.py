@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from everview.circuit.blame import blame_row
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
 from everview.circuit.place import deal_seeds, keep_contents, place_exchanges, spread_tops, table_key
-from everview.errors import WeightOverflow
+from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange
 from everview.kernels.timed import stamped
@@ -268,7 +269,10 @@ class Program:
             try:
                 step = task.step(deltas, views, context)
             except OverflowError as error:
-                raise self._overflow(task.at, error) from None
+                raise self._overflow(task.at, error, cells, context) from None
+            except EverviewError as error:
+                blame_row(self.circuit, task.at, error, cells, context)
+                raise
             cells[task.at] = step.out
             if step.append is not None:
                 ran.appends[task.at] = step.append
@@ -361,12 +365,17 @@ class Program:
             reads = [_moment(readings(read.node), read, cells, now) for read in near]
             step = step_at(node.operator, now, deltas, woken, reads, wide, context)
         except OverflowError as error:
-            raise self._overflow(at, error) from None
+            raise self._overflow(at, error, cells, context) from None
+        except EverviewError as error:
+            blame_row(self.circuit, at, error, cells, context)
+            raise
         cells[at] = step.out if held is None else np.concatenate([step.out, held])
         _note(ran, at, step)
 
-    def _overflow(self, at: int, error: OverflowError) -> WeightOverflow:
-        return WeightOverflow(f"{error}, at {self.circuit.label(at)}", hint="the tick was not applied")
+    def _overflow(self, at: int, error: OverflowError, cells: Mapping[int, Matrix], context: Context) -> WeightOverflow:
+        found = WeightOverflow(f"{error}, at {self.circuit.label(at)}", hint="the tick was not applied")
+        blame_row(self.circuit, at, found, cells, context)
+        return found
 
     # -- preparing
 

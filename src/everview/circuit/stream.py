@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from everview.circuit.asof import Asked, Tolerance, asof_joined, billed_now, joined_now
 from everview.circuit.grouped import aggregated
+from everview.doors import doors
 from everview.errors import CircuitError, SchemaError
 from everview.operators.aggregate import Call, Written
 from everview.operators.arrange import Arrange, Consolidate
@@ -46,6 +47,7 @@ Names = str | Sequence[str]
 UserFunction = Callable[..., Any] | Function
 
 
+@doors()
 @dataclass(frozen=True, repr=False, slots=True)
 class Stream:
     """The output of a node: a Z-set a tick."""
@@ -398,7 +400,7 @@ class Trace:
 
 
 On = str | tuple[str, str] | Sequence[str | tuple[str, str]]
-Select = Sequence[Any]
+Select = Sequence[str | tuple[int, str, str]]
 
 
 def names_of(names: Names) -> tuple[str, ...]:

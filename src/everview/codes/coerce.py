@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from everview.codes.atoms import pack
-from everview.errors import EverviewError, NullNotAllowed
+from everview.errors import EverviewError, NullNotAllowed, shown
 from everview.types import Array, Atom, Decimal, Id, Scalar, Struct, Symbol, Type, atom_of_class
 
 INTEGERS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
@@ -40,12 +40,13 @@ class Unfit(Exception):
 
 def coerce(of: Type, value: Any) -> Any:
     """The value as Arrow takes it for this type; raises `Unfit`."""
-    if value is None:
+    kind = type(value)
+    if value is None or kind.__name__ == "NaTType":  # what pandas has for a moment that is missing
         return None
-    if hasattr(value, "dtype") and hasattr(value, "item"):
+    if hasattr(kind, "dtype") and hasattr(kind, "ndim"):
         value = _of_numpy(value)
-    if value is None or _is_not_a_time(value):
-        return None
+        if value is None:
+            return None
     match of:
         case Scalar(name):
             return _SCALARS[name](name, value)
@@ -71,18 +72,27 @@ def _of_numpy(value: Any) -> Any:
     return micros.tolist()
 
 
-def _is_not_a_time(value: Any) -> bool:
-    """Is it pandas' NaT, which calls itself a datetime and differs from itself?"""
-    return isinstance(value, dt.datetime) and value != value
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool)
 
 
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, int):
+        return True
+    return value.is_finite() if isinstance(value, decimal.Decimal) else math.isfinite(value)
+
+
+def _said(value: Any) -> str:
+    """A number in digits, as far as a line goes."""
+    try:
+        said = str(value)
+    except ValueError:  # Python writes no more than some thousand digits
+        return "a number of thousands of digits"
+    return said if len(said) <= 80 else said[:77] + "..."
+
+
 def _wrong(value: Any, of: str, hint: str) -> Unfit:
-    shown = repr(value)
-    return Unfit(f"{shown if len(shown) < 80 else shown[:77] + '...'} is no {of}", hint)
+    return Unfit(f"{shown(value)} is no {of}", hint)
 
 
 def _boolean(name: str, value: Any) -> bool:
@@ -94,12 +104,12 @@ def _boolean(name: str, value: Any) -> bool:
 def _integer(name: str, value: Any) -> int:
     if not _is_number(value):
         raise _wrong(value, name, "give an int")
-    if not math.isfinite(value) or value != int(value):
-        raise Unfit(f"{value} is not a whole number", "round it first, or declare the column DOUBLE or DECIMAL")
+    if not _is_finite(value) or value != int(value):
+        raise Unfit(f"{_said(value)} is not a whole number", "round it first, or declare the column DOUBLE or DECIMAL")
     limit = 1 << (INTEGERS[name] - 1)
     if not -limit <= value < limit:
         wider = "declare the column BIGINT or DECIMAL(38,0)" if name != "BIGINT" else "use DECIMAL(38,0)"
-        raise Unfit(f"{value} is outside the range of {name}", f"{name} holds {-limit} to {limit - 1}; {wider}")
+        raise Unfit(f"{_said(value)} is outside the range of {name}", f"{name} holds {-limit} to {limit - 1}; {wider}")
     return int(value)
 
 
@@ -108,8 +118,8 @@ def _double(name: str, value: Any) -> float:
         raise _wrong(value, name, "give a float")
     try:
         found = float(value)
-    except OverflowError:
-        raise Unfit(f"{value} is outside the range of {name}", "declare the column DECIMAL") from None
+    except (OverflowError, ValueError):  # too large, or a signalling NaN
+        raise Unfit(f"{_said(value)} is outside the range of {name}", "declare the column DECIMAL") from None
     if isinstance(value, int) and int(found) != value:
         raise Unfit(f"{value} has no exact {name}", "declare the column BIGINT or DECIMAL, or round it first")
     if isinstance(value, decimal.Decimal) and value.is_finite() and decimal.Decimal(repr(found)) != value:
@@ -140,11 +150,11 @@ def _decimal(of: Decimal, value: Any) -> decimal.Decimal:
         raise _wrong(value, of.sql, "use DOUBLE for NaN and infinity")
     if found and found.adjusted() >= of.precision - of.scale:
         whole = of.precision - of.scale
-        raise Unfit(f"{value} is outside the range of {of}", f"{of} has {whole} digits before the point")
+        raise Unfit(f"{_said(value)} is outside the range of {of}", f"{of} has {whole} digits before the point")
     scaled = found.quantize(decimal.Decimal(1).scaleb(-of.scale), context=WIDE)
     if scaled != found:
         finer = "round it first, or declare a column with a larger scale"
-        raise Unfit(f"{value} has more than {of.scale} digits after the point", finer)
+        raise Unfit(f"{_said(value)} has more than {of.scale} digits after the point", finer)
     return scaled
 
 

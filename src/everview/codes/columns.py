@@ -13,12 +13,27 @@ from itertools import accumulate, chain
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from everview.codes.buffers import Column, bytes_array, valid_of
 from everview.codes.canonical import to_bytes
 from everview.codes.coerce import NullInside, Unfit, coerce, null_not_allowed
 from everview.errors import WrongType
-from everview.types import BIGINT, BOOLEAN, DOUBLE, STRING, Array, Decimal, Field, Id, Scalar, Symbol, Type
+from everview.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    Array,
+    Decimal,
+    Field,
+    Id,
+    Scalar,
+    Symbol,
+    Type,
+)
 
 # The Python types that Arrow converts exactly as `coerce` would, or refuses.
 _INT: Final = frozenset({int})
@@ -43,6 +58,14 @@ _REFUSALS: Final = (pa.ArrowException, OverflowError, UnicodeEncodeError)
 _ONE_KIND: Final[dict[type, Type]] = {bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING}
 
 
+_EPOCH: Final = dt.datetime(1970, 1, 1)
+_DAYS: Final = ((dt.datetime.min - _EPOCH).days, (dt.datetime.max - _EPOCH).days)
+_YEARS: Final[dict[Type, tuple[int, int]]] = {
+    DATE: _DAYS,
+    TIMESTAMP: (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1),
+}
+
+
 def from_python(field: Field, values: Sequence[Any]) -> Column:
     """The Arrow array of a column; raises `WrongType` or `NullNotAllowed`, naming the column and the row."""
     try:
@@ -51,9 +74,24 @@ def from_python(field: Field, values: Sequence[Any]) -> Column:
         array = None
     if array is None:
         array = _one_by_one(field.name, field.type, values)
+    check_years(field.name, field.type, array)
     if array.null_count and not field.nullable:
         raise null_not_allowed(field.name, array.is_valid().index(False).as_py())
     return array
+
+
+def check_years(name: str, of: Type, array: Column) -> None:
+    """Refuse dates and moments outside of the years 1 to 9999, which neither Python nor SQL can show."""
+    if of not in _YEARS or not len(array):
+        return
+    kind = pa.int32() if of == DATE else pa.int64()
+    low, high = (pa.scalar(bound, kind) for bound in _YEARS[of])
+    words: Any = array.cast(kind)
+    outside = pc.or_(pc.less(words, low), pc.greater(words, high)).fill_null(False)
+    if pc.any(outside).as_py():
+        row = outside.index(True).as_py()
+        hint = "a missing value is NULL, not a date far away"
+        raise WrongType(f'column "{name}", rows[{row}]: a {of} has years 1 to 9999', hint=hint)
 
 
 def any_of(of: Type, array: Column) -> Column:

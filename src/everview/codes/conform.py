@@ -17,10 +17,24 @@ import pyarrow.types as at
 
 from everview.codes.buffers import Column, bytes_of, nulls, struct_array, valid_of
 from everview.codes.coerce import ROUND_TO_MICROS, null_not_allowed
-from everview.codes.columns import any_of, from_python
+from everview.codes.columns import any_of, check_years, from_python
 from everview.errors import NullNotAllowed, WrongType
 from everview.kernels import canonical_read as reading
-from everview.types import ANY, Array, Atom, Decimal, Field, Scalar, Struct, Type, type_of_arrow, unknown_name
+from everview.types import (
+    ANY,
+    STRING,
+    SYMBOL,
+    Array,
+    Atom,
+    Decimal,
+    Field,
+    Scalar,
+    Schema,
+    Struct,
+    Type,
+    type_of_arrow,
+    unknown_name,
+)
 
 
 def conform(field: Field, column: Column) -> Column:
@@ -30,11 +44,31 @@ def conform(field: Field, column: Column) -> Column:
         column = _convert(field, column)
     elif of == ANY:
         _check_any(field.name, column)
+    check_years(field.name, of, column)
+    _check_text(field.name, of, column)
     if not field.nullable and column.null_count:
         raise null_not_allowed(field.name, _first_null(column))
     if has_required(of):
         _check_inside(field.name, of, column)
     return column
+
+
+def check_given(schema: Schema, table: pa.Table | pa.RecordBatch) -> None:
+    """Refuse columns of the right Arrow type that hold what no value of theirs can be."""
+    for field in schema.fields:
+        if field.name in table.schema.names and (column := table.column(field.name)).type == field.type.arrow:
+            check_years(field.name, field.type, column)
+            _check_text(field.name, field.type, column)
+
+
+def _check_text(name: str, of: Type, column: Column) -> None:
+    """Refuse bytes that are no text: Arrow takes them for text when told so."""
+    if of in (STRING, SYMBOL) or isinstance(of, Array | Struct):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            hint = "decode it with its own encoding, or declare the column BINARY"
+            raise WrongType(f'column "{name}" is not valid Unicode: {error}', hint=hint) from None
 
 
 def conform_chunks(field: Field, column: Column) -> list[Column]:
@@ -53,7 +87,7 @@ def _convert(field: Field, column: Column) -> Column:
     if at.is_null(column.type):
         return nulls(of, len(column))
     if at.is_dictionary(column.type) or at.is_run_end_encoded(column.type):
-        return conform(field, pc.cast(column, column.type.value_type))
+        return conform(field, _decoded(column))
     if of == ANY:
         return any_of(*_own_type(field.name, column))
     _check_microseconds(field.name, column)
@@ -63,7 +97,6 @@ def _convert(field: Field, column: Column) -> Column:
         found = None
     if found is not None:
         return found
-    # Whatever its name says, a list of structs as Python values is a list of dicts.
     return from_python(Field(field.name, of), _python_values(field.name, column))
 
 
@@ -78,11 +111,29 @@ def _check_microseconds(name: str, column: Column) -> None:
         raise WrongType(message, hint=ROUND_TO_MICROS)
 
 
+def _decoded(column: Column) -> Column:
+    """A column whose values stand in a dictionary, or once a run, with each value in its place."""
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_decoded(chunk) for chunk in column.chunks] or [pa.array([], pa.null())])
+    if not at.is_dictionary(column.type):
+        return pc.call_function("run_end_decode", [column])
+    words = column.dictionary
+    if at.is_string_view(words.type) or at.is_binary_view(words.type):  # of which Arrow takes none by index
+        words = words.cast(pa.large_string() if at.is_string_view(words.type) else pa.large_binary())
+    if isinstance(words, pa.ExtensionArray):
+        words = words.storage
+    return words.take(column.indices)
+
+
 def _python_values(name: str, column: Column) -> list[Any]:
+    """The values one by one. Whatever its name says, a list of structs as Python values is a list of dicts."""
     try:
         return column.to_pylist()
-    except ValueError as error:  # without pandas, Arrow makes no Python value of nanoseconds inside lists and structs
-        raise WrongType(f'column "{name}": a value is finer than a microsecond', hint=ROUND_TO_MICROS) from error
+    except (ValueError, OverflowError, KeyError, ArithmeticError, pa.ArrowException) as error:
+        raise WrongType(
+            f'column "{name}" of Arrow type {column.type} has a value that Python does not hold: {error}',
+            hint="cast the column before, or repair it",
+        ) from None
 
 
 def _own_type(name: str, column: Column) -> tuple[Type, Column]:

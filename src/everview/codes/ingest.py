@@ -23,21 +23,23 @@ import pyarrow as pa
 
 from everview.codes.buffers import Column, Words
 from everview.codes.columns import from_python
-from everview.codes.conform import conform_chunks
+from everview.codes.conform import check_given, conform_chunks
 from everview.codes.encode import WEIGHT, columns_by_name, table_of
-from everview.errors import WrongArity, WrongType
+from everview.codes.frames import ROWS_HINT, as_arrow, is_frame, python_rows
+from everview.errors import WrongArity, WrongType, shown
 from everview.types import BIGINT, Field, Schema, unknown_name
 
 _WEIGHT: Final = Field(WEIGHT, BIGINT, nullable=False)
-_ROWS_HINT: Final = "give a list of tuples or dicts, or a PyArrow, pandas or Polars table"
 
 
 def ingest(schema: Schema, data: Any) -> tuple[pa.Table, Words]:
     """The rows as a table with exactly ``schema.arrow``, and their weights."""
-    table = _as_arrow(data)
+    table = as_arrow(data)
     if table is not None:
         return _from_table(schema, table)
-    rows = _as_rows(data)
+    if is_frame(data):
+        return _from_dicts(schema, python_rows(data))
+    rows = as_rows(data)
     if rows and isinstance(rows[0], Mapping):
         return _from_dicts(schema, rows)
     return _from_tuples(schema, rows), np.ones(len(rows), np.int64)
@@ -50,41 +52,40 @@ def ingest_weighted(schema: Schema, data: Any) -> tuple[pa.Table, Words]:
     >>> ingest_weighted(schema, [((1,), 2), ({"id": 2}, -1)])[1].tolist()
     [2, -1]
     """
-    table = _as_arrow(data)
+    table = as_arrow(data)
     if table is not None:
         return _from_table(schema, table)
-    pairs = _as_rows(data)
+    if is_frame(data):
+        return _from_dicts(schema, python_rows(data))
+    pairs = as_rows(data)
     for i, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             hint = "write ((1, 'a'), +1): a row, and how often it is added or removed"
-            raise WrongArity(f"rows[{i}] is {pair!r}, which is no pair of a row and a weight", hint=hint)
+            raise WrongArity(f"rows[{i}] is {shown(pair)}, which is no pair of a row and a weight", hint=hint)
     rows = [_tuple_of(schema, i, row) for i, (row, _) in enumerate(pairs)]
     return _from_tuples(schema, rows), _weights([weight for _, weight in pairs])
 
 
-def _as_arrow(data: Any) -> pa.Table | pa.RecordBatch | None:
-    if isinstance(data, (pa.Table, pa.RecordBatch)):
-        return data
-    if type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "columns"):
-        return pa.Table.from_pandas(data, preserve_index=False)
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
-    return data.to_arrow() if hasattr(data, "to_arrow") else None
-
-
-def _as_rows(data: Any) -> Sequence[Any]:
+def as_rows(data: Any) -> Sequence[Any]:
+    """Rows as a list; what has none is refused."""
     if isinstance(data, (list, tuple)):
         return data
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
-        hint = "write [{...}] for a single row" if isinstance(data, Mapping) else _ROWS_HINT
-        raise WrongType(f"{data!r} is no collection of rows", hint=hint)
-    return list(data)
+        hint = "write [{...}] for a single row" if isinstance(data, Mapping) else ROWS_HINT
+        raise WrongType(f"{shown(data)} is no collection of rows", hint=hint)
+    try:
+        return list(data)
+    except TypeError as error:  # what has __iter__ and cannot be iterated: an array without dimensions
+        raise WrongType(f"{shown(data)} is no collection of rows: {error}", hint=ROWS_HINT) from error
 
 
 def split_weights(schema: Schema, data: Any) -> tuple[pa.Table | pa.RecordBatch, Words] | None:
     """The columns of a table or frame as they are, and its weights; None if the data is neither."""
-    table = _as_arrow(data)
-    return None if table is None else _split_weights(schema, table)
+    table = as_arrow(data)
+    if table is None:
+        return None
+    check_given(schema, table)
+    return _split_weights(schema, table)
 
 
 def _split_weights(schema: Schema, table: pa.Table | pa.RecordBatch) -> tuple[pa.Table | pa.RecordBatch, Words]:
@@ -121,11 +122,11 @@ def _check_arity(schema: Schema, rows: Sequence[Any]) -> None:
     names = ", ".join(schema.names)
     for i, row in enumerate(rows):
         if not isinstance(row, (tuple, list)):
-            hint = f"write it as ({row!r},)" if width == 1 else f"a row is a tuple of {names}"
-            raise WrongArity(f"rows[{i}] is {row!r}, which is no row", hint=hint)
+            hint = f"write it as ({shown(row)},)" if width == 1 else f"a row is a tuple of {names}"
+            raise WrongArity(f"rows[{i}] is {shown(row)}, which is no row", hint=hint)
         if len(row) != width:
             counts = f"{len(row)} value{'' if len(row) == 1 else 's'}, not {width}"
-            raise WrongArity(f"rows[{i}] has {counts}: {tuple(row)!r}", hint=f"the columns are {names}")
+            raise WrongArity(f"rows[{i}] has {counts}: {shown(tuple(row))}", hint=f"the columns are {names}")
 
 
 def _from_dicts(schema: Schema, rows: Sequence[Any]) -> tuple[pa.Table, Words]:

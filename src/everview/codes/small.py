@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -30,7 +31,7 @@ from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
 from everview.codes.ingest import ingest, ingest_weighted, split_weights
 from everview.codes.rows import to_rows
-from everview.errors import EverviewError
+from everview.errors import EverviewError, shown
 from everview.types import (
     ANY,
     BIGINT,
@@ -235,6 +236,8 @@ def _encode_few(
         matrix = [_words(parts, row, weight) for row, weight in zip(rows, weights, strict=True)]
     except (Unfit, EverviewError, UnicodeEncodeError):
         return None
+    except (TypeError, ValueError, AttributeError, struct.error):  # the way of many rows names the value
+        return None
     _intern(parts, matrix, dictionary)
     return np.array(matrix, np.int64)
 
@@ -242,7 +245,7 @@ def _encode_few(
 def _words(parts: tuple[Part, ...], row: Any, weight: int) -> list[Any]:
     """One row, with bytes where codes will be."""
     if type(row) is not tuple or len(row) != len(parts):
-        raise Unfit(f"{row!r} is no tuple of {len(parts)}", "")
+        raise Unfit(f"{shown(row)} is no tuple of {len(parts)}", "")
     words: list[Any] = []
     for part, value in zip(parts, row, strict=True):
         words += part.words(value)

@@ -20,7 +20,7 @@ from everview.blocks import Busy
 from everview.database.counting import counted
 from everview.database.definitions import TableDefinition, check_name, find_name
 from everview.database.tentative import Tentative
-from everview.errors import DefinitionError, DuplicateKey, LostPosition, SchemaDrift, SourceError
+from everview.errors import DefinitionError, DuplicateKey, LostPosition, SchemaDrift, SourceError, shown
 from everview.pull import Pipeline
 from everview.sources.feed import Feed, Following, Step
 from everview.sources.protocol import Followed, Position, Source
@@ -165,7 +165,7 @@ class Attached:
     def poll(self, names: Sequence[str], limit: int | None = None) -> dict[str, Batch]:
         """See `Database.poll`."""
         if limit is not None and (not isinstance(limit, int) or limit < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise SourceError(f"{limit!r} is no limit", hint="give how many are to be taken in at most, or None")
+            raise SourceError(f"{shown(limit)} is no limit", hint="give how many are to be taken in at most, or None")
         with self._database.still.writing():
             self._database.ready()
             self._database.require_open()
@@ -263,7 +263,7 @@ def feed_of(source: Any) -> Feed:
     if isinstance(source, Feed):
         return source
     raise SourceError(
-        f"{source!r} is no source", hint="everview.sources has Memory, SQLite, Postgres, Files, Iterator and Lines"
+        f"{shown(source)} is no source", hint="everview.sources has Memory, SQLite, Postgres, Files, Iterator and Lines"
     )
 
 
@@ -274,7 +274,7 @@ def _origin(feed: Feed) -> Any:
 def _source(source: Any) -> Source:
     if isinstance(source, Source):
         return source
-    raise SourceError(f"{source!r} cannot be pulled from", hint="attach it with keep=True")
+    raise SourceError(f"{shown(source)} cannot be pulled from", hint="attach it with keep=True")
 
 
 def _feeding(steps: Mapping[str, list[Step]], positions: Mapping[str, str]) -> Callable[[Transaction], None]:

@@ -16,7 +16,7 @@ from everview.circuit.rewrite import part
 from everview.circuit.stream import Stream
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
 from everview.database.rules import DATALOG, Rulesets, derived_name, head_of, without_heads
-from everview.errors import DefinitionError
+from everview.errors import DefinitionError, shown
 from everview.plan.lower import Lowering
 from everview.plan.node import Plan
 from everview.runtimes.tables import Table
@@ -134,6 +134,11 @@ class Catalog:
         check_name("view", name)
         aside = Aside(self)
         stream = build(aside)
+        if not isinstance(stream, Stream):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DefinitionError(
+                f'view "{name}": its function returned {shown(stream)}, not a stream',
+                hint='return what it is made of: lambda of: of["orders"].distinct()',
+            )
         return ViewDefinition(name, stream.schema, build, tuple(aside.circuit.sources), materialized=materialized)
 
     # -- as data

@@ -15,8 +15,10 @@ from everview.database.database import Database
 from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.known import read_again
 from everview.database.rules import Ruleset
+from everview.doors import door
 from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
 from everview.runtimes.embedded import Embedded
+from everview.runtimes.embedded.runtime import check_shards
 from everview.traces.store import Store
 
 NEVER: Final = float("inf")
@@ -24,6 +26,7 @@ PERIOD: Final = 0.1  # seconds
 MODES: Final = ("tick", "periodic", "none")
 
 
+@door
 def connect(
     path: str | Path | None = None,
     *,
@@ -46,7 +49,7 @@ def connect(
     """
     if durability not in MODES:
         raise EverviewError(f"durability {durability!r} is not known", hint=f"one of {', '.join(map(repr, MODES))}")
-    if period <= 0:
+    if not 0 < period < NEVER:
         raise EverviewError(f"a period of {period} s cannot be", hint="give a positive number of seconds")
     every = {"tick": 0.0, "periodic": period, "none": NEVER}[durability] if path is not None else 0.0
     said = None if path is None else _description(path)
@@ -103,8 +106,8 @@ def _description(path: str | Path) -> Mapping[str, Any] | None:
 
 
 def _shards(path: str | Path | None, said: Mapping[str, Any] | None, shards: int | None) -> int:
-    if shards is not None and shards < 1:
-        raise EverviewError(f"a database has at least one shard, not {shards}", hint="leave shards out for one")
+    if shards is not None:
+        check_shards(shards)
     if said is None:
         return 1 if shards is None else shards
     if shards is not None and shards != said["shards"]:

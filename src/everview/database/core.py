@@ -26,12 +26,20 @@ from everview.codes import decode
 from everview.database.attached import Attached
 from everview.database.carried import Carried
 from everview.database.catalog import Assembled, Catalog
-from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
+from everview.database.definitions import (
+    Build,
+    TableDefinition,
+    ViewDefinition,
+    check_name,
+    columns_and_rows,
+    find_name,
+)
 from everview.database.known import read_again
 from everview.database.listeners import Listeners
 from everview.database.shown import as_changes
 from everview.database.tentative import Tentative
 from everview.database.transaction import Inner, Transaction
+from everview.doors import doors
 from everview.errors import EverviewError, StoreError, TransactionError
 from everview.optimize import optimize
 from everview.plan.lower import lower
@@ -53,6 +61,7 @@ PATIENCE = 0.05  # seconds after which one who waits for a transaction looks whe
 DESCRIPTION = "database"  # what a state directory says of its definitions, by this name
 
 
+@doors()
 class Core:
     """What a database is, whatever it is asked in; see `everview.database.database.Database`."""
 
@@ -89,17 +98,32 @@ class Core:
     def create_table(
         self,
         name: str,
-        columns: Schema | str,
+        columns: Any,
         *,
         key: str | tuple[str, ...] | list[str] = (),
         defaults: Mapping[str, Any] | None = None,
         if_not_exists: bool = False,
     ) -> None:
-        """A new table, empty. With a ``key`` no two rows have the same; without, it is a bag of rows."""
+        """A new table, with columns as in ``"id BIGINT, name STRING"``; with a ``key`` no two rows have the same.
+
+        A table or frame in place of the columns gives its own, and its rows; columns of other types are cast there.
+        """
         with self.defining():
             if if_not_exists and name in self.catalog.tables:
                 return
-            self.define_table(TableDefinition.of(name, columns, key, defaults))
+            schema, rows = columns_and_rows(name, columns)
+            self.define_table(TableDefinition.of(name, schema, key, defaults))
+        if rows is not None:
+            self._fill(name, rows)
+
+    def _fill(self, name: str, rows: pa.Table) -> None:
+        """Put the first rows into a new table; should they not fit, the table is not there."""
+        try:
+            with self.transaction() as tx:
+                tx.insert(name, rows)
+        except BaseException:
+            self.drop(name)
+            raise
 
     def create_view(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from everview.database import edn
@@ -18,6 +18,7 @@ from everview.database.identities import content_ids
 from everview.database.rules import POMORA, program_of
 from everview.database.statements import only_reads, run_sql
 from everview.database.views import Table, View
+from everview.doors import doors
 from everview.errors import DatalogError, DefinitionError, EdnError
 from everview.frontends.datalog.faults import within_depth
 from everview.frontends.edn.forms import form_of
@@ -28,6 +29,7 @@ from everview.verify import Verdict, verify, verify_plans
 from everview.zset.batch import Batch
 
 
+@doors()
 class Database(Core):
     """Tables, and views over them. Made by `everview.connect`.
 
@@ -89,7 +91,7 @@ class Database(Core):
 
     # -- EDN
 
-    def edn(self, text: str, name: str | None = None, *, args: Iterable[Any] = (), replace: bool = False) -> Any:
+    def edn(self, text: str, name: str | None = None, *, args: Any = (), replace: bool = False) -> Any:
         """An EDN query: with a name a view that is kept, without one its answer now, as its :find asks for it.
 
         ``args`` has a value for each of :in but ``$``. A text that is a vector of facts and maps is transacted.
@@ -157,11 +159,15 @@ class Database(Core):
             return name
         if name in self.catalog.tables and self.catalog.seen(name) != name:
             return self.catalog.seen(name)
+        if name in self.catalog.tables:
+            raise DefinitionError(f'"{name}" is a table, not a view', hint=f"db.table({name!r}) reads it")
         return find_name("view", name, self.catalog.views)
 
     def table(self, name: str) -> Table:
         """A table."""
         self.settle()
+        if name in self.catalog.views and name not in self.catalog.tables:
+            raise DefinitionError(f'"{name}" is a view, not a table', hint=f"db.view({name!r}) reads it")
         return Table(self, find_name("table", name, self.catalog.tables))
 
     def explain(self, name: str) -> str:

@@ -12,8 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from everview.circuit.stream import Stream
-from everview.errors import DefinitionError, NullNotAllowed, SchemaError
+from everview.codes.frames import as_arrow, is_frame
+from everview.errors import DefinitionError, NullNotAllowed, SchemaError, shown
 from everview.plan.expressions import Now
 from everview.types import Field, Schema, unknown_name
 from everview.types.names import check_names
@@ -117,16 +120,30 @@ class ViewDefinition:
         }
 
 
+def columns_and_rows(name: str, given: Any) -> tuple[Schema, pa.Table | None]:
+    """The columns of a new table as they may be given: in SQL, as a schema, or by a frame that has rows, too."""
+    if isinstance(given, Schema | str):
+        return (Schema.parse(given) if isinstance(given, str) else given), None
+    rows = as_arrow(given)
+    if rows is None and not is_frame(given):
+        hint = 'write "id BIGINT NOT NULL, name STRING", or give a PyArrow, pandas or Polars table'
+        raise SchemaError(f"{shown(given)} names no columns for table {name}", hint=hint)
+    if rows is None:
+        hint = f'say the types yourself: create_table({name!r}, "…"), and then insert the rows'
+        raise SchemaError(f"table {name}: the frame has a column of values of several types", hint=hint)
+    return Schema.from_arrow(rows.schema), pa.table(rows)
+
+
 def check_name(what: str, name: Any) -> None:
     """Refuse what cannot name anything; every other text can, whatever is in it."""
     if not isinstance(name, str):
-        raise DefinitionError(f"{name!r} is no name for a {what}", hint="a name is text")
+        raise DefinitionError(f"{shown(name)} is no name for a {what}", hint="a name is text")
     if not name:
         raise DefinitionError(f"a {what} has a name", hint="give one that is not empty")
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise DefinitionError(f"the name {name!r} is no valid text", hint="it has half of a character") from None
+        raise DefinitionError(f"the name {shown(name)} is no valid text", hint="it has half of a character") from None
 
 
 def find_name(what: str, name: str, among: Mapping[str, Any]) -> str:
@@ -156,7 +173,9 @@ def _value_to_json(value: Any) -> Any:
         return {"now": value.kind}
     kind = type(value).__name__
     if kind not in _READERS:
-        raise DefinitionError(f"{value!r} cannot be a default", hint="give a plain value: text, number, date, bytes")
+        raise DefinitionError(
+            f"{shown(value)} cannot be a default", hint="give a plain value: text, number, date, bytes"
+        )
     return {kind: value.hex() if isinstance(value, bytes) else str(value)}
 
 

@@ -15,7 +15,7 @@ from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
 from everview.database.known import Known, view_of
 from everview.database.tentative import Tentative
-from everview.errors import DefinitionError, SqlError
+from everview.errors import CastFailure, DefinitionError, SqlError
 from everview.frontends.sql import (
     Begin,
     Commit,
@@ -37,6 +37,8 @@ from everview.optimize import optimize
 from everview.plan.evaluate import Evaluate, moment
 from everview.plan.expressions import Expression, Now, walk
 from everview.plan.node import Plan
+from everview.plan.nodes import Project
+from everview.plan.text import sql
 from everview.types import Schema
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ def _run(db: Database, statement: Statement, known: Known) -> Any:
             return _drop(db, statement)
         case Insert():
             with db.transaction() as tx:
-                return tx.add_rows(statement.table, *db.answered(statement.plan))
+                return tx.add_rows(statement.table, *_inserted(db, statement))
         case Delete():
             with db.transaction() as tx:
                 rows, weights = db.answered(statement.plan)
@@ -106,6 +108,27 @@ def _run(db: Database, statement: Statement, known: Known) -> Any:
             return db.rollback()
         case _:
             raise AssertionError(f"{statement} is no statement")
+
+
+def _inserted(db: Database, statement: Insert) -> tuple[pa.Table, Any]:
+    """The rows of an INSERT; a value that does not fit is told by its column."""
+    try:
+        return db.answered(statement.plan)
+    except CastFailure as error:
+        raise _of_column(error, statement) from None
+
+
+def _of_column(error: CastFailure, statement: Insert) -> CastFailure:
+    plan = statement.plan
+    assert isinstance(plan, Project), "an INSERT computes every column of its table"
+    for name, value in zip(plan.names, plan.expressions_, strict=True):
+        said = f" in {sql(value)}"
+        if said in error.message:
+            return CastFailure(
+                f'column "{name}" of {statement.table}: {error.message.replace(said, "")}',
+                hint="give a value of that type; try_cast gives NULL instead",
+            )
+    return error
 
 
 def _create_table(db: Database, statement: CreateTable) -> None:

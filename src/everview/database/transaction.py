@@ -21,10 +21,13 @@ from everview.blocks import Block
 from everview.codes import encode_pairs, encode_rows
 from everview.codes.dictionary import Mark
 from everview.codes.encode import encode_weighted
+from everview.codes.frames import as_arrow, is_frame, python_rows
+from everview.codes.ingest import as_rows
 from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
 from everview.database.outside import Outside
-from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType
+from everview.doors import doors
+from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
 from everview.plan.expressions import Now
 from everview.runtimes.embedded.relation import Pending, Relation
 from everview.runtimes.embedded.tick import Cells
@@ -68,6 +71,7 @@ class Inner:
         self._tx.back_to(self._savepoint)
 
 
+@doors()
 class Transaction:
     """Changes under way. Made by `Database.transaction`; its methods return how many rows they changed."""
 
@@ -240,7 +244,8 @@ class Transaction:
     def _misnamed(self, name: str) -> TableDefinition:
         catalog = self._database.catalog
         if name in catalog.views:
-            raise DefinitionError(f'"{name}" is a view, and views change with their tables', hint="change those")
+            reads = ", ".join(catalog.views[name].reads) or "its tables"
+            raise DefinitionError(f'"{name}" is a view, and views change with their tables', hint=f"change {reads}")
         return catalog.tables[find_name("table", name, catalog.tables)]
 
     def _keyed(self, name: str, what: str) -> tuple[TableDefinition, Relation]:
@@ -314,14 +319,12 @@ def filled(table: TableDefinition, rows: Any) -> Any:
     if not table.defaults:
         return rows
     table = replace(table, defaults={column: _now(value) for column, value in table.defaults.items()})
-    if isinstance(rows, pa.Table | pa.RecordBatch):
-        return _filled_table(table, rows)
-    if type(rows).__module__.split(".")[0] == "pandas" and hasattr(rows, "columns"):
-        return _filled_table(table, pa.Table.from_pandas(rows, preserve_index=False))
-    if hasattr(rows, "__arrow_c_stream__"):
-        return _filled_table(table, pa.table(rows))
-    if not isinstance(rows, Sequence) or isinstance(rows, str | bytes):
-        return filled(table, list(rows)) if hasattr(rows, "__iter__") and not isinstance(rows, Mapping) else rows
+    given = as_arrow(rows)
+    if given is not None:
+        return _filled_table(table, given)
+    if is_frame(rows):
+        rows = python_rows(rows)
+    rows = as_rows(rows)
     return [{**table.defaults, **row} if isinstance(row, Mapping) else row for row in rows]
 
 
@@ -342,14 +345,16 @@ def _filled_table(table: TableDefinition, rows: pa.Table | pa.RecordBatch) -> pa
 
 def _keys_of(table: TableDefinition, relation: Relation, rows: Any) -> Any:
     """The keys in rows that may be whole, or keys only."""
-    if isinstance(rows, pa.Table | pa.RecordBatch):
-        return rows.select(list(table.key))
-    if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):
-        return rows[list(table.key)]
-    if isinstance(rows, str | bytes | Mapping) or not hasattr(rows, "__iter__"):
-        raise WrongType(f"{rows!r} is no collection of rows", hint="write [row] for a single one")
+    given = as_arrow(rows)
+    if given is not None:
+        _set_columns(table, given.schema.names)
+        return given.select(list(table.key))
+    if is_frame(rows):
+        rows = python_rows(rows)
+    if isinstance(rows, str | bytes | Mapping):
+        raise WrongType(f"{shown(rows)} is no collection of rows", hint="write [row] for a single one")
     places = [table.schema.index(column) for column in table.key]
-    return [_key_of(table, places, i, row) for i, row in enumerate(rows)]
+    return [_key_of(table, places, i, row) for i, row in enumerate(as_rows(rows))]
 
 
 def _key_of(table: TableDefinition, places: list[int], i: int, row: Any) -> Any:
@@ -370,14 +375,13 @@ def _key_of(table: TableDefinition, places: list[int], i: int, row: Any) -> Any:
 
 def _by_columns(table: TableDefinition, rows: Any) -> list[tuple[tuple[str, ...], Any]]:
     """Rows for `update` by the columns that they set, in the order in which they come."""
-    if isinstance(rows, pa.Table | pa.RecordBatch):
-        return [(_set_columns(table, rows.schema.names), rows)]
-    if hasattr(rows, "columns") and not isinstance(rows, Mapping):
-        return [(_set_columns(table, list(rows.columns)), rows)]
+    given = as_arrow(rows)
+    if given is not None:
+        return [(_set_columns(table, given.schema.names), given)]
     found: list[tuple[tuple[str, ...], list[Any]]] = []
-    for i, row in enumerate(rows):
+    for i, row in enumerate(python_rows(rows) if is_frame(rows) else as_rows(rows)):
         if not isinstance(row, Mapping):
-            raise WrongType(f"rows[{i}] is {row!r}, which names no columns", hint="update takes dicts, or a table")
+            raise WrongType(f"rows[{i}] is {shown(row)}, which names no columns", hint="update takes dicts, or a table")
         columns = _set_columns(table, list(row))
         if not found or found[-1][0] != columns:
             found.append((columns, []))

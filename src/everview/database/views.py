@@ -15,6 +15,7 @@ from everview.codes.rows import to_rows
 from everview.database.answers import in_order
 from everview.database.shown import shown
 from everview.database.together import tree_of
+from everview.doors import doors
 from everview.errors import ShapeError
 from everview.plan.expressions import Column
 from everview.types import Schema
@@ -91,6 +92,7 @@ class Table(Contents):
         return self._database.catalog.tables[self.name].key
 
 
+@doors()
 class View(Contents):
     """A materialized view of a database."""
 

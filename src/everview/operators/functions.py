@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes.columns import from_python
+from everview.doors import doors
 from everview.errors import EverviewError, FunctionError, WrongType
 from everview.types import Schema
 
@@ -25,6 +26,7 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
+@doors()
 @dataclass(frozen=True, slots=True)
 class Function:
     """A named pure function. ``shape`` says how it is called.

@@ -134,6 +134,8 @@ class Recode(Unary):
     schema: Schema
 
     def __post_init__(self) -> None:
+        if len(self.source.schema) != len(self.schema):
+            raise SchemaError(f"({self.source.schema}) cannot be read as ({self.schema})", hint="give as many columns")
         for old, new in zip(self.source.schema.fields, self.schema.fields, strict=True):
             if not recodes(old, new):
                 raise SchemaError(f"{old} cannot be read as {new}", hint="cast one side to the type of the other")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from everview.errors import WrongType
+from everview.errors import WrongType, shown
 from everview.frontends.graphspec.tuples import Tuples
 
 
@@ -44,6 +44,11 @@ class Delta:
 
     def normalized(self) -> Delta:
         """The symmetric difference of both sets: what is added and removed at once does not change."""
+        for rows in (self.adds, self.removes):
+            if not isinstance(rows, Tuples):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise WrongType(
+                    f"{shown(rows)} is no set of tuples", hint="a relation's push_batch reads dicts and frames by names"
+                )
         return Delta(self.adds.without(self.removes), self.removes.without(self.adds))
 
     def __bool__(self) -> bool:
@@ -70,7 +75,10 @@ def _collected(rows: Any) -> Any:
         return rows
     if isinstance(rows, str | bytes | Mapping) or not hasattr(rows, "__iter__"):
         return Tuples(rows)  # which refuses it
-    found = list(rows)
+    try:
+        found = list(rows)
+    except TypeError:  # an array without dimensions
+        raise WrongType(f"{shown(rows)} is no collection of tuples", hint="give a list or a set of tuples") from None
     return found if any(isinstance(row, Mapping) for row in found) else Tuples(found)
 
 

@@ -15,7 +15,8 @@ from typing import Any
 from everview.circuit.circuit import Circuit
 from everview.codes import atom_key
 from everview.codes.order import PRECEDENCE
-from everview.errors import GraphError
+from everview.doors import doors
+from everview.errors import GraphError, shown
 from everview.frontends.graphspec.build import build
 from everview.frontends.graphspec.check import Graph, check, declared
 from everview.frontends.graphspec.model import Column, Declared, Enumerable, Pointwise, check_name, parse
@@ -39,6 +40,7 @@ class Defined:
     providers: Mapping[str, Any]
 
 
+@doors(GraphError)
 class Kernel:
     """Relations and graphs over them, kept up to date batch by batch.
 
@@ -253,7 +255,7 @@ class Kernel:
         check_name("a relation", name)
         what = f'relation "{name}"'
         if isinstance(schema, str) or not isinstance(schema, Iterable):
-            raise GraphError(f"{what}: {schema!r} is no schema", hint='give columns, such as ["a", "b"]')
+            raise GraphError(f"{what}: {shown(schema)} is no schema", hint='give columns, such as ["a", "b"]')
         columns = [self._column(what, column) for column in schema]
         return Relation(name, [c for c, _ in columns], [of for _, of in columns], exact=exact)
 
@@ -268,12 +270,12 @@ class Kernel:
             case (str(name), of):
                 pass
             case _:
-                raise GraphError(f"{what}: {column!r} is no column", hint='write "a", or {"name": "a", "type": …}')
+                raise GraphError(f"{what}: {shown(column)} is no column", hint='write "a", or {"name": "a", "type": …}')
         check_name(f"a column of {what}", name)
         if isinstance(of, str):
             return name, (of, resolve(f'{what}, column "{name}"', of, self._types, HOST_ATOMS))
         if not callable(of):
-            raise GraphError(f'{what}, column "{name}": {of!r} is no type', hint="give a name, or a function")
+            raise GraphError(f'{what}, column "{name}": {shown(of)} is no type', hint="give a name, or a function")
         return name, (getattr(of, "__name__", repr(of)), of)
 
     def _declared(self, parts: Sequence[Declared]) -> dict[str, Relation]:
@@ -426,7 +428,7 @@ def _order(given: Sequence[str] | Callable[[Any], Any] | None) -> Order:
     if callable(given):
         return lambda row: (tuple(map(given, row)), natural(row))
     if isinstance(given, str):
-        raise GraphError(f"{given!r} is no order of types", hint=f"name them in a list: {', '.join(PRECEDENCE)}")
+        raise GraphError(f"{shown(given)} is no order of types", hint=f"name them in a list: {', '.join(PRECEDENCE)}")
     ranks = tuple(str(name).upper() for name in given)
     atom_key(0, ranks)  # refuses what is no order of types
     return lambda row: tuple(atom_key(value, ranks) for value in row)

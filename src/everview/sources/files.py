@@ -27,6 +27,7 @@ import pyarrow.parquet as papq
 
 from everview.codes.ingest import ingest
 from everview.codes.rows import to_rows
+from everview.doors import doors, path_of
 from everview.errors import BadRows, DuplicateKey, EverviewError, LostPosition, SourceError
 from everview.sources.delimited import lines_of_csv, read_csv
 from everview.sources.feed import Step
@@ -47,6 +48,7 @@ class Seen(NamedTuple):
     digest: str
 
 
+@doors(SourceError)
 class Files:
     """Files of one form, which the name says: ``.csv``, ``.jsonl`` or ``.ndjson``, ``.parquet``.
 
@@ -64,7 +66,7 @@ class Files:
         nulls: Sequence[str] = ("",),
     ) -> None:
         self._nulls = _texts(nulls)
-        self._paths = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+        self._paths = [path_of(path, SourceError) for path in ([paths] if isinstance(paths, str | Path) else paths)]
         given = Schema.parse(schema) if isinstance(schema, str) else schema
         self._given = given is not None
         self.schema, columns, has_key = keyed(given or self._said(), key)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
+from everview.doors import doors
 from everview.errors import LostPosition, SourceError
 from everview.sources.feed import Step
 from everview.sources.protocol import Position
@@ -20,6 +21,7 @@ from everview.sources.values import keyed
 from everview.types import Array, Schema, Struct
 
 
+@doors(SourceError)
 class Iterator:
     """An iterable, or a function of how many items have been taken before that gives one.
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
 from everview.codes.coerce import Unfit, coerce
+from everview.doors import doors, path_of
 from everview.errors import BadRows, LostPosition, SourceError
 from everview.sources.feed import Step
 from everview.sources.protocol import Position
@@ -32,6 +33,7 @@ OPS: Final[dict[str, Kind]] = {"insert": "insert", "upsert": "upsert", "delete":
 WEIGHT: Final = "_weight"
 
 
+@doors(SourceError)
 class Lines:
     """A stream of text, or the path of a file. ``op`` needs a key for all but ``insert``.
 
@@ -43,7 +45,7 @@ class Lines:
         self.schema, columns, has_key = keyed(Schema.parse(schema) if isinstance(schema, str) else schema, key)
         self.key = columns if has_key else ()
         self.loads = False
-        self._path = Path(stream) if isinstance(stream, str | Path) else None
+        self._path = path_of(stream, SourceError) if isinstance(stream, str | Path) else None
         self._stream = stream if not isinstance(stream, str | Path) else None
         self._line, self._byte = 0, 0  # taken in all turns
         self._turn: list[str] = []

@@ -20,7 +20,8 @@ from threading import RLock
 from typing import Any, Final
 from uuid import uuid4
 
-from everview.errors import DuplicateKey, LostPosition, NegativeWeight
+from everview.doors import doors
+from everview.errors import DuplicateKey, LostPosition, NegativeWeight, SourceError
 from everview.sources.conditions import normal, test
 from everview.sources.index import Index, Range, bound
 from everview.sources.link import ended
@@ -32,6 +33,7 @@ from everview.types import Schema
 NAME: Final = "a source in memory"
 
 
+@doors(SourceError)
 class Memory:
     """Rows in memory. What is written outside of a turn is what others did: the next turn tells of it.
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from everview.codes.coerce import WIDE, Unfit, coerce
-from everview.errors import BadRows, SourceError, WrongArity
+from everview.errors import BadRows, SourceError, WrongArity, shown
 from everview.sources.protocol import Row
 from everview.types import Array, Decimal, Field, Id, Scalar, Schema, Struct, Symbol, Type, unknown_name
 
@@ -105,12 +105,12 @@ def rows_of(schema: Schema, name: str) -> Callable[[Any], Row]:
                 pass  # told below
         if isinstance(given, Mapping):
             given = _in_order(schema, name, given)
-        if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+        if isinstance(given, str | bytes) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
             hint = f"a row is a tuple or a dict of {', '.join(schema.names)}"
-            raise WrongArity(f"{name}: {given!r} is no row", hint=hint)
+            raise WrongArity(f"{name}: {shown(given)} is no row", hint=hint)
         if len(given) != len(columns):
             hint = f"the columns are {', '.join(schema.names)}"
-            raise WrongArity(f"{name}: a row of {len(given)} values, not {len(columns)}: {given!r}", hint=hint)
+            raise WrongArity(f"{name}: a row of {len(given)} values, not {len(columns)}: {shown(given)}", hint=hint)
         return tuple(_checked(field, read, value, name) for (field, read), value in zip(columns, given, strict=True))
 
     return row_of

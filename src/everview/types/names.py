@@ -17,7 +17,10 @@ def unknown_name(what: str, name: str, available: Iterable[str]) -> UnknownName:
     folded = {n.lower(): n for n in available}
     near = get_close_matches(name.lower(), folded, n=1)
     guess = f'did you mean "{folded[near[0]]}"? ' if near else ""
-    return UnknownName(f'{what} "{name}" does not exist', hint=f"{guess}available: {', '.join(available)}")
+    return UnknownName(
+        f'{what} "{name}" does not exist',
+        hint=f"{guess}available: {', '.join(available)}" if available else "there is none yet",
+    )
 
 
 def check_names(names: list[str], where: str) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from everview.doors import doors
+from everview.errors import UnknownName, WrongType, shown
 from everview.types.kinds import Field, NotNull, Type
 from everview.types.names import check_names, unknown_name
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@doors()
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Schema:
     """The columns of a relation, in order, with unique names."""
@@ -25,6 +28,9 @@ class Schema:
 
     def __init__(self, fields: Iterable[Field] = ()) -> None:
         fields = tuple(fields)
+        for f in fields:
+            if not isinstance(f, Field):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise WrongType(f"{shown(f)} is no column", hint='write Schema.parse("id BIGINT, name STRING")')
         check_names([f.name for f in fields], "a schema")
         starts = [0]
         for f in fields:
@@ -39,6 +45,11 @@ class Schema:
     @staticmethod
     def of(**types: Type | NotNull) -> Schema:
         """A schema from names and types: ``Schema.of(id=BIGINT.not_null, owner=STRING)``."""
+        for name, t in types.items():
+            if not isinstance(t, Type | NotNull):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise WrongType(
+                    f"{name}: {shown(t)} is no type", hint="write Schema.of(id=BIGINT.not_null, owner=STRING)"
+                )
         return Schema(
             Field(name, t.type, nullable=False) if isinstance(t, NotNull) else Field(name, t)
             for name, t in types.items()
@@ -54,7 +65,12 @@ class Schema:
     @staticmethod
     def from_arrow(schema: pa.Schema) -> Schema:
         """The schema that holds what an Arrow table of that schema holds."""
+        import pyarrow as pa
+
         from everview.types.arrow import field_of_arrow
+
+        if not isinstance(schema, pa.Schema):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise WrongType(f"{shown(schema)} is no schema of Arrow's", hint="give table.schema")
 
         return Schema(field_of_arrow(f) for f in schema)
 
@@ -72,6 +88,8 @@ class Schema:
 
     def words(self, column: int) -> slice:
         """Which words of a row hold a column."""
+        if not -len(self.slices) <= column < len(self.slices):
+            raise UnknownName(f"there is no column {shown(column)}", hint=f"there are {len(self)}, from 0 on")
         return self.slices[column]
 
     def index(self, name: str) -> int:

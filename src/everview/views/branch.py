@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from everview.doors import doors
 from everview.errors import ShapeError
 from everview.types import Schema, unknown_name
 from everview.views.order import By, Order, complete, order_of
@@ -74,6 +75,7 @@ class Nested:
     children: tuple[Nested, ...] = ()
 
 
+@doors()
 @dataclass(frozen=True, slots=True)
 class Related:
     """Rows of a view beneath those of another, as ``name``: ``Related("tracks", "track", on=("id", "artist_id"))``.

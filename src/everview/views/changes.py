@@ -18,6 +18,7 @@ from collections.abc import Generator
 from contextlib import suppress
 from typing import Any
 
+from everview.doors import doors
 from everview.errors import EverviewError
 from everview.process import forks, require_same
 from everview.types import Schema
@@ -28,6 +29,7 @@ from everview.views.queue import MAXSIZE, Policy, Queue
 from everview.views.turns import Turns
 
 
+@doors()
 class Changes:
     """A view's changes from the moment this was made, each as ``(changes, epoch)``; in an event loop, as ``changes``.
 

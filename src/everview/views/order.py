@@ -19,7 +19,7 @@ from operator import itemgetter
 from typing import Any, Literal, cast
 
 from everview.codes.order import atom_key
-from everview.errors import SchemaError
+from everview.errors import SchemaError, shown
 from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Field, Schema, Type
 
 Direction = Literal["asc", "desc", "asc nulls last", "desc nulls first"]
@@ -56,6 +56,8 @@ def _single(by: Any) -> bool:
 
 
 def _item(schema: Schema, item: By) -> tuple[int, Direction]:
+    if not isinstance(item, str) and not (isinstance(item, tuple) and all(isinstance(part, str) for part in item)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SchemaError(f"{shown(item)} is no order", hint='write ordered("rating desc"), or ("rating", "desc")')
     name, how = item if isinstance(item, tuple) else _told_apart(schema, item)
     direction = _direction(how)
     if direction is None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, overload
 
+from everview.doors import doors
 from everview.errors import ShapeError
 from everview.views.bag import Bag
 from everview.views.change import Change, Net, add_one
@@ -29,6 +30,7 @@ from everview.views.sorted_rows import ALL, SortedRows
 from everview.zset.tables import SHOWN
 
 
+@doors()
 class OrderedView(Bag):
     """The rows of a feed in an order: ``OrderedView(feed, "rating desc", "name", limit=10)``.
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 from weakref import ref
 
 from everview.blocks import Busy
+from everview.doors import doors
 from everview.errors import ListenerError
 from everview.process import forks
 from everview.pull.listening import call_of, end_all
@@ -59,6 +60,7 @@ class Follower:
             tell()
 
 
+@doors()
 class Shape(ABC):
     """A view in some shape, kept as its feed changes."""
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from everview.codes import decode_rows, decode_weighted, encode_pairs
 from everview.codes.dictionary import Dictionary
+from everview.doors import door
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.kernels.sort import arrange, is_batch
@@ -44,6 +45,7 @@ class Batch:
         assert is_batch(self.rows), "a batch is sorted and consolidated"
 
     @classmethod
+    @door
     def of(cls, schema: Schema | str, rows: Any, dictionary: Dictionary | None = None) -> Batch:
         """A batch of (row, weight) pairs, or of a table or frame with a ``_weight`` column."""
         schema = Schema.parse(schema) if isinstance(schema, str) else schema

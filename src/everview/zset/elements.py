@@ -35,6 +35,14 @@ def identity(element: Any) -> Hashable:
         return element  # no key of another kind equals these: the others are tuples that begin with a type
     if isinstance(element, np.generic):
         return identity(element.item())
+    try:
+        return _inside(element)
+    except RecursionError:
+        raise WrongType("an element of a Z-set is nested too deeply", hint="use flat tuples") from None
+
+
+def _inside(element: Any) -> Hashable:
+    kind = type(element)
     if isinstance(element, tuple):
         return (tuple, *map(identity, element))
     if kind is list:
@@ -43,10 +51,10 @@ def identity(element: Any) -> Hashable:
         return (dict, frozenset((identity(key), identity(value)) for key, value in element.items()))
     if isinstance(element, frozenset):
         return (frozenset, frozenset(map(identity, element)))
-    key = (kind, NAN if element != element else element)
     try:
+        key = (kind, NAN if element != element else element)
         hash(key)
-    except TypeError:
+    except Exception:  # noqa: BLE001, arrays and frames, a signalling NaN: each has its own
         raise WrongType(
             f"a {kind.__name__} cannot be an element of a Z-set", hint="elements are immutable: use a tuple"
         ) from None

@@ -11,14 +11,16 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, cast
 
 from everview.algebra import checked
-from everview.errors import SchemaError
+from everview.doors import doors
+from everview.errors import SchemaError, WrongType, shown
 from everview.zset.elements import identity, position
-from everview.zset.reference import ZSet
+from everview.zset.reference import ZSet, pairs, several
 from everview.zset.tables import table
 
 Path = tuple[Any, ...]  # the keys from the root to a leaf, and the leaf's element
 
 
+@doors()
 class IndexedZSet:
     """A trie of Z-sets, written as nested dictionaries; frozen.
 
@@ -166,7 +168,9 @@ class IndexedZSet:
                      'USA': {'LA': {'L': 2}, 'NYC': {'N': -2}}})
         """
         return IndexedZSet.of(
-            ((*path, extension), extended) for path, weight in self for extension, extended in function(path, weight)
+            ((*path, extension), extended)
+            for path, weight in self
+            for extension, extended in pairs(several(function, path, weight))
         )
 
     def get_by_prefix(self, prefix: Sequence[Any]) -> ZSet | IndexedZSet:
@@ -242,9 +246,11 @@ def _grown(entries: Iterable[tuple[Path, int]]) -> dict[Hashable, tuple[Any, ZSe
     """The children of a trie with these paths."""
     branches: dict[Hashable, tuple[Any, list[tuple[Path, int]]]] = {}
     lengths: set[int] = set()
-    for path, weight in entries:
+    for path, weight in pairs(entries):
+        if not isinstance(path, tuple | list):
+            raise WrongType(f"{shown(path)} is no path of an indexed Z-set", hint="give a tuple of a key and a value")
         lengths.add(len(path))
-        branches.setdefault(identity(path[0]) if path else None, (path[:1], []))[1].append((path[1:], weight))
+        branches.setdefault(identity(path[0]) if path else None, (path[:1], []))[1].append((tuple(path[1:]), weight))
     if lengths and (len(lengths) > 1 or min(lengths) < 2):
         raise SchemaError(
             f"the paths of an indexed Z-set have one length of at least 2, not {sorted(lengths)}",

@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import TYPE_CHECKING, Any
 
 from everview.algebra import checked, integral
-from everview.errors import SchemaError
+from everview.doors import doors
+from everview.errors import FunctionError, SchemaError, WrongType, shown
 from everview.zset.elements import identity, position
 from everview.zset.tables import table
 
@@ -23,19 +24,36 @@ if TYPE_CHECKING:
 Entry = tuple[Any, int]  # an element and its weight
 
 
+def pairs(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries, each a pair of an element and a weight; what is none is refused."""
+    for entry in entries:
+        if not isinstance(entry, tuple | list) or len(entry) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise WrongType(f"{shown(entry)} is no pair of an element and a weight", hint='write ZSet.of([("a", 1)])')
+        yield entry[0], entry[1]
+
+
+def several(function: Callable[..., Iterable[Any]], *given: Any) -> Iterable[Any]:
+    """What a user's function gives for an element: any number of others."""
+    found = function(*given)
+    if not isinstance(found, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise FunctionError(f"a function gave {shown(found)}, not several elements", hint="return a list, or a ZSet")
+    return found
+
+
 def consolidated(entries: Iterable[Entry]) -> dict[Hashable, Entry]:
     """Each element once, under its identity, with the sum of its weights; zero sums disappear.
 
     A sum is checked when it is complete, so the order of the entries never matters.
     """
     sums: dict[Hashable, Entry] = {}
-    for element, weight in entries:
+    for element, weight in pairs(entries):
         key = identity(element)
         kept, before = sums.get(key, (element, 0))
         sums[key] = (kept, before + integral(weight))
     return {key: (element, checked(weight)) for key, (element, weight) in sums.items() if weight != 0}
 
 
+@doors()
 class ZSet:
     """A consolidated Z-set; frozen.
 
@@ -161,7 +179,7 @@ class ZSet:
         >>> ZSet({"ab": 2, "b": -1}).flat_map(list)
         ZSet({'a': 2, 'b': 1})
         """
-        return ZSet.of((image, weight) for element, weight in self for image in function(element))
+        return ZSet.of((image, weight) for element, weight in self for image in several(function, element))
 
     def index_with(self, key: Callable[[Any], Any]) -> IndexedZSet:
         """Group the elements by a key.
@@ -212,13 +230,13 @@ class ZSet:
         return IndexedZSet.of(
             ((element, extension), extended)
             for element, weight in self
-            for extension, extended in function((element,), weight)
+            for extension, extended in pairs(several(function, (element,), weight))
         )
 
     def get_by_prefix(self, prefix: Sequence[Any]) -> ZSet:
         """The Z-set itself, at the empty prefix: an element leads to a weight, not to a Z-set."""
         if prefix:
-            raise SchemaError(f"no Z-set lies below the prefix {tuple(prefix)!r}", hint="use zset[element]")
+            raise SchemaError(f"no Z-set lies below the prefix {shown(tuple(prefix))}", hint="use zset[element]")
         return self
 
     def as_zset_view(self) -> ZSet:

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from everview.errors import EdnError
+from everview.errors import EdnError, shown
 from everview.frontends.datalog.program import NOWHERE, Place
 
 
@@ -109,16 +109,29 @@ def form_of(value: Any) -> AnyForm:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return _moment(value)
     if value is None or isinstance(value, bool | int | float | str | bytes | decimal.Decimal | dt.date):
         return value
     if isinstance(value, uuid.UUID):
         return str(value)
-    if hasattr(value, "item"):  # a number of NumPy's
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a number of NumPy's
         return _plain(value.item())
     raise EdnError(
-        f"{value!r} of type {type(value).__name__} is no value of EDN",
+        f"{shown(value)} of type {type(value).__name__} is no value of EDN",
         hint="give numbers, text, bytes, dates, UUIDs, or lists and dicts of them",
     )
+
+
+def _moment(value: dt.datetime) -> dt.datetime:
+    """A moment that can be said in UTC: not NaT of pandas, nor one at the end of all years in another zone."""
+    try:
+        found = value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
+    except (ValueError, OverflowError):
+        found = None
+    if found is None or found != found:
+        raise EdnError(f"{shown(value)} is no moment of the years 1 to 9999 in UTC", hint="give another")
+    return value
 
 
 def python(form: AnyForm) -> Any:

@@ -9,8 +9,10 @@ Agg(function='sum', column='amount', name='total', distinct=False)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
-from everview.errors import QueryError
+from everview.doors import door
+from everview.errors import QueryError, shown
 from everview.frontends.fluent.conditions import column_name, valid_text
 
 __all__ = ["Agg", "array", "avg", "count", "max", "min", "sum"]
@@ -27,13 +29,17 @@ class Agg:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise QueryError(f"{self.name!r} is no name for {self.function}", hint="a name is text")
+            raise QueryError(f"{shown(self.name)} is no name for {self.function}", hint="a name is text")
         valid_text(self.name)
 
     def named(self, name: str) -> Agg:
         return replace(self, name=name)
 
 
+_door = partial(door, error=QueryError)
+
+
+@_door
 def count(column: str = "*", name: str | None = None, *, distinct: bool = False) -> Agg:
     """How many rows, or how many of them have a value there; with ``distinct``, how many different values."""
     column = column_name(column)
@@ -42,26 +48,31 @@ def count(column: str = "*", name: str | None = None, *, distinct: bool = False)
     return Agg("count", column, name or ("count" if column == "*" else f"count_{_last(column)}"), distinct)
 
 
+@_door
 def sum(column: str, name: str | None = None) -> Agg:
     """The sum of the values; NULL if there are none."""
     return _of("sum", column, name)
 
 
+@_door
 def min(column: str, name: str | None = None) -> Agg:
     """The least value."""
     return _of("min", column, name)
 
 
+@_door
 def max(column: str, name: str | None = None) -> Agg:
     """The greatest value."""
     return _of("max", column, name)
 
 
+@_door
 def avg(column: str, name: str | None = None) -> Agg:
     """The mean of the values."""
     return _of("avg", column, name)
 
 
+@_door
 def array(column: str, name: str | None = None) -> Agg:
     """The values, in their order, without NULL; of ``"artists.*"`` the records, in the order of their key."""
     column = column_name(column)

@@ -7,7 +7,7 @@ import decimal
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everview.errors import EverviewError, QueryError, TypeMismatch
+from everview.errors import EverviewError, QueryError, TypeMismatch, shown
 from everview.frontends.fluent.conditions import And, Col, Compare, Condition, Not, Or
 from everview.plan.coercion import is_integer, is_number, tightest
 from everview.plan.expressions import FALSE, TRUE, Expression, Literal
@@ -81,7 +81,7 @@ def _is(column: Expression, name: str, operator: str, value: Any) -> Expression:
         found = call("null_safe_equal", column, literal(value))
         return found if operator == "is" else call("not", found)
     raise QueryError(
-        f"{name} {operator} {value!r}",
+        f"{name} {operator} {shown(value)}",
         hint="it takes None, or a truth value of a BOOLEAN column; else write = or !=",
     )
 
@@ -99,7 +99,7 @@ def _liked(column: Expression, name: str, operator: str, value: Any, of: Lookup)
             f"{name} {operator} …: {name} is of type {column.type}", hint="patterns are of STRING columns"
         )
     if not isinstance(value, str | Col):
-        raise TypeMismatch(f"{name} {operator} {value!r}", hint="a pattern is text, as in 'A%'")
+        raise TypeMismatch(f"{name} {operator} {shown(value)}", hint="a pattern is text, as in 'A%'")
     if isinstance(value, str):
         like_regex(value, "\\")  # refused now, not when the first row comes
     return call(PATTERNS[operator], column, _operand(column, name, operator, value, of))
@@ -125,10 +125,12 @@ def constant(value: Any, of: Type, where: str) -> Literal:
         found = _as(value, of)
     except (EverviewError, ValueError, OverflowError):
         raise TypeMismatch(
-            f"{where} {value!r}, which is beyond all values to compare with", hint=f"the column is of type {of}"
+            f"{where} {shown(value)}, which is beyond all values to compare with", hint=f"the column is of type {of}"
         ) from None
     if found is None:
-        raise TypeMismatch(f"{where} {value!r}, which is a {type(value).__name__}", hint=f"the column is of type {of}")
+        raise TypeMismatch(
+            f"{where} {shown(value)}, which is a {type(value).__name__}", hint=f"the column is of type {of}"
+        )
     return found
 
 

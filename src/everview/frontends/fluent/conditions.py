@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from everview.errors import QueryError
+from everview.errors import QueryError, shown
 from everview.types import unknown_name
 
 # What may be written, and what it is called here.
@@ -132,6 +132,22 @@ class Col:
         """It is not NULL."""
         return compare(self.name, "is not", None)
 
+    def _no_arithmetic(self, *_: Any) -> Any:
+        raise QueryError(
+            f'col("{self.name}") is compared, and not computed with',
+            hint=f'compute the value first, as in col("{self.name}") > 3 + 1, or write the query in SQL: db.sql',
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __abs__ = _no_arithmetic
+    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __getitem__ = __call__ = _no_arithmetic
+
+    def _no_condition(self, *_: Any) -> Any:
+        raise QueryError(
+            f'col("{self.name}") is a column, and no condition by itself',
+            hint=f'compare it: col("{self.name}") == True, and put each condition in parentheses',
+        )
+
+    __and__ = __rand__ = __or__ = __ror__ = __invert__ = __bool__ = _no_condition
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
 
@@ -144,23 +160,30 @@ def compare(column: Any, operator: Any, value: Any) -> Compare:
     """A comparison as it is written, its operator and its values checked."""
     name = column.name if isinstance(column, Col) else column_name(column)
     if not isinstance(operator, str):
-        raise QueryError(f"{operator!r} is no operator", hint=f"one of {', '.join(OPERATORS)}")
+        raise QueryError(f"{shown(operator)} is no operator", hint=f"one of {', '.join(OPERATORS)}")
     known = OPERATORS.get(" ".join(operator.lower().split()))
     if known is None:
         raise unknown_name("operator", operator, OPERATORS)
+    try:
+        return Compare(name, known, _value(name, known, value))
+    except RecursionError:
+        raise QueryError(f"{name} {known} a list that is nested too deeply", hint="give plain values") from None
+
+
+def _value(name: str, known: str, value: Any) -> Any:
     value = _plain(value)
     if known in ("in", "not in"):
-        value = _several(name, known, value)
+        return _several(name, known, value)
     if known in ("between", "not between"):
         value = _several(name, known, value)
         if len(value) != 2:
             raise QueryError(f"{name} {known} {len(value)} values", hint="give a pair: (low, high)")
-    return Compare(name, known, value)
+    return value
 
 
 def _several(name: str, operator: str, value: Any) -> tuple[Any, ...]:
     if isinstance(value, str | bytes | Col) or not isinstance(value, Iterable):
-        raise QueryError(f"{name} {operator} {value!r}, which is a single value", hint=f"write [{value!r}]")
+        raise QueryError(f"{name} {operator} {shown(value)}, which is a single value", hint=f"write [{shown(value)}]")
     return tuple(map(_plain, value))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
@@ -184,7 +207,7 @@ def condition(given: Any, *rest: Any) -> Condition:
             return compare(column, "=", value)
         case _:
             raise QueryError(
-                f"{(given, *rest)!r} is no condition", hint='write ("rating", ">", 3), or col("rating") > 3'
+                f"{shown((given, *rest))} is no condition", hint='write ("rating", ">", 3), or col("rating") > 3'
             )
 
 
@@ -208,14 +231,14 @@ def column_name(name: Any) -> str:
     if isinstance(name, Col):
         return name.name
     if not isinstance(name, str) or not name:
-        raise QueryError(f"{name!r} names no column", hint='write its name: "rating", or "track.rating"')
+        raise QueryError(f"{shown(name)} names no column", hint='write its name: "rating", or "track.rating"')
     return name
 
 
 def relation_name(name: Any) -> str:
     """What a relation is called in a query, or rows beneath; anything else is refused."""
     if not isinstance(name, str) or not name:
-        raise QueryError(f"{name!r} is no name", hint='give a text: "artist"')
+        raise QueryError(f"{shown(name)} is no name", hint='give a text: "artist"')
     return valid_text(name)
 
 
@@ -224,7 +247,7 @@ def valid_text(name: str) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise QueryError(f"the name {name!r} is no valid text", hint="it has half of a character") from None
+        raise QueryError(f"the name {shown(name)} is no valid text", hint="it has half of a character") from None
     return name
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from everview.errors import QueryError, WrongArity
+from everview.errors import QueryError, WrongArity, shown
 from everview.frontends.fluent.binding import constant
 from everview.frontends.fluent.names import Path
 from everview.frontends.fluent.shape import Direction
@@ -82,5 +82,5 @@ def check_row(row: Any) -> None:
     """Refuse what is no row."""
     if isinstance(row, str | bytes) or not isinstance(row, Mapping | Sequence):
         raise QueryError(
-            f"start_after {row!r}, which is no row", hint="give a row of the result, or a dict of its columns"
+            f"start_after {shown(row)}, which is no row", hint="give a row of the result, or a dict of its columns"
         )

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
-from everview.errors import QueryError, Ungrouped
+from everview.errors import QueryError, Ungrouped, shown
 from everview.frontends.fluent.agg import Agg
 from everview.frontends.fluent.clauses import Asked, Clauses, Joined, Pairs, Related, Relations, Selected
 from everview.frontends.fluent.conditions import (
@@ -148,7 +148,7 @@ class Query:
     def limit(self, count: int) -> Self:
         """At most so many rows: the first."""
         if isinstance(count, bool) or not isinstance(count, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise QueryError(f"limit({count!r})", hint="a limit is a whole number")
+            raise QueryError(f"limit({shown(count)})", hint="a limit is a whole number")
         if not 0 <= count < 1 << 63:
             raise QueryError(f"limit({count})", hint="a limit is 0 or more, and less than 2^63")
         return self._with(limit=count)
@@ -193,7 +193,7 @@ class Query:
 
     def _other(self, other: Any, what: str) -> Query:
         if not isinstance(other, Query):
-            raise QueryError(f"{other!r} is no query", hint=f'write {what}(db.query("artist"), …)')
+            raise QueryError(f"{shown(other)} is no query", hint=f'write {what}(db.query("artist"), …)')
         if not self.home.same(other.home):
             raise QueryError(
                 "the queries are at home in different places",
@@ -251,7 +251,7 @@ def _on(on: Any, left: str | None = None, right: str | None = None) -> Pairs:
         case tuple() | list() if on:
             return tuple(_pair(pair) for pair in on)  # pyright: ignore[reportUnknownVariableType]
         case _:
-            raise QueryError(f"on={on!r}", hint='write on=("artist_id", "id"), or a list of such pairs')
+            raise QueryError(f"on={shown(on)}", hint='write on=("artist_id", "id"), or a list of such pairs')
 
 
 def _pair(given: Any) -> tuple[str, str]:
@@ -261,7 +261,7 @@ def _pair(given: Any) -> tuple[str, str]:
         case (str() as a, str() as b):
             return a, b
         case _:
-            raise QueryError(f"{given!r} is no pair of columns", hint='write ("artist_id", "id")')
+            raise QueryError(f"{shown(given)} is no pair of columns", hint='write ("artist_id", "id")')
 
 
 def _ordered(columns: Iterable[Any], said: Clauses) -> list[tuple[str, Direction]]:

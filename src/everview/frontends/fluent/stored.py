@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from everview.errors import QueryError
+from everview.errors import QueryError, shown
 from everview.frontends.fluent.agg import Agg
 from everview.frontends.fluent.clauses import Asked, Clauses, Joined, Related, Selected
 from everview.frontends.fluent.conditions import And, Col, Compare, Not, Or
@@ -71,7 +71,7 @@ def encoded(value: Any) -> Any:
         return [encoded(part) for part in value]  # pyright: ignore[reportUnknownVariableType]
     write = WRITERS.get(type(value))
     if write is None:
-        raise QueryError(f"{value!r} cannot be in a query", hint="give a plain value: text, number, date, bytes")
+        raise QueryError(f"{shown(value)} cannot be in a query", hint="give a plain value: text, number, date, bytes")
     return {type(value).__name__: write(value)}
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Any, Final
 
 from everview.codes import atom_key, pack, unpack
-from everview.errors import EverviewError, NullNotAllowed, WrongArity, WrongType
+from everview.errors import EverviewError, NullNotAllowed, WrongArity, WrongType, shown
 from everview.types import Id, Symbol, atom_of_class
 from everview.zset.elements import identity
 
@@ -158,7 +158,7 @@ def _text(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise WrongType(f"{value!r} is not valid Unicode", hint="half of a surrogate pair is no text") from None
+        raise WrongType(f"{shown(value)} is not valid Unicode", hint="half of a surrogate pair is no text") from None
     return value
 
 

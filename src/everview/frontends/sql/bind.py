@@ -14,8 +14,9 @@ from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import Bound, Catalog, Context, UserFunction
 from everview.frontends.sql.expressions import Here, expression
 from everview.frontends.sql.names import Scope, fold
-from everview.frontends.sql.parse import Parsed, parse
+from everview.frontends.sql.parse import Parsed, parse, slip_in
 from everview.frontends.sql.queries import complete, query
+from everview.frontends.sql.slips import INSTEAD, OURS
 from everview.frontends.sql.sources import renamed
 from everview.frontends.sql.types import type_of
 from everview.plan.expressions import Expression, columns_of
@@ -134,8 +135,11 @@ def _statement(node: exp.Expr, parsed: Parsed, context: Context) -> st.Statement
             context.only(node)
             return st.Rollback(text)
         case _:
+            slip = slip_in(text, parsed.start, context.dialect, context.source)
+            if slip is not None:
+                raise slip
             words = " ".join(text.split()[:2])[:40]
-            hint = "there are SELECT, INSERT, UPDATE, DELETE, MERGE, CREATE TABLE, CREATE VIEW, DROP and EXPLAIN"
+            hint = INSTEAD.get(words.split()[0].upper(), OURS)
             raise context.source.error(f"the statement {words!r} is not supported", parsed.start, hint=hint)
 
 
@@ -277,6 +281,8 @@ def _constraint(node: exp.Expr, context: Context) -> list[str]:
     if isinstance(node, exp.Constraint) and len(node.expressions) == 1:
         inner = node.expressions[0]
     if not isinstance(inner, exp.PrimaryKey):
+        if isinstance(node, exp.Identifier | exp.Column):
+            raise context.error(f"column {node.name} has no type", node, f"write {node.name} BIGINT, or another type")
         raise context.unsupported(f"{node.sql('spark')[:60]} of a table", node, "there is PRIMARY KEY (a, b)")
     context.only(inner, "expressions", "include")
     return [part.name for part in inner.expressions]

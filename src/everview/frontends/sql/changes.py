@@ -85,7 +85,7 @@ def _inserted(node: exp.Expr, context: Context) -> Bound:
     """The rows; DEFAULT among the values of VALUES is refused, since leaving the column out says it."""
     for row in node.expressions if isinstance(node, exp.Values) else []:
         for value in row.expressions if isinstance(row, exp.Tuple) else [row]:
-            if isinstance(value, exp.Column) and value.name.upper() == "DEFAULT":
+            if isinstance(value, exp.Column | exp.Var) and value.name.upper() == "DEFAULT":
                 raise context.unsupported("DEFAULT as a value", node, "leave the column out of the list of columns")
     bound = untyped_query(node, context)
     return Bound(trimmed(bound), bound.names)
@@ -157,6 +157,8 @@ def _where(node: exp.Expr, target: Target, context: Context) -> Plan:
 
 def _update(node: exp.Update, text: str, context: Context) -> st.Update:
     context.only(node, "this", "expressions", "where", "with_")
+    if not node.expressions:
+        raise context.error("UPDATE of what?", node, "write UPDATE t SET n = 1 WHERE …")
     target = _target(node.this, context)
     new = _assignments(node.expressions, target.scan.schema, Here(context, target.scope, "SET"))
     old = target.scan.columns
@@ -187,6 +189,8 @@ def _column(node: exp.Expr, schema: Schema, context: Context) -> int:
 
 
 def _delete(node: exp.Delete, text: str, context: Context) -> st.Delete:
+    if node.args.get("tables"):
+        raise context.error("DELETE removes whole rows FROM a table", node, "write DELETE FROM t WHERE …")
     context.only(node, "this", "where", "with_")
     target = _target(node.this, context)
     return st.Delete(text, target.scan.relation, _where(node, target, context))

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from everview.errors import DefinitionError
+from everview.doors import door
+from everview.errors import DefinitionError, shown
 from everview.frontends.sql.aggregates import NAMES, RANKS
 from everview.frontends.sql.context import UserFunction
 from everview.frontends.sql.functions import CHANCE, SPECIAL
@@ -30,7 +31,8 @@ from everview.types import Type, parse_type
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def function(type: str | Type, *, name: str | None = None, by_row: bool = False) -> Callable[[F], F]:
+@door
+def function(type: str | Type | Any, *, name: str | None = None, by_row: bool = False) -> Callable[[F], F]:
     """A scalar function of SQL: Arrow arrays in, one array of ``type`` out, row for row.
 
     With ``by_row`` it is called with the values of one row, which is slow. It must be pure: the same result for the
@@ -39,7 +41,8 @@ def function(type: str | Type, *, name: str | None = None, by_row: bool = False)
     return _registering("function", type, name, "rows" if by_row else "columns", aggregate=False)
 
 
-def aggregate(type: str | Type, *, name: str | None = None, by_group: bool = False) -> Callable[[F], F]:
+@door
+def aggregate(type: str | Type | Any, *, name: str | None = None, by_group: bool = False) -> Callable[[F], F]:
     """An aggregate of SQL: for every argument an Arrow list array, one list a group; one array of ``type`` out.
 
     The lists are in the order of their values, or as ORDER BY says, without rows where an argument is NULL. For a
@@ -60,7 +63,7 @@ def _registering(decorator: str, of: object, name: str | None, shape: Shape, *, 
     result = parse_type(of) if isinstance(of, str) else of
     if not isinstance(result, Type):
         raise DefinitionError(
-            f"a function of which type? @{decorator} was given {of!r}", hint=f'write @ev.{decorator}("DOUBLE")'
+            f"a function of which type? @{decorator} was given {shown(of)}", hint=f'write @ev.{decorator}("DOUBLE")'
         )
 
     def registering(call: F) -> F:

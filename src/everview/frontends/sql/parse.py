@@ -24,11 +24,13 @@ from sqlglot.tokenizer_core import Token, TokenType
 from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain, tokens_as_spark
 from everview.frontends.sql.places import Source
+from everview.frontends.sql.slips import Slip, find_slip, left_open, read_all_the_same
 from everview.types import unknown_name
 
 _TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>", re.DOTALL)
 _MISSING = re.compile(r"required keyword: '(\w+)' missing for <class '.*\.(\w+)'>", re.IGNORECASE)
 _EXPLAIN = re.compile(r"EXPLAIN(\s+(EXTENDED|FORMATTED|COST|CODEGEN|ANALYZE)\b)?", re.IGNORECASE)
+_CLOSE = {"'": "close it; inside of a text it is doubled: 'O''Brien'"}
 _OPENS = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT)
 _CLOSES = (TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE)
 
@@ -81,6 +83,8 @@ def _statements(source: Source, dialect: Dialect) -> Iterator[tuple[list[Token],
             found.append(token)
         elif found:
             _check_commas(found, source)
+            if isinstance(dialect, Plain) and (slip := read_all_the_same(found, source.text)) is not None:
+                raise _told(slip, source)
             yield found, any(at < found[0].start for at in explained)
             explained = [at for at in explained if at > found[-1].end]
             found = []
@@ -111,6 +115,10 @@ def _tokenized(text: str, source: Source, dialect: Dialect) -> list[Token]:
         tokens = dialect.tokenize(text)
         return tokens_as_spark(tokens, text) if isinstance(dialect, Plain) else tokens
     except TokenError as error:
+        for at, what in left_open(text):
+            raise source.error(
+                f"syntax error: the {what} is not closed", at, hint=_CLOSE.get(what[-1], "close it")
+            ) from None
         hint = "is a quote, a comment or a bracket left open?"
         raise source.error("syntax error: the text breaks off", error.end or len(source.text), hint=hint) from None
 
@@ -127,7 +135,8 @@ def _check_commas(tokens: list[Token], source: Source) -> None:
         if token.token_type != TokenType.COMMA:
             continue
         if before is None or before.token_type in _OPENS or after is None or after.token_type in _CLOSES:
-            raise source.error("syntax error: something is missing beside the comma", token.start)
+            hint = "take out the comma, or write what belongs there"
+            raise source.error("syntax error: something is missing beside the comma", token.start, hint=hint)
 
 
 def _statement(tokens: list[Token], explain: bool, source: Source, dialect: Dialect) -> Parsed:
@@ -146,7 +155,7 @@ def _tree(tokens: list[Token], source: Source, dialect: Dialect) -> exp.Expr:
     try:
         trees = parser.parse(tokens, source.text)
     except ParseError as error:
-        raise _syntax_error(error, source) from None
+        raise _syntax_error(error, source, tokens) from None
     except RecursionError:
         hint = "name the inner parts in a WITH clause, or in views"
         raise source.error("the statement is nested too deeply", tokens[0].start, hint=hint) from None
@@ -157,18 +166,41 @@ def _tree(tokens: list[Token], source: Source, dialect: Dialect) -> exp.Expr:
     return trees[0]
 
 
-def _syntax_error(error: ParseError, source: Source) -> SqlError:
+def _syntax_error(error: ParseError, source: Source, tokens: list[Token]) -> SqlError:
     found: dict[str, Any] = error.errors[0] if error.errors else {}
-    message = _TOKEN.sub(lambda m: repr(m[1]), found.get("description") or str(error))
-    message = _MISSING.sub(lambda m: f"{m[2].upper()} is not complete", message)
-    message = (
-        message.replace("'SENTINEL'", "the end").replace("<class 'sqlglot.expressions.", "").replace(" / U", ", u")
-    )
     at = len(found["start_context"]) if found.get("start_context") is not None else 0
-    if message[1:2].islower():
-        message = message[:1].lower() + message[1:]
-    near = (found.get("highlight") or "")[:40]
-    return source.error(f"syntax error at {near!r}: {message}" if near else f"syntax error: {message}", at)
+    slip = find_slip(tokens, at, source.text)
+    if slip is not None:
+        return _told(slip, source)
+    near, said = (found.get("highlight") or "")[:40], _said(found.get("description") or str(error), source.text)
+    place = f"syntax error at {near!r}" if near else "syntax error"
+    return source.error(
+        f"{place}: {said}" if said else place, at, hint="docs/reference/sql.md shows what can be written"
+    )
+
+
+def _said(message: str, text: str) -> str:
+    """What the parser says, without the names of its own classes."""
+    message = _TOKEN.sub(lambda m: repr(m[1]), message).replace("'SENTINEL'", "the end")
+    missing = _MISSING.search(message)
+    if missing is not None:
+        return f"{missing[2].upper()} is not complete" if missing[2].upper() in text.upper() else ""
+    if "<class" in message or "nvalid expression" in message:
+        return ""
+    return message[:1].lower() + message[1:] if message[1:2].islower() else message
+
+
+def _told(slip: Slip, source: Source) -> SqlError:
+    return source.error(slip.message, slip.at, hint=slip.hint)
+
+
+def slip_in(text: str, start: int, dialect: str, source: Source) -> SqlError | None:
+    """The error for a statement that is none of ours because of a slip in its first words."""
+    with _quiet():
+        slip = find_slip(_dialect(dialect).tokenize(text), 0, text)
+    if slip is None:
+        return None
+    return source.error(slip.message, start + slip.at, hint=slip.hint)
 
 
 @contextmanager

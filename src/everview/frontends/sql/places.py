@@ -61,8 +61,7 @@ class Source:
 
 
 def _placed(error: E, place: str) -> E:
-    error.message = f"{error.message}\n  {place}"
-    error.args = (error.message if error.hint is None else f"{error.message}\n  hint: {error.hint}",)
+    error.tell(place)
     error.placed = True  # pyright: ignore[reportAttributeAccessIssue]
     return error
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from everview.errors import SchemaError
+from everview.errors import SchemaError, shown
 from everview.operators.aggregate.call import ADDED_UP, ENDS, PERCENTILES, Call, FieldOrder
 from everview.operators.functions import Function
 from everview.types import Field, NotNull, Schema, Type, unknown_name
@@ -58,7 +58,11 @@ class Written:
     @staticmethod
     def of(call: Any) -> Written:
         """What a call says; a plain name is a call of no columns."""
+        if isinstance(call, tuple | list) and len(call) < 2:  # pyright: ignore[reportUnknownArgumentType]
+            raise SchemaError(f"{shown(call)} is no aggregate", hint='write ("sum", "amount"), or "count"')
         function, columns, *rest = call if isinstance(call, tuple | list) else (call, ())
+        if not isinstance(columns, str | list | tuple):
+            raise SchemaError(f"{shown(columns)} names no columns", hint='write ("sum", "amount")')
         options = rest.pop() if rest and isinstance(rest[-1], Mapping) else {}
         columns = (columns,) if isinstance(columns, str) else tuple(columns)
         if not isinstance(function, str):

@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.circuit.blame import blame_views
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
@@ -28,7 +29,8 @@ from everview.circuit.nodes import Sink
 from everview.circuit.program import Program
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary, Mark
-from everview.errors import EverviewError, FunctionError, ListenerError, NegativeWeight, StoreError
+from everview.doors import doors
+from everview.errors import EverviewError, FunctionError, ListenerError, NegativeWeight, StoreError, shown
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Layout
 from everview.process import forks, require_same
@@ -53,6 +55,18 @@ def _nothing(*_: object) -> None:
     """What is to be done when there is nothing to do."""
 
 
+MOST_SHARDS: Final = 4096
+
+
+def check_shards(shards: int) -> None:
+    """Refuse numbers of shards that cannot be."""
+    if not 1 <= shards <= MOST_SHARDS:
+        raise EverviewError(
+            f"there are 1 to {MOST_SHARDS:,} shards, not {shown(shards)}", hint="leave shards out for one"
+        )
+
+
+@doors()
 class Embedded:
     """A circuit at work.
 
@@ -90,6 +104,7 @@ class Embedded:
         of another circuit for this one's, as `turn` does. ``loops`` bounds what a recursion may do in one tick.
         """
         self.bounds = LoopBounds.given() if loops is None else loops
+        check_shards(shards)
         self.dictionary = Dictionary()
         self._made = forks()
         self._ended = False
@@ -264,7 +279,11 @@ class Embedded:
     def _advance(
         self, cells: Cells, mark: Mark, offsets: Mapping[str, Any] = NO_OFFSETS, done: Done = _nothing
     ) -> dict[str, Batch]:
-        Tick(self.program, Here(self.program, self.state, self.context), self.bounds).run(cells)
+        try:
+            Tick(self.program, Here(self.program, self.state, self.context), self.bounds).run(cells)
+        except EverviewError as error:
+            blame_views(self.program.circuit, error)
+            raise
         outputs = self.outputs(cells)
         self._commit(mark, offsets, partial(done, outputs))
         return outputs
@@ -285,7 +304,7 @@ class Embedded:
         self.durable.settle(self.state)
 
     def _decide(self, epoch: int, mark: Mark, pushed: int, counts: Callable[[tuple[int, ...]], None]) -> None:
-        """Complete an act if the store, where there is one, has its epoch, by the ids of what was pushed; or undo it."""
+        """Complete an act if the store, if there is one, has its epoch, by the ids of what was pushed; or undo it."""
         if self.durable is None:
             counts(())
             return

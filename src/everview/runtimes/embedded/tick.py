@@ -8,9 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.circuit.blame import NODE
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Apply, Read
 from everview.circuit.program import Due, Loop, Program, Ran, Stage
+from everview.errors import EverviewError
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.timed import stamped
 from everview.operators.exchange import Exchange
@@ -126,7 +128,11 @@ class Tick:
             exchange(self.program, self.program.stages[first], cells)
             self.placed.run(first, last, cells)
             for loop in self.program.loops[last]:
-                self._loop(loop, cells, (), ())
+                try:
+                    self._loop(loop, cells, (), ())
+                except EverviewError as error:
+                    setattr(error, NODE, loop.at)  # of the root, which knows the views
+                    raise
 
     def _loop(self, loop: Loop, cells: Cells, at: At, path: Path) -> None:
         """Run a child to its fixed point and hand its exports to the parent's cells."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import psycopg
 
+from everview.doors import doors
 from everview.errors import SourceError
 from everview.sources.link import Link
 from everview.sources.postgres.asking import asking
@@ -32,6 +33,7 @@ FIRST, MOST = 16, 2048  # rows that are fetched at a time: few first, as a reade
 NOWHERE: Final = At("", "", "1:1:")
 
 
+@doors(SourceError)
 class Postgres(TableSource[At]):
     """A table of a PostgreSQL database, by connection string or by connection.
 

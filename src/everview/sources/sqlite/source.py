@@ -22,6 +22,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from everview.doors import doors, path_of
 from everview.errors import SourceError
 from everview.sources.link import Link
 from everview.sources.protocol import Row
@@ -38,6 +39,7 @@ WEEK: Final = 7 * 24 * 3600.0
 NOWHERE: Final = At("", "", 0)
 
 
+@doors(SourceError)
 class SQLite(TableSource[At]):
     """A table of a SQLite database, by path or by connection.
 
@@ -151,7 +153,7 @@ class _Session:
 
 
 def _connect(path: str | Path) -> sqlite3.Connection:
-    if not Path(path).is_file():
+    if not path_of(path, SourceError).is_file():
         raise SourceError(f"there is no SQLite database at {path}", hint="give the path of one, or a connection")
     with asking(str(path)):
         return sqlite3.connect(path, isolation_level=None, check_same_thread=False)

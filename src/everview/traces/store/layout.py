@@ -14,6 +14,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from everview.doors import path_of
 from everview.errors import ForeignState, StoreError
 from everview.traces.store.files import Files, publish
 from everview.traces.store.slices import checksum, damaged
@@ -27,6 +28,9 @@ class Layout:
     """The paths of one state directory."""
 
     root: Path
+
+    def __post_init__(self) -> None:
+        path_of(self.root, StoreError)
 
     @property
     def format(self) -> Path:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from everview.doors import doors
 from everview.errors import ForeignState, StoreError
 from everview.process import forks, require_same
 from everview.traces.store.draft import Draft, Inline, Replace
@@ -48,6 +49,7 @@ from everview.traces.store.vacuum import Vacuumed, sparse_segments, sweep
 CLOSED = "it is closed"
 
 
+@doors()
 @dataclass(frozen=True, slots=True)
 class Policy:
     """When to sync, and what is small.
@@ -65,7 +67,7 @@ class Policy:
 
 @dataclass(slots=True)
 class UnderWay:
-    """What a store was when it began to change, and what must be undone or completed if an exception cuts that short."""
+    """A store as it was when it began to change: what to undo or complete if an exception cuts that short."""
 
     what: str
     manifest: Manifest
@@ -76,6 +78,7 @@ class UnderWay:
     next: Log | None = None
 
 
+@doors()
 class Store(State):
     """The writer of a state directory. Use one at a time, from one thread."""
 

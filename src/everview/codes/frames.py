@@ -1,0 +1,81 @@
+"""Tables and frames as users have them, as Arrow tables; where Arrow refuses a column, as rows of Python values.
+
+>>> import pandas as pd
+>>> mixed = pd.DataFrame({"id": [1, 2], "note": ["a", 7]})
+>>> as_arrow(mixed) is None, python_rows(mixed)
+(True, [{'id': 1, 'note': 'a'}, {'id': 2, 'note': 7}])
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+
+from everview.errors import SchemaError, WrongType, shown
+
+ROWS_HINT: Final = "give a list of tuples or dicts, or a PyArrow, pandas or Polars table"
+# What Arrow, and what pandas on the way to it, raise for values that no column of Arrow's holds.
+_REFUSALS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError)
+
+
+def is_pandas(data: Any) -> bool:
+    """Whether this is a frame of pandas."""
+    return type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "columns")
+
+
+def is_polars(data: Any) -> bool:
+    """Whether this is a frame of Polars."""
+    return type(data).__module__.split(".")[0] == "polars" and hasattr(data, "rows")
+
+
+def is_frame(data: Any) -> bool:
+    """Whether rows come in columns that have names."""
+    return isinstance(data, (pa.Table, pa.RecordBatch)) or is_pandas(data) or hasattr(data, "__arrow_c_stream__")
+
+
+def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | None:
+    """A table or frame as an Arrow table; None if it is neither, or has a column that Arrow does not hold."""
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        return _named_once(data, data.schema.names)
+    if is_pandas(data):
+        _named_once(data, [str(name) for name in data.columns])
+        return _tried(lambda: pa.Table.from_pandas(data, preserve_index=False))
+    if is_polars(data) and any(str(of) == "Object" for of in data.dtypes):
+        return None  # Arrow would be given addresses
+    if hasattr(data, "__arrow_c_stream__"):
+        found = _tried(lambda: pa.table(data))
+        if found is None and not is_polars(data):
+            raise WrongType(f"{shown(data)} is no table", hint=ROWS_HINT)
+        return found
+    if not hasattr(data, "to_arrow"):
+        return None
+    found = _tried(data.to_arrow)
+    return found if isinstance(found, (pa.Table, pa.RecordBatch)) else None
+
+
+def python_rows(data: Any) -> list[dict[str, Any]]:
+    """The rows of a frame as dicts, without the help of Arrow: each value is then judged by itself."""
+    if is_polars(data):
+        return data.rows(named=True)
+    missing = data.isna().to_numpy()
+    names = [str(name) for name in data.columns]
+    columns = [data.iloc[:, at].tolist() for at in range(len(names))]
+    return [
+        {name: None if missing[row, at] else columns[at][row] for at, name in enumerate(names)}
+        for row in range(len(data))
+    ]
+
+
+def _tried(convert: Any) -> Any:
+    try:
+        return convert()
+    except _REFUSALS:
+        return None
+
+
+def _named_once(data: Any, names: list[str]) -> Any:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaError(f"the frame has two columns {twice[0]}", hint="rename one: names are unique")
+    return data

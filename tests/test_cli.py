@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 import everview
 from everview.cli import app
 from everview.errors import EverviewError
-from everview.spark.running import of_spark
+from everview.spark.failures import of_spark
 from everview.verify import Compared, Rest, Verdict
 
 if TYPE_CHECKING:

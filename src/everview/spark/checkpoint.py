@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 from everview.errors import CorruptState, SourceError
 from everview.spark.folders import local_path
-from everview.spark.position import Position
+from everview.spark.position import Position, query_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("everview.spark")
 
 COMPACT = ".compact"
+_VERSION = re.compile(r"v\d+")
 MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
@@ -47,7 +50,7 @@ def mend(checkpoint: Path, last: Position | None) -> None:
     """
     if not checkpoint.is_dir():
         return
-    _mend_metadata(checkpoint / "metadata", last)
+    _mend_metadata(checkpoint, last)
     done = -1 if last is None else last.batch
     for path, batch in _numbered(checkpoint / "commits"):
         if batch >= done and _is_cut(path):
@@ -69,18 +72,19 @@ def mend(checkpoint: Path, last: Position | None) -> None:
                 _drop(path, f"batch {batch} is planned anew")
 
 
-def _mend_metadata(path: Path, last: Position | None) -> None:
-    try:
-        identified = not path.exists() or "id" in json.loads(path.read_text())
-    except ValueError:
-        identified = False
-    if identified:
+def _mend_metadata(checkpoint: Path, last: Position | None) -> None:
+    """The id of the query, without which Spark does not start where there are offsets.
+
+    The state knows it, and by the offsets of its last batch, whether this is the checkpoint of that query.
+    """
+    if query_of(checkpoint) is not None:
         return
-    if last is None:
-        _drop(path, "the query is a new one")
-        return
-    _drop(path, "the state knows the query's id")
-    path.write_text(json.dumps({"id": last.query}))
+    path = checkpoint / "metadata"
+    if last is not None and Position.of(last.query, last.batch, checkpoint, last.streams) != last:
+        return  # another query's, which is refused
+    _drop(path, "the query has a new id" if last is None else "the state knows the query's id")
+    if _numbered(checkpoint / "offsets"):
+        path.write_text(json.dumps({"id": str(uuid4()) if last is None else last.query}))
 
 
 def _drop_later(checkpoint: Path, done: int) -> None:
@@ -91,7 +95,8 @@ def _drop_later(checkpoint: Path, done: int) -> None:
 
 def _drop(path: Path, why: str) -> None:
     """Remove a file of Spark's with its checksum, which Hadoop keeps beside it."""
-    log.warning("%s was cut short by a crash and is removed: %s", path, why)
+    if path.exists():
+        log.warning("%s was cut short by a crash and is removed: %s", path, why)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     path.unlink(missing_ok=True)
 
@@ -106,7 +111,7 @@ def _lost(path: Path) -> CorruptState:
 def _is_cut(path: Path, lines: int = 1) -> bool:
     """Whether a log is not whole: a version, then the rest of the lines it must have, each JSON if it begins so."""
     found = path.read_text(errors="replace").lstrip("\0").splitlines()
-    if len(found) < lines or not found or not found[0].startswith("v"):
+    if len(found) < lines or not found or not _VERSION.fullmatch(found[0]):
         return True
     return any(line[:1] in ("{", "[") and not _is_json(line) for line in found[1:])
 

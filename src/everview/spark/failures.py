@@ -20,6 +20,7 @@ from everview.errors import CorruptState, EverviewError, PipelineError, SourceEr
 
 _OURS = re.compile(r"everview\.errors\.(\w+): (.*?)(?=\n\s*\n|\n\s+at |\n SQLSTATE|\n[A-Z=]|\Z)", re.DOTALL)
 _CAUSE = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\w*: (.+)$", re.MULTILINE)
+_STREAM = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _AWAITING = ("Exception thrown in awaitResult", "Job aborted", "Task failed while writing rows", "Writing job")
 
 AGAIN: Final = "nothing was applied: remove the cause and refresh or start again"
@@ -132,7 +133,7 @@ def _ours(found: re.Match[str]) -> EverviewError:
 
 def _cause(text: str) -> str:
     """The innermost cause that says something, else the first line."""
-    first = text.partition("\n")[0]
+    first = _STREAM.sub("", text.partition("\n")[0])
     if first.startswith("["):  # an error class of Spark's, which is written for people
         return first
     causes = [found.strip() for found in _CAUSE.findall(text) if not found.startswith(_AWAITING)]

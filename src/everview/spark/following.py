@@ -9,7 +9,6 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from everview.errors import EverviewError
 from everview.spark.failures import of_spark
 
 
@@ -33,9 +32,8 @@ class Following(StreamingQuery):
         try:
             yield
         except StreamingQueryException as error:
-            failed = self._failed()
-            ours = failed if isinstance(failed, EverviewError) else of_spark(error)
-            raise ours from ours.__cause__ or error
+            failed = self._failed() or of_spark(error)
+            raise failed from failed.__cause__ or error
 
 
 def following(query: Any, failed: Callable[[], BaseException | None]) -> StreamingQuery:

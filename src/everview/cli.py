@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,7 +16,7 @@ from rich.console import Console
 
 import everview
 from everview.errors import EverviewError
-from everview.stopping import stoppable, until_stopped
+from everview.stopping import LINGERING, end_within, stoppable, until_stopped
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -27,6 +27,8 @@ State = Annotated[Path | None, typer.Option(help="Keep the state here, not where
 @app.callback()
 def everview_() -> None:
     """Incremental views for Python and Spark."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while modules were loaded
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @app.command()
@@ -75,8 +77,7 @@ def run(
         Console().print(stopped if stop else stop.said, highlight=False)
         code = 128 + stop.signal if stop and not stop.endless else 0
         if not ended:  # what still runs goes with the process
-            sys.stdout.flush()
-            os._exit(code)
+            end_within(LINGERING, code)
     raise typer.Exit(code)
 
 

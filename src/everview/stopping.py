@@ -7,7 +7,9 @@ one, or `PATIENCE` seconds, and it is given up: the process then ends without it
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -16,6 +18,8 @@ from typing import Final
 
 EVERY: Final = 0.1  # seconds between two looks
 PATIENCE: Final = 10.0  # seconds for what is under way when the end is asked for
+BEGINNING: Final = 1.0  # and for what has not begun anything that could be lost
+LINGERING: Final = 3.0  # seconds for the process to end, once there is nothing left to do
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -86,10 +90,22 @@ def until_stopped(work: Callable[[], object], stop: Stop) -> bool:
     return True
 
 
+def end_within(seconds: float, code: int) -> None:
+    """End the process in any case, by the code given, even if threads that were given up hold it back."""
+
+    def end() -> None:
+        sys.stdout.flush()
+        os._exit(code)
+
+    watch = threading.Timer(seconds, end)
+    watch.daemon = True
+    watch.start()
+
+
 def _ended(worker: threading.Thread, stop: Stop) -> bool:
     """Let the work end, for as long as there is patience and nobody asks again."""
     threading.Thread(target=_ending, args=(worker, stop), daemon=True).start()
-    asked, until = stop.asked, monotonic() + PATIENCE
+    asked, until = stop.asked, monotonic() + (BEGINNING if stop.end is _nothing else PATIENCE)
     while worker.is_alive() and stop.asked == asked and monotonic() < until:
         worker.join(EVERY)
     return not worker.is_alive()

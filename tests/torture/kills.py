@@ -92,8 +92,9 @@ def kill_database(path: Path, seed: int, lifetime: float) -> tuple[int, list[str
     """Let a child live for a while from when it has opened the state, and kill it; how far it came, what is wrong."""
     with child(LIVE, str(path), str(seed)) as process:
         acknowledged = _acknowledged(process, lifetime)
-    if acknowledged is None:
-        return 0, [f"a child could not work: {(process.stderr.read() if process.stderr else '')[-2000:]}"]
+        if acknowledged is None:
+            assert process.stderr is not None
+            return 0, [f"a child could not work: {process.stderr.read()[-2000:]}"]
     try:
         with opened(path) as db:
             found = reached(db)
@@ -127,16 +128,16 @@ def child(script: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     }
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    command = [sys.executable, "-c", script, *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 # -- a pipeline on Spark

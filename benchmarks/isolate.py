@@ -20,6 +20,8 @@ PEERS = HERE.parent / ".venv-bench" / "bin" / "python"
 
 def measured(script: str, python: str | Path = sys.executable, /, **parameters: Any) -> dict[str, Any]:
     """What a script in this folder answers to these parameters."""
+    if not Path(python).exists():
+        raise SystemExit(f"error: {script} needs {python}\n  hint: make bench installs the peers")
     command = [str(python), str(HERE / script), json.dumps(parameters)]
     environment = os.environ | {"PYTHONPATH": str(HERE)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 import plots
 from figures import Figure, Findings, Target, number
+from isolate import PEERS
 from scale import FULL, QUICK
 from stream import DATA
 
@@ -39,6 +41,7 @@ SCENARIOS = (
     "pull",
     "spark_pipeline",
 )
+PEERED = ("join_group_by", "recursion", "multiway", "tpch")  # measured beside other systems
 RESULTS = Path(__file__).parent / "results"
 CORES = os.cpu_count() or 1
 BUSY = 1.5  # times the cores; the benchmarks alone stay below that
@@ -50,6 +53,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a small scale, written beside the data")
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, default=SCENARIOS, metavar="SCENARIO")
     chosen = parser.parse_args()
+    require_peers(chosen.only)
     to = DATA / "quick" if chosen.quick else RESULTS
     to.mkdir(parents=True, exist_ok=True)
     found = kept(to) if tuple(chosen.only) != SCENARIOS else {}
@@ -60,6 +64,17 @@ def main() -> None:
         print(f"\n{section(found[name])}\n\n({time.perf_counter() - began:.0f} s)", flush=True)
     ordered = {name: found[name] for name in SCENARIOS if name in found}
     write(ordered, to, quick=chosen.quick)
+
+
+def require_peers(chosen: Sequence[str], python: Path = PEERS) -> None:
+    """End with what to do, before anything is measured, if a scenario needs peers that are not installed."""
+    needing = [name for name in chosen if name in PEERED]
+    if needing and not python.exists():
+        others = " ".join(name for name in SCENARIOS if name not in PEERED)
+        raise SystemExit(
+            f"error: {', '.join(needing)}: these are measured beside peers, and there is no {python}\n"
+            f"  hint: make bench installs them; or leave them out: --only {others}"
+        )
 
 
 def kept(to: Path) -> dict[str, Any]:

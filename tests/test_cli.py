@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from typer.testing import CliRunner, Result
 import everview
 from everview.cli import app
 from everview.errors import EverviewError
-from everview.spark.running import of_spark
+from everview.spark.failures import of_spark
 from everview.verify import Compared, Rest, Verdict
 
 if TYPE_CHECKING:
@@ -127,6 +129,15 @@ def test_benchmarks_are_in_the_repository(tmp_path: Path, monkeypatch: pytest.Mo
     )
     assert everview_("bench", "--quick", "--only", "tails").exit_code == 3
     assert json.loads((tmp_path / "told").read_text()) == ["--quick", "--only", "tails"]
+
+
+def test_benchmarks_without_the_peers_say_what_to_do(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[1] / "benchmarks"
+    script = "import pathlib, run; run.require_peers(('views', 'tpch'), pathlib.Path('/nowhere/python'))"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("error: tpch: these are measured beside peers, and there is no /nowhere/python\n")
+    assert "hint: make bench installs them; or leave them out: --only scaling" in ran.stderr
 
 
 def test_what_spark_says_otherwise() -> None:

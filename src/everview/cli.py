@@ -16,6 +16,7 @@ from rich.console import Console
 
 import everview
 from everview.errors import EverviewError
+from everview.stopping import LINGERING, end_within, stoppable, until_stopped
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -26,6 +27,8 @@ State = Annotated[Path | None, typer.Option(help="Keep the state here, not where
 @app.callback()
 def everview_() -> None:
     """Incremental views for Python and Spark."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while modules were loaded
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @app.command()
@@ -55,17 +58,27 @@ def run(
     ] = None,
     state: State = None,
 ) -> None:
-    """Keep the views of a pipeline up to date; by default as its trigger says, and without one, once."""
-    with _told():
-        from everview.spark.files import opened
-        from everview.spark.running import FOREVER, ONCE
+    """Keep the views of a pipeline up to date; by default as its trigger says, and without one, once.
+
+    Ctrl-C or SIGTERM ends it after the epoch under way, a second one at once; the state is whole in any case. It ends
+    with 0 if it was to run --forever, else with 130 or 143: not all was taken in.
+    """
+
+    def work() -> None:
         from everview.spark.running import run as run_pipeline
 
-        with _stoppable(), opened(file, state) as found:
-            trigger = None if once else found.trigger
-            if once is False and (trigger is None or ONCE in trigger):
-                trigger = FOREVER
-            run_pipeline(found.pipeline, trigger, Console())
+        run_pipeline(file, state, once, Console(), stop)
+
+    with stoppable() as stop:
+        stop.endless = once is False
+        with _told():
+            ended = until_stopped(work, stop)
+        stopped = f"stopped{f' at {stop.said}' if stop.said else ''}"
+        Console().print(stopped if stop else stop.said, highlight=False)
+        code = 128 + stop.signal if stop and not stop.endless else 0
+        if not ended:  # what still runs goes with the process
+            end_within(LINGERING, code)
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -123,17 +136,3 @@ def _told(code: int = 1) -> Generator[None]:
         Console(stderr=True).print("[red]error:[/]", end=" ")
         Console(stderr=True).print(str(error), highlight=False, soft_wrap=True, markup=False)
         raise typer.Exit(code) from None
-
-
-@contextmanager
-def _stoppable() -> Generator[None]:
-    """Asked to end, a pipeline does so as if by Ctrl-C: after the epoch under way."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -227,14 +227,32 @@ def _order(spec: SourceSpec, columns: Columns, frame: DataFrame) -> tuple[Column
 
 def _file_time(frame: DataFrame) -> Column:
     """When the file of a row was written, where rows come from files: Spark reads large files first, not early ones."""
+    return F.unix_micros(F.col("_metadata.file_modification_time")) if _has_file_times(frame) else F.lit(0)
+
+
+def _has_file_times(frame: DataFrame) -> bool:
+    """Whether Spark knows the files of a frame's rows.
+
+    The plan is asked, not Spark's analysis: that would log a failure, with its stack, for every frame without files.
+    """
+    if "_metadata" in frame.columns:
+        return False  # a column of the user's
+    plan: Any = getattr(frame, "_jdf", None)
+    if plan is None:
+        return _resolves(frame)
+    hidden = plan.queryExecution().analyzed().metadataOutput()
+    found = [hidden.apply(at) for at in range(hidden.size())]
+    types = [str(each.dataType().catalogString()) for each in found if each.name() == "_metadata"]
+    return len(types) == 1 and "file_modification_time" in types[0] and _resolves(frame)
+
+
+def _resolves(frame: DataFrame) -> bool:
     from pyspark.errors import AnalysisException
 
-    written = F.col("_metadata.file_modification_time")
     try:
-        known = "_metadata" not in frame.columns and len(frame.select(written).columns) == 1
+        return len(frame.select(F.col("_metadata.file_modification_time")).columns) == 1
     except AnalysisException:
-        known = False
-    return F.unix_micros(written) if known else F.lit(0)
+        return False
 
 
 def _sortable(column: Column, of: st.DataType) -> Column:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from everview.errors import StoreError
 from everview.runtimes.spark.engine import Engine
+from everview.spark.claims import Claims
 from everview.spark.sinks import SinkSpec, deliver
 from everview.zset.batch import Batch
 
@@ -21,21 +23,30 @@ FEW = 100_000  # rows of a view that the driver hands to Spark itself
 class Delivery:
     """Gives the sinks of a pipeline what its epochs change, and remembers on disk which they were given last."""
 
-    def __init__(self, spark: SparkSession, state: Path, sinks: Sequence[SinkSpec]) -> None:
-        self._spark, self._state, self._sinks = spark, state, sinks
+    def __init__(self, spark: SparkSession, state: Path, sinks: Sequence[SinkSpec], claims: Claims) -> None:
+        self._spark, self._state, self._sinks, self._claims = spark, state, sinks, claims
         self._note = state / "delivered"
 
     def give(self, engine: Engine, changes: Mapping[str, Batch]) -> None:
         """The changes of the engine's epoch, to every sink."""
         for sink in self._sinks:
+            self._claims.take(sink, engine.epoch)
             deliver(self._spark, sink, engine.epoch, changes[sink.view], lambda v=sink.view: self._whole(engine, v))
+            if sink.overwritten:
+                self._claims.mark(sink)
         self.mark(engine.epoch)
 
     def mark(self, epoch: int) -> None:
         """Note that the sinks have an epoch."""
         written = self._note.with_name("delivered.writing")
-        written.write_text(str(epoch))
-        written.replace(self._note)
+        try:
+            written.write_text(str(epoch))
+            written.replace(self._note)
+        except OSError as error:
+            raise StoreError(
+                f"epoch {epoch} was delivered, and the state cannot note that: {error}",
+                hint="remove the cause and go on; the epoch is delivered once more then",
+            ) from error
 
     def again(self, engine: Engine) -> None:
         """The last epoch once more, unless the sinks are known to have it."""

@@ -23,9 +23,9 @@ import yaml
 from everview.errors import EverviewError, PipelineError
 from everview.frontends.sql.files import SinkText, TableText, read_file
 from everview.spark.definition import Definition, SourceModel, defined
+from everview.spark.folders import local_path
 from everview.spark.pipeline import Pipeline
 from everview.spark.quiet import quiet_session
-from everview.spark.sinks import local_path
 from everview.spark.spec import SourceSpec, spec_of
 from everview.types import Schema, unknown_name
 

@@ -25,7 +25,16 @@ import pyarrow as pa
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
-from everview.errors import BadRows, CodeCollision, DatalogError, EdnError, ForeignState, PipelineError, SourceError
+from everview.errors import (
+    BadRows,
+    CodeCollision,
+    DatalogError,
+    EdnError,
+    ForeignState,
+    PipelineError,
+    SourceError,
+    StoreError,
+)
 from everview.frontends.datalog.faults import within_depth
 from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
@@ -35,17 +44,22 @@ from everview.runtimes.spark.placement import Decision, Place, Placement
 from everview.runtimes.tables import Table
 from everview.spark.arrivals import BAD, Arrival
 from everview.spark.changes import SourceSpec, arrived, check_drift, combined, counted, normalized, only, spec_of
+from everview.spark.checkpoint import mend, require_planned
+from everview.spark.claims import Claims, require_apart
 from everview.spark.delivery import FEW, Delivery
 from everview.spark.delivery import read as read_view
 from everview.spark.describe import described
 from everview.spark.edn import define_query
 from everview.spark.explain import explain
+from everview.spark.failures import in_our_words, told
 from everview.spark.fluent import AtPipeline, put_together
+from everview.spark.folders import local_path
+from everview.spark.following import following
 from everview.spark.position import Position, query_of
 from everview.spark.progress import Progress, ProgressLog
 from everview.spark.queries import Queries, compared
 from everview.spark.rules import define_rules
-from everview.spark.sinks import SinkSpec, local_path, quarantine, read_quarantine, sink_of
+from everview.spark.sinks import SinkSpec, quarantine, read_quarantine, sink_of
 from everview.types import Schema, unknown_name
 from everview.verify import Compared, Verdict, verify
 from everview.zset.batch import Batch
@@ -143,15 +157,19 @@ class Pipeline:
         self._check_functions, self._loops = check_functions, loops
         self._sources: dict[str, Bound] = {}
         self._sinks: list[SinkSpec] = []
-        self._delivery = Delivery(spark, root, self._sinks)
+        self._claims = Claims(spark, root)
+        self._delivery = Delivery(spark, root, self._sinks, self._claims)
         self._queries = Queries(self.circuit)
         self._opened: Engine | None = None
+        self._made: tuple[int, ...] | None = None  # which state directory was opened
+        self._failed: BaseException | None = None  # what ended the streaming query
         self._query: StreamingQuery | None = None
         self._lock = ProcessLock("the pipeline")  # one epoch at a time
         self._stopping = False
 
     # -- defining
 
+    @in_our_words()
     def source(
         self,
         name: str,
@@ -258,12 +276,13 @@ class Pipeline:
     ) -> None:
         """Deliver a view after every epoch: its changes, or a snapshot of it, to a path, a table or a function."""
         self._require_unopened(f"a sink of {view} cannot be added")
-        self._sinks.append(
-            sink_of(view, format=format, path=path, table=table, callback=callback, mode=mode, options=options)
-        )
+        made = sink_of(view, format=format, path=path, table=table, callback=callback, mode=mode, options=options)
+        require_apart(made, self._sinks, self.path)
+        self._sinks.append(made)
 
     # -- running
 
+    @in_our_words()
     def start(self, trigger: Mapping[str, Any] | None = None, *, name: str | None = None) -> StreamingQuery:
         """Follow the streaming sources: every micro-batch is one epoch. What batch frames hold is loaded first."""
         with self._lock:
@@ -274,25 +293,32 @@ class Pipeline:
                 raise PipelineError("no source is a stream", hint="call refresh(), or read a source with readStream")
             if self._query is not None and self._query.isActive:
                 raise PipelineError("the pipeline is running already", hint="stop() it first")
+            self._claims.require(self._sinks, engine.epoch)
+            mend(self._spark_checkpoint, Position.known(engine.offsets))
             self._require_own_checkpoint(engine, tuple(bound.spec.name for bound in streams))
             self._load(engine, {}, None, again=False)
-            self._stopping = False
+            self._stopping, self._failed = False, None
             specs = [bound.spec for bound in streams]
             together = counted(combined([normalized(bound.frame, bound.spec) for bound in streams]), specs)
             begun = threading.Event()
 
             def batch(frame: DataFrame, number: int) -> None:
                 begun.wait()
-                self._batch(specs, frame, number)
+                try:
+                    self._batch(specs, frame, number)
+                except BaseException as error:
+                    self._failed = told(error) or error
+                    raise
 
             writer = together.writeStream.foreachBatch(batch).option("checkpointLocation", str(self._spark_checkpoint))
             writer = writer.trigger(**dict(trigger)) if trigger else writer
             try:
-                self._query = (writer.queryName(name) if name else writer).start()
+                self._query = following((writer.queryName(name) if name else writer).start(), lambda: self._failed)
             finally:
                 begun.set()
             return self._query
 
+    @in_our_words()
     def refresh(self, *, token: str | None = None, **frames: DataFrame) -> Progress | None:
         """Take in what is new, and return when the views have it.
 
@@ -302,6 +328,7 @@ class Pipeline:
         """
         with self._lock:
             engine = self._engine()
+            self._claims.require(self._sinks, engine.epoch)
             self._delivery.again(engine)
             given = self._given_frames(frames)
             if token is None or engine.offsets.get(TOKEN) != token:
@@ -311,6 +338,7 @@ class Pipeline:
             self.start(trigger={"availableNow": True}).awaitTermination()
         return self.progress[-1] if self.progress else None
 
+    @in_our_words()
     def stop(self, *, drain: bool = False) -> None:
         """End the streaming query after the epoch under way; with ``drain``, after all that has arrived."""
         query = self._query
@@ -345,6 +373,7 @@ class Pipeline:
         """The last committed epoch; 0 before the first."""
         return self._engine().epoch
 
+    @in_our_words()
     def view(self, name: str) -> DataFrame:
         """The rows of a view now, each as often as its weight."""
         with self._lock:
@@ -353,6 +382,7 @@ class Pipeline:
                 return self.spark.createDataFrame(view.to_arrow())
             return read_view(self.spark, self.path, name, epoch=self.epoch)
 
+    @in_our_words()
     def trees(self, name: str) -> Any:
         """What a fluent query gives now, its rows and those beneath fetched and put together."""
         with self._lock:
@@ -361,6 +391,7 @@ class Pipeline:
             part, run = self._queries.fluent[name], self._engine().run
             return put_together(name, part, {view: run.view(view).to_arrow() for view, _ in part.walk(name)})
 
+    @in_our_words()
     def table(self, name: str) -> DataFrame:
         """What a source holds now, if that is kept."""
         with self._lock:
@@ -368,6 +399,7 @@ class Pipeline:
                 raise unknown_name("source", name, self._sources)
             return self.spark.createDataFrame(self._contents(name).to_arrow().drop_columns("_weight"))
 
+    @in_our_words()
     def changes(self, name: str, since: int | None = None, until: int | None = None) -> DataFrame:
         """What changed of a view between two epochs, by default in the last one; ``_weight`` says how often."""
         with self._lock:
@@ -379,10 +411,12 @@ class Pipeline:
                 self.spark, self.path, name, since=max(until - 1, 0) if since is None else since, until=until
             )
 
+    @in_our_words()
     def quarantined(self) -> DataFrame:
         """The rows that were set aside: ``source``, ``reason``, ``raw`` and ``epoch``."""
         return read_quarantine(self.spark, str(self._quarantine))
 
+    @in_our_words()
     def explain(self) -> str:
         """Sources, views, sinks and circuit, the rows that traces hold, and where the last epochs ran and why."""
         with self._lock:
@@ -390,6 +424,7 @@ class Pipeline:
             specs = [bound.spec for bound in self._sources.values()]
             return explain(engine, self.circuit, specs, self._sinks, self.progress)
 
+    @in_our_words()
     def verify(self, *views: str) -> Verdict:
         """Compute views from scratch, of what the sources hold, and compare.
 
@@ -421,6 +456,7 @@ class Pipeline:
         sources = {name: self.table(name) for name in self._sources}
         return compared(view, self.view(view), self._queries.recomputed(self.spark, sources, view))
 
+    @in_our_words()
     def vacuum(self, keep_epochs: int | None = None) -> None:
         """Remove what only older epochs need, and values that no row refers to any more."""
         with self._lock:
@@ -444,10 +480,26 @@ class Pipeline:
             raise PipelineError(f"{what} to a pipeline at work", hint="define everything first; then start or refresh")
 
     def _engine(self) -> Engine:
+        self._require_same_state()
         if self._opened is None:
             self._opened = self._open()
+            self._made = Engine.made_at(str(self.path))
             self._delivery.again(self._opened)
         return self._opened
+
+    def _require_same_state(self) -> None:
+        """Refuse to go on when the state directory was deleted meanwhile; one that was put back is opened again."""
+        if self._made is None:
+            return
+        found = Engine.made_at(str(self.path))
+        if self._opened is not None and found != self._made:
+            self._opened.close()
+            self._opened = None
+        if found is None:
+            raise StoreError(
+                f"the state at {self.path} is gone: it was deleted while the pipeline had it open",
+                hint="put it back and go on; or make the pipeline anew, which begins from nothing",
+            )
 
     def _open(self) -> Engine:
         self._check_definition()
@@ -501,6 +553,7 @@ class Pipeline:
             if position.is_replay_of(Position.known(engine.offsets)):
                 self._delivery.again(engine)
                 return
+            require_planned(self.spark, self._spark_checkpoint, number, streams)
             frame = arrived(frame)
             arrival = Arrival(specs, [only(frame, at) for at in range(len(specs))], frame)
             self._epoch(engine, arrival, position.to_offsets(), number)

@@ -81,7 +81,7 @@ def query_of(checkpoint: Path) -> str | None:
     """The id of the query that a checkpoint of Spark's belongs to, if there is one."""
     try:
         return str(json.loads((checkpoint / "metadata").read_text())["id"])
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError, TypeError, KeyError):  # none, or one that a crash cut short
         return None
 
 

@@ -1,4 +1,7 @@
-"""A session for the command line: one that tells only of errors, and ends with the command."""
+"""A session for the command line: one that logs nothing, and ends with the command.
+
+What fails is raised, and the command tells of it in a sentence; Spark's log would say the same in sixty lines of Java.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from everview.spark.session import require_pyspark, session
+from everview.spark.session import require_pyspark, running, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = """\
-rootLogger.level = error
+rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = console
 logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
-logger.shell.level = error
+logger.shell.level = fatal
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
@@ -31,9 +34,7 @@ appender.console.layout.pattern = %p %c{1}: %m%n%ex
 def quiet_session(options: Mapping[str, Any], settings: Mapping[str, Any]) -> Generator[SparkSession]:
     """What `session` gives for these options and settings; one that was there before is used, and left running."""
     require_pyspark()
-    from pyspark.sql import SparkSession
-
-    if SparkSession.getActiveSession() is not None:
+    if running() is not None:
         yield session(**{name: value for name, value in options.items() if name != "name"}, **settings)
         return
     with tempfile.TemporaryDirectory(prefix="everview-", ignore_cleanup_errors=True) as directory:
@@ -41,7 +42,7 @@ def quiet_session(options: Mapping[str, Any], settings: Mapping[str, Any]) -> Ge
         logging.write_text(_LOGGING)
         java: dict[str, Any] = {_JAVA_OPTIONS: f"-Dlog4j2.configurationFile={logging.as_uri()}"}
         found = session(**options, **(java | dict(settings)))
-        try:
-            yield found
-        finally:
-            found.stop()
+    try:
+        yield found
+    finally:
+        found.stop()

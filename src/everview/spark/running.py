@@ -2,73 +2,70 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, Final
+import threading
+from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
-from everview.errors import EverviewError, PipelineError
+from everview.spark.files import opened
 from everview.spark.pipeline import Pipeline
 from everview.spark.progress import LiveTable
+from everview.stopping import Stop
 
-EVERY: Final = 0.2  # seconds between two looks
 ONCE: Final = "availableNow"
 FOREVER: Final = {"processingTime": "1 second"}
-_OURS = re.compile(r"everview\.errors\.\w+: (.*?)(?=\n\s*\n|\n\s+at |\n[A-Z=]|\Z)", re.DOTALL)
 
 
-def run(pipeline: Pipeline, trigger: Mapping[str, Any] | None, console: Console) -> None:
-    """Show the epochs of a pipeline: of all that is there by now, or, by a trigger that does not end, as they come."""
-    if trigger is None or ONCE in trigger:
-        _watched(pipeline, pipeline.refresh, console)
-    else:
-        _watched(pipeline, lambda: pipeline.start(trigger=trigger).awaitTermination(), console)
-    nothing = "" if pipeline.progress else ": nothing was new"
-    console.print(f"epoch {pipeline.epoch}{nothing}", highlight=False)
+def run(file: Path, state: Path | None, once: bool | None, console: Console, stop: Stop) -> None:
+    """Take in all that is there by now, or, by a trigger that does not end, follow the streams; and show the epochs.
 
-
-def _watched(pipeline: Pipeline, work: Callable[[], object], console: Console) -> None:
-    """Work in a thread of its own, so that this one can show what is done, and be interrupted."""
-    with LiveTable(tuple(pipeline.circuit.sinks), console=console) as live, ThreadPoolExecutor(1) as pool:
-        under_way = pool.submit(work)
-        try:
-            while not wait([under_way], timeout=EVERY).done:
-                _show(pipeline, live)
-        except KeyboardInterrupt:
-            pipeline.stop()
-            wait([under_way])
-            return
-        finally:
-            _show(pipeline, live)
-        _raise(under_way)
-
-
-def _show(pipeline: Pipeline, live: LiveTable) -> None:
-    for done in pipeline.progress[len(live.done) :]:
-        live.add(done)
-
-
-def _raise(done: Future[object]) -> None:
-    from pyspark.errors import PySparkException
-
-    try:
-        done.result()
-    except PySparkException as error:
-        raise of_spark(error) from error
-
-
-def of_spark(error: Exception) -> EverviewError:
-    """What Spark says of a failure: our own words in it, if one of ours is the cause; else its first line.
-
-    >>> print(of_spark(ValueError("[STREAM_FAILED] …\\neverview.errors.BadRows: 1 bad row\\n  hint: h\\n\\n\\tat y")))
-    1 bad row
-      hint: h
+    ``once`` of None leaves that to the file. Asked to stop, it ends after the epoch under way.
     """
-    text = str(error).strip()
-    found = _OURS.search(text)
-    if found is None:
-        return PipelineError(text.partition("\n")[0], hint="that is what Spark says of it")
-    message, _, hint = found[1].partition("\n  hint: ")
-    return PipelineError(message.strip(), hint=hint.strip() or None)
+    with opened(file, state) as found:
+        pipeline = found.pipeline
+        trigger = None if once else found.trigger
+        if once is False and (trigger is None or ONCE in trigger):
+            trigger = FOREVER
+        stop.end, stop.endless = pipeline.stop, trigger is not None and ONCE not in trigger
+        if stop:
+            return
+        with Shown(pipeline, console, stop):
+            if stop.endless:
+                query = pipeline.start(trigger=trigger)
+                if not stop:
+                    query.awaitTermination()
+            else:
+                pipeline.refresh()
+        nothing = "" if pipeline.progress else ": nothing was new"
+        stop.said = f"epoch {pipeline.epoch}{nothing}"
+
+
+class Shown:
+    """The epochs of a pipeline as a table that grows; the last of them stay told to whoever asks to stop."""
+
+    def __init__(self, pipeline: Pipeline, console: Console, stop: Stop) -> None:
+        self._pipeline, self._stop = pipeline, stop
+        self._live = LiveTable(tuple(pipeline.circuit.sinks), console=console)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Shown:
+        self._live.__enter__()
+        self._stop.look, self._stop.close = self.look, self.close
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def look(self) -> None:
+        """Show the epochs that are new."""
+        with self._lock:
+            for done in self._pipeline.progress[len(self._live.done) :]:
+                self._live.add(done)
+                self._stop.said = f"epoch {done.epoch}"
+
+    def close(self) -> None:
+        """Show the last epochs, and give the terminal back."""
+        self.look()
+        self._stop.look = self._stop.close = lambda: None
+        self._live.__exit__(None, None, None)

@@ -43,7 +43,7 @@ def session(
     asked = {key: _setting(value) for key, value in config.items()}
     if memory is not None:
         asked["spark.driver.memory"] = memory
-    found = _running()
+    found = running()
     if found is not None:
         return _as_asked(found, {**asked, **({} if master == _LOCAL else {"spark.master": master})})
     require_java()
@@ -131,7 +131,8 @@ def _major_version(java: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _running() -> SparkSession | None:
+def running() -> SparkSession | None:
+    """The session of this process, if there is one."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

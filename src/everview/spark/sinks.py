@@ -25,12 +25,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from everview.errors import SinkError
+from everview.spark.folders import SCHEME, folder, local_path
 from everview.types import Schema
 from everview.zset.batch import Batch
 
@@ -47,9 +47,11 @@ EPOCH: Final = "epoch"
 WEIGHT: Final = "_weight"
 QUARANTINE: Final = pa.schema([("source", pa.string()), ("reason", pa.string()), ("raw", pa.string())])
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _TABLE = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,3}")
 _FILE = "part-0.parquet"
+# What a sink writes into the folder of an epoch: by this process, and by Spark, with what Hadoop puts beside it.
+_OURS = re.compile(r"part-\d+\.parquet|part-\d{5}-[0-9a-f-]{36}\S*|_SUCCESS|\..+\.crc")
+_BESIDE = re.compile(r"_everview|_temporary")  # and into the path itself
 # Microseconds and the zone, which Spark's own default leaves to chance.
 _JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
 
@@ -82,6 +84,11 @@ class SinkSpec:
         """The directory that this process writes itself, if it does."""
         by_hand = self.format == "parquet" and set(self.options) <= {"compression"}
         return local_path(self.path) if by_hand and self.path is not None else None
+
+    @property
+    def overwritten(self) -> bool:
+        """Whether Spark deletes all that is in the path when it writes."""
+        return self.path is not None and self.local is None and self.mode == "snapshot"
 
 
 def sink_of(
@@ -162,20 +169,6 @@ def read_quarantine(spark: SparkSession, path: str) -> DataFrame:
     return spark.read.schema(schema).parquet(root.as_uri())
 
 
-def local_path(path: str) -> Path | None:
-    """The directory that a path or a ``file:`` URL names, or None if it is elsewhere.
-
-    >>> local_path("file:///out/a%20b"), local_path("/out"), local_path("s3://bank/out")
-    (PosixPath('/out/a b'), PosixPath('/out'), None)
-    """
-    if not _SCHEME.match(path):
-        return Path(path).absolute()
-    parts = urlsplit(path)
-    if parts.scheme.lower() != "file" or parts.netloc not in ("", "localhost"):
-        return None
-    return Path(unquote(parts.path))
-
-
 # -- what a user may ask for
 
 
@@ -206,7 +199,7 @@ def _check_columns(view: str, names: Sequence[str], mode: str, table: str | None
 
 
 def _anchored(path: str) -> str:
-    return path if _SCHEME.match(path) else str(Path(path).absolute())
+    return path if SCHEME.match(path) else str(Path(path).absolute())
 
 
 # -- changes and snapshots
@@ -253,7 +246,7 @@ def _replace_snapshot(spec: SinkSpec, root: Path, epoch: int, found: pa.Table | 
         _write_epoch_of_frame(root, epoch, found, spec)
     for old in _epochs(root):
         if old.name != _epoch_name(epoch):
-            shutil.rmtree(old)
+            _clear(old, keep=())
     _sync(root)
 
 
@@ -276,8 +269,9 @@ def _attempt(root: Path, epoch: int) -> Path:
 
 
 def _epochs(root: Path) -> list[Path]:
-    """The epochs that readers see."""
-    return sorted(found for found in root.glob(f"{EPOCH}=*") if any(found.glob("*.parquet")))
+    """The epochs that this process has written and readers see."""
+    epochs = root.glob(f"{EPOCH}=*")
+    return sorted(found for found in epochs if any(_OURS.fullmatch(file.name) for file in found.glob("*.parquet")))
 
 
 def _put_epoch(root: Path, epoch: int, table: pa.Table, compression: Any) -> None:
@@ -286,7 +280,7 @@ def _put_epoch(root: Path, epoch: int, table: pa.Table, compression: Any) -> Non
         _write_epoch(root, epoch, table, compression)
     elif root.exists():
         _remove(_attempt(root, epoch))
-        _remove(root / _epoch_name(epoch))
+        _clear(root / _epoch_name(epoch), keep=())
 
 
 def _write_epoch(root: Path, epoch: int, table: pa.Table, compression: Any) -> None:
@@ -298,9 +292,7 @@ def _write_epoch(root: Path, epoch: int, table: pa.Table, compression: Any) -> N
     _sync(attempt)
     target.mkdir(exist_ok=True)
     os.replace(attempt, target / _FILE)
-    for other in target.iterdir():
-        if other.name != _FILE:
-            _remove(other)
+    _clear(target, keep=(_FILE,))
     _sync(target)
     _sync(root)
 
@@ -310,11 +302,41 @@ def _write_epoch_of_frame(root: Path, epoch: int, frame: DataFrame, spec: SinkSp
     root.mkdir(parents=True, exist_ok=True)
     target, attempt = root / _epoch_name(epoch), _attempt(root, epoch)
     frame.write.mode("overwrite").options(**spec.options).parquet(attempt.as_uri())
-    for part in attempt.iterdir():
-        _sync(part)
-    _remove(target)
-    os.replace(attempt, target)
+    names = _renamed(attempt)
+    if not target.exists():
+        os.replace(attempt, target)
+        _sync(root)
+        return
+    for name in names:
+        os.replace(attempt / name, target / name)
+    _clear(target, keep=names)
+    _remove(attempt)
+    _sync(target)
     _sync(root)
+
+
+def _renamed(attempt: Path) -> list[str]:
+    """What Spark has written, on disk and under names of ours, by which it is known again; the new names."""
+    names: list[str] = []
+    for part in sorted(attempt.iterdir()):
+        if not part.name.startswith("part-"):
+            part.unlink()  # a mark of success, checksums
+            continue
+        _sync(part)
+        names.append(f"part-{len(names)}.parquet")
+        part.rename(attempt / names[-1])
+    return names
+
+
+def _clear(directory: Path, keep: Sequence[str]) -> None:
+    """Remove the files of an epoch that are ours, and the directory if nothing is left: what others put there stays."""
+    if not directory.is_dir():
+        return
+    for found in directory.iterdir():
+        if _OURS.fullmatch(found.name) and found.name not in keep:
+            found.unlink()
+    if not any(directory.iterdir()):
+        directory.rmdir()
 
 
 def _remove(path: Path) -> None:
@@ -343,6 +365,7 @@ def _write_by_spark(frame: DataFrame, spec: SinkSpec, epoch: int) -> None:
     overwrite = "dynamic" if spec.mode == "changes" else "static"
     options = {**(_JSON if spec.format == "json" else {}), **spec.options, "partitionOverwriteMode": overwrite}
     root = local_path(spec.path)
+    _require_no_foreign(frame.sparkSession, spec, f"{EPOCH}={epoch:010d}" if spec.mode == "changes" else "")
     (
         frame.withColumn(EPOCH, f.lit(f"{epoch:010d}"))
         .write.mode("overwrite")
@@ -351,6 +374,17 @@ def _write_by_spark(frame: DataFrame, spec: SinkSpec, epoch: int) -> None:
         .partitionBy(EPOCH)
         .save(spec.path if root is None else root.as_uri())
     )
+
+
+def _require_no_foreign(spark: SparkSession, spec: SinkSpec, under: str) -> None:
+    """Refuse to let Spark overwrite a folder with files that no sink has written: it would delete them."""
+    assert spec.path is not None
+    for name in folder(spark, spec.path).files(under):
+        if not (_OURS.fullmatch(name.rpartition("/")[2]) or _BESIDE.match(name)):
+            raise SinkError(
+                f"{spec.path} has a file that is not the sink's, {name}, and would lose it: {spec}",
+                hint="move the file elsewhere; the epoch is committed, and is delivered when the pipeline next starts",
+            )
 
 
 def _insert(spark: SparkSession, spec: SinkSpec, frame: DataFrame, epoch: int | None) -> None:

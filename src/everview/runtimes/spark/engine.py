@@ -29,7 +29,9 @@ from everview.runtimes.embedded.state import Pushed
 from everview.runtimes.embedded.tick import Cells, Here, Tick
 from everview.runtimes.spark.adaptive import Adaptive
 from everview.runtimes.spark.cluster import Cluster, Describe
+from everview.runtimes.spark.disk import disk_told
 from everview.runtimes.spark.placement import Decision, Placement
+from everview.runtimes.spark.worker import made_at
 from everview.runtimes.tables import Table
 from everview.traces.store import Policy, Replace, Store
 from everview.zset.batch import Batch
@@ -97,6 +99,14 @@ class Engine:
             return None
         with Store.attach(path) as state:
             return state.manifest.meta.get("shards")
+
+    @staticmethod
+    def made_at(path: str) -> tuple[int, ...] | None:
+        """Which state is in a directory: another one that takes its place is told from it. None if there is none."""
+        try:
+            return made_at(path)
+        except OSError:
+            return None
 
     @property
     def store(self) -> Store:
@@ -170,7 +180,7 @@ class Engine:
     ) -> Ticked:
         start = perf_counter()
         run, program = self.run, self.program
-        with run.attempt() as mark:
+        with disk_told("the driver"), run.attempt() as mark:
             cells = begin(mark)
             cluster = Cluster(
                 *(self.spark, program, self.path, run.epoch, self.partitions, run.context, mark),

@@ -22,6 +22,7 @@ from everview.circuit.program import Before, Program, Stage
 from everview.errors import EverviewError, WeightOverflow
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Matrix, Moment
+from everview.runtimes.spark.disk import LASTING, refused
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.values import Values, reads_values
 from everview.runtimes.spark.wire import SCHEMA, Kind, Row, edit_row, error_row, from_batches, matrix_rows, to_batches
@@ -133,6 +134,10 @@ def reporting(stage: int, rows: Callable[[], Iterator[Row]]) -> Iterator[Row]:
         yield error_row(stage, -1, error)
     except OverflowError as error:
         yield error_row(stage, -1, WeightOverflow(f"{error}, in a trace", hint="the tick was not applied"))
+    except OSError as error:
+        if error.errno not in LASTING:
+            raise
+        yield error_row(stage, -1, refused(error, "a task"))
 
 
 def _run(

@@ -129,13 +129,18 @@ def settle() -> None:
         gc.freeze()
 
 
+def made_at(path: str) -> tuple[int, ...]:
+    """What tells a state directory from another one at the same path."""
+    made = Layout(Path(path)).format.stat()
+    return made.st_dev, made.st_ino, made.st_mtime_ns
+
+
 _replicas: dict[str, tuple[tuple[int, ...], Replica]] = {}
 
 
 def replica(path: str, epoch: int) -> Replica:
     """This process's view of a state directory at an epoch; one that was made anew at the same path is another."""
-    made = Layout(Path(path)).format.stat()
-    identity = made.st_dev, made.st_ino, made.st_mtime_ns
+    identity = made_at(path)
     if path not in _replicas or _replicas[path][0] != identity:
         _replicas[path] = identity, Replica(path)
     return _replicas[path][1].at(epoch)

@@ -1,0 +1,132 @@
+"""Whose a sink's path is: one state's, one view's.
+
+What two sinks write to one path is one pile to its readers, and of epoch 7 there can be only one. So a sink, before it
+first writes, notes the path in its state and puts a marker in the path that names the state. A path with another's
+marker is refused, and so is one that holds epochs without being noted: they are of a state that is gone. A path that
+holds epochs which the state has not reached is refused, too: the state is an older copy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from everview.errors import SinkError
+from everview.spark.folders import Folder, Local, folder, local_path
+from everview.spark.sinks import EPOCH, SinkSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MARKER: Final = "_everview"  # readers of Spark's pass over names that begin so
+NOTED: Final = "sinks"  # the file of a state that has its id and the paths it writes to
+_EPOCH = re.compile(rf"{EPOCH}=(\d+)")
+_ELSEWHERE: Final = "give the sink another path; or move away what is there, if nobody needs it"
+
+
+class Claims:
+    """The paths that a state writes to."""
+
+    def __init__(self, spark: SparkSession, state: Path) -> None:
+        self._spark, self._state = spark, state
+        self._seen: set[str] = set()  # paths that are in order, as this process has seen
+        self._taken: set[str] = set()  # and those that have the marker
+
+    def require(self, sinks: Sequence[SinkSpec], epoch: int) -> None:
+        """Refuse sinks whose paths are another's; nothing is written to them."""
+        for sink in sinks:
+            if sink.path is not None and sink.path not in self._seen:
+                self._require(sink, sink.path, folder(self._spark, sink.path), self._noted(), epoch)
+                self._seen.add(sink.path)
+
+    def take(self, sink: SinkSpec, epoch: int) -> None:
+        """Make a path the sink's own, before its first epoch is written there; for other sinks nothing is done."""
+        if sink.path is None or sink.path in self._taken:
+            return
+        target, noted = folder(self._spark, sink.path), self._noted()
+        self._require(sink, sink.path, target, noted, epoch)
+        if sink.path not in noted["paths"]:
+            noted = {"state": noted["state"], "paths": [*noted["paths"], sink.path]}
+            Local(self._state).write(NOTED, json.dumps(noted).encode())
+        self.mark(sink)
+        self._taken.add(sink.path)
+
+    def mark(self, sink: SinkSpec) -> None:
+        """Put the marker in the path, unless it is there: Spark takes it away when it overwrites everything."""
+        assert sink.path is not None, "only paths are marked"
+        target, marker = folder(self._spark, sink.path), self._marker(sink)
+        if target.read(MARKER) != marker:
+            target.write(MARKER, marker)
+
+    def _require(self, sink: SinkSpec, path: str, target: Folder, noted: dict[str, Any], epoch: int) -> None:
+        marker = target.read(MARKER)
+        if marker is not None and marker != self._marker(sink):
+            raise SinkError(f"{path} is written by {_owner(marker, noted['state'])}, not by {sink}", hint=_ELSEWHERE)
+        epochs = {int(found[1]) for found in map(_EPOCH.fullmatch, target.names()) if found}
+        if epochs and marker is None and path not in noted["paths"]:
+            raise SinkError(
+                f"{path} holds epochs already, and this state has not written them: {sink}", hint=_ELSEWHERE
+            )
+        if epochs and max(epochs) > epoch:
+            raise SinkError(
+                f"{path} holds epoch {max(epochs)}, and the state is at epoch {epoch}: {sink}",
+                hint="the state is an older copy: restore the path from the same moment, or give the sink another one",
+            )
+
+    def _marker(self, sink: SinkSpec) -> bytes:
+        said = {"state": self._noted()["state"], "view": sink.view, "mode": sink.mode, "format": sink.format}
+        return json.dumps(said).encode()
+
+    def _noted(self) -> dict[str, Any]:
+        """The state's id, made when it is first asked for, and the paths it writes to."""
+        here = Local(self._state)
+        found = here.read(NOTED)
+        if found is not None:
+            return json.loads(found)
+        made: dict[str, Any] = {"state": uuid4().hex, "paths": list[str]()}
+        here.write(NOTED, json.dumps(made).encode())
+        return made
+
+
+def _owner(marker: bytes, state: str) -> str:
+    try:
+        said = json.loads(marker)
+        whose = "this state" if said["state"] == state else "another state"
+        return f'{whose}, with {said["mode"]} of view "{said["view"]}" as {said["format"]}'
+    except (ValueError, KeyError, TypeError):
+        return "something else"
+
+
+def require_apart(sink: SinkSpec, others: Sequence[SinkSpec], state: Path) -> None:
+    """Refuse a sink whose path or table is another sink's of the same pipeline, or in its state directory."""
+    for other in others:
+        if sink.table is not None and other.table is not None and _named(sink.table) == _named(other.table):
+            raise SinkError(
+                f"two sinks write to table {sink.table}: {other}, and {sink}", hint="give each its own table"
+            )
+        if sink.path is not None and other.path is not None and _within(sink.path, other.path):
+            raise SinkError(f"two sinks write to {sink.path}: {other}, and {sink}", hint="give each a path of its own")
+    if sink.path is not None and _within(sink.path, str(state)):
+        raise SinkError(
+            f"a sink cannot write to {sink.path}: the state is in {state}", hint="give the sink a path of its own"
+        )
+
+
+def _named(table: str) -> str:
+    return table.replace("`", "").lower()
+
+
+def _within(path: str, other: str) -> bool:
+    """Whether one is the other, or a folder inside it."""
+    one, two = _parts(path), _parts(other)
+    shorter = min(len(one), len(two))
+    return one[:shorter] == two[:shorter]
+
+
+def _parts(path: str) -> list[str]:
+    local = local_path(path)
+    return (str(local.resolve()) if local is not None else path.rstrip("/")).split("/")

@@ -1,0 +1,119 @@
+"""A command that may be asked to end at any moment: by Ctrl-C (SIGINT) or by SIGTERM.
+
+The work is done in a thread of its own, and the main thread does nothing but show it and wait. So a signal is noticed
+at once, whatever is under way, and interrupts nothing in the middle. The first one asks the work to end; a second
+one, or `PATIENCE` seconds, and it is given up: the process then ends without it. That is safe where `kill -9` is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import Final
+
+EVERY: Final = 0.1  # seconds between two looks
+PATIENCE: Final = 10.0  # seconds for what is under way when the end is asked for
+BEGINNING: Final = 1.0  # and for what has not begun anything that could be lost
+LINGERING: Final = 3.0  # seconds for the process to end, once there is nothing left to do
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def _nothing() -> None: ...
+
+
+class Stop:
+    """Whether the end was asked for, and what the two threads tell each other.
+
+    The work sets ``look``, which shows how far it is, ``end``, which makes it end, and ``close``, which gives the
+    terminal back; ``said`` is the last thing it has to say.
+    """
+
+    def __init__(self) -> None:
+        self.asked = 0  # how often
+        self.signal = 0  # by which signal first
+        self.look: Callable[[], None] = _nothing
+        self.end: Callable[[], None] = _nothing
+        self.close: Callable[[], None] = _nothing
+        self.said = ""
+        self.endless = False  # whether to be stopped is the only way to end
+
+    def __bool__(self) -> bool:
+        return self.asked > 0
+
+    def note(self, number: int, _: object = None) -> None:
+        """The handler of signals, which does nothing else."""
+        self.asked += 1
+        self.signal = self.signal or number
+
+
+@contextmanager
+def stoppable() -> Generator[Stop]:
+    """Signals that ask for the end are noted, in place of what they did before."""
+    stop = Stop()
+    before = {number: signal.signal(number, stop.note) for number in SIGNALS}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def until_stopped(work: Callable[[], object], stop: Stop) -> bool:
+    """Work until it is done or the end is asked for; False if it had to be given up.
+
+    What the work raises is raised here, unless the end was asked for: then it is only a way to end.
+    """
+    failures: list[BaseException] = []
+
+    def worked() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - it is raised in the main thread
+            failures.append(error)
+
+    worker = threading.Thread(target=worked, name="everview", daemon=True)
+    worker.start()
+    while worker.is_alive() and not stop:
+        worker.join(EVERY)
+        stop.look()
+    if stop and not _ended(worker, stop):
+        with suppress(Exception):
+            stop.close()
+        return False
+    if failures and not stop:
+        raise failures[0]
+    return True
+
+
+def end_within(seconds: float, code: int) -> None:
+    """End the process in any case, by the code given, even if threads that were given up hold it back."""
+
+    def end() -> None:
+        sys.stdout.flush()
+        os._exit(code)
+
+    watch = threading.Timer(seconds, end)
+    watch.daemon = True
+    watch.start()
+
+
+def _ended(worker: threading.Thread, stop: Stop) -> bool:
+    """Let the work end, for as long as there is patience and nobody asks again."""
+    threading.Thread(target=_ending, args=(worker, stop), daemon=True).start()
+    asked, until = stop.asked, monotonic() + (BEGINNING if stop.end is _nothing else PATIENCE)
+    while worker.is_alive() and stop.asked == asked and monotonic() < until:
+        worker.join(EVERY)
+    return not worker.is_alive()
+
+
+def _ending(worker: threading.Thread, stop: Stop) -> None:
+    """Ask until it has ended: what is starting may not have begun what is to end."""
+    while worker.is_alive():
+        with suppress(Exception):
+            stop.end()
+        worker.join(EVERY)

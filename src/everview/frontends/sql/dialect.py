@@ -90,8 +90,9 @@ def unescaped(written: str) -> str:
             return chr(min(int(code[1:], 16), sys.maxunicode))
         return _CONTROLS.get(code, code)
 
-    value = _ESCAPED.sub(plain, written)
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    # Two halves of a character make one; a half alone is a question mark.
+    halves = _ESCAPED.sub(plain, written).encode("utf-16-le", "surrogatepass")
+    return halves.decode("utf-16-le", "surrogatepass").encode("utf-8", "replace").decode()
 
 
 # Words that sqlglot takes for a part of the grammar wherever they stand, or for a function without brackets.
@@ -200,11 +201,15 @@ class Plain(Spark):
         NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one
 
         def _parse_unary(self) -> exp.Expr | None:
-            """A minus before a number is a part of it: ``-1::STRING`` is a text."""
+            """A minus before a number is a part of it: ``-1::STRING`` is a text. A plus makes a number of a text."""
             if self._curr.token_type == T.DASH and self._next.token_type == T.NUMBER:
                 self._advance()
                 return _negated(super()._parse_unary())
-            return super()._parse_unary()
+            if not self._match(T.PLUS):
+                return super()._parse_unary()
+            operand = self._parse_unary()
+            number = isinstance(operand, (exp.Literal, exp.Neg)) and not operand.is_string
+            return operand if number else exp.Anonymous(this="positive", expressions=[operand])
 
         def _parse_bitwise(self) -> exp.Expr | None:
             """A chain of operators, without going deeper for each level of them."""

@@ -45,18 +45,15 @@ QUERIES = (
     "SELECT b, (SELECT max({0}) FROM t AS u WHERE u.b = t.b) AS x FROM t",
     "SELECT {0}, grouping({0}) AS g, count(*) AS n FROM t GROUP BY ROLLUP ({0})",
 )
-REFUSED = {  # what signatures take and nothing computes: by the rehearsal, when the view is made
-    ("j", "SELECT b, min({0}) OVER (ORDER BY b) AS x FROM t"),
-    ("k", "SELECT b, min({0}) OVER (ORDER BY b) AS x FROM t"),
-}
 
 
 @pytest.mark.parametrize("column", SCHEMA.names)
 def test_queries_over_a_type(column: str) -> None:
-    assert set(_refused(column)) == {query for name, query in REFUSED if name == column}
+    assert not list(_refused(column))
 
 
 def _refused(column: str) -> Iterator[str]:
+    """What signatures take and nothing computes: only the rehearsal says so."""
     for query in QUERIES:
         try:
             text = f"CREATE MATERIALIZED VIEW v AS {query.format(column)}"

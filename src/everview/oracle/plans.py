@@ -64,6 +64,8 @@ from everview.plan.nodes import (
 from everview.types import DATE, Type, unknown_name
 from everview.zset import ZSet
 
+CHOOSING = ("lag", "lead", "first_value", "last_value", "nth_value", "first", "last", "min", "max")
+
 Outside = tuple[Row, ...]  # the rows of the queries around, the nearest last
 Given = Mapping[str, Iterable[tuple[Any, int]]]
 
@@ -236,7 +238,7 @@ class Evaluation:
                 kept = [call.filter is None or self._value(call.filter, row, outside) is True for _, row in ordered]
                 results.append(framed(call, keys, arguments, kept))
             for at, (_, row) in enumerate(ordered):
-                yield (*row, *(_in(call.type, found[at]) for call, found in zip(calls, results, strict=True))), 1
+                yield (*row, *(_result(call, found[at]) for call, found in zip(calls, results, strict=True))), 1
 
     # -- several relations
 
@@ -331,6 +333,11 @@ class Evaluation:
     def _binding(self, plan: Recursive, name: str, part: Plan, outside: Outside) -> Rows:
         found = self.of(part, outside)
         return found if name in plan.bags else Rows({row: 1 for row, w in found if w > 0})
+
+
+def _result(call: WindowCall, value: Any) -> Any:
+    """What a window function gives, as rows hold it: one that chooses among values gives what a row held."""
+    return value if call.function.lower() in CHOOSING else _in(call.type, value)
 
 
 def _in(of: Type, value: Any) -> Any:

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.codes import decode
 from everview.operators.aggregate import Call, Weigh, slots
 from everview.operators.aggregate.added import Sums, added_up
 from everview.operators.aggregate.floats import words_of
+from everview.operators.index import Direction, Index
 from everview.operators.operator import Context, Layout, Matrix, Words
 from everview.operators.window.frames import Flags, Places
 from everview.types import BIGINT, Field, Schema
@@ -184,6 +186,8 @@ def _extreme(
 def _ranks(rows: Matrix, schema: Schema, field: int, context: Context) -> Words:
     """Numbers that are ordered as the values of a field are, the same for the same value."""
     words = np.ascontiguousarray(rows[:, schema.words(field)])
+    if pa.types.is_nested(schema.fields[field].type.arrow):
+        return _ranks_by_value(words, Schema([schema.fields[field]]), context)
     if not schema.fields[field].type.ordered:
         column: Any = decode(Schema([schema.fields[field]]), words, context.dictionary).column(0).combine_chunks()
         return pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
@@ -193,6 +197,15 @@ def _ranks(rows: Matrix, schema: Schema, field: int, context: Context) -> Words:
     found = np.empty(order.size, np.int64)
     found[order] = np.cumsum(changes)
     return found
+
+
+def _ranks_by_value(words: Matrix, schema: Schema, context: Context) -> Words:
+    """`_ranks` of arrays and structs, which Arrow does not compare: their places in an index by value."""
+    rows = np.concatenate([words, np.ones((words.shape[0], 1), np.int64)], axis=1)
+    index = Index(Layout(schema), (0,), 0, ((0, Direction.ASC),))
+    codes = index.step([rows], (), context).out[:, 0]  # of interned values, of which each has one word
+    order = np.argsort(codes)
+    return order[np.searchsorted(codes[order], words[:, 0])] + 1
 
 
 def _least(ranks: Words, low: Words, high: Words) -> Words:

@@ -4,6 +4,8 @@
   equal to anything nor different from it: rows are given up for an equal row, for a row with NULL, and a NULL for any.
 - In other places a truth value is a column: that of the rows with a partner, beside that of those without.
 - A value is the column of an outer join.
+- In the condition of an outer, semi or anti join it is a column of the side that it reads (`sides`); where it reads
+  both, the pairs are computed first, then the rows without one.
 - What the subquery reads from outside is bound by the condition of the join (`reach`), else by equalities inside
   (`pull`), else by the distinct values outside (`push`).
 """

@@ -230,6 +230,10 @@ REFUSED: dict[str, list[str]] = {
     ],
     "component C has a parameter twice": [".comp C<T, T> { .decl p(x: T) }"],
     "is defined twice": [".comp C { } .comp C { }", ".comp C { .decl p(x: number) } .init c = C .init c = C"],
+    "p is a relation, and cannot be a component": [".decl p(x: number) .comp p { } .init q = p"],
+    "T is a type, and cannot be a component": [".type T = number .comp T { }"],
+    "p is a relation, and cannot be an instance": [".comp C { } .decl p(x: number) .init p = C"],
+    "C is a component, and cannot be an instance": [".comp C { } .init C = C"],
     "relation p is not overridable": [
         ".comp A { .decl p(x: number) p(1). } .comp B : A { .override p p(2). } .init b = B"
     ],

@@ -65,6 +65,14 @@ def test_a_step_that_never_ends_is_refused_when_it_is_made(step: str, limit: str
     assert not db.views()
 
 
+def test_bags_that_never_end_are_refused() -> None:
+    """Also under UNION ALL, where every row counts."""
+    query = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r {}) SELECT n FROM r ORDER BY n LIMIT 3"
+    with pytest.raises(EndlessLoop, match="a LIMIT on its result does not end it"):
+        connect().sql(query.format(""))
+    assert connect().sql(query.format("WHERE n < 100")).rows() == [(1,), (2,), (3,)]
+
+
 @pytest.mark.parametrize(
     ("rules", "refused"),
     {

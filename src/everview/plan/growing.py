@@ -19,20 +19,25 @@ from everview.plan.nodes import Distinct, Filter, Join, Multiway, Project, Recur
 from everview.plan.references import free_references
 from everview.types import BOOLEAN
 
+DEEPEST: Final = 16  # projections and filters around a relation; a step with more is not looked at
+MOST: Final = 200  # parts of a plan on the way to its steps; branches that share parts may be very many
 TURNED: Final = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
 def grows(plan: Recursive) -> bool:
     """May a recursion make values that its inputs do not have?"""
     bound = frozenset(name for name, _ in plan.bindings)
-    return any(_makes(part, bound) for _, part in plan.bindings)
-
-
-def _makes(plan: Plan, bound: frozenset[str]) -> bool:
-    if not free_references(plan) & bound:
-        return False
-    asks = isinstance(plan, Filter | Join | Multiway)  # of rows, and gives those it was given
-    return (not asks and any(map(_computes, plan.expressions))) or any(_makes(i, bound) for i in plan.inputs)
+    seen, waiting = set[Plan](), [part for _, part in plan.bindings]
+    while waiting:  # plans may be deep, and share parts
+        part = waiting.pop()
+        if part in seen or not free_references(part) & bound:
+            continue
+        seen.add(part)
+        asks = isinstance(part, Filter | Join | Multiway)  # of rows, and gives those it was given
+        if not asks and any(map(_computes, part.expressions)):
+            return True
+        waiting += part.inputs
+    return False
 
 
 def _computes(expression: Expression) -> bool:
@@ -62,22 +67,34 @@ class _Step:
 
 
 def _steps(plan: Plan, name: str) -> Iterator[_Step]:
-    match plan:
-        case Reference(own) if own == name:
-            yield _Step(plan.columns)
-        case Union(inputs):
-            for branch in inputs:
-                yield from _steps(branch, name)
-        case Distinct(inner):
-            yield from _steps(inner, name)
-        case Project(inner, expressions):
-            for step in _steps(inner, name):
-                yield _Step(tuple(_over(e, step) for e in expressions), step.conditions)
-        case Filter(inner, predicate):
-            for step in _steps(inner, name):
-                yield _Step(step.columns, (*step.conditions, *(_over(c, step) for c in conjuncts(predicate))))
-        case _:
-            pass
+    """The branches of a plan that only filter and project a relation, from the outside in, and then put together."""
+    waiting: list[tuple[Plan, tuple[Project | Filter, ...]]] = [(plan, ())]
+    for _ in range(MOST):
+        if not waiting:
+            return
+        part, around = waiting.pop()
+        if name not in free_references(part):
+            continue
+        match part:
+            case Reference():
+                yield _within(_Step(part.columns), around)
+            case Union() | Distinct():
+                waiting += [(inner, around) for inner in reversed(part.inputs)]
+            case Project() | Filter() if len(around) < DEEPEST:
+                waiting.append((part.input, (*around, part)))
+            case _:
+                pass
+
+
+def _within(step: _Step, around: tuple[Project | Filter, ...]) -> _Step:
+    """A step with what is done to its rows, the last first."""
+    for part in reversed(around):
+        if isinstance(part, Project):
+            step = _Step(tuple(_over(e, step) for e in part.expressions), step.conditions)
+        else:
+            conditions = (_over(c, step) for c in conjuncts(part.predicate))
+            step = _Step(step.columns, (*step.conditions, *conditions))
+    return step
 
 
 def _over(expression: Expression, step: _Step) -> Expression:

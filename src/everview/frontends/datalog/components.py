@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from everview.frontends.datalog.program import Place
 from everview.frontends.datalog.syntax import (
     Clause,
     Component,
@@ -74,7 +76,7 @@ def _expand(
     depth: int,
 ) -> Mapping[str, _Known]:
     here = dict(around)
-    _check_instances(parts)
+    _check_scope(parts)
     own = [part for part in parts if isinstance(part, Component)]
     for part in own:
         here[part.signature.name] = _Known(part, here, given)
@@ -95,17 +97,39 @@ def _expand(
     return here
 
 
-def _check_instances(parts: Sequence[Part]) -> None:
-    """Components and instances of one scope have different names."""
-    for kind, named in (
-        ("component", [(p.signature.name, p.signature.place) for p in parts if isinstance(p, Component)]),
-        ("instance", [(p.name, p.place) for p in parts if isinstance(p, Init)]),
-    ):
-        seen = set[str]()
-        for name, place in named:
-            if name in seen:
-                raise refused(f"{kind} {name} is defined twice", place, "give each a name of its own")
-            seen.add(name)
+def _check_scope(parts: Sequence[Part]) -> None:
+    """Components and instances of one scope have names of their own: of no other, nor of a relation or a type."""
+    known: dict[str, str] = {}
+    for part in parts:
+        match part:
+            case Declared(names):
+                known.update(dict.fromkeys(names, "relation"))
+            case TypeDefined(name):
+                known.setdefault(name, "type")
+            case _:
+                pass
+    for part in (*_of(parts, Component), *_of(parts, Init)):
+        kind, name, place = ("instance", part.name, part.place) if isinstance(part, Init) else _named(part)
+        if known.get(name) == kind:
+            raise refused(f"{kind} {name} is defined twice", place, "give each a name of its own")
+        if name in known:
+            raise refused(
+                f"{name} is a {known[name]}, and cannot be {'an' if kind == 'instance' else 'a'} {kind}",
+                place,
+                "give it another name",
+            )
+        known[name] = kind
+
+
+P = TypeVar("P", Component, Init)
+
+
+def _of(parts: Sequence[Part], kind: type[P]) -> list[P]:
+    return [part for part in parts if isinstance(part, kind)]
+
+
+def _named(component: Component) -> tuple[str, str, Place]:
+    return "component", component.signature.name, component.signature.place
 
 
 def _check_component(component: Component, here: Mapping[str, _Known], given: Substitution) -> None:

@@ -65,7 +65,7 @@ class Policy:
 
 @dataclass(slots=True)
 class UnderWay:
-    """What a store was when it began to change, and what must be undone or completed if an exception cuts that short."""
+    """What a store was when it began to change, and what is to be undone or completed if an exception comes."""
 
     what: str
     manifest: Manifest

@@ -76,7 +76,7 @@ def _gives_back(frame: FrameType) -> bool:
     There the interpreter runs no signal handler and needs no memory, so nothing is ever raised; only a tracer can.
     """
     at = frame.f_lasti
-    if dis.opname[frame.f_code.co_code[at]] not in ("LOAD_CONST", "PRECALL", "CALL"):
+    if dis.opname[frame.f_code.co_code[at]] not in ("SWAP", "LOAD_CONST", "PRECALL", "CALL"):
         return False
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
     return line.lstrip().startswith("with ")

@@ -73,10 +73,13 @@ class Moments:
 def _gives_back(frame: FrameType) -> bool:
     """Whether a with-statement is about to call the end of its block, as its own code runs to an end.
 
-    There the interpreter runs no signal handler and needs no memory, so nothing is ever raised; only a tracer can.
+    There the interpreter runs no signal handler and needs no memory, so nothing is ever raised; only a tracer can. Nor
+    is anything raised where a ``try`` begins, which the table of handlers leaves out for that reason.
     """
     at = frame.f_lasti
-    if dis.opname[frame.f_code.co_code[at]] not in ("LOAD_CONST", "PRECALL", "CALL"):
+    if dis.opname[frame.f_code.co_code[at]] == "NOP":
+        return True
+    if dis.opname[frame.f_code.co_code[at]] not in ("SWAP", "LOAD_CONST", "PRECALL", "CALL"):
         return False
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
     return line.lstrip().startswith("with ")

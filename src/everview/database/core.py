@@ -470,7 +470,8 @@ class Core:
 
     def ready(self) -> None:
         """See to it, with the lock held, that nothing is left half done, and that no other thread has a transaction."""
-        require_same(self._made, "the database")
+        if self._made != forks():
+            self.require_here()
         self.run.recover()
         if self._open is not None:
             self._pass_open()
@@ -553,7 +554,7 @@ class Core:
         self._carried.note(outputs)
         self._listeners.note(self.run.epoch, outputs)
         shown = self.catalog.shown
-        tx.changes = {shown.get(name, name): found for name, found in outputs.items()}
+        tx.changes = {shown.get(name, name): found for name, found in outputs.items()} if shown else outputs
         if self.tentative is not None:
             self.tentative.counts = True
         tx.counts = True

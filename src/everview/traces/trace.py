@@ -92,7 +92,7 @@ class Trace:
             self._in_range((*self.past.batches, *self.unsaved, *self.current, batch))
             self._reach = sum(largest_weight(b) for b in (*self.past.batches, *self.unsaved, *self.current, batch))
         number, batches = self._open
-        self._open = number, self._put(batches, batch)
+        self._open = number, self._put(batches, batch) if batches else [batch]
 
     def sum(self) -> Matrix | None:
         """What the open epoch has appended, as one batch."""
@@ -111,7 +111,7 @@ class Trace:
         number, batches = self._open
         if not batches:
             return
-        batch = self.sum()
+        batch = self.sum() if len(batches) > 1 else _only(batches)
         if batch is not None and self.past.last != number:
             self.past.append(batch, ids, number)
         self._open = number + 1, []

@@ -304,7 +304,7 @@ class Embedded:
         self.durable.settle(self.state)
 
     def _decide(self, epoch: int, mark: Mark, pushed: int, counts: Callable[[tuple[int, ...]], None]) -> None:
-        """Complete an act if the store, if there is one, has its epoch, by the ids of what was pushed; or undo it."""
+        """Complete an act, by the ids of what was pushed; undo it if there is a store that has not its epoch."""
         if self.durable is None:
             counts(())
             return

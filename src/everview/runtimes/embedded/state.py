@@ -105,8 +105,7 @@ class State:
         for (trace, *_), id_ in zip(pushed, ids, strict=True):
             trace.close((id_,))
         for trace, _, _ in self:
-            if trace.current:
-                trace.close()
+            trace.close()  # nothing, if nothing was pushed to it
 
     def references(self) -> dict[int, Matrix]:
         """The dictionary codes that any row refers to, by kind."""

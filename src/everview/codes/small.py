@@ -234,6 +234,8 @@ def _encode_few(
         return None
     except (TypeError, ValueError, AttributeError, struct.error):  # of a value that `coerce` takes for NULL, such as NaT
         return None
+    if any(None in row for row in matrix):  # NULL where `coerce` sees it first
+        return None
     _intern(parts, matrix, dictionary)
     return np.array(matrix, np.int64)
 

@@ -232,7 +232,12 @@ def _encode_few(
         matrix = [_words(parts, row, weight) for row, weight in zip(rows, weights, strict=True)]
     except (Unfit, EverviewError, UnicodeEncodeError):
         return None
-    except (TypeError, ValueError, AttributeError, struct.error):  # of a value that `coerce` takes for NULL, such as NaT
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        struct.error,
+    ):  # of a value that `coerce` takes for NULL, such as NaT
         return None
     if any(None in row for row in matrix):  # NULL where `coerce` sees it first
         return None

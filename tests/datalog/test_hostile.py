@@ -47,7 +47,7 @@ def test_refused(db, text, message):
 @pytest.mark.parametrize("text", [None, 5, b"p(1)."])
 @pytest.mark.parametrize("dialect", ["souffle", "pomologic", "pomora"])
 def test_no_text(db, text, dialect):
-    with pytest.raises(WrongType, match="text is .*, not text"):
+    with pytest.raises(WrongType, match=r"text is .*, not text"):
         db.datalog(text, dialect=dialect)
 
 

@@ -53,17 +53,17 @@ def test_calls_work_as_long_as_nothing_is_replaced(trial: Trial) -> None:
 
 def test_one_argument_replaced(trial: Trial) -> None:
     kinds = list(values())
-    one_argument(trial, calls(), lambda place: random.Random(place).sample(kinds, 5))
+    one_argument(trial, calls(), lambda place: random.Random(place).sample(kinds, 3))
 
 
 def test_several_arguments_replaced(trial: Trial) -> None:
     rng = random.Random(1)
-    for _ in range(300):
+    for _ in range(150):
         several(trial, rng)
 
 
 def test_rows(trial: Trial) -> None:
-    rows_in(trial, random.Random(1).sample(all_rows(), 600))
+    rows_in(trial, random.Random(1).sample(all_rows(), 500))
 
 
 def test_texts(trial: Trial) -> None:

@@ -191,7 +191,7 @@ CASES: list[tuple[Asks, type[EverviewError], str, str]] = [
     (lambda db: db.query("play").where("seconds", "<", Decimal("sNaN")), TypeMismatch, "beyond all values", "DOUBLE"),
     (lambda db: db.query("track").where("name", "like", "a\\"), BadPattern, "no pattern of LIKE", "may stand before"),
     (lambda db: db.query("track").limit(1 << 63), QueryError, "limit(", "less than 2^63"),
-    (lambda db: db.query("track").select(agg.count("*", 3)), QueryError, "3 is no name for count", "text"),
+    (lambda db: db.query("track").select(agg.count("*", 3)), QueryError, "name is 3, not text", "count("),
     (lambda db: db.query("track").select(agg.count("*", "\ud800")), QueryError, "no valid text", "half of a character"),
     (lambda db: db.query("track").select(**{"\ud800": "id"}), QueryError, "no valid text", "half of a character"),
     (lambda db: db.query("track").select(agg.count(distinct=True)), QueryError, "distinct rows", "name a column"),

@@ -10,9 +10,9 @@ from sql.catalog import tables
 
 # A text in which `^` stands before the place that the error points to, the error, and parts of what it says.
 WRONG = [
-    ("SELECT a FORM ^t", SqlError, ["syntax error", "unexpected token"]),
+    ("SELECT a ^FORM t", SqlError, ["syntax error", "did you mean FROM?"]),
     ("SELECT a,^, b FROM t", SqlError, ["missing beside the comma"]),
-    ("SELECT (^1", SqlError, ["expecting )"]),
+    ("SELECT ^(1", SqlError, ["is not closed"]),
     ("SELECT a FROM^ t WHERE", SqlError, []),
     ("SELECT FROM ^t", SqlError, ["SELECT of what?"]),
     ("SELECT ^onwer FROM t", UnknownName, ['"onwer" does not exist', "available: a, b"]),

@@ -19,7 +19,7 @@ def unknown_name(what: str, name: str, available: Iterable[str]) -> UnknownName:
     guess = f'did you mean "{folded[near[0]]}"? ' if near else ""
     return UnknownName(
         f'{what} "{name}" does not exist',
-        hint=f"{guess}available: {', '.join(available)}" if available else "there is none yet",
+        hint=f"{guess}available: {', '.join(available)}" if available else "none is available yet",
     )
 
 

@@ -259,7 +259,7 @@ def _column(node: exp.ColumnDef, context: Context) -> tuple[Field, bool, Express
     of = type_of(node.args["kind"], context)
     nullable, key, default = True, False, None
     for constraint in node.args.get("constraints") or []:
-        match constraint.kind:
+        match getattr(constraint, "kind", None):
             case exp.NotNullColumnConstraint():
                 nullable = bool(constraint.kind.args.get("allow_null"))
             case exp.PrimaryKeyColumnConstraint():

@@ -84,7 +84,7 @@ class Words:
         return self.tokens[at].token_type if 0 <= at < len(self.tokens) else None
 
     def slip(self, at: int, message: str, hint: str) -> Slip:
-        token = self.tokens[at]
+        token = self.tokens[min(at, len(self.tokens) - 1)]
         return Slip(message, token.start, hint, token.end - token.start + 1)
 
     def written(self, at: int) -> str:

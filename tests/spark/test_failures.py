@@ -25,6 +25,7 @@ from everview.errors import (
     StoreError,
 )
 from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.wire import error_of, error_row
 from everview.spark import Pipeline
 from everview.spark.failures import in_our_words, of_spark
 from everview.traces.store.files import Files
@@ -57,7 +58,8 @@ def refused(p: Pipeline, kind: type[EverviewError], match: str) -> EverviewError
         p.refresh()
     error = raised.value
     assert error.hint, "it says what to do"
-    assert str(error).count("\n") <= 2, "and in a few lines"
+    assert str(error).count("\n") <= 4, "and in a few lines"
+    assert "\tat " not in str(error)
     return error
 
 
@@ -66,6 +68,13 @@ def held(p: Pipeline) -> list[tuple[Any, ...]]:
 
 
 # -- a row on which a view fails
+
+
+def test_an_error_of_a_task_remembers_its_node() -> None:
+    error = ArithmeticFailure("division by zero", hint="h")
+    assert not hasattr(error_of(error_row(0, 0, error)), "node")
+    error.node = 7
+    assert error_of(error_row(0, 0, error)).node == 7
 
 
 @pytest.mark.parametrize("stream", [False, True])

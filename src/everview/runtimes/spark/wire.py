@@ -28,6 +28,7 @@ Octets = NDArray[np.uint8]
 SCHEMA = "kind INT, node INT, shard INT, columns INT, payload BINARY"
 NUMBERS = ("kind", "node", "shard", "columns")
 ARROW = pa.schema([*((name, pa.int32()) for name in NUMBERS), ("payload", pa.binary())])
+NODE = "node"  # where an error may remember the node that raised it, by which the driver knows the views
 ROW_BYTES = 16 << 20  # a longer matrix travels as several rows
 BATCH_BYTES = 64 << 20  # of payload in one record batch, about
 
@@ -172,11 +173,14 @@ def error_row(stage: int, shard: int, error: EverviewError) -> Row:
     >>> error_of(error_row(1, 0, errors.WeightOverflow("too much", hint="less")))
     WeightOverflow('too much\\n  hint: less')
     """
-    document = [type(error).__name__, error.message, error.hint]
+    document = [type(error).__name__, error.message, error.hint, getattr(error, NODE, None)]
     return Row(Kind.ERROR, stage, shard, 0, json.dumps(document).encode())
 
 
 def error_of(row: Row) -> EverviewError:
-    name, message, hint = json.loads(bytes(row.payload))
-    found: type[EverviewError] = getattr(errors, name, EverviewError)
-    return found(message, hint=hint)
+    name, message, hint, node = json.loads(bytes(row.payload))
+    kind: type[EverviewError] = getattr(errors, name, EverviewError)
+    found = kind(message, hint=hint)
+    if node is not None:
+        setattr(found, NODE, node)
+    return found

@@ -178,7 +178,7 @@ class Relations:
     def _structs(self, scope: Scope) -> Expr:
         """An array of two structs of a number and a text, or nothing."""
         values = tuple(self.expressions.expr(kind, scope, 1) for kind in (INT, STR, INT, STR))
-        spark = "array(struct({0}, {1}), struct({2}, {3}))"
+        spark = "array(struct(CAST({0} AS INT) AS k, {1} AS v), struct(CAST({2} AS INT) AS k, {3} AS v))"
         duckdb = "[{{'a': {0}, 'b': {1}}}, {{'a': {2}, 'b': {3}}}]"
         if self.chance.random() < 0.5:
             condition = self.expressions.condition(scope, 1)

@@ -6,6 +6,7 @@ seed and the batch's number. DuckDB is asked after every tick, Spark after the l
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter
@@ -63,16 +64,17 @@ class Trial:
     again: Counter[str] = field(default_factory=Counter[str])
     refused: Counter[str] = field(default_factory=Counter[str])
     examples: dict[str, str] = field(default_factory=dict[str, str])
+    end: float = math.inf  # when the time is over
     comparing: float = 0.0  # seconds spent on comparing, not on making faults small
 
     def run(self, seconds: float, seed: int) -> Outcome:
-        """Batch after batch until the time is over; Spark has half of it."""
-        end = time.monotonic() + seconds
+        """Batch after batch until the time is over; Spark has half of it, after a first batch without."""
+        end = self.end = time.monotonic() + seconds
         on_spark = 0.0
         number = 0
         while time.monotonic() < end:
             started = time.monotonic()
-            ask = self.spark is not None and on_spark <= self.comparing / 2
+            ask = self.spark is not None and on_spark < self.comparing / 2
             found = self.batch(seed, number, self.spark if ask else None)
             spent = time.monotonic() - started
             self.comparing += spent
@@ -123,6 +125,8 @@ class Trial:
             spark.load(batch.shapes, contents(batch.shapes, batch.ticks[: max(batch.made_after, 1) + tick]), chance)
             last = tick == answers - 1
             for n, our in ours.items():
+                if time.monotonic() > self.end:
+                    break  # a new session answers slowly, and there are twenty questions
                 if last or not isinstance(our[tick], Failure):
                     their = spark.answer(batch.queries[n].text("spark"))
                     self._count_spark(batch.case(n, tick), our[tick], their, last)

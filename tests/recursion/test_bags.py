@@ -10,7 +10,6 @@ import pytest
 
 import everview as ev
 from everview.errors import EndlessLoop
-from everview.plan import lower
 
 WALKS = """CREATE MATERIALIZED VIEW walks AS WITH RECURSIVE w(a, b) AS (
              SELECT a, b FROM edge UNION ALL SELECT w.a, e.b FROM w JOIN edge e ON w.b = e.a) SELECT * FROM w"""
@@ -63,9 +62,8 @@ def test_walks_are_counted_under_change(seed: int) -> None:
     assert db.verify()
 
 
-def test_a_change_that_closes_a_cycle_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "ROUNDS", 200)
-    db = ev.connect()
+def test_a_change_that_closes_a_cycle_is_refused() -> None:
+    db = ev.connect(loops=ev.LoopBounds(rounds=200))
     db.sql("CREATE TABLE edge (a INT, b INT)")
     db.sql(WALKS)
     db.sql("INSERT INTO edge VALUES (1, 2), (2, 3)")

@@ -115,7 +115,7 @@ def _cycle(bounds: LoopBounds) -> ev.Database:
 )
 def test_each_bound_ends_a_loop_and_leaves_everything_as_it_was(bounds: LoopBounds, message: str, hint: str) -> None:
     db = _cycle(bounds)
-    with pytest.raises(EndlessLoop, match=r"loop r has not ended .* \(for view lengths\)") as found:
+    with pytest.raises(EndlessLoop, match=r"loop r has not ended [\s\S]*\n  in view lengths\n") as found:
         db.apply({"edge": [((2, 1), 1)]})
     assert message in str(found.value)
     assert hint in str(found.value.hint)
@@ -130,7 +130,7 @@ def test_a_view_that_cannot_be_filled_within_bounds_is_not_made() -> None:
     db = connect(loops=LoopBounds(rows=1_000))
     db.sql(EDGE)
     db.apply({"edge": [((n, n + 1), 1) for n in range(200)]})
-    with pytest.raises(EndlessLoop, match="for view paths"):
+    with pytest.raises(EndlessLoop, match="has not ended"):
         db.sql(PATHS)
     with pytest.raises(EndlessLoop):
         db.sql(PATHS.split(" AS ", 1)[1])
@@ -168,7 +168,9 @@ def _doubling(how: Callable[[Circuit], Circuit] = lambda c: c, **options: Any) -
 @pytest.mark.parametrize("as_is", [False, True])
 def test_growth_ends_a_loop_long_before_its_rounds_do(as_is: bool) -> None:
     run = _doubling(loops=LoopBounds(rows=50_000), as_is=as_is)
-    with pytest.raises(EndlessLoop, match=r"loop doubling has not ended after 1\d iterations \(for view number\)"):
+    with pytest.raises(
+        EndlessLoop, match=r"doubling has not ended after 1\d iterations[\s\S]*\n  in view number\n"
+    ):
         run.tick({"start": [((1,), 1)]})
     assert run.epoch == 0
     assert run.view("number").rows() == []

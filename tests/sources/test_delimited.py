@@ -33,7 +33,7 @@ def test_texts_that_stand_for_null_are_named(tmp_path: Path) -> None:
     assert read(tmp_path / "t.csv", text, nulls=("NA", "-")) == [(None, "NA", None, None)]
     with pytest.raises(BadRows, match=r'line 2, column "n": \'NA\' is no int64[\s\S]*nulls='):
         read(tmp_path / "t.csv", text)
-    with pytest.raises(SourceError, match="no list of texts"):
+    with pytest.raises(SourceError, match="not a list"):
         Files(tmp_path, COLUMNS, nulls="NA")
 
 

@@ -1,6 +1,6 @@
 """Words of Spark's grammar as names: a query that uses one as it is means what it means with the word in backquotes.
 
-`keywords.txt` are the words that Spark 4.1 lists in ``sql_keywords()``; to Spark nearly all of them can be names.
+`keywords.txt` are the words that Spark 4.3 lists in ``sql_keywords()``; to Spark nearly all of them can be names.
 """
 
 from __future__ import annotations

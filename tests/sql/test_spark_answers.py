@@ -1,4 +1,4 @@
-"""What Spark 4.1 answered, in ANSI mode and UTC, to queries without tables: values, types, and what it refuses.
+"""What Spark 4.3 answered, in ANSI mode and UTC, to queries without tables: values, types, and what it refuses.
 
 `answers/` has a file for each part of the language, a line for each query. Among the operators are sequences that were
 drawn, so that their precedence is seen in the value. Rows are compared as bags, unless the query sorts.

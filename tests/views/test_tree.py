@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview import Database, connect
-from everview.errors import ShapeError, UnknownName
+from everview.errors import DefinitionError, ShapeError, UnknownName
 from everview.views import Node, Related, TableView, TreeView, plain
 from views.given import in_order
 
@@ -262,7 +262,7 @@ def test_html_of_trees() -> None:
         (Related("name", "albums", on=("id", "artist")), ShapeError),
         (Related("albums", "albums"), ShapeError),
         (Related("albums", "albums", on=("id", "nobody")), UnknownName),
-        (Related("albums", "album", on=("id", "artist")), UnknownName),
+        (Related("albums", "album", on=("id", "artist")), DefinitionError),
     ],
 )
 def test_what_makes_no_tree(related: Related, error: type[Exception]) -> None:

@@ -158,7 +158,7 @@ class Lowering:
         check_monotone(plan)
         check_ends(plan)
         names = ", ".join(name for name, _ in plan.bindings)
-        inside = Lowering(self.circuit.child(names, grows=grows(plan)), self.relations, self)
+        inside = Lowering(self.circuit.child(names, grows=grows(plan) or bool(plan.bags)), self.relations, self)
         body = Lowering(self.circuit, self.relations, self)
         again: dict[str, Callable[[Stream], None]] = {}
         for name, bound in plan.bindings:

@@ -65,7 +65,7 @@ class Files:
         mode: Literal["insert", "upsert"] = "insert",
         nulls: Sequence[str] = ("",),
     ) -> None:
-        self._nulls = _texts(nulls)
+        self._nulls = tuple(nulls)
         self._paths = [path_of(path, SourceError) for path in ([paths] if isinstance(paths, str | Path) else paths)]
         given = Schema.parse(schema) if isinstance(schema, str) else schema
         self._given = given is not None
@@ -211,12 +211,6 @@ def seen(path: Path) -> Seen:
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}", hint="nothing of it was taken in") from error
     return Seen(found.st_size, found.st_mtime_ns, digest)
-
-
-def _texts(nulls: Any) -> tuple[str, ...]:
-    if isinstance(nulls, str) or not isinstance(nulls, Iterable) or not all(isinstance(text, str) for text in nulls):
-        raise SourceError(f"{nulls!r} is no list of texts", hint='nulls=("", "NA") names those that stand for NULL')
-    return tuple(nulls)
 
 
 def _is_whole(name: str) -> bool:

@@ -208,6 +208,8 @@ class Plain(Spark):
             if not self._match(T.PLUS):
                 return super()._parse_unary()
             operand = self._parse_unary()
+            if operand is None:
+                self.raise_error("an operand is missing")
             number = isinstance(operand, (exp.Literal, exp.Neg)) and not operand.is_string
             return operand if number else exp.Anonymous(this="positive", expressions=[operand])
 

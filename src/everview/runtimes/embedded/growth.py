@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.circuit.bounds import LoopBounds
-from everview.circuit.nodes import Sink, inputs_of
-from everview.circuit.program import Loop, Program
+from everview.circuit.program import Loop
 from everview.errors import EndlessLoop
 
 Matrix = NDArray[np.int64]
@@ -40,9 +39,8 @@ class Grown:
 class Growth:
     """One run of a loop to its fixed point, measured from its start; loops inside of it count, too."""
 
-    def __init__(self, loop: Loop, root: Program, at: int, bounds: LoopBounds, grown: Grown) -> None:
-        """``at`` is the node of the root in which the loop stands."""
-        self.loop, self.root, self.at, self.bounds = loop, root, at, bounds
+    def __init__(self, loop: Loop, bounds: LoopBounds, grown: Grown) -> None:
+        self.loop, self.bounds = loop, bounds
         self._rounds = bounds.of(loop.limit, grows=loop.grows)
         self._grown, self._rows, self._bytes = grown, grown.rows, grown.bytes
         self._whole = 0
@@ -69,22 +67,8 @@ class Growth:
 
     def _endless(self, iteration: int, rows: int, bound: str, also: str = "") -> EndlessLoop:
         sizes = ", ".join(f"{n:,}" for n in self._sizes)
-        views = self._views()
-        where = f" (for view{'s' * (len(views) > 1)} {', '.join(views)})" if views else ""
         return EndlessLoop(
-            f"loop {self.loop.name} has not ended after {iteration:,} iterations{where}: its traces have grown by "
+            f"loop {self.loop.name} has not ended after {iteration:,} iterations: its traces have grown by "
             f"{rows:,} rows{also}; its last iterations changed {sizes} rows",
             hint=f"{HINT} of {bound}" + ("" if "child" in bound else f": LoopBounds({bound}=…)"),
         )
-
-    def _views(self) -> list[str]:
-        """The sinks that the loop is for."""
-        circuit, reached = self.root.circuit, {self.at}
-        found: list[str] = []
-        for at in circuit.order():
-            node = circuit[at]
-            if getattr(node, "child", None) in reached or any(i in reached for i in inputs_of(node)):
-                reached.add(at)
-                if isinstance(node, Sink) and not node.table:
-                    found.append(node.name)
-        return found

@@ -140,14 +140,11 @@ class Tick:
         for shard, found in enumerate(run(loop, cells, at, (*path, loop.at))):
             cells[shard] |= found
 
-    def _growth(self, loop: Loop, path: Path) -> Growth:
-        return Growth(loop, self.program, path[0], self.bounds, self.grown)
-
     def _changes(self, loop: Loop, cells: Cells, at: At, path: Path) -> Cells:
         """A child on changes: imports arrive at iteration 0, and what leaves is the sum over all iterations."""
         left: list[dict[int, list[Matrix]]] = [{} for _ in cells]
         inside = _imported(loop, cells)
-        growth = self._growth(loop, path)
+        growth = Growth(loop, self.bounds, self.grown)
         iteration = 0 if _any_rows(inside) else self.pending.next(path, at, -1)
         while iteration is not None:
             growth.check(iteration)
@@ -180,7 +177,7 @@ class Tick:
         """A child on whole Z-sets: computed anew until nothing changes; what leaves is what it holds then."""
         entered = _imported(loop, cells)
         back: Cells = [{} for _ in cells]
-        growth = self._growth(loop, path)
+        growth = Growth(loop, self.bounds, self.grown)
         iteration = 0
         while True:
             growth.check(iteration)

@@ -18,9 +18,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from everview.circuit.blame import blame_views
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.codes.dictionary import Mark
+from everview.errors import EverviewError
 from everview.kernels.linear import project
 from everview.operators.operator import word_columns
 from everview.runtimes.embedded.durable import Durable, Note
@@ -191,7 +193,11 @@ class Engine:
             )
             here = Here(program, run.state, run.context)
             placed = Adaptive(here, cluster, self.placement, decision)
-            Tick(program, placed, run.bounds).run(cells)
+            try:
+                Tick(program, placed, run.bounds).run(cells)
+            except EverviewError as error:
+                blame_views(program.circuit, error)
+                raise
             outputs = run.outputs(cells)
             ticked = perf_counter()
             if inspect is not None:

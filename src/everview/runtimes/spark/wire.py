@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from everview import errors
+from everview.circuit.blame import NODE
 from everview.codes.dictionary import Entries
 from everview.errors import EverviewError
 from everview.traces.store import Replace, SliceRef
@@ -28,7 +29,6 @@ Octets = NDArray[np.uint8]
 SCHEMA = "kind INT, node INT, shard INT, columns INT, payload BINARY"
 NUMBERS = ("kind", "node", "shard", "columns")
 ARROW = pa.schema([*((name, pa.int32()) for name in NUMBERS), ("payload", pa.binary())])
-NODE = "node"  # where an error may remember the node that raised it, by which the driver knows the views
 ROW_BYTES = 16 << 20  # a longer matrix travels as several rows
 BATCH_BYTES = 64 << 20  # of payload in one record batch, about
 

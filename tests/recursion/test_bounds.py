@@ -168,9 +168,7 @@ def _doubling(how: Callable[[Circuit], Circuit] = lambda c: c, **options: Any) -
 @pytest.mark.parametrize("as_is", [False, True])
 def test_growth_ends_a_loop_long_before_its_rounds_do(as_is: bool) -> None:
     run = _doubling(loops=LoopBounds(rows=50_000), as_is=as_is)
-    with pytest.raises(
-        EndlessLoop, match=r"doubling has not ended after 1\d iterations[\s\S]*\n  in view number\n"
-    ):
+    with pytest.raises(EndlessLoop, match=r"doubling has not ended after 1\d iterations[\s\S]*\n  in view number\n"):
         run.tick({"start": [((1,), 1)]})
     assert run.epoch == 0
     assert run.view("number").rows() == []

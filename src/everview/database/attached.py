@@ -19,7 +19,7 @@ from uuid import uuid4
 from everview.blocks import Busy
 from everview.database.counting import counted
 from everview.database.definitions import TableDefinition, check_name, find_name
-from everview.database.tentative import Tentative
+from everview.database.tentative import Tentative, undoing_table
 from everview.errors import DefinitionError, DuplicateKey, LostPosition, SchemaDrift, SourceError, shown
 from everview.pull import Pipeline
 from everview.sources.feed import Feed, Following, Step
@@ -123,7 +123,7 @@ class Attached:
             self._follow_again(Fed(known, feed), resync)
             return
         table = TableDefinition.of(name, feed.schema, feed.key, fed=uuid4().hex)
-        with Tentative(self._database, lambda: self._database.drop(name, if_exists=True)):
+        with Tentative(self._database, undoing_table(self._database, name)):
             self._database.define_table(table)
             self._load(Fed(self._database.catalog.tables[name], feed))
 

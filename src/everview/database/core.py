@@ -37,7 +37,7 @@ from everview.database.definitions import (
 from everview.database.known import read_again
 from everview.database.listeners import Listeners
 from everview.database.shown import as_changes
-from everview.database.tentative import Tentative
+from everview.database.tentative import Tentative, undoing_table
 from everview.database.transaction import Inner, Transaction
 from everview.doors import doors
 from everview.errors import EverviewError, StoreError, TransactionError
@@ -112,18 +112,20 @@ class Core:
             if if_not_exists and name in self.catalog.tables:
                 return
             schema, rows = columns_and_rows(name, columns)
-            self.define_table(TableDefinition.of(name, schema, key, defaults))
-        if rows is not None:
-            self._fill(name, rows)
+            table = TableDefinition.of(name, schema, key, defaults)
+            if rows is None:
+                self.define_table(table)
+                return
+        self.define_filled(table, lambda tx: tx.insert(name, rows))
 
-    def _fill(self, name: str, rows: pa.Table) -> None:
-        """Put the first rows into a new table; should they not fit, the table is not there."""
-        try:
+    def define_filled(
+        self, table: TableDefinition, fill: Callable[[Transaction], object], *, replace: bool = False
+    ) -> None:
+        """A table by its definition, and its first rows; should they not fit, all is as it was before."""
+        with Tentative(self, undoing_table(self, table.name)):
+            self.define_table(table, replace=replace)
             with self.transaction() as tx:
-                tx.insert(name, rows)
-        except BaseException:
-            self.drop(name)
-            raise
+                fill(tx)
 
     def create_view(
         self,
@@ -404,8 +406,9 @@ class Core:
         """
         self.attached.require_apart(catalog)
         self._check_timeless(catalog)
-        assembled = Assembled.of(catalog, self._assembled, anew)
-        kept = None if keeping is None else (Assembled.of(keeping, self._assembled).circuit, keeping.keys)
+        known = self._assembled if keeping is None else Assembled.of(keeping, self._assembled)
+        assembled = Assembled.of(catalog, known, anew)
+        kept = None if keeping is None else (known.circuit, keeping.keys)
 
         def turned() -> None:
             self.catalog, self._assembled = catalog, assembled

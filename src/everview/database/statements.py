@@ -14,7 +14,6 @@ from everview.codes.rows import to_rows
 from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
 from everview.database.known import Known, view_of
-from everview.database.tentative import Tentative
 from everview.errors import CastFailure, DefinitionError, SqlError
 from everview.frontends.sql import (
     Begin,
@@ -140,12 +139,8 @@ def _create_table(db: Database, statement: CreateTable) -> None:
     rows = None if statement.query is None else db.answered(statement.query)
     if rows is None:
         db.define_table(table, replace=statement.or_replace)
-        return
-    # Two rows of one key, perhaps: a table that cannot be filled is not there.
-    with Tentative(db, lambda: db.drop(name, if_exists=True)):
-        db.define_table(table, replace=statement.or_replace)
-        with db.transaction() as tx:
-            tx.add_rows(name, *rows)
+    else:
+        db.define_filled(table, lambda tx: tx.add_rows(name, *rows), replace=statement.or_replace)
 
 
 def _default(column: str, value: Expression) -> Any:

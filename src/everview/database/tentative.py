@@ -37,3 +37,21 @@ class Tentative(Block[None]):
         if not self.counts:
             self._undo()
         self._database.tentative = None
+
+
+def undoing_table(database: Core, name: str) -> Callable[[], None]:
+    """What takes back a table that is defined after this: the one of that name before, if any, is there again."""
+    before = database.catalog.tables.get(name)
+    rows = None if before is None else database.contents_of(name)
+
+    def undo() -> None:
+        if database.catalog.tables.get(name) is before:
+            return  # nothing was defined
+        if before is None:
+            database.drop(name)
+            return
+        database.define_table(before, replace=True)
+        with database.transaction() as tx:
+            tx.apply({name: rows})
+
+    return undo

@@ -213,11 +213,10 @@ def _create_table(node: exp.Create, text: str, context: Context) -> st.CreateTab
     _properties(node, context, exp.FileFormatProperty)
     flags = bool(node.args.get("exists")), bool(node.args.get("replace"))
     if node.expression is not None:
+        keys = _keys_beside_query(node.this, context)
         bound = query(node.expression, context)
-        schema = Schema(
-            Field(n, f.type, f.nullable) for n, f in zip(unique(bound.names), bound.plan.schema, strict=True)
-        )
-        return st.CreateTable(text, name, schema, (), {}, *flags, bound.plan)
+        fields = [Field(n, f.type, f.nullable) for n, f in zip(unique(bound.names), bound.plan.schema, strict=True)]
+        return st.CreateTable(text, name, *_keyed(fields, keys, node, context), {}, *flags, bound.plan)
     if not isinstance(node.this, exp.Schema):
         raise context.error("a table of which columns?", node, "write CREATE TABLE t (id BIGINT PRIMARY KEY)")
     fields, keys, defaults = list[Field](), list[list[str]](), dict[str, Expression]()
@@ -233,6 +232,18 @@ def _create_table(node: exp.Create, text: str, context: Context) -> st.CreateTab
     if len(keys) > 1:
         raise context.error("two primary keys", node, "write PRIMARY KEY (a, b)")
     return st.CreateTable(text, name, *_keyed(fields, keys, node, context), defaults, *flags)
+
+
+def _keys_beside_query(named: exp.Expr, context: Context) -> list[list[str]]:
+    """The key of a table that is made from a query, which gives its columns: ``t (PRIMARY KEY (id)) AS SELECT …``."""
+    parts = named.expressions if isinstance(named, exp.Schema) else []
+    for part in parts:
+        if isinstance(part, exp.ColumnDef | exp.Identifier):
+            hint = "name and cast columns in the query; a key is written as t (PRIMARY KEY (id)) AS SELECT …"
+            raise context.error("columns are declared beside a query that gives them", part, hint)
+    if len(parts) > 1:
+        raise context.error("two primary keys", named, "write PRIMARY KEY (a, b)")
+    return [_constraint(part, context) for part in parts]
 
 
 def _keyed(

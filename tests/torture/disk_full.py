@@ -151,12 +151,15 @@ def lived(life: Life, path: Path, disk: Disk) -> list[str]:
                 step(db)
                 at += 1
             except EverviewError as error:
-                reopen = "again" in str(error) and "open" in str(error)
+                reopen = db is None or ("again" in str(error) and "open" in str(error))
             except Exception as error:  # noqa: BLE001 - that it is one is the fault
                 faults.append(f"{name} raised {type(error).__name__}: {error}; {_refused(disk)}")
                 reopen = True
             else:
                 continue
+            if not disk.at:
+                faults.append(f"{name} fails at step {at} although there is room again; {_refused(disk)}")
+                break
             disk.at = 0  # there is room again
             if db is not None and not reopen:
                 _compare(db, life, at, f"after {name} failed; {_refused(disk)}", faults)

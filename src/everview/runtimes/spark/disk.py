@@ -40,7 +40,7 @@ def disk_told(where: str) -> Generator[None]:
     """What the disk refuses inside is raised as an error for the user."""
     try:
         yield
-    except ConnectionError:
-        raise  # of Spark's, not of a disk
     except OSError as error:
+        if error.errno is None or isinstance(error, ConnectionError):
+            raise  # not of a disk
         raise refused(error, where) from error

@@ -49,9 +49,10 @@ class Check:
     place: int  # among the positional arguments; beyond all of them if it has to be named
     hint: Any
     known: set[type] = field(default_factory=set[type])
+    by_name: bool = False  # whether it takes anything under names: what a change of tables is, at every tick
 
     def lets_in(self, value: Any) -> bool:
-        if type(value) in self.known:
+        if type(value) in self.known or (self.by_name and type(value) is dict and {*map(type, value)} == {str}):
             return True
         if not fits(value, self.hint):
             return False
@@ -92,6 +93,12 @@ def door(function: Callable[P, R], error: type[EverviewError] = WrongType) -> Ca
     return checked
 
 
+def inside(function: Callable[P, R]) -> Callable[P, R]:
+    """A method of a class with `doors` that is none itself: only the library calls it, at every tick."""
+    function.__inside__ = True  # pyright: ignore[reportFunctionMemberAccess]
+    return function
+
+
 def doors(error: type[EverviewError] = WrongType) -> Callable[[C], C]:
     """A class all of whose public methods and constructors are doors, which refuse by an error of this kind."""
     return lambda cls: _with_doors(cls, error)
@@ -102,7 +109,8 @@ def _with_doors(cls: C, error: type[EverviewError]) -> C:
         if name.startswith("_") and name != "__init__":
             continue
         if inspect.isfunction(found):
-            setattr(cls, name, door(found, error))
+            if not hasattr(found, "__inside__") and len(inspect.signature(found).parameters) > 1:
+                setattr(cls, name, door(found, error))
         elif isinstance(found, classmethod | staticmethod):
             setattr(cls, name, type(found)(door(found.__func__, error)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
     return cls
@@ -176,8 +184,12 @@ def _checks(function: Callable[..., Any], signature: inspect.Signature) -> tuple
             continue
         at = sys.maxsize if parameter.kind is parameter.KEYWORD_ONLY else place
         found = starred if parameter.kind is parameter.VAR_POSITIONAL else checks
-        found.append(Check(parameter.name, at, hint))
+        found.append(Check(parameter.name, at, hint, by_name=_is_by_name(hint)))
     return checks, starred
+
+
+def _is_by_name(hint: Any) -> bool:
+    return get_origin(hint) is collections.abc.Mapping and get_args(hint) == (str, Any)
 
 
 def _hint(function: Callable[..., Any], annotation: Any) -> Any:

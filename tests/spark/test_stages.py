@@ -23,7 +23,7 @@ from everview.circuit import Circuit, incrementalize
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.incrementalize import lifted
 from everview.circuit.program import Program
-from everview.errors import EndlessLoop, FunctionError, NegativeWeight, StoreError, WeightOverflow
+from everview.errors import EndlessLoop, FunctionError, NegativeWeight, WeightOverflow
 from everview.oracle import evaluate
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.spark import passing, wire
@@ -289,7 +289,7 @@ def test_rounds_of_tasks_are_bounded(bounds: LoopBounds, message: str, tmp_path:
     loop.leave(lengths).sink("length")
     with engine(circuit, tmp_path / "state", shards=3, loops=bounds) as run:
         tick(run, {"edge": [((1, 2), 1)]})
-        with pytest.raises(EndlessLoop, match=r"loop lengths has not ended .* \(for view length\)") as found:
+        with pytest.raises(EndlessLoop, match=r"loop lengths has not ended [\s\S]*\n  in view length\n") as found:
             tick(run, {"edge": [((2, 1), 1)]})
         assert re.search(message, str(found.value))
         assert run.epoch == 1
@@ -396,7 +396,7 @@ def test_a_task_that_fails_for_good_leaves_everything(tmp_path: Path) -> None:
         some = [changes for changes in random_changes(11, ticks=6) if changes["orders"]]
         for number, changes in enumerate(some):
             ran, fails, session.runner = 0, number + 1, broken
-            with pytest.raises(StoreError, match="gone"):
+            with pytest.raises(OSError, match="gone"):
                 tick(run, changes)
             session.runner = once
             assert run.epoch == number

@@ -39,7 +39,7 @@ from everview.database.listeners import Listeners
 from everview.database.shown import as_changes
 from everview.database.tentative import Tentative, undoing_table
 from everview.database.transaction import Inner, Transaction
-from everview.doors import doors
+from everview.doors import doors, inside
 from everview.errors import EverviewError, StoreError, TransactionError
 from everview.optimize import optimize
 from everview.plan.lower import lower
@@ -185,6 +185,7 @@ class Core:
         """
         return self.tick(lambda tx: tx.apply(changes, negative=negative))
 
+    @inside
     def tick(self, change: Callable[[Transaction], None], done: Callable[[], None] = lambda: None) -> dict[str, Batch]:
         """One tick of what a function changes; ``done`` is called once it counts, before who listens is told."""
         with self._lock.writing():
@@ -505,6 +506,7 @@ class Core:
             self._amending = busy
             tentative.settle()
 
+    @inside
     def begin_transaction(self, block: Block[Transaction]) -> Transaction:
         """A transaction that a with-statement ends."""
         self.require_open()
@@ -513,6 +515,7 @@ class Core:
         self._open = tx
         return tx
 
+    @inside
     def end_transaction(self, tx: Transaction, error: BaseException | None) -> None:
         """A transaction counts now, as one tick, or not at all."""
         try:
@@ -521,6 +524,7 @@ class Core:
         finally:
             self.undo(tx)
 
+    @inside
     def undo(self, tx: Transaction) -> None:
         """End a transaction: what does not count by now never will. It may be repeated."""
         self.run.recover()

@@ -26,7 +26,7 @@ from everview.codes.ingest import as_rows
 from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
 from everview.database.outside import Outside
-from everview.doors import doors
+from everview.doors import doors, inside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
 from everview.plan.expressions import Now
 from everview.runtimes.embedded.relation import Pending, Relation
@@ -75,6 +75,7 @@ class Inner:
 class Transaction:
     """Changes under way. Made by `Database.transaction`; its methods return how many rows they changed."""
 
+    @inside
     def __init__(self, database: Core) -> None:
         self._database = database
         self.mark = database.run.dictionary.mark()

@@ -207,11 +207,15 @@ class Plain(Spark):
                 return _negated(super()._parse_unary())
             if not self._match(T.PLUS):
                 return super()._parse_unary()
-            operand = self._parse_unary()
-            if operand is None:
-                self.raise_error("an operand is missing")
+            operand = self._present(self._parse_unary())
             number = isinstance(operand, (exp.Literal, exp.Neg)) and not operand.is_string
             return operand if number else exp.Anonymous(this="positive", expressions=[operand])
+
+        def _present(self, operand: exp.Expr | None) -> exp.Expr:
+            if operand is None:
+                self.raise_error("an operand is missing")
+            assert operand is not None, "a text without one of its operands is refused"
+            return operand
 
         def _parse_bitwise(self) -> exp.Expr | None:
             """A chain of operators, without going deeper for each level of them."""
@@ -227,7 +231,7 @@ class Plain(Spark):
                 while waiting and waiting[-1].level <= operator.level:
                     apply()
                 waiting.append(operator)
-                operands.append(self._parse_factor())
+                operands.append(self._present(self._parse_factor()))
             while waiting:
                 apply()
             return operands[0]

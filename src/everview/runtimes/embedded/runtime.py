@@ -29,7 +29,7 @@ from everview.circuit.nodes import Sink
 from everview.circuit.program import Program
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary, Mark
-from everview.doors import doors
+from everview.doors import doors, inside
 from everview.errors import EverviewError, FunctionError, ListenerError, NegativeWeight, StoreError, shown
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Layout
@@ -259,6 +259,7 @@ class Embedded:
         self._notify(outputs)
         return outputs
 
+    @inside
     def advance(
         self, cells: Cells, mark: Mark, offsets: Mapping[str, Any] | None = None, done: Done = _nothing
     ) -> dict[str, Batch]:
@@ -350,6 +351,7 @@ class Embedded:
             step()
             self._step = None
 
+    @inside
     def rollback(self, mark: Mark) -> None:
         """Forget the open epoch, and what the dictionary has learnt since a mark."""
         self.state.abandon()
@@ -495,6 +497,7 @@ class Embedded:
             contents = self.state.before(shard, resolver.trace)
             cells[shard][at] = resolver.change(part, contents, whole=commands.whole)
 
+    @inside
     def outputs(self, cells: Cells) -> dict[str, Batch]:
         """The change of every view."""
         return {node.name: self._output(node, cells) for node in self._sinks}

@@ -185,7 +185,6 @@ class Core:
         """
         return self.tick(lambda tx: tx.apply(changes, negative=negative))
 
-    @inside
     def tick(self, change: Callable[[Transaction], None], done: Callable[[], None] = lambda: None) -> dict[str, Batch]:
         """One tick of what a function changes; ``done`` is called once it counts, before who listens is told."""
         with self._lock.writing():

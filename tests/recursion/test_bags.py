@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import everview as ev
-from everview.errors import EndlessLoop
+from everview.errors import EndlessLoop, WeightOverflow
 
 WALKS = """CREATE MATERIALIZED VIEW walks AS WITH RECURSIVE w(a, b) AS (
              SELECT a, b FROM edge UNION ALL SELECT w.a, e.b FROM w JOIN edge e ON w.b = e.a) SELECT * FROM w"""
@@ -73,3 +73,12 @@ def test_a_change_that_closes_a_cycle_is_refused() -> None:
     db.sql("DELETE FROM edge WHERE a = 1")
     db.sql("INSERT INTO edge VALUES (3, 1)")
     assert sorted(db.view("walks").rows()) == [(2, 1), (2, 3), (3, 1)]
+
+
+def test_rows_that_double_each_round_end_in_an_error_that_says_so() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE edge (a INT, b INT)")
+    db.sql(WALKS)
+    with pytest.raises(WeightOverflow, match="more often than 64 bits count"):
+        db.sql("INSERT INTO edge VALUES (0, 1), (1, 0), (0, 0), (1, 1)")
+    assert db.view("walks").rows() == []

@@ -161,9 +161,15 @@ def test_block_waits_for_the_reader(db: Database) -> None:
     assert most[0] <= 3
 
 
-def test_block_keeps_its_bound_with_many_writers(db: Database) -> None:
+@pytest.mark.parametrize("write", ["transaction", "apply", "sql"])
+def test_block_keeps_its_bound_with_many_writers(db: Database, write: str) -> None:
     changes = db.view("all").changes(maxsize=1, policy="block")
-    threads = [threading.Thread(target=put, args=(db, (n, n))) for n in range(8)]
+    ways = {
+        "transaction": lambda n: put(db, (n, n)),
+        "apply": lambda n: db.apply({"t": [((n, n), 1)]}),
+        "sql": lambda n: db.sql(f"INSERT INTO t VALUES ({n}, {n})"),
+    }
+    threads = [threading.Thread(target=ways[write], args=(n,)) for n in range(8)]
     for thread in threads:
         thread.start()
     sizes: list[int] = []

@@ -167,7 +167,7 @@ class Attached:
         if limit is not None and (not isinstance(limit, int) or limit < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise SourceError(f"{shown(limit)} is no limit", hint="give how many are to be taken in at most, or None")
         with self._database.still.writing():
-            self._database.ready()
+            self._database.ready_to_write()
             self._database.require_open()
             self._let_go()
             fed = [self._find(name) for name in names if name not in self.sources]

@@ -188,7 +188,7 @@ class Core:
     def tick(self, change: Callable[[Transaction], None], done: Callable[[], None] = lambda: None) -> dict[str, Batch]:
         """One tick of what a function changes; ``done`` is called once it counts, before who listens is told."""
         with self._lock.writing():
-            self.ready()
+            self.ready_to_write()
             if self._open is not None:
                 raise TransactionError("apply is a tick of its own", hint="inside a transaction use tx.apply")
             try:
@@ -213,7 +213,7 @@ class Core:
     def begin(self) -> None:
         """Begin a transaction of SQL, which ends with `commit` or `rollback`."""
         with self._lock.writing():
-            self.ready()
+            self.ready_to_write()
             self.require_open()
             if self._open is not None:
                 raise TransactionError("a transaction is open already", hint="COMMIT or ROLLBACK it first")
@@ -376,7 +376,7 @@ class Core:
     def defining(self) -> Generator[None]:
         """Within this definitions change; not inside a transaction."""
         with self._lock.writing():
-            self.ready()
+            self.ready_to_write()
             self.require_open()
             if self._open is not None:
                 raise TransactionError(
@@ -480,6 +480,12 @@ class Core:
             self._pass_open()
         if self.tentative is not None and not self.tentative.alive:
             self._amend(self.tentative)
+
+    def ready_to_write(self) -> None:
+        """`ready`, and every queue of changes that writers wait for has room; one that writes may go on writing."""
+        self.ready()
+        while self._open is None and self._lock.waited():
+            self.ready()
 
     def settle(self) -> None:
         """See to it that nothing is left half done, whoever has a transaction."""
@@ -632,7 +638,7 @@ class InBlock(Block[Transaction]):
         """Begin it, when all others have ended."""
         database = self._database
         with database.still.writing():
-            database.ready()
+            database.ready_to_write()
             outer = database.open_transaction
             if outer is None:
                 self._tx = database.begin_transaction(self)

@@ -55,8 +55,9 @@ class Database(Core):
         outside of a transaction. Queries and changes inside of one see its changes of tables so far, but views as they
         were before.
         """
-        with self._lock if only_reads(text) else self._lock.writing():
-            self.ready()
+        reads = only_reads(text)
+        with self._lock if reads else self._lock.writing():
+            self.ready() if reads else self.ready_to_write()
             self.require_open()
             return run_sql(self, text, dialect)
 

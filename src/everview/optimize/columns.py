@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from everview.plan.expressions import AggregateCall, Expression, WindowCall, columns_of, moved
+from everview.plan.expressions import AggregateCall, Expression, Literal, WindowCall, columns_of, moved
+from everview.plan.kinds import VOID
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import (
     Aggregate,
@@ -26,6 +27,7 @@ from everview.plan.nodes import (
     Values,
     Window,
 )
+from everview.types import STRING, Field, Schema, Type
 
 # Window functions that see peers only: which of several equal rows comes first does not matter to them.
 OF_PEERS = ("rank", "dense_rank", "percent_rank", "cume_dist")
@@ -52,6 +54,19 @@ class Narrow:
 
     plan: Plan
     places: dict[int, int]
+
+
+def _typed(value: Expression) -> Expression:
+    """A bare NULL as text: whoever reads its column knows that it is NULL, and may keep it only to count rows."""
+    return _retyped(value, STRING) if value.type == VOID else value
+
+
+def _retyped(value: Expression, of: Type) -> Expression:
+    return value if value.type == of else Literal(None, of)
+
+
+def _with_a_type(field: Field) -> Field:
+    return replace(field, type=STRING) if field.type == VOID else field
 
 
 def _picked(narrow: Narrow, columns: list[int], old: Plan) -> Plan:
@@ -81,12 +96,14 @@ class _Needs:
             case Scan():
                 return _some(plan, needed)
             case Values(rows, schema):
-                names = [schema.names[at] for at in needed]
-                narrow = Values(tuple(tuple(row[at] for at in needed) for row in rows), schema.select(names))
-                return _numbered(narrow, needed)
+                fields = [_with_a_type(schema.fields[at]) for at in needed]
+                narrow = tuple(
+                    tuple(_retyped(row[at], f.type) for at, f in zip(needed, fields, strict=True)) for row in rows
+                )
+                return _numbered(Values(narrow, Schema(fields)), needed)
             case Project(input_, expressions, names):
                 inner = self.built(input_)
-                kept = tuple(_moved(expressions[at], inner) for at in needed)
+                kept = tuple(_typed(_moved(expressions[at], inner)) for at in needed)
                 return _numbered(Project(inner.plan, kept, tuple(names[at] for at in needed)), needed)
             case Filter(input_, predicate):
                 inner = self.built(input_)

@@ -59,6 +59,23 @@ class Turns:
                 full.wait()
         return self
 
+    def waited(self) -> bool:
+        """Wait, without the lock meanwhile, if a gate has become full before the lock was had; whether that was so.
+
+        Another writer may have come first. Only the outermost block waits.
+        """
+        full = next((gate for gate in self._gates if gate.full), None)
+        if full is None:
+            return False
+        saved = self._lock._release_save()
+        try:
+            outermost = saved[0] == 1
+            if outermost:
+                full.wait()
+        finally:
+            self._lock._acquire_restore(saved)
+        return outermost
+
     def add_gate(self, gate: Gate) -> None:
         """From now on writers wait for this one, too."""
         self._gates = [*self._gates, gate]

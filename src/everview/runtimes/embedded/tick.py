@@ -12,7 +12,7 @@ from everview.circuit.blame import NODE
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Apply, Read
 from everview.circuit.program import Due, Loop, Program, Ran, Stage
-from everview.errors import EverviewError
+from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.timed import stamped
 from everview.operators.exchange import Exchange
@@ -130,6 +130,8 @@ class Tick:
             for loop in self.program.loops[last]:
                 try:
                     self._loop(loop, cells, (), ())
+                except OverflowError as error:
+                    raise _too_often(loop) from error
                 except EverviewError as error:
                     setattr(error, NODE, loop.at)  # of the root, which knows the views
                     raise
@@ -202,6 +204,15 @@ def exchange(program: Program, stage: Stage, cells: Cells) -> None:
         for target, here in enumerate(cells):
             arrived = [p[target] for p in parts if p[target].shape[0]]
             here[at] = np.concatenate(arrived) if arrived else program.empty(at)
+
+
+def _too_often(loop: Loop) -> WeightOverflow:
+    found = WeightOverflow(
+        f"loop {loop.name}: a row is derived more often than 64 bits count",
+        hint="does the recursion go round in a circle? UNION in place of UNION ALL counts every row once",
+    )
+    setattr(found, NODE, loop.at)
+    return found
 
 
 def _imported(loop: Loop, cells: Cells) -> Cells:

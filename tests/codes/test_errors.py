@@ -8,6 +8,7 @@ import decimal
 import pyarrow as pa
 import pytest
 
+import codes.strategies  # noqa: F401, which makes TestKey known
 from everview.codes import (
     Dictionary,
     decode_rows,

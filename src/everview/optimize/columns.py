@@ -27,7 +27,7 @@ from everview.plan.nodes import (
     Values,
     Window,
 )
-from everview.types import STRING, Field, Schema, Type
+from everview.types import STRING, Field, Schema
 
 # Window functions that see peers only: which of several equal rows comes first does not matter to them.
 OF_PEERS = ("rank", "dense_rank", "percent_rank", "cume_dist")
@@ -58,11 +58,7 @@ class Narrow:
 
 def _typed(value: Expression) -> Expression:
     """A bare NULL as text: whoever reads its column knows that it is NULL, and may keep it only to count rows."""
-    return _retyped(value, STRING) if value.type == VOID else value
-
-
-def _retyped(value: Expression, of: Type) -> Expression:
-    return value if value.type == of else Literal(None, of)
+    return Literal(None, STRING) if value.type == VOID else value
 
 
 def _with_a_type(field: Field) -> Field:
@@ -98,7 +94,7 @@ class _Needs:
             case Values(rows, schema):
                 fields = [_with_a_type(schema.fields[at]) for at in needed]
                 narrow = tuple(
-                    tuple(_retyped(row[at], f.type) for at, f in zip(needed, fields, strict=True)) for row in rows
+                    tuple(Literal(row[at].value, f.type) for at, f in zip(needed, fields, strict=True)) for row in rows
                 )
                 return _numbered(Values(narrow, Schema(fields)), needed)
             case Project(input_, expressions, names):

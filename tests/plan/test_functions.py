@@ -130,6 +130,7 @@ TRIED: dict[str, Tried] = {
     **each(("element_at", "try_element_at"), [(A, 1), (A, -1), (A, J)]),
     "sort_array": [(A,), (TS, False), (AD,)],
     **each(("array_distinct", "array_min", "array_max"), [(A,), (AD,), (TS,)]),
+    "flatten": [(parse_type("array<array<int>>"),), (parse_type("array<array<string>>"),)],
     "array_join": [(TS, "-"), (TS, "-", "?")],
     "get_field": [(parse_type("struct<x: int, y: string>"), "y")],
     "named_struct": [("x", J, "y", T), ("x", D, "y", A, "z", 3)],

@@ -420,6 +420,10 @@ def _distinct(of: Type, types: list[Type], values: list[Any]) -> list[Any]:
     return found
 
 
+def _flattened(of: Type, types: list[Type], values: list[Any]) -> list[Any] | None:
+    return None if any(part is None for part in values[0]) else [item for part in values[0] for item in part]
+
+
 def _sorted(of: Type, types: list[Type], values: list[Any]) -> list[Any]:
     array, *up = values
     return sorted(array, key=cmp_to_key(compare), reverse=up == [False])
@@ -500,6 +504,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "try_element_at": _try_element_at,
     "sort_array": _sorted,
     "array_distinct": _distinct,
+    "flatten": _flattened,
     "array_min": _of_array(largest=False),
     "array_max": _of_array(largest=True),
     "get_field": _plain(lambda value, name: value[name]),

@@ -488,6 +488,13 @@ def _over_array(gives: Type | None = None, nullable: bool | None = None) -> Rule
     return rule
 
 
+def _flat(name: str, arguments: Arguments) -> Typed:
+    inner = _element(name, arguments[0])
+    if not isinstance(inner, Array):
+        raise mismatch(name, (arguments[0].type,), "it takes an array of arrays")
+    return Typed(arguments, inner, True)
+
+
 def _member(name: str, arguments: Arguments) -> Typed:
     """``get_field(struct, 'name')``."""
     value, field = arguments
@@ -677,6 +684,7 @@ SIGNATURES: Final[dict[str, Signature]] = _family(
     _signed("element_at try_element_at", 2, 2, _element_at),
     _signed("sort_array", 1, 2, _over_array()),
     _signed("array_distinct", 1, 1, _over_array()),
+    _signed("flatten", 1, 1, _flat),
     _signed("array_min array_max", 1, 1, lambda n, a: Typed(a, _element(n, a[0]), True)),
     _signed("array_join", 2, 3, _takes(Array(STRING), STRING, gives=STRING)),
     _signed("get_field", 2, 2, _member),

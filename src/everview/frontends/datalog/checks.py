@@ -36,10 +36,10 @@ FILES: Final = frozenset(
     (
         *("IO", "attributeNames", "auxArity", "columns", "compress", "dbname", "delimiter", "directory", "fact-dir"),
         *("fast", "filename", "format", "headers", "name", "operation", "output-dir", "params", "records", "relation"),
-        *("rfc4180", "separator", "types"),
+        *("rfc4180", "separator", "types", "order_by", "limit"),  # the last two as FlowLog has them
     )
 )
-WAYS: Final = ("file", "stdin", "stdout", "stdoutprintsize", "sqlite")  # of IO
+WAYS: Final = ("file", "stdin", "stdout", "stdoutprintsize", "sqlite", "command")  # of IO, the last as FlowLog has it
 
 
 # -- names

@@ -17,7 +17,7 @@ from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, condition, expression, handles
 from everview.frontends.sql.naming import direction
 from everview.operators.aggregate.call import Call as Aggregated
-from everview.plan.expressions import USER, AggregateCall, Call, Expression, Literal, Order
+from everview.plan.expressions import USER, AggregateCall, Expression, Literal, Order
 from everview.plan.kinds import VOID
 from everview.plan.typing import call, coerced, implicit, is_number, literal
 from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, TINYINT, Field, Schema, Type
@@ -49,6 +49,7 @@ class Made:
     type: Type | None = None  # of a user's aggregate
     shares: tuple[float, ...] | None = None  # of percentiles that are asked for together, as an array
     nothing: bool = False  # whether an empty array is to be NULL
+    flat: bool = False  # whether values were collected as arrays of one
 
 
 RANKS: dict[str, Type] = {
@@ -223,7 +224,7 @@ def aggregate(node: exp.Expr, here: Here) -> Expression | None:
 def typed(made: Made) -> Expression:
     """The call with its type, which is that of the operator; several percentiles as an array, NULL of no values."""
     if made.nothing:
-        found = _typed(made)
+        found = call("flatten", _typed(made)) if made.flat else _typed(made)
         return call("if", call("equal", call("size", found), literal(0)), Literal(None, found.type), found)
     if made.shares is None:
         return _typed(made)
@@ -374,29 +375,14 @@ def _array(distinct: bool) -> Callable[[Written, Here], Made]:
         _check_order_of_different(written, order, (value,), here)
         if here.context.dialect == "spark":
             return Made("collect_list", (value,), distinct or written.distinct, order)
-        return Made(_with_nulls(value, written, here), (value,), written.distinct, order, nothing=True)
+        if not value.nullable:
+            return Made("collect_list", (value,), written.distinct, order, nothing=True)
+        if written.filter is None:
+            return Made("list", (value,), written.distinct, order, nothing=True)
+        # The filter of a call turns a value into NULL, which is to be told from a value that was NULL before.
+        return Made("collect_list", (call("array", value),), written.distinct, order, nothing=True, flat=True)
 
     return make
-
-
-def _with_nulls(value: Expression, written: Written, here: Here) -> str:
-    """The call that collects NULLs, too; unless there are none to collect, or the filter leaves them out.
-
-    The filter of a call turns a value into NULL, which cannot be told from one that was NULL before.
-    """
-    if not value.nullable:
-        return "collect_list"
-    if written.filter is None:
-        return "list"
-    kept = condition(written.filter, replace(here, clause="FILTER"))
-    parts = kept.arguments if isinstance(kept, Call) and kept.function == "and" else (kept,)
-    if not any(isinstance(p, Call) and p.function in _REJECT_NULL and value in p.arguments for p in parts):
-        hint = "add IS NOT NULL to the FILTER, or filter in a subquery"
-        raise here.context.unsupported(f"{written.name} of values that may be NULL, with a FILTER", written.node, hint)
-    return "collect_list"
-
-
-_REJECT_NULL = ("is_not_null", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
 def _check_order_of_different(written: Written, order: Order, values: tuple[Expression, ...], here: Here) -> None:

@@ -22,7 +22,7 @@ from everview.plan.typing import call, coerced, literal
 from everview.types import INTEGER, Array, Struct, Type
 
 _EXPLODING = ("explode", "posexplode", "inline")
-GENERATORS = (*_EXPLODING, *(f"{name}_outer" for name in _EXPLODING), "stack", "unnest", "flatten")
+GENERATORS = (*_EXPLODING, *(f"{name}_outer" for name in _EXPLODING), "stack", "unnest")
 _KINDS: dict[type[exp.Expr], str] = {
     exp.Explode: "explode",
     exp.ExplodeOuter: "explode_outer",
@@ -69,8 +69,6 @@ def bound(node: exp.Expr, here: Here) -> Generator:
     arguments = _arguments(node, here)
     if name == "stack":
         return _stacked(arguments, node, here.context)
-    if name == "flatten":
-        raise here.context.unsupported(name, node, "write explode(array)")
     if len(arguments) != 1:
         hint = "explode one array after the other"
         raise here.context.unsupported(f"{name} of {len(arguments)} arguments", node, hint)

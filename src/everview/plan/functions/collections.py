@@ -91,6 +91,11 @@ def _distinct(out: Kind, array: Value) -> Any:
     return each(out, once, array)
 
 
+def _flatten(out: Kind, array: Value) -> Any:
+    """The arrays of an array as one; NULL if one of them is."""
+    return each(out, lambda parts: None if None in parts else [item for part in parts for item in part], array)
+
+
 def _extreme(largest: bool) -> Kernel:
     def run(out: Kind, array: Value) -> Any:
         return each(out, one, array)
@@ -129,6 +134,7 @@ KERNELS: Final[dict[str, Kernel]] = {
     "try_element_at": _try_element_at,
     "sort_array": _sort,
     "array_distinct": _distinct,
+    "flatten": _flatten,
     "array_min": _extreme(largest=False),
     "array_max": _extreme(largest=True),
     "array_join": _join,

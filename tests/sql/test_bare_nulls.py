@@ -38,3 +38,9 @@ def test_rows_of_nulls_are_counted(text: str, row: tuple[object, ...]) -> None:
         assert list(db.sql(text)) == [row]
         db.sql(f"CREATE MATERIALIZED VIEW v AS {text}")
         assert db.view("v").rows() == [row]
+
+
+@pytest.mark.parametrize("text", ["EXPLAIN SELECT SELECT n FROM ", "EXPLAIN SELECTn FROM  ", "EXPLAIN  ", "EXPLAIN '"])
+def test_a_text_that_cannot_be_explained_is_refused(text: str) -> None:
+    with ev.connect() as db, pytest.raises(ev.EverviewError):
+        db.sql(text)

@@ -71,10 +71,14 @@ class Kernel:
         try:
             return self._call(*arguments)
         except SystemError as error:
-            # A signal handler raised while the kernel ran: CPython wraps that, because there is a result, too.
-            if isinstance(error.__cause__, BaseException):
-                raise error.__cause__ from None
-            raise
+            # A signal handler raised while the kernel ran: CPython wraps that, because there is a result, too; and
+            # once more if the kernel was raising an error of its own.
+            cause: BaseException = error
+            while isinstance(cause, SystemError) and cause.__cause__ is not None:
+                cause = cause.__cause__
+            if cause is error:
+                raise
+            raise cause from None
 
     def _first(self, *arguments: Any) -> Any:
         return self.dispatcher(*arguments)

@@ -41,7 +41,10 @@ def _strings(tokens: list[Token], text: str) -> list[Token]:
     """
     found: list[Token] = []
     for token in tokens:
-        if token.token_type not in (T.STRING, T.RAW_STRING) or text[token.start] not in "'\"rR":
+        opened = text[
+            token.start : token.start + 1
+        ]  # the rest of a statement that sqlglot does not read is a string, too
+        if token.token_type not in (T.STRING, T.RAW_STRING) or not opened or opened not in "'\"rR":
             found.append(token)
             continue
         before = found[-1] if found else None

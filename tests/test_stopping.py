@@ -156,7 +156,10 @@ def test_a_run_that_is_stopped(tmp_path: Path, moment: str, number: int) -> None
     assert code == 0, said
     assert "Exception" not in said
     assert "Traceback" not in said
-    last = said.rstrip().splitlines()[-1]
+    # A JVM that is told to end while it starts may say on its own that its log is not set up.
+    last = [line for line in said.splitlines() if line.strip() and "main ERROR Reconfiguration" not in line][
+        -1
+    ].rstrip()
     if moment == "after an epoch":
         assert last.endswith("stopped at epoch 1")
         with Store.open(tmp_path / "state") as store:  # nobody has it any more

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import everview as ev
 from everview.errors import DefinitionError, FunctionError, SqlError, UnknownName
-from everview.plan.functions import user
+from everview.scalars.functions import user
 
 
 @pytest.fixture(autouse=True)

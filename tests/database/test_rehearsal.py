@@ -9,11 +9,11 @@ import pytest
 import everview as ev
 from everview.circuit.stream import Stream
 from everview.errors import ArithmeticFailure, DefinitionError
-from everview.plan.expressions import Column, Outer
-from everview.plan.lowering.rows import filtered, projected
+from everview.lowering.rows import filtered, projected
 from everview.plan.nodes import Project, Scan
 from everview.plan.typing import call, literal
 from everview.runtimes.embedded.rehearse import rehearse_plans
+from everview.scalars.expressions import Column, Outer
 from everview.types import BIGINT, Schema
 
 LOST = Outer(0, 1, "lost", BIGINT)  # a column of a query around that is not there: nothing can evaluate it

@@ -16,12 +16,12 @@ from everview.optimize.share import share_parts
 from everview.optimize.simplify import fold_constants
 from everview.optimize.subqueries import decorrelate
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import AggregateCall, Cast, Exists, Expression, Literal, Outer, Scalar
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Multiway, Project, Scan, Top, Union, Values
 from everview.plan.tree import explain
 from everview.plan.typing import call, literal
 from everview.runtimes.embedded import Embedded
+from everview.scalars.expressions import AggregateCall, Cast, Exists, Expression, Literal, Outer, Scalar
 from everview.types import BIGINT, INTEGER, Schema
 from plan.agreeing import circuit_of
 from plan.drawn import TABLES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from everview.circuit import Circuit
+from everview.lowering.lower import lower
 from everview.oracle.plans import evaluate
-from everview.plan.lower import lower
 from everview.plan.node import Plan
 from everview.runtimes.embedded import Embedded
 from everview.zset import ZSet

@@ -8,19 +8,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from everview.plan.expressions import (
-    AggregateCall,
-    Column,
-    Exists,
-    Expression,
-    Frame,
-    InQuery,
-    Literal,
-    Order,
-    Outer,
-    Scalar,
-    WindowCall,
-)
 from everview.plan.node import Plan
 from everview.plan.nodes import (
     JOIN_KINDS,
@@ -42,6 +29,19 @@ from everview.plan.nodes import (
     Window,
 )
 from everview.plan.typing import call, cast
+from everview.scalars.expressions import (
+    AggregateCall,
+    Column,
+    Exists,
+    Expression,
+    Frame,
+    InQuery,
+    Literal,
+    Order,
+    Outer,
+    Scalar,
+    WindowCall,
+)
 from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, Array, Field, Schema, Type
 
 TABLES = {

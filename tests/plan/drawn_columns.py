@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from everview.errors import EverviewError
 from everview.oracle.scalars import value_of
-from everview.plan.evaluate import Evaluate
-from everview.plan.expressions import Column, Expression
 from everview.plan.typing import literal
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import Column, Expression
 from everview.types import Array, Decimal, Struct, Type
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}

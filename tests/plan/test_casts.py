@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.errors import CastFailure, TypeMismatch
-from everview.plan.evaluate import Evaluate
-from everview.plan.expressions import Column
 from everview.plan.typing import cast, castable, literal
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import Column
 from everview.types import DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Type, parse_type
 from plan.drawn_columns import agrees, tables
 

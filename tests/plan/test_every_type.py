@@ -9,11 +9,11 @@ import pytest
 from everview.codes import decode, encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.errors import EverviewError
-from everview.plan.evaluate import Evaluate
-from everview.plan.expressions import Column
-from everview.plan.signatures import SIGNATURES
 from everview.plan.typing import call
 from everview.runtimes.embedded.drawn import drawn_rows
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import Column
+from everview.scalars.signatures import SIGNATURES
 from everview.types import Schema
 
 SCHEMA = Schema.parse(

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from everview.errors import ArithmeticFailure, BadPattern, FunctionError, TypeMismatch, UnknownName, WrongArity
-from everview.plan.evaluate import Evaluate, fold, moment
-from everview.plan.expressions import (
+from everview.plan.typing import call, cast, interval, literal
+from everview.scalars.evaluate import Evaluate, fold, moment
+from everview.scalars.expressions import (
     NULL,
     AggregateCall,
     Call,
@@ -28,10 +29,9 @@ from everview.plan.expressions import (
     rewritten,
     walk,
 )
-from everview.plan.functions.user import register
-from everview.plan.kinds import DAY, DAY_TIME, VOID, YEAR_MONTH
-from everview.plan.text import sql
-from everview.plan.typing import call, cast, interval, literal
+from everview.scalars.functions.user import register
+from everview.scalars.kinds import DAY, DAY_TIME, VOID, YEAR_MONTH
+from everview.scalars.text import sql
 from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Array, Decimal
 from plan.written import expression
 
@@ -126,7 +126,7 @@ def test_equal_expressions_are_one_and_pickle() -> None:
 
 def test_the_name_of_an_evaluation_is_the_same_in_every_process() -> None:
     code = (
-        "from everview.plan.typing import call, literal; from everview.plan.evaluate import Evaluate;"
+        "from everview.plan.typing import call, literal; from everview.scalars.evaluate import Evaluate;"
         "print(Evaluate((call('concat', literal('a'), literal(1)),)).name)"
     )
     names = {subprocess.check_output([sys.executable, "-c", code], text=True).strip() for _ in range(2)}

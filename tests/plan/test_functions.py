@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everview.plan.functions import KERNELS
-from everview.plan.signatures import SIGNATURES
 from everview.plan.typing import call, interval
+from everview.scalars.functions import KERNELS
+from everview.scalars.signatures import SIGNATURES
 from everview.types import Type, parse_type
 from plan.drawn_columns import NEARLY, agrees, argument, tables
 

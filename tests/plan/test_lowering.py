@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from everview.circuit import Circuit
 from everview.errors import CircuitError
+from everview.lowering.lower import lower
 from everview.oracle import evaluate as evaluate_circuit
-from everview.plan.lower import lower
 from everview.plan.node import Plan
 from everview.plan.nodes import Except, Project, Recursive, Reference, Scan
 from plan.agreeing import check_runs, circuit_of, meanings, sums
@@ -55,9 +55,9 @@ def test_recursion_that_takes_rows_away_is_refused() -> None:
 
 def test_mutual_recursion() -> None:
     """Vertices at an even and an odd distance."""
-    from everview.plan.expressions import Literal
     from everview.plan.nodes import Filter, Join, Union
     from everview.plan.typing import call
+    from everview.scalars.expressions import Literal
     from everview.types import INTEGER, Schema
 
     edge = Scan("e", TABLES["e"])

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from everview.circuit import Circuit, incrementalize, lifted
+from everview.lowering.lower import lower
 from everview.oracle import evaluate
-from everview.plan.expressions import AggregateCall, Literal
-from everview.plan.lower import lower
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Join, Scan, Union, Values
 from everview.plan.typing import call
 from everview.runtimes.embedded import Embedded
+from everview.scalars.expressions import AggregateCall, Literal
 from everview.types import BIGINT, Schema
 from everview.zset import ZSet
 from plan.agreeing import circuit_of

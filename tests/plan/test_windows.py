@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from everview.errors import SchemaError
-from everview.plan.expressions import Frame, Literal, Order, WindowCall
 from everview.plan.node import Plan
 from everview.plan.nodes import Scan, Window
 from everview.plan.typing import call, literal
+from everview.scalars.expressions import Frame, Literal, Order, WindowCall
 from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, Type
 from plan.agreeing import check_runs, circuit_of, meanings
 from plan.drawn import TABLES, Tick

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from everview.plan.evaluate import Evaluate
-from everview.plan.expressions import Column, Expression, Now
 from everview.plan.typing import call, cast, interval, literal
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import Column, Expression, Now
 from everview.types import Schema, parse_type
 
 D = decimal.Decimal

@@ -10,10 +10,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from everview.plan.expressions import AggregateCall, Column, Expression, Literal
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Project, Scan, Top, Union
 from everview.plan.typing import call, literal
+from everview.scalars.expressions import AggregateCall, Column, Expression, Literal
 from everview.types import BIGINT, DOUBLE, Schema
 
 ARTIST = Schema.parse("id BIGINT NOT NULL, name STRING, country STRING")

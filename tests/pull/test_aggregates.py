@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from everview.errors import DefinitionError, WeightOverflow
-from everview.plan.expressions import AggregateCall, Column
 from everview.plan.nodes import Aggregate, Filter, Scan, Top
 from everview.plan.typing import call, literal
 from everview.pull import Pipeline
+from everview.scalars.expressions import AggregateCall, Column
 from everview.sources.memory import Memory
 from everview.types import BIGINT, Array, Type
 

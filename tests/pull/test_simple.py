@@ -11,14 +11,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everview.plan.evaluate import Evaluate
-from everview.plan.expressions import Cast, Column, Expression, Literal
 from everview.plan.typing import call
 from everview.pull.conditions import told
 from everview.pull.demand import Sort
 from everview.pull.ordering import sort_key
 from everview.pull.rows import Rowwise
 from everview.pull.simple import simple
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import Cast, Column, Expression, Literal
 from everview.sources.order import sort_key as sources_key
 from everview.sources.protocol import Compare
 from everview.types import Schema

@@ -82,9 +82,9 @@ def shop() -> Pipeline:
 
 
 def totals(shop: Pipeline) -> Plan:
-    from everview.plan.expressions import AggregateCall, Column
     from everview.plan.nodes import Aggregate, Join, Scan
     from everview.plan.typing import call
+    from everview.scalars.expressions import AggregateCall, Column
     from everview.types import BIGINT, STRING
 
     account, payment = (Scan(name, shop.sources[name].schema) for name in ("account", "payment"))

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from everview.plan.expressions import AggregateCall, Column, Expression, Literal
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Join, Project, Recursive, Reference, Scan, Union
 from everview.plan.typing import call
+from everview.scalars.expressions import AggregateCall, Column, Expression, Literal
 from everview.types import BIGINT, Schema
 
 EDGE = Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL, w BIGINT NOT NULL")

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from everview import connect
 from everview.circuit import Circuit
 from everview.errors import CircuitError, EndlessLoop, SqlError
+from everview.lowering.lower import lower
 from everview.optimize import optimize
 from everview.oracle.plans import evaluate
-from everview.plan.expressions import AggregateCall
-from everview.plan.lower import lower
 from everview.plan.nodes import Aggregate, Recursive, Reference, Scan
 from everview.runtimes.embedded import Embedded
+from everview.scalars.expressions import AggregateCall
 from everview.types import BIGINT
 from everview.zset import ZSet
 from recursion.extremes import CASES, EDGE, FOUND, ROOT, Case

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from everview.optimize import optimize
-from everview.plan.expressions import AggregateCall, Frame, Literal, WindowCall
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Except, Intersect, Project, Scan, Union, Values, Window
+from everview.scalars.expressions import AggregateCall, Frame, Literal, WindowCall
 from everview.types import BIGINT, INTEGER
 from everview.zset import ZSet
 from plan.agreeing import circuit_of, meanings

@@ -8,10 +8,10 @@ import pytest
 
 import everview.frontends.sql as sql
 from everview.frontends.sql import bind
-from everview.plan.expressions import AggregateCall, Exists, Expression, InQuery, Literal, Outer, Scalar, walk
 from everview.plan.node import Plan
 from everview.plan.node import walk as parts
 from everview.plan.nodes import Aggregate, Filter, Lateral, Project, Recursive, Scan, Top, Window
+from everview.scalars.expressions import AggregateCall, Exists, Expression, InQuery, Literal, Outer, Scalar, walk
 from everview.types import Schema
 from sql.catalog import plan_of, tables
 from sql.tpch import QUERIES, TABLES

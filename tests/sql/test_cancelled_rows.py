@@ -8,8 +8,8 @@ import everview as ev
 from everview.circuit.circuit import Circuit
 from everview.errors import ArithmeticFailure
 from everview.frontends.sql import CreateView, Tables, bind
+from everview.lowering.lower import lower
 from everview.optimize import optimize
-from everview.plan.lower import lower
 from everview.types import Schema
 
 # Over t (k, a) and z (k, b): a query, and its rows after a tick of `FIRST` and after one of `SECOND`.

@@ -11,8 +11,8 @@ import pytest
 
 from everview.errors import DefinitionError, EverviewError
 from everview.frontends.sql import CreateView, Tables, bind
+from everview.lowering.aggregates import CALLS
 from everview.optimize import optimize
-from everview.plan.lowering.aggregates import CALLS
 from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.types import Schema
 

@@ -12,9 +12,9 @@ import pytest
 from everview.circuit.circuit import Circuit
 from everview.errors import EverviewError
 from everview.frontends.sql import Tables, bind_query
+from everview.lowering.lower import lower
 from everview.optimize import optimize
 from everview.oracle.plans import evaluate
-from everview.plan.lower import lower
 from everview.runtimes.embedded import Embedded
 from everview.types import Schema
 from everview.zset import ZSet

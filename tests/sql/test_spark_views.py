@@ -12,9 +12,9 @@ import pytest
 from everview.circuit import Circuit
 from everview.errors import EverviewError
 from everview.frontends.sql import CreateView, Tables, bind
+from everview.lowering.lower import lower
 from everview.optimize import optimize
 from everview.oracle.plans import evaluate
-from everview.plan.lower import lower
 from everview.plan.node import Plan
 from everview.runtimes.embedded import Embedded
 from everview.types import Schema

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from everview.codes.rows import to_rows
 from everview.database.shown import shown
-from everview.plan.evaluate import Evaluate
-from everview.plan.expressions import Order
-from everview.plan.functions.comparison import order_key
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import Order
+from everview.scalars.functions.comparison import order_key
 from everview.types import Schema
 from everview.zset.tables import SHOWN, table
 
@@ -89,7 +89,7 @@ class Answer(Sequence[tuple[Any, ...]]):
 def in_order(rows: pa.Table, order: Order) -> pa.Table:
     """The rows sorted by some expressions of their columns; NULL is the least unless the order says otherwise.
 
-    >>> from everview.plan.expressions import Column
+    >>> from everview.scalars.expressions import Column
     >>> from everview.types import BIGINT
     >>> rows = pa.table({"a": [2, None, 1]})
     >>> in_order(rows, ((Column(0, "a", BIGINT, True), "desc"),)).to_pydict()

@@ -17,7 +17,7 @@ from everview.circuit.stream import Stream
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
 from everview.database.rules import DATALOG, Rulesets, derived_name, head_of, without_heads
 from everview.errors import DefinitionError, shown
-from everview.plan.lower import Lowering
+from everview.lowering.lower import Lowering
 from everview.plan.node import Plan
 from everview.runtimes.tables import Table
 

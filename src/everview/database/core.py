@@ -41,8 +41,8 @@ from everview.database.tentative import Tentative, undoing_table
 from everview.database.transaction import Inner, Transaction
 from everview.doors import doors, inside
 from everview.errors import EverviewError, StoreError, TransactionError
+from everview.lowering.lower import lower
 from everview.optimize import optimize
-from everview.plan.lower import lower
 from everview.plan.node import Plan
 from everview.plan.nodes import scans
 from everview.plan.timed import check_timeless

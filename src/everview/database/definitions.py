@@ -17,7 +17,7 @@ import pyarrow as pa
 from everview.circuit.stream import Stream
 from everview.codes.frames import as_arrow, is_frame
 from everview.errors import DefinitionError, NullNotAllowed, SchemaError, shown
-from everview.plan.expressions import Now
+from everview.scalars.expressions import Now
 from everview.types import Field, Schema, unknown_name
 from everview.types.names import check_names
 

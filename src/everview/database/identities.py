@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from everview.codes import decode, encode_rows
 from everview.codes.dictionary import Dictionary
 from everview.frontends.datalog.content_ids import content_id
-from everview.plan.evaluate import Evaluate
 from everview.plan.nodes import Scan
+from everview.scalars.evaluate import Evaluate
 
 if TYPE_CHECKING:
     from everview.database.database import Database

@@ -11,10 +11,10 @@ from everview.errors import DefinitionError
 from everview.frontends.sql import CreateView, UserFunction, bind
 from everview.frontends.sql.decorators import known
 from everview.optimize import optimize
-from everview.plan.expressions import Expression, Literal, Now
 from everview.plan.node import Plan
 from everview.plan.nodes import Scan
 from everview.plan.typing import cast
+from everview.scalars.expressions import Expression, Literal, Now
 from everview.types import Schema, Type
 
 

@@ -33,11 +33,11 @@ from everview.frontends.sql import (
 )
 from everview.frontends.sql.parse import parse
 from everview.optimize import optimize
-from everview.plan.evaluate import Evaluate, moment
-from everview.plan.expressions import Expression, Now, walk
 from everview.plan.node import Plan
 from everview.plan.nodes import Project
-from everview.plan.text import sql
+from everview.scalars.evaluate import Evaluate, moment
+from everview.scalars.expressions import Expression, Now, walk
+from everview.scalars.text import sql
 from everview.types import Schema
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from everview.database.definitions import TableDefinition, find_name
 from everview.database.outside import Outside
 from everview.doors import doors, inside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
-from everview.plan.expressions import Now
 from everview.runtimes.embedded.relation import Pending, Relation
 from everview.runtimes.embedded.tick import Cells
+from everview.scalars.expressions import Now
 from everview.types import Schema, unknown_name
 from everview.zset.batch import Batch
 

@@ -17,7 +17,7 @@ from everview.database.shown import shown
 from everview.database.together import tree_of
 from everview.doors import doors
 from everview.errors import ShapeError
-from everview.plan.expressions import Column
+from everview.scalars.expressions import Column
 from everview.types import Schema
 from everview.views import Changes, OrderedView, Policy, Related, ScalarView, Subscription, TableView, TreeView, Turns
 from everview.views.order import By

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from everview.plan.expressions import AggregateCall, Expression, Literal, WindowCall, columns_of, moved
-from everview.plan.kinds import VOID
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import (
     Aggregate,
@@ -27,6 +25,8 @@ from everview.plan.nodes import (
     Values,
     Window,
 )
+from everview.scalars.expressions import AggregateCall, Expression, Literal, WindowCall, columns_of, moved
+from everview.scalars.kinds import VOID
 from everview.types import STRING, Field, Schema
 
 # Window functions that see peers only: which of several equal rows comes first does not matter to them.

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from everview.multiway import Statistics
 from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts, split
-from everview.plan.expressions import Call, Column, Expression, columns_of, moved
 from everview.plan.node import Plan
 from everview.plan.nodes import Filter, Join, Multiway, Project, Scan
 from everview.plan.references import free_references
+from everview.scalars.expressions import Call, Column, Expression, columns_of, moved
 
 
 def arrange_joins(plan: Plan, statistics: Mapping[str, Statistics] | None = None) -> Plan:

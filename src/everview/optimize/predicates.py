@@ -13,19 +13,6 @@ from dataclasses import replace
 from everview.optimize.simplify import simplified
 from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts, split
-from everview.plan.evaluate import fallible
-from everview.plan.expressions import (
-    Call,
-    Cast,
-    Column,
-    Expression,
-    Literal,
-    UserCall,
-    columns_of,
-    moved,
-    rewritten,
-    walk,
-)
 from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
@@ -43,6 +30,19 @@ from everview.plan.nodes import (
     Window,
 )
 from everview.plan.typing import call
+from everview.scalars.evaluate import fallible
+from everview.scalars.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    UserCall,
+    columns_of,
+    moved,
+    rewritten,
+    walk,
+)
 
 Parts = list[Expression]
 

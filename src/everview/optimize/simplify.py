@@ -7,16 +7,6 @@ from dataclasses import replace
 
 from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts
-from everview.plan.evaluate import fallible, fold
-from everview.plan.expressions import (
-    FALSE,
-    TRUE,
-    Call,
-    Column,
-    Expression,
-    Literal,
-    rewritten,
-)
 from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
@@ -32,6 +22,16 @@ from everview.plan.nodes import (
     Window,
 )
 from everview.plan.typing import call
+from everview.scalars.evaluate import fallible, fold
+from everview.scalars.expressions import (
+    FALSE,
+    TRUE,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    rewritten,
+)
 from everview.types import BOOLEAN
 
 

@@ -10,8 +10,8 @@ from everview.operators.aggregate.call import FieldOrder
 from everview.operators.index import Direction
 from everview.oracle.aggregates import ordered, result
 from everview.oracle.rows import Entry, Row
-from everview.plan.expressions import USER, AggregateCall, Expression, Literal
-from everview.plan.functions.user import registered
+from everview.scalars.expressions import USER, AggregateCall, Expression, Literal
+from everview.scalars.functions.user import registered
 from everview.types import Field, Schema
 
 # The functions of SQL by what the reference of aggregates calls them.

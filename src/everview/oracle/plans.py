@@ -26,19 +26,6 @@ from everview.oracle.rows import Entry, Row, Rows
 from everview.oracle.scalars import value_of
 from everview.oracle.values import in_order, inward, outward
 from everview.oracle.windows import framed
-from everview.plan.expressions import (
-    AggregateCall,
-    Column,
-    Exists,
-    Expression,
-    InQuery,
-    Literal,
-    Order,
-    Outer,
-    Scalar,
-    WindowCall,
-    rewritten,
-)
 from everview.plan.growing import grows
 from everview.plan.node import Plan
 from everview.plan.nodes import (
@@ -60,6 +47,19 @@ from everview.plan.nodes import (
     Union,
     Values,
     Window,
+)
+from everview.scalars.expressions import (
+    AggregateCall,
+    Column,
+    Exists,
+    Expression,
+    InQuery,
+    Literal,
+    Order,
+    Outer,
+    Scalar,
+    WindowCall,
+    rewritten,
 )
 from everview.types import DATE, Type, unknown_name
 from everview.zset import ZSet

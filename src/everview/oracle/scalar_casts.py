@@ -11,7 +11,7 @@ import zoneinfo
 from fractions import Fraction
 from typing import Any, Final
 
-from everview.plan.kinds import INTERVALS
+from everview.scalars.kinds import INTERVALS
 from everview.types import (
     ANY,
     BIGINT,

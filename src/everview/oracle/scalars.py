@@ -24,8 +24,8 @@ from everview.oracle.scalar_hashes import chained, murmur3, xxh64
 from everview.oracle.scalar_moments import MOMENTS
 from everview.oracle.scalar_texts import TEXTS
 from everview.oracle.values import inward
-from everview.plan.expressions import Call, Cast, Column, Expression, Literal, Now, UserCall
-from everview.plan.functions.user import registered
+from everview.scalars.expressions import Call, Cast, Column, Expression, Literal, Now, UserCall
+from everview.scalars.functions.user import registered
 from everview.types import ANY, BIGINT, DATE, DOUBLE, FLOAT, INTEGER, SMALLINT, TINYINT, Array, Decimal, Struct, Type
 
 BITS: Final[dict[Type, int]] = {TINYINT: 8, SMALLINT: 16, INTEGER: 32, BIGINT: 64}

@@ -10,7 +10,7 @@ from everview.operators.window import Over, Window
 from everview.oracle.calls_of_plans import called, constant
 from everview.oracle.rows import Entry, Row, Rows
 from everview.oracle.values import in_order
-from everview.plan.expressions import AggregateCall, Column, Expression, Frame, Literal, WindowCall
+from everview.scalars.expressions import AggregateCall, Column, Expression, Frame, Literal, WindowCall
 from everview.types import BOOLEAN, INTEGER, Schema
 
 

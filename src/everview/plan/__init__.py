@@ -1,1 +1,1 @@
-"""The one logical plan: typed expressions, nodes, and how both become circuits."""
+"""The logical plan: nodes with schemas, the expressions that they hold, and how both are built and typed."""

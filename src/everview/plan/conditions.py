@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from everview.operators.linear import recodes
-from everview.plan.expressions import TRUE, Call, Cast, Expression, columns_of, moved
-from everview.plan.kinds import Passing
 from everview.plan.typing import call
+from everview.scalars.expressions import TRUE, Call, Cast, Expression, columns_of, moved
+from everview.scalars.kinds import Passing
 from everview.types import Field
 
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from everview.errors import EndlessLoop
 from everview.plan.conditions import conjuncts
-from everview.plan.expressions import TRUE, Call, Cast, Column, Expression, Literal, rewritten
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Filter, Join, Multiway, Project, Recursive, Reference, Union
 from everview.plan.references import free_references
+from everview.scalars.expressions import TRUE, Call, Cast, Column, Expression, Literal, rewritten
 from everview.types import BOOLEAN
 
 DEEPEST: Final = 16  # projections and filters around a relation; a step with more is not looked at

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Self, TypeVar, dataclass_transform
 
 from everview.errors import SchemaError
-from everview.plan.expressions import Column, Expression, Literal
+from everview.scalars.expressions import Column, Expression, Literal
 from everview.types import BOOLEAN, Field, Schema
 
 T = TypeVar("T")

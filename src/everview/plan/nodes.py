@@ -1,9 +1,9 @@
 """The nodes of a logical plan: relations as bags of rows, each node a frozen value that knows its schema.
 
-A plan says what, not how: `everview.plan.lower` makes a circuit of it, `everview.oracle.plans` evaluates it from
+A plan says what, not how: `everview.lowering.lower` makes a circuit of it, `everview.oracle.plans` evaluates it from
 scratch.
 
->>> from everview.plan.expressions import Column
+>>> from everview.scalars.expressions import Column
 >>> from everview.types import BIGINT
 >>> edge = Scan("edge", Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL"))
 >>> starts = Distinct(Project(edge, (edge.column(0),), ("start",)))
@@ -23,8 +23,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 from everview.errors import SchemaError
-from everview.plan.expressions import AggregateCall, Expression, Order, WindowCall
-from everview.plan.expressions import Literal as Constant
 from everview.plan.node import (
     Binary,
     Derived,
@@ -38,6 +36,8 @@ from everview.plan.node import (
     node,
     walk,
 )
+from everview.scalars.expressions import AggregateCall, Expression, Order, WindowCall
+from everview.scalars.expressions import Literal as Constant
 from everview.types import INTEGER, Array, Field, Schema
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]

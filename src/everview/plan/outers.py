@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from everview.plan import expressions as ex
 from everview.plan import node
-from everview.plan.expressions import Exists, Expression, InQuery, Outer, Scalar
 from everview.plan.node import Plan
+from everview.scalars import expressions as ex
+from everview.scalars.expressions import Exists, Expression, InQuery, Outer, Scalar
 
 Subquery = Exists | InQuery | Scalar
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from everview.errors import CircuitError
-from everview.plan.expressions import Exists, Expression, InQuery, Scalar
-from everview.plan.expressions import walk as parts_of
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import (
     Aggregate,
@@ -25,6 +23,8 @@ from everview.plan.nodes import (
     Union,
     Window,
 )
+from everview.scalars.expressions import Exists, Expression, InQuery, Scalar
+from everview.scalars.expressions import walk as parts_of
 
 
 def free_references(plan: Plan) -> frozenset[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from everview.errors import DefinitionError
 from everview.plan import node
-from everview.plan.expressions import Now, walk
 from everview.plan.node import Plan
 from everview.plan.outers import is_subquery
+from everview.scalars.expressions import Now, walk
 
 
 def times(plan: Plan) -> Iterator[Now]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from everview.plan.expressions import Expression
 from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
@@ -25,6 +24,7 @@ from everview.plan.nodes import (
     Values,
     Window,
 )
+from everview.scalars.expressions import Expression
 
 
 def explain(plan: Plan) -> str:

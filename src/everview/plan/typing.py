@@ -1,7 +1,7 @@
 """Constructing expressions: names resolved, arguments coerced, types inferred, mistakes refused.
 
 >>> from everview.types import INTEGER, Decimal
->>> from everview.plan.expressions import Column
+>>> from everview.scalars.expressions import Column
 >>> price = Column(0, "price", Decimal(12, 2))
 >>> call("multiply", price, literal(3)).type.sql
 'DECIMAL(14,2)'
@@ -18,10 +18,10 @@ import decimal
 from typing import Any, Final
 
 from everview.errors import TypeMismatch, WrongArity
-from everview.plan.coercion import coerced, common, implicit, is_integer, is_number, tightest
-from everview.plan.expressions import NULL, Call, Cast, Expression, Literal
-from everview.plan.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH, Passing
-from everview.plan.signatures import ALIASES, SIGNATURES, Signature
+from everview.scalars.coercion import coerced, common, implicit, is_integer, is_number, tightest
+from everview.scalars.expressions import NULL, Call, Cast, Expression, Literal
+from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH, Passing
+from everview.scalars.signatures import ALIASES, SIGNATURES, Signature
 from everview.types import (
     BIGINT,
     BINARY,

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
-from everview.plan.expressions import AggregateCall, Column, Expression, columns_of, rewritten
-from everview.plan.lowering.aggregates import of_nothing
+from everview.lowering.aggregates import of_nothing
 from everview.plan.typing import call as typed
 from everview.pull.calls import AddedUp, Called, Collected, End, called, kept, reads
 from everview.pull.demand import Among, Demand, Row, Sort
 from everview.pull.node import NOTHING, Node
 from everview.pull.ordering import through
 from everview.pull.rows import Rowwise, satisfied
+from everview.scalars.expressions import AggregateCall, Column, Expression, columns_of, rewritten
 from everview.sources.protocol import Update
 from everview.types import Schema
 

@@ -18,14 +18,13 @@ from functools import partial
 from typing import Final
 
 from everview.errors import DefinitionError
+from everview.lowering.aggregates import direction
 from everview.operators.index import Direction
 from everview.optimize.predicates import push_predicates
 from everview.optimize.simplify import drop_needless, fold_constants
 from everview.optimize.subqueries import decorrelate
 from everview.plan import nodes as plans
 from everview.plan.conditions import Key, conjunction, split
-from everview.plan.expressions import Column, Expression, Literal, Now, moved, walk
-from everview.plan.lowering.aggregates import direction
 from everview.plan.node import Plan, unique
 from everview.plan.tree import title
 from everview.plan.typing import call
@@ -42,6 +41,7 @@ from everview.pull.semijoin import SemiJoin
 from everview.pull.top import Top
 from everview.pull.union import Union
 from everview.pull.values import Values
+from everview.scalars.expressions import Column, Expression, Literal, Now, moved, walk
 from everview.sources.protocol import Source
 from everview.types import Field, Schema, Struct, unknown_name
 

@@ -4,7 +4,7 @@ What is *added up* (counts, sums, averages) has a sum that takes rows in and out
 a value that rows coming in can only move outwards; when the very row goes that holds it, the group is read again. What
 is *collected* (arrays, texts, different values) is computed from the rows of the group whenever they change.
 
->>> from everview.plan.expressions import AggregateCall, Column
+>>> from everview.scalars.expressions import AggregateCall, Column
 >>> from everview.types import BIGINT
 >>> total = called(AggregateCall("sum", (Column(0, "x", BIGINT),), False, None, (), BIGINT, True))
 >>> state = total.added(total.zero, [((5,), 1), ((7,), 2)])
@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from everview.errors import DefinitionError
+from everview.lowering.aggregates import direction
 from everview.operators.index import Direction
-from everview.plan.expressions import TRUE, AggregateCall, Expression, Literal
-from everview.plan.lowering.aggregates import direction
 from everview.pull.demand import Row, Sort
 from everview.pull.ordering import sort_key
 from everview.pull.sums import Sum, Total, average, total
+from everview.scalars.expressions import TRUE, AggregateCall, Expression, Literal
 from everview.types import Field, Schema, Type
 
 Entry = tuple[Row, int]  # the values that a call reads of a row, and its weight

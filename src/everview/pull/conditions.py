@@ -1,6 +1,6 @@
 """Conditions of plans as conditions of sources: what a source can decide, decided exactly as here.
 
->>> from everview.plan.expressions import Column
+>>> from everview.scalars.expressions import Column
 >>> from everview.plan.typing import call, literal
 >>> from everview.types import BIGINT, Schema
 >>> rated = Schema.parse("id BIGINT, rating BIGINT")
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from everview.codes.coerce import Unfit, coerce
-from everview.plan.expressions import Call, Cast, Column, Expression, Literal
 from everview.pull.demand import Among, Row, Sort
 from everview.pull.simple import plain, widening
+from everview.scalars.expressions import Call, Cast, Column, Expression, Literal
 from everview.sources.protocol import All, Any_, Compare, Condition, Not, Operator
 from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, STRING, Schema
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from everview.plan.expressions import Expression
+from everview.scalars.expressions import Expression
 
 Row = tuple[Any, ...]
 

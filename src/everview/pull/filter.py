@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from everview.plan.conditions import conjuncts
-from everview.plan.expressions import Call, Column, Expression, Literal
 from everview.pull.demand import Demand, Row
 from everview.pull.node import NOTHING, Node
 from everview.pull.rows import Test
+from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.sources.protocol import Update
 
 

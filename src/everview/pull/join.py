@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from everview.plan.expressions import Expression, columns_of, moved
 from everview.pull.demand import Among, Demand, Row
 from everview.pull.lookup import Matching, batches, by_key, found_by
 from everview.pull.node import NOTHING, Node
 from everview.pull.ordering import through
 from everview.pull.rows import Test, within
+from everview.scalars.expressions import Expression, columns_of, moved
 from everview.sources.protocol import Update
 from everview.types import Schema
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from everview.plan.expressions import Expression
 from everview.pull.demand import Among, Demand, Row
 from everview.pull.node import Node
 from everview.pull.rows import Test
+from everview.scalars.expressions import Expression
 from everview.types import Schema
 
 FIRST, MOST = 32, 512  # rows of a side for which partners are looked up at once

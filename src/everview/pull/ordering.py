@@ -17,8 +17,8 @@ from itertools import chain, takewhile
 from operator import itemgetter
 from typing import Any
 
-from everview.plan.functions.comparison import order_key
 from everview.pull.demand import Among, Demand, Row, Sort
+from everview.scalars.functions.comparison import order_key
 from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, TIMESTAMP, Array, Decimal, Field, Schema
 
 Key = Callable[[Row], Any]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from everview.plan.expressions import Column, Expression, rewritten
 from everview.pull.demand import Demand, Row
 from everview.pull.node import NOTHING, Node
 from everview.pull.ordering import through
 from everview.pull.rows import Rowwise, within
+from everview.scalars.expressions import Column, Expression, rewritten
 from everview.sources.protocol import Update
 from everview.types import Schema
 

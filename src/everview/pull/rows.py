@@ -2,7 +2,7 @@
 
 Both mean the same. An update is a handful of rows, for which going through Arrow would cost more than all else.
 
->>> from everview.plan.expressions import Column
+>>> from everview.scalars.expressions import Column
 >>> from everview.plan.typing import call, literal
 >>> from everview.types import BIGINT
 >>> x = Column(0, "x", BIGINT)
@@ -22,11 +22,11 @@ import pyarrow as pa
 
 from everview.codes.rows import to_rows
 from everview.plan.conditions import conjunction
-from everview.plan.evaluate import Evaluate
-from everview.plan.expressions import TRUE, Column, Expression, columns_of, moved
 from everview.pull.demand import Among, Demand, Row
 from everview.pull.ordering import coming_after, sort_key
 from everview.pull.simple import Run, simple
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import TRUE, Column, Expression, columns_of, moved
 from everview.types import DOUBLE, FLOAT, Field, Schema, Type
 
 FIRST, MOST = 16, 1024  # rows that are evaluated at once, when they come one by one

@@ -14,11 +14,11 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
-from everview.plan.expressions import Expression
 from everview.pull.conditions import beyond, looked_up, told
 from everview.pull.demand import Among, Demand, Row, Sort
 from everview.pull.node import Node
 from everview.pull.rows import Test, satisfied, within
+from everview.scalars.expressions import Expression
 from everview.sources.protocol import All, Condition, Direction, Request, Source, Update, is_keyed
 from everview.types import Array, Id, Symbol, Type
 

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from everview.errors import BadPattern
-from everview.plan.expressions import Call, Cast, Column, Expression, Literal
-from everview.plan.functions.patterns import like_regex
 from everview.pull.demand import Row
+from everview.scalars.expressions import Call, Cast, Column, Expression, Literal
+from everview.scalars.functions.patterns import like_regex
 from everview.types import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Type
 
 Run = Callable[[Row], Any]

@@ -23,7 +23,7 @@ from typing import Any, Final, assert_never
 
 from everview.codes.coerce import WIDE, Unfit
 from everview.errors import WrongType
-from everview.plan.functions.patterns import like_regex
+from everview.scalars.functions.patterns import like_regex
 from everview.sources.protocol import All, Any_, Compare, Condition, Not, Row
 from everview.sources.values import canonical
 from everview.types import Decimal, Scalar, Schema, Type

@@ -16,14 +16,14 @@ from everview.frontends.fluent import Part
 from everview.frontends.sql import CreateView, Tables, UserFunction, bind
 from everview.frontends.sql.decorators import known
 from everview.frontends.sql.spark import spark_query
+from everview.lowering.lower import Lowering
 from everview.optimize import optimize
-from everview.plan.expressions import USER, AggregateCall, Exists, Expression, InQuery, Scalar, UserCall
-from everview.plan.expressions import walk as parts
-from everview.plan.lower import Lowering
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Asof, Recursive, Scan
 from everview.plan.timed import check_timeless
 from everview.runtimes.embedded.rehearse import rehearse_plans
+from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Scalar, UserCall
+from everview.scalars.expressions import walk as parts
 from everview.types import Schema
 from everview.verify import SHOWN, Compared, Rest, verify_plans
 from everview.zset.batch import Batch

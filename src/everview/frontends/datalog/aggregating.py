@@ -31,10 +31,10 @@ from everview.frontends.datalog.terms import aggregates, all_variables, expressi
 from everview.operators.aggregate.call import Call as Aggregated
 from everview.plan import nodes
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import TRUE, USER, AggregateCall, Expression, Literal, moved
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Distinct, Filter, Join, Project, Union
 from everview.plan.typing import call, cast, is_integer, is_number
+from everview.scalars.expressions import TRUE, USER, AggregateCall, Expression, Literal, moved
 from everview.types import DOUBLE, Field, Schema, Type
 
 FUNCTIONS = ("count", "sum", "min", "max", "mean", "average")

@@ -13,10 +13,10 @@ from everview.frontends.datalog.program import Atom, Rule
 from everview.frontends.datalog.terms import Values
 from everview.plan import nodes
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import TRUE, Expression
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Filter, Project
 from everview.plan.references import free_references
+from everview.scalars.expressions import TRUE, Expression
 from everview.types import BOOLEAN, Field, Schema
 
 ONE_ROW = nodes.Values(((TRUE,),), Schema([Field("one row", BOOLEAN, nullable=False)]))

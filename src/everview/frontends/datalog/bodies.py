@@ -57,8 +57,8 @@ from everview.frontends.datalog.terms import (
     variables,
 )
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import Expression, moved
 from everview.plan.nodes import Filter, Join
+from everview.scalars.expressions import Expression, moved
 
 MOST_WAYS: Final = 1024  # through the disjunctions of a body, each of which is a join
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from everview.errors import DatalogError, TypeMismatch
-from everview.plan.expressions import Expression
 from everview.plan.typing import call, cast, literal
+from everview.scalars.expressions import Expression
 from everview.types import BINARY, STRING
 
 BITS = 256

@@ -19,8 +19,8 @@ from typing import Final
 from everview.errors import TypeMismatch, UnknownName, WrongArity
 from everview.frontends.datalog.meeting import alike
 from everview.frontends.datalog.relations import function_type
-from everview.plan.expressions import Expression, Literal, UserCall
 from everview.plan.typing import call, cast, is_function, is_integer, is_number, literal
+from everview.scalars.expressions import Expression, Literal, UserCall
 from everview.types import BIGINT, BOOLEAN, DOUBLE, STRING, Decimal, Type, unknown_name
 
 Arguments = tuple[Expression, ...]

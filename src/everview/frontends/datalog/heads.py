@@ -19,10 +19,10 @@ from everview.frontends.datalog.program import Aggregate, Atom, Rule, Term, Vari
 from everview.frontends.datalog.relations import NULLARY
 from everview.frontends.datalog.terms import expression, unbound
 from everview.plan import nodes
-from everview.plan.expressions import TRUE, Expression, Literal
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Project, Union, Values
 from everview.plan.typing import is_integer
+from everview.scalars.expressions import TRUE, Expression, Literal
 from everview.types import BIGINT, Field, Schema, Type
 
 

@@ -24,9 +24,9 @@ from everview.frontends.datalog.program import (
 from everview.frontends.datalog.terms import RECORD, Values, compared, expression
 from everview.plan import nodes
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import Expression, Literal
 from everview.plan.node import Plan
 from everview.plan.typing import call, is_number
+from everview.scalars.expressions import Expression, Literal
 from everview.types import BIGINT, BOOLEAN, Field, Schema, Struct
 
 HIDDEN: Final = "."  # before the names of variables that nobody wrote

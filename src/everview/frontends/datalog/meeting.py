@@ -3,7 +3,7 @@
 Integers of all widths and DECIMALs are one family, FLOAT and DOUBLE another; a variable stays within one. A constant
 becomes what it stands beside: ``1`` a DECIMAL or a DOUBLE, ``"2026-01-01"`` a DATE.
 
->>> from everview.plan.expressions import Column
+>>> from everview.scalars.expressions import Column
 >>> from everview.types import DATE
 >>> [str(e) for e in alike(Column(0, "at", DATE), literal("2026-01-01"))]
 ['at', "CAST('2026-01-01' AS DATE)"]
@@ -15,10 +15,10 @@ import decimal
 import struct
 from typing import Any
 
-from everview.plan.coercion import INTEGERS, wider
-from everview.plan.expressions import Call, Expression, Literal
-from everview.plan.kinds import VOID
 from everview.plan.typing import call, cast, castable, coerced, is_integer, is_number, literal
+from everview.scalars.coercion import INTEGERS, wider
+from everview.scalars.expressions import Call, Expression, Literal
+from everview.scalars.kinds import VOID
 from everview.types import (
     ANY,
     BIGINT,

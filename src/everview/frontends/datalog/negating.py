@@ -21,10 +21,10 @@ from everview.frontends.datalog.matching import is_pattern, tested, tied
 from everview.frontends.datalog.program import Compare, Literal_, Not, Rule, Test
 from everview.frontends.datalog.terms import Values, body_variables, comparison, terms_of, variables
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import FALSE, Expression, moved
 from everview.plan.nodes import Join, Union
 from everview.plan.references import free_references
 from everview.plan.typing import call
+from everview.scalars.expressions import FALSE, Expression, moved
 
 Kind = Literal["semi", "anti"]  # the rows that have a match, or those that have none
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from everview.plan.functions.user import is_registered, registered
 from everview.plan.node import Plan
+from everview.scalars.functions.user import is_registered, registered
 from everview.types import BOOLEAN, Field, Schema, Type
 
 # A relation without columns holds or does not: its one row, if it is there, says so.

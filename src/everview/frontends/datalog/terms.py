@@ -26,8 +26,8 @@ from everview.frontends.datalog.program import (
     Variable,
     Wildcard,
 )
-from everview.plan.expressions import Expression
 from everview.plan.typing import call
+from everview.scalars.expressions import Expression
 
 Values = Mapping[str, Expression]  # what variables are bound to
 

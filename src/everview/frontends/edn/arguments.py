@@ -19,9 +19,9 @@ from everview.frontends.edn.forms import AnyForm, List, MapOf, Scalar, SetOf, Ve
 from everview.frontends.edn.infer import type_of_value
 from everview.frontends.edn.query import Each, Input, One, Query, Row, Rows, RuleClause, Rules, Source
 from everview.frontends.edn.reader import read
-from everview.plan.expressions import Literal
 from everview.plan.nodes import Values
 from everview.plan.typing import literal
+from everview.scalars.expressions import Literal
 from everview.types import ANY, BIGINT, DOUBLE, Decimal, Field, Schema, Type
 
 Value = Any

@@ -22,10 +22,10 @@ from everview.frontends.edn.patterns import Anything, Columns, Reads
 from everview.frontends.edn.query import Aggregated, Query
 from everview.frontends.edn.translate import GOAL, Translated, translate
 from everview.operators.aggregate.call import Call
-from everview.plan.expressions import AggregateCall, Cast, Expression, Literal
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Filter, Project, Union, Values
 from everview.plan.typing import call, is_number, literal
+from everview.scalars.expressions import AggregateCall, Cast, Expression, Literal
 from everview.types import ANY, BIGINT, STRING, Field, Schema, Type
 
 # What the plan and its operators call the aggregates of queries.

@@ -9,10 +9,10 @@ from typing import Any
 
 from everview.errors import EverviewError, QueryError, TypeMismatch, shown
 from everview.frontends.fluent.conditions import And, Col, Compare, Condition, Not, Or
-from everview.plan.coercion import is_integer, is_number, tightest
-from everview.plan.expressions import FALSE, TRUE, Expression, Literal
-from everview.plan.functions.patterns import like_regex
 from everview.plan.typing import call, literal
+from everview.scalars.coercion import is_integer, is_number, tightest
+from everview.scalars.expressions import FALSE, TRUE, Expression, Literal
+from everview.scalars.functions.patterns import like_regex
 from everview.types import (
     BINARY,
     BOOLEAN,

@@ -17,10 +17,10 @@ from everview.frontends.fluent.rows import Rows, rows_of
 from everview.frontends.fluent.selection import Item, Partner, Selection, selection
 from everview.frontends.fluent.shape import Direction, Record
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import Expression, Literal
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Filter, Project, Top
 from everview.plan.typing import call
+from everview.scalars.expressions import Expression, Literal
 from everview.types import BOOLEAN
 
 Order = tuple[tuple[int, Direction], ...]

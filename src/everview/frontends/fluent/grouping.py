@@ -15,10 +15,10 @@ from everview.frontends.fluent.names import STAR
 from everview.frontends.fluent.rows import Rows
 from everview.frontends.fluent.selection import Item, Partner, name_of
 from everview.operators.aggregate.call import Call as Aggregated
-from everview.plan.coercion import is_number
-from everview.plan.expressions import AggregateCall, Expression
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate
+from everview.scalars.coercion import is_number
+from everview.scalars.expressions import AggregateCall, Expression
 from everview.types import Field, Schema
 
 FUNCTIONS = {"array": "collect_list"}  # what the plan calls otherwise

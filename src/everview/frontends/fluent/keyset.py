@@ -13,9 +13,9 @@ from everview.errors import QueryError, WrongArity, shown
 from everview.frontends.fluent.binding import constant
 from everview.frontends.fluent.names import Path
 from everview.frontends.fluent.shape import Direction
-from everview.plan.expressions import FALSE, Column, Expression
 from everview.plan.node import Plan
 from everview.plan.typing import call
+from everview.scalars.expressions import FALSE, Column, Expression
 
 
 def after(

@@ -12,10 +12,10 @@ from everview.frontends.fluent.names import STAR, Entry, leaves
 from everview.frontends.fluent.rows import equal
 from everview.frontends.fluent.selection import name_of
 from everview.frontends.fluent.shape import Direction, Part, Record
-from everview.plan.expressions import Expression
 from everview.plan.node import Plan
 from everview.plan.nodes import Filter, Join, Project, Scan
 from everview.plan.typing import call
+from everview.scalars.expressions import Expression
 
 
 @dataclass(frozen=True, slots=True)

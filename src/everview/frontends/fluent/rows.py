@@ -11,12 +11,12 @@ from everview.frontends.fluent.clauses import Asked, Clauses, Joined, Pairs, Rel
 from everview.frontends.fluent.names import Entry, Scope
 from everview.frontends.fluent.selection import is_records
 from everview.frontends.fluent.shape import Record
-from everview.plan.coercion import FRACTIONS, is_number
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import TRUE, Expression, columns_of
 from everview.plan.node import Plan
 from everview.plan.nodes import Filter, Join, Project, Scan
 from everview.plan.typing import call
+from everview.scalars.coercion import FRACTIONS, is_number
+from everview.scalars.expressions import TRUE, Expression, columns_of
 from everview.types import Schema, Type
 
 

@@ -25,13 +25,13 @@ from everview.frontends.graphspec.model import (
     Scan,
     Union,
 )
+from everview.lowering.lower import Lowering
 from everview.plan import nodes as plan
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import Column, Expression
-from everview.plan.lower import Lowering
 from everview.plan.node import Plan, unique
 from everview.plan.references import free_references
 from everview.plan.typing import call, cast
+from everview.scalars.expressions import Column, Expression
 from everview.types import ANY, Field, Schema
 
 Judge = Callable[[Pointwise, Stream], Stream]

@@ -19,7 +19,7 @@ from everview.errors import BadAggregate, DatalogError, NotRangeRestricted, Unbo
 from everview.frontends.datalog.faults import fault
 from everview.frontends.datalog.program import Program, Rule, Wildcard
 from everview.frontends.pomologic.scope import Aggregation, Scope, names_in
-from everview.plan.functions.user import is_registered, registered
+from everview.scalars.functions.user import is_registered, registered
 
 PARAMETERS = {"count": 0, "sum": 1, "min": 1, "max": 1}  # how many each of the known aggregates takes
 

@@ -19,9 +19,9 @@ from everview.frontends.datalog.faults import fault, placed
 from everview.frontends.datalog.meeting import alike, literal
 from everview.frontends.datalog.program import NOWHERE, Constant, Place
 from everview.frontends.pomora.algebra import Attribute, Compared, Connected, Formula
-from everview.plan.expressions import Column, Expression
 from everview.plan.node import Plan
 from everview.plan.typing import call
+from everview.scalars.expressions import Column, Expression
 from everview.types import unknown_name
 
 COMPARISONS: Final = {

@@ -22,10 +22,10 @@ from everview.frontends.pomora.algebra import (
 from everview.frontends.pomora.formulas import Columns, comparisons, condition
 from everview.operators.aggregate.call import Call as Aggregated
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import USER, AggregateCall, Column, Expression, Literal
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Distinct, Except, Filter, Join, JoinKind, Project, Union, Values
 from everview.plan.typing import call, coerced, literal
+from everview.scalars.expressions import USER, AggregateCall, Column, Expression, Literal
 from everview.types import BIGINT, Field, Schema, Type, unknown_name
 
 KNOWN = {"count": 0, "sum": 1, "min": 1, "max": 1}  # aggregates, and how many attributes each takes

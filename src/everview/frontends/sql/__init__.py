@@ -25,8 +25,8 @@ from everview.frontends.sql.statements import (
     Statement,
     Update,
 )
-from everview.plan.expressions import Expression
 from everview.plan.node import Plan
+from everview.scalars.expressions import Expression
 from everview.types import Schema
 
 

@@ -17,9 +17,9 @@ from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, condition, expression, handles
 from everview.frontends.sql.naming import direction
 from everview.operators.aggregate.call import Call as Aggregated
-from everview.plan.expressions import USER, AggregateCall, Expression, Literal, Order
-from everview.plan.kinds import VOID
 from everview.plan.typing import call, coerced, implicit, is_number, literal
+from everview.scalars.expressions import USER, AggregateCall, Expression, Literal, Order
+from everview.scalars.kinds import VOID
 from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, TINYINT, Field, Schema, Type
 
 

@@ -10,10 +10,10 @@ from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, condition
 from everview.frontends.sql.names import Scope, Visible, reread
 from everview.frontends.sql.rows import Rows
-from everview.plan.expressions import Call, Cast, Column, Expression, columns_of, moved
 from everview.plan.node import Plan
 from everview.plan.nodes import Asof, Join, Project
 from everview.plan.typing import call
+from everview.scalars.expressions import Call, Cast, Column, Expression, columns_of, moved
 
 # By which comparison of left and right: the direction, and whether equal times do not match.
 DIRECTIONS = {

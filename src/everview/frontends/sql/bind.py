@@ -19,10 +19,10 @@ from everview.frontends.sql.queries import complete, query
 from everview.frontends.sql.slips import INSTEAD, OURS
 from everview.frontends.sql.sources import renamed
 from everview.frontends.sql.types import type_of
-from everview.plan.expressions import Expression, columns_of
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Project, Scan
 from everview.plan.typing import cast
+from everview.scalars.expressions import Expression, columns_of
 from everview.types import Field, Schema, unknown_name
 
 # Modules that say how kinds of expressions are bound.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from everview.plan.expressions import Call, Expression, rewritten
+from everview.scalars.expressions import Call, Expression, rewritten
 from everview.types import BOOLEAN
 
 NESTED = frozenset(("add", "multiply", "and", "or", "bit_and", "bit_or", "bit_xor", "greatest", "least"))

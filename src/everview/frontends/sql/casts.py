@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import decimal
 
-from everview.plan.expressions import Expression, Literal
-from everview.plan.kinds import INTERVALS, VOID
 from everview.plan.node import Plan
 from everview.plan.nodes import Project, Values
 from everview.plan.typing import coerced
+from everview.scalars.expressions import Expression, Literal
+from everview.scalars.kinds import INTERVALS, VOID
 from everview.types import DOUBLE, STRING, Array, Decimal, Field, Schema, Struct, Type
 
 

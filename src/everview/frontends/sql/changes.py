@@ -14,11 +14,11 @@ from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.queries import untyped_query, with_clause
 from everview.frontends.sql.sets import trimmed
 from everview.frontends.sql.sources import named, relation
-from everview.plan.expressions import Expression, Literal
-from everview.plan.kinds import VOID
 from everview.plan.node import Plan
 from everview.plan.nodes import Filter, Join, Project, Scan, Union
 from everview.plan.typing import call, cast, castable
+from everview.scalars.expressions import Expression, Literal
+from everview.scalars.kinds import VOID
 from everview.types import Schema, unknown_name
 
 
@@ -244,7 +244,7 @@ def _merged_source(node: exp.Merge, context: Context) -> tuple[Plan, Scope]:
 
 
 def _swapped(test: Expression, left: int, right: int) -> Expression:
-    from everview.plan.expressions import moved
+    from everview.scalars.expressions import moved
 
     return moved(test, lambda i: i + right if i < left else i - left)
 

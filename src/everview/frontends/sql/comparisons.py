@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from everview.frontends.sql.expressions import Here, all_of, as_moment, bare, compared, expression, handles
 from everview.frontends.sql.subqueries import quantified, within
-from everview.plan.expressions import Expression
 from everview.plan.typing import call
+from everview.scalars.expressions import Expression
 
 COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "equal",

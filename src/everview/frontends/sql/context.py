@@ -11,8 +11,8 @@ from sqlglot import exp
 from everview.errors import SqlError
 from everview.frontends.sql.names import Scope
 from everview.frontends.sql.places import Source
-from everview.plan.expressions import Expression
 from everview.plan.node import Plan
+from everview.scalars.expressions import Expression
 from everview.types import Schema, Type
 
 DEEPEST = 120  # levels of queries and expressions inside each other

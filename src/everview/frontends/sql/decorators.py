@@ -24,8 +24,8 @@ from everview.frontends.sql.functions import CHANCE, SPECIAL
 from everview.frontends.sql.generators import GENERATORS
 from everview.frontends.sql.parse import parse_expression
 from everview.operators.functions import Shape
-from everview.plan.functions.user import is_registered, register, registered
 from everview.plan.typing import is_function
+from everview.scalars.functions.user import is_registered, register, registered
 from everview.types import Type, parse_type
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -17,7 +17,8 @@ from everview.frontends.sql import types
 from everview.frontends.sql.context import Context
 from everview.frontends.sql.names import Scope
 from everview.frontends.sql.pipes import Place
-from everview.plan.expressions import (
+from everview.plan.typing import call, cast, coerced, implicit, is_integer, literal
+from everview.scalars.expressions import (
     FALSE,
     NULL,
     TRUE,
@@ -28,7 +29,6 @@ from everview.plan.expressions import (
     Literal,
     Now,
 )
-from everview.plan.typing import call, cast, coerced, implicit, is_integer, literal
 from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Type
 
 LISTED = 10  # comparisons of values that are better a list

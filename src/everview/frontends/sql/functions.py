@@ -19,9 +19,9 @@ from everview.frontends.sql.expressions import Here, expression, handles
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
 from everview.frontends.sql.subqueries import array_of
-from everview.plan.expressions import Expression, Literal, Now, UserCall
-from everview.plan.kinds import MICROS, MONTHS
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
+from everview.scalars.expressions import Expression, Literal, Now, UserCall
+from everview.scalars.kinds import MICROS, MONTHS
 from everview.types import BIGINT, INTEGER, TIMESTAMP, parse_type, unknown_name
 
 GIVEN = "given to the function "  # no column is called so
@@ -92,7 +92,7 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, here: Here) ->
 def unknown_function(name: str) -> Exception:
     from difflib import get_close_matches
 
-    from everview.plan.signatures import ALIASES, SIGNATURES
+    from everview.scalars.signatures import ALIASES, SIGNATURES
 
     known = [*SIGNATURES, *(a for a in ALIASES if a.isidentifier()), *aggregates.NAMES, *SPECIAL]
     near = get_close_matches(name, known, n=5)

@@ -14,11 +14,11 @@ from sqlglot import exp
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, expression
-from everview.plan.expressions import Call, Expression, Literal
-from everview.plan.kinds import VOID
 from everview.plan.node import Plan
 from everview.plan.nodes import Explode, Project, Union
 from everview.plan.typing import call, coerced, literal
+from everview.scalars.expressions import Call, Expression, Literal
+from everview.scalars.kinds import VOID
 from everview.types import INTEGER, Array, Struct, Type
 
 _EXPLODING = ("explode", "posexplode", "inline")

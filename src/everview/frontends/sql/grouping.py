@@ -16,10 +16,10 @@ from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, expression
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.rewrite import replaced
-from everview.plan.expressions import AggregateCall, Column, Expression, Literal, WindowCall, walk
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Project, Union
 from everview.plan.typing import call, literal
+from everview.scalars.expressions import AggregateCall, Column, Expression, Literal, WindowCall, walk
 from everview.types import BIGINT, TINYINT
 
 if TYPE_CHECKING:

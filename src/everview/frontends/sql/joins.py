@@ -14,10 +14,10 @@ from everview.frontends.sql.expressions import Here, condition
 from everview.frontends.sql.names import Scope, Visible, fold, outward
 from everview.frontends.sql.rewrite import reads_outside, replaced
 from everview.frontends.sql.rows import ONE_ROW, Elements, Rows
-from everview.plan.expressions import TRUE, Column, Expression
 from everview.plan.node import unique
 from everview.plan.nodes import Filter, Join, Lateral, Project
 from everview.plan.typing import call
+from everview.scalars.expressions import TRUE, Column, Expression
 
 MOST_JOINS = 100
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from everview.errors import EverviewError, SqlError, UnknownName
-from everview.plan.expressions import Column, Expression, Outer, rewritten
 from everview.plan.node import Plan
 from everview.plan.typing import call, literal
+from everview.scalars.expressions import Column, Expression, Outer, rewritten
 from everview.types import Struct, unknown_name
 
 MOST_SHOWN = 30  # names in a hint

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from everview.frontends.sql.casts import untyped
-from everview.plan.expressions import Call, Cast, Expression, Literal, Order
-from everview.plan.kinds import VOID
 from everview.plan.typing import coerced, implicit, is_number
+from everview.scalars.expressions import Call, Cast, Expression, Literal, Order
+from everview.scalars.kinds import VOID
 from everview.types import BOOLEAN, DOUBLE, STRING
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from everview.frontends.sql.aggregates import is_aggregate
 from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, expression
 from everview.frontends.sql.names import Scope, fold
-from everview.plan.evaluate import fold as computed
-from everview.plan.expressions import Literal
 from everview.plan.typing import cast, is_number
+from everview.scalars.evaluate import fold as computed
+from everview.scalars.expressions import Literal
 from everview.types import BOOLEAN, STRING
 
 # How sqlglot says what a dialect would call the columns; here they are called as in Spark.

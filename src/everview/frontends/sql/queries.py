@@ -26,10 +26,10 @@ from everview.frontends.sql.sets import first_columns, set_operation, trimmed
 from everview.frontends.sql.sources import from_clause, relation, renamed
 from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
-from everview.plan.expressions import Column, Expression, Literal, Now, WindowCall, walk
 from everview.plan.node import Plan
 from everview.plan.node import walk as walk_plan
 from everview.plan.nodes import Aggregate, Distinct, Explode, Filter, Project, Top, Window
+from everview.scalars.expressions import Column, Expression, Literal, Now, WindowCall, walk
 
 
 def query(node: exp.Expr, context: Context) -> Bound:

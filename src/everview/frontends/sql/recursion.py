@@ -263,7 +263,7 @@ _ARTICLES: dict[type[Plan], str] = {Aggregate: "an aggregate", Window: "a window
 
 
 def _check_subqueries(expression: object, labels: set[str], cte: exp.CTE, context: Context) -> None:
-    from everview.plan.expressions import Exists, Expression, InQuery, Scalar, walk
+    from everview.scalars.expressions import Exists, Expression, InQuery, Scalar, walk
 
     assert isinstance(expression, Expression)
     for part in walk(expression):

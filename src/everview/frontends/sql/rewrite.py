@@ -8,10 +8,10 @@ from typing import Any
 
 from everview.frontends.sql.names import outward
 from everview.plan import node
-from everview.plan.expressions import Call, Column, Exists, Expression, InQuery, Outer, Scalar
 from everview.plan.node import Plan
 from everview.plan.nodes import Lateral
 from everview.plan.typing import call, is_function
+from everview.scalars.expressions import Call, Column, Exists, Expression, InQuery, Outer, Scalar
 
 Change = Callable[[Expression], Expression | None]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from everview.frontends.sql.generators import Generator, generated
 from everview.frontends.sql.names import Scope, Visible
-from everview.plan.expressions import TRUE
 from everview.plan.node import Plan
 from everview.plan.nodes import Values
+from everview.scalars.expressions import TRUE
 from everview.types import BOOLEAN, Field, Schema
 
 ONE_ROW = Values(((TRUE,),), Schema([Field("one row", BOOLEAN, nullable=False)]))  # what a query without FROM reads

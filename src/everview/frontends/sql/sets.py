@@ -6,10 +6,10 @@ from sqlglot import exp
 
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, Context
-from everview.plan.expressions import Literal
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Except, Intersect, Project, Union, Values
 from everview.plan.typing import common
+from everview.scalars.expressions import Literal
 from everview.types import Field, Schema, Type
 
 SetOperation = (exp.Union, exp.Intersect, exp.Except)

@@ -18,8 +18,8 @@ from everview.frontends.sql.joins import beside_elements, joined_all, outer_elem
 from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, Rows
 from everview.frontends.sql.values import written
-from everview.plan.expressions import Literal
 from everview.plan.nodes import Project, Scan, Values
+from everview.scalars.expressions import Literal
 from everview.types import BIGINT, Field, Schema, unknown_name
 
 MOST_SERIES = 100_000

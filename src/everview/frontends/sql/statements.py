@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal as Either
 
-from everview.plan.expressions import Expression, Order
 from everview.plan.node import Plan
+from everview.scalars.expressions import Expression, Order
 from everview.types import Schema
 
 

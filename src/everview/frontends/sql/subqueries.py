@@ -9,7 +9,10 @@ from sqlglot import exp
 from everview.frontends.sql.casts import as_types
 from everview.frontends.sql.expressions import Here, compared, expression, handles
 from everview.frontends.sql.names import outward
-from everview.plan.expressions import (
+from everview.plan.node import Plan
+from everview.plan.nodes import Aggregate, Filter
+from everview.plan.typing import call, coerced, common, literal
+from everview.scalars.expressions import (
     AggregateCall,
     Exists,
     Expression,
@@ -19,9 +22,6 @@ from everview.plan.expressions import (
     WindowCall,
     walk,
 )
-from everview.plan.node import Plan
-from everview.plan.nodes import Aggregate, Filter
-from everview.plan.typing import call, coerced, common, literal
 from everview.types import BOOLEAN, Array, Field, Type
 
 

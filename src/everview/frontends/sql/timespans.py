@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from everview.plan.expressions import Expression
-from everview.plan.kinds import MICROS, MONTHS
 from everview.plan.typing import call, cast, literal
+from everview.scalars.expressions import Expression
+from everview.scalars.kinds import MICROS, MONTHS
 from everview.types import BIGINT, DATE, TIMESTAMP
 
 

@@ -12,10 +12,10 @@ from sqlglot import exp
 
 from everview.errors import EverviewError
 from everview.frontends.sql.context import Context
-from everview.plan.evaluate import fold
-from everview.plan.expressions import Expression, Literal, Now
-from everview.plan.kinds import DAY_TIME, MICROS, MONTHS, YEAR_MONTH
 from everview.plan.typing import call, cast, interval, literal, number
+from everview.scalars.evaluate import fold
+from everview.scalars.expressions import Expression, Literal, Now
+from everview.scalars.kinds import DAY_TIME, MICROS, MONTHS, YEAR_MONTH
 from everview.types import (
     BIGINT,
     BINARY,

@@ -11,10 +11,10 @@ from everview.frontends.sql.context import Bound, Context
 from everview.frontends.sql.expressions import Here, expression
 from everview.frontends.sql.names import Scope
 from everview.frontends.sql.rows import ONE_ROW
-from everview.plan.expressions import Expression, Literal
 from everview.plan.node import Plan
 from everview.plan.nodes import Project, Union, Values
 from everview.plan.typing import common
+from everview.scalars.expressions import Expression, Literal
 from everview.types import Field, Schema, Type
 
 

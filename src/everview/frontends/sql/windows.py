@@ -22,9 +22,9 @@ from everview.frontends.sql.aggregates import (
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Here, expression, handles
 from everview.operators.aggregate.call import ADDED_UP
-from everview.plan.expressions import Expression, Frame, Literal, Order, WindowCall
-from everview.plan.kinds import INTERVALS
 from everview.plan.typing import call, coerced, is_number, literal
+from everview.scalars.expressions import Expression, Frame, Literal, Order, WindowCall
+from everview.scalars.kinds import INTERVALS
 from everview.types import INTEGER, Type
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import Expression
 from everview.plan.node import Plan
 from everview.plan.nodes import Filter, Join, Multiway, Project
 from everview.plan.typing import call
+from everview.scalars.expressions import Expression
 
 
 def in_turn(plan: Multiway) -> Plan:

@@ -23,7 +23,11 @@ from everview.optimize.subqueries.shifting import opened, picked, shifted, unbou
 from everview.optimize.subqueries.sides import completed, read_by, replaced
 from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts
-from everview.plan.expressions import (
+from everview.plan.node import Plan, unique
+from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Lateral, Project, Top, Union, Values, Window
+from everview.plan.outers import Subquery, is_subquery, subqueries
+from everview.plan.typing import call
+from everview.scalars.expressions import (
     FALSE,
     TRUE,
     AggregateCall,
@@ -36,10 +40,6 @@ from everview.plan.expressions import (
     Scalar,
     rewritten,
 )
-from everview.plan.node import Plan, unique
-from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Lateral, Project, Top, Union, Values, Window
-from everview.plan.outers import Subquery, is_subquery, subqueries
-from everview.plan.typing import call
 from everview.types import BIGINT, BOOLEAN
 
 

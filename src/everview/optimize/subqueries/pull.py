@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from everview.lowering.aggregates import of_nothing
 from everview.optimize.subqueries.shifting import open_in, picked, shifted, substituted, unbound
 from everview.plan.conditions import conjunction, conjuncts
-from everview.plan.expressions import AggregateCall, Call, Column, Expression, Literal, Outer, WindowCall, rewritten
-from everview.plan.lowering.aggregates import of_nothing
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Project, Top, Union, Window
 from everview.plan.typing import call
+from everview.scalars.expressions import AggregateCall, Call, Column, Expression, Literal, Outer, WindowCall, rewritten
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from everview.errors import SqlError
+from everview.lowering.aggregates import of_nothing
 from everview.optimize.subqueries.binary import in_turn
 from everview.optimize.subqueries.shifting import picked, shifted, unbound
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import AggregateCall, Column, Expression, Literal, WindowCall, rewritten
-from everview.plan.lowering.aggregates import of_nothing
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import (
     Aggregate,
@@ -36,6 +35,7 @@ from everview.plan.nodes import (
 )
 from everview.plan.references import free_references
 from everview.plan.typing import call
+from everview.scalars.expressions import AggregateCall, Column, Expression, Literal, WindowCall, rewritten
 from everview.types import BOOLEAN, Field, Schema
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from everview.optimize.subqueries.shifting import open_in, shifted, substituted, unbound
 from everview.plan.conditions import conjunction, conjuncts
-from everview.plan.expressions import Expression
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Filter, Join, Project
+from everview.scalars.expressions import Expression
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from everview.plan.expressions import Column, Expression, Outer, rewritten
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Project
 from everview.plan.outers import outers, with_outers
+from everview.scalars.expressions import Column, Expression, Outer, rewritten
 
 
 def opened(plan: Plan) -> Plan:

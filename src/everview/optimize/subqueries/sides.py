@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from everview.optimize.subqueries.shifting import picked
 from everview.plan.conditions import conjunction
-from everview.plan.expressions import Column, Expression, Literal, Outer, columns_of
 from everview.plan.node import Plan
 from everview.plan.nodes import Join, Project, Union
 from everview.plan.outers import Subquery, is_subquery, outers_of, with_outers_of
 from everview.plan.typing import call
+from everview.scalars.expressions import Column, Expression, Literal, Outer, columns_of
 
 
 def read_by(subquery: Subquery) -> frozenset[int]:

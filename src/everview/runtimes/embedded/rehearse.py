@@ -32,20 +32,20 @@ from everview.errors import (
     WrongType,
 )
 from everview.kernels.sort import arrange
+from everview.lowering.lower import Lowering
 from everview.operators.aggregate import Weigh
 from everview.operators.arrange import Arrange
 from everview.operators.explode import Explode
 from everview.operators.index import Index
 from everview.operators.linear import Filter, FlatMap, Map
 from everview.operators.operator import Context, Layout, Matrix, Moment, Operator, nothing
-from everview.plan.evaluate import Evaluate
-from everview.plan.expressions import Now, walk
-from everview.plan.lower import Lowering
 from everview.plan.node import Plan
 from everview.plan.node import walk as parts
 from everview.plan.nodes import Scan
 from everview.runtimes.embedded.drawn import drawn_rows
 from everview.runtimes.embedded.hydrate import new_nodes
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import Now, walk
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
 from everview.types import Schema

@@ -10,16 +10,16 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from everview.circuit.stream import Stream
+from everview.lowering.tests import told_apart
 from everview.operators.explode import Explode
 from everview.operators.functions import Function
 from everview.operators.linear import Map, Project
 from everview.operators.present import Present
 from everview.operators.where import Where
 from everview.plan import nodes as plans
-from everview.plan.evaluate import Evaluate
-from everview.plan.expressions import TRUE, Column, Expression, columns_of, moved
-from everview.plan.lowering.tests import told_apart
 from everview.plan.node import field_of, unique
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import TRUE, Column, Expression, columns_of, moved
 from everview.types import Field, Schema
 
 SHOWN = 60  # characters of an expression in the name of its function

@@ -25,13 +25,13 @@ from dataclasses import replace
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import CircuitError
+from everview.lowering.aggregates import grouped
+from everview.lowering.constants import written
+from everview.lowering.joins import in_force, joined, joined_all
+from everview.lowering.ranges import first, over
+from everview.lowering.rows import exploded, filtered, projected
 from everview.operators.bags import Bags
 from everview.plan.growing import check_ends, grows
-from everview.plan.lowering.aggregates import grouped
-from everview.plan.lowering.constants import written
-from everview.plan.lowering.joins import in_force, joined, joined_all
-from everview.plan.lowering.ranges import first, over
-from everview.plan.lowering.rows import exploded, filtered, projected
 from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,

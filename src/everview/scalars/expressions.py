@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from typing import Literal as Either
 
-from everview.plan.kinds import VOID
+from everview.scalars.kinds import VOID
 from everview.types import BOOLEAN, DATE, TIMESTAMP, Type
 
 TRY: Final = "try_"  # functions of that prefix give NULL where the others raise
@@ -44,7 +44,7 @@ class Expression:
         return self
 
     def __str__(self) -> str:
-        from everview.plan.text import sql
+        from everview.scalars.text import sql
 
         return sql(self)
 
@@ -83,7 +83,7 @@ FALSE: Final = Literal(False, BOOLEAN)
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
-    """A scalar function by its name in `everview.plan.functions`; its arguments have the types that it takes."""
+    """A scalar function by its name in `everview.scalars.functions`; its arguments have the types that it takes."""
 
     function: str
     arguments: tuple[Expression, ...]

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from everview.plan.functions.arithmetic import overflow
-from everview.plan.functions.decimals import double_as_decimal, half_even, half_up, objects, scaled, unscaled
-from everview.plan.functions.kernel import (
+from everview.scalars.functions.arithmetic import overflow
+from everview.scalars.functions.decimals import double_as_decimal, half_even, half_up, objects, scaled, unscaled
+from everview.scalars.functions.kernel import (
     Checked,
     Kernel,
     Kind,

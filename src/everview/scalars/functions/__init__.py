@@ -1,6 +1,6 @@
 """The scalar functions: by name, how each is computed on Arrow columns, and which of them may fail.
 
-What they take and give is in `everview.plan.signatures`. One file a family; a new function is a line in its
+What they take and give is in `everview.scalars.signatures`. One file a family; a new function is a line in its
 family's `KERNELS`, one in `SIGNATURES`, and one in the documentation.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from everview.plan.functions import (
+from everview.scalars.functions import (
     arithmetic,
     collections,
     comparison,
@@ -21,7 +21,7 @@ from everview.plan.functions import (
     patterns,
     strings,
 )
-from everview.plan.functions.kernel import Kernel, Value, length, whole
+from everview.scalars.functions.kernel import Kernel, Value, length, whole
 
 
 def _on_columns(kernel: Kernel) -> Kernel:

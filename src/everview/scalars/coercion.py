@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Final
 
 from everview.errors import TypeMismatch
-from everview.plan.expressions import Cast, Expression, Literal
-from everview.plan.kinds import DAY, DAY_TIME, VOID, Passing
+from everview.scalars.expressions import Cast, Expression, Literal
+from everview.scalars.kinds import DAY, DAY_TIME, VOID, Passing
 from everview.types import (
     BIGINT,
     BINARY,

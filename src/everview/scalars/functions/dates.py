@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.plan.functions.arithmetic import overflow
-from everview.plan.functions.decimals import unscaled
-from everview.plan.functions.kernel import (
+from everview.scalars.functions.arithmetic import overflow
+from everview.scalars.functions.decimals import unscaled
+from everview.scalars.functions.kernel import (
     Checked,
     Kernel,
     Kind,
@@ -23,7 +23,7 @@ from everview.plan.functions.kernel import (
     numbers,
     whole,
 )
-from everview.plan.functions.moments import DAY, add_months, days_of, in_years, month_length
+from everview.scalars.functions.moments import DAY, add_months, days_of, in_years, month_length
 
 BEYOND: Final = "the result is outside the years 1 to 9999"
 

@@ -8,9 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.plan.functions.comparison import KERNELS as COMPARISONS
-from everview.plan.functions.comparison import order_key
-from everview.plan.functions.kernel import Checked, Kernel, Kind, Value, each, each_row, length, nulls, numbers, whole
+from everview.scalars.functions.comparison import KERNELS as COMPARISONS
+from everview.scalars.functions.comparison import order_key
+from everview.scalars.functions.kernel import (
+    Checked,
+    Kernel,
+    Kind,
+    Value,
+    each,
+    each_row,
+    length,
+    nulls,
+    numbers,
+    whole,
+)
 
 
 def _array(out: Kind, *arguments: Value) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.plan.functions.kernel import Checked, Kernel, Kind, Value
+from everview.scalars.functions.kernel import Checked, Kernel, Kind, Value
 
 
 def _not(out: Kind, a: Value) -> Any:

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 
 from everview.circuit.stream import Stream
 from everview.errors import SchemaError
+from everview.lowering.aggregates import direction
+from everview.lowering.rows import extended, picked, projected
 from everview.operators.aggregate import Call
 from everview.operators.aggregate.call import ADDED_UP
 from everview.operators.index import Direction, Index
 from everview.operators.operator import Layout
 from everview.operators.window import COPIES, NEVER_NULL, RANKS, Over
 from everview.operators.window import Window as WindowOperator
-from everview.plan.expressions import TRUE, Column, Expression, Literal, WindowCall
-from everview.plan.lowering.aggregates import direction
-from everview.plan.lowering.rows import extended, picked, projected
 from everview.plan.nodes import Top, Window
 from everview.plan.typing import call as called
 from everview.plan.typing import cast
+from everview.scalars.expressions import TRUE, Column, Expression, Literal, WindowCall
 from everview.types import BOOLEAN, DOUBLE, INTEGER, Field, Schema, unknown_name
 
 ALL = 1 << 62  # more places than there are rows

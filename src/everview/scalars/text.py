@@ -1,7 +1,7 @@
 """Expressions as SQL text, for `explain` and for errors.
 
 >>> from everview.types import BIGINT
->>> from everview.plan.expressions import Column
+>>> from everview.scalars.expressions import Column
 >>> from everview.plan.typing import call, literal
 >>> x = Column(0, "x", BIGINT)
 >>> sql(call("multiply", call("add", x, literal(1)), literal(2)))
@@ -15,8 +15,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from everview.plan.coercion import is_number
-from everview.plan.expressions import (
+from everview.scalars.coercion import is_number
+from everview.scalars.expressions import (
     USER,
     AggregateCall,
     Call,
@@ -34,7 +34,7 @@ from everview.plan.expressions import (
     UserCall,
     WindowCall,
 )
-from everview.plan.kinds import DAY, INTERVALS, MICROS, YEAR_MONTH
+from everview.scalars.kinds import DAY, INTERVALS, MICROS, YEAR_MONTH
 from everview.types import BIGINT, DOUBLE, FLOAT, STRING, Array, Decimal, Struct, Type
 
 # How tightly an operator binds its operands, loosest first.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from everview.operators.where import COMPARISONS, Test, testable
 from everview.plan.conditions import conjunction, conjuncts
-from everview.plan.expressions import Call, Column, Expression, Literal
+from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.types import Schema
 
 TURNED = {

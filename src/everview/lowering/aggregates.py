@@ -14,16 +14,16 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.grouped import aggregated
 from everview.circuit.stream import Stream
 from everview.errors import SchemaError
+from everview.lowering.constants import constant
+from everview.lowering.joins import everywhere
+from everview.lowering.rows import extended, picked, projected
 from everview.operators.aggregate import Call
 from everview.operators.functions import Function
 from everview.operators.index import Direction
-from everview.plan.expressions import TRUE, USER, AggregateCall, Column, Expression, Literal
-from everview.plan.functions.user import user_aggregate
-from everview.plan.lowering.constants import constant
-from everview.plan.lowering.joins import everywhere
-from everview.plan.lowering.rows import extended, picked, projected
 from everview.plan.nodes import Aggregate
 from everview.plan.typing import call, cast
+from everview.scalars.expressions import TRUE, USER, AggregateCall, Column, Expression, Literal
+from everview.scalars.functions.user import user_aggregate
 from everview.types import BOOLEAN, Field, unknown_name
 
 ARRAYS = ("array_agg", "collect_list", "collect_set", "list")  # ``[]`` of nothing

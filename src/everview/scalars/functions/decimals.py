@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.plan.functions.kernel import Checked, Kind, Mask, Value, is_scalar
+from everview.scalars.functions.kernel import Checked, Kind, Mask, Value, is_scalar
 
 NARROW = 18  # digits that int64 holds
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from everview.plan.functions.kernel import Mask
+from everview.scalars.functions.kernel import Mask
 
 DAY: Final = 86_400_000_000
 FIRST_YEAR: Final = 1

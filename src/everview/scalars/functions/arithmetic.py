@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.plan.functions.decimals import (
+from everview.scalars.functions.decimals import (
     NARROW,
     half_up,
     objects,
     scaled,
     unscaled,
 )
-from everview.plan.functions.kernel import (
+from everview.scalars.functions.kernel import (
     Checked,
     Kernel,
     Kind,

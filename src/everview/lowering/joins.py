@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from everview.circuit.stream import Stream
+from everview.lowering.rows import extended, filtered, picked, present
 from everview.multiway import Atom, join
 from everview.operators.join import LEFT, RIGHT
 from everview.operators.operator import Layout
 from everview.operators.pad import Pad
 from everview.plan.conditions import Key, split
-from everview.plan.expressions import Expression
-from everview.plan.lowering.rows import extended, filtered, picked, present
 from everview.plan.node import unique
 from everview.plan.nodes import Asof, Join, Multiway
+from everview.scalars.expressions import Expression
 from everview.types import TINYINT, Field, Schema
 
 Pairs = list[tuple[str, str]]

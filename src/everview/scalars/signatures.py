@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from everview.errors import TypeMismatch
-from everview.plan import coercion
-from everview.plan.coercion import (
+from everview.scalars import coercion
+from everview.scalars.coercion import (
     FRACTIONS,
     MOST_DIGITS,
     bounded,
@@ -24,8 +24,8 @@ from everview.plan.coercion import (
     is_number,
     mismatch,
 )
-from everview.plan.expressions import Call, Cast, Expression, Literal
-from everview.plan.kinds import DAY, DAY_TIME, INTERVALS, VOID, YEAR_MONTH
+from everview.scalars.expressions import Call, Cast, Expression, Literal
+from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, VOID, YEAR_MONTH
 from everview.types import (
     BIGINT,
     BINARY,

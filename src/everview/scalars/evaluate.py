@@ -4,7 +4,7 @@ A failing function fails the tick: an overflow, a division by zero and a cast of
 the expression and the first row's operands. CASE, IF, COALESCE, AND and OR evaluate what may fail only on the rows
 that come to it. An expression that occurs twice is evaluated once.
 
->>> from everview.plan.expressions import Column
+>>> from everview.scalars.expressions import Column
 >>> from everview.plan.typing import call, literal
 >>> from everview.types import INTEGER
 >>> x = Column(0, "x", INTEGER)
@@ -34,13 +34,13 @@ import pyarrow.compute as pc
 
 from everview.errors import ArithmeticFailure, BadPattern, CastFailure, EverviewError, FunctionError
 from everview.operators.functions import Function
-from everview.plan.casts import convert, safe
-from everview.plan.expressions import TRY, Call, Cast, Column, Expression, Literal, Now, UserCall, rewritten, walk
-from everview.plan.functions import FAILING, KERNELS
-from everview.plan.functions.kernel import Checked, Value, assembled, is_scalar, truth, whole
-from everview.plan.functions.patterns import like_regex
-from everview.plan.functions.user import user_function
-from everview.plan.text import sql, value_text
+from everview.scalars.casts import convert, safe
+from everview.scalars.expressions import TRY, Call, Cast, Column, Expression, Literal, Now, UserCall, rewritten, walk
+from everview.scalars.functions import FAILING, KERNELS
+from everview.scalars.functions.kernel import Checked, Value, assembled, is_scalar, truth, whole
+from everview.scalars.functions.patterns import like_regex
+from everview.scalars.functions.user import user_function
+from everview.scalars.text import sql, value_text
 from everview.types import DATE, Field, Schema, Struct, Type
 
 Run = Callable[["Rows"], Value]

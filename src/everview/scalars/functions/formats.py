@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.errors import BadPattern
-from everview.plan.functions.kernel import Checked, Kernel, Kind, Value, constant, from_numbers, nulls, numbers
-from everview.plan.functions.moments import DAY, days_of
+from everview.scalars.functions.kernel import Checked, Kernel, Kind, Value, constant, from_numbers, nulls, numbers
+from everview.scalars.functions.moments import DAY, days_of
 
 _MONTHS: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -258,7 +258,7 @@ def _unix_timestamp(out: Kind, a: Value, *pattern: Value) -> Any:
 def _to_timestamp(out: Kind, a: Value, *pattern: Value) -> Any:
     if pattern:
         return _reading(1)(out, a, *pattern)
-    from everview.plan.casts import convert
+    from everview.scalars.casts import convert
     from everview.types import STRING, TIMESTAMP
 
     return convert(a, STRING, TIMESTAMP)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from everview.plan.functions.kernel import Kernel, Kind, Value, each, each_row
+from everview.scalars.functions.kernel import Kernel, Kind, Value, each, each_row
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_ZERO: Final = dt.date(1970, 1, 1)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.plan.functions.kernel import (
+from everview.scalars.functions.kernel import (
     Kernel,
     Kind,
     Value,

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.errors import BadPattern
-from everview.plan.functions.kernel import Kernel, Kind, Value, constant, each
-from everview.plan.functions.strings import lower
+from everview.scalars.functions.kernel import Kernel, Kind, Value, constant, each
+from everview.scalars.functions.strings import lower
 
 
 def _like(out: Kind, a: Value, pattern: Value, escape: Value | None = None) -> Any:

@@ -1,1 +1,0 @@
-"""From plan nodes to streams of a circuit, one idea a file; `everview.plan.lower` puts them together."""

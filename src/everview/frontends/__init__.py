@@ -1,1 +1,1 @@
-"""Front ends: other ways to say a query, each made into streams of a circuit."""
+"""Front ends: each reads a way of asking (SQL, rules, GraphSpecs, method calls) into logical plans."""

@@ -1,6 +1,6 @@
 """A pipeline in a file: run, fed with more changes, run again, verified; all of it as on the command line.
 
-The file is `14_pipeline.yaml` beside this one; `everview run 14_pipeline.yaml` is what `command` does here. The example
+The file is `10_pipeline.yaml` beside this one; `everview run 10_pipeline.yaml` is what `command` does here. The example
 needs Spark: see `everview.spark`.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from everview.cli import app
 
-FILE = "14_pipeline.yaml"
+FILE = "10_pipeline.yaml"
 
 
 def main() -> None:

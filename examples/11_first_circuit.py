@@ -1,4 +1,4 @@
-"""A first view: payments between accounts, and three questions whose answers stay correct tick by tick.
+"""A first circuit: payments between accounts, and three questions whose answers stay correct tick by tick.
 
 - ``exposure``: how much each country has sent (a join and an aggregate);
 - ``largest``: the three largest transfers (top k);

@@ -9,7 +9,7 @@ PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java postgres run test fast check bench docs conformance torture
+.PHONY: help setup java postgres run test fast check bench docs conformance torture mutants
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ conformance: setup  ## SQL conformance in full: more splits into ticks, and all 
 # SECONDS=300 for all together, PARTS=random_sql,forks for some, SEED=7 for the same again.
 torture: setup  ## half an hour of interrupts, kills, forks, full disks, hostile texts and random SQL
 	PYTHONPATH=src:tests $(BIN)/python -m torture $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTS),--parts $(PARTS)) $(if $(SEED),--seed $(SEED))
+
+mutants: $(COMPILED)  ## plant faults in the code, one at a time, and see that the tests notice each
+	PYTHONPATH=src:tests $(BIN)/python -m mutants
 
 bench: setup $(PEERS)  ## the benchmarks, ours and the peers'
 	$(BIN)/python benchmarks/run.py

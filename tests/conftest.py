@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +20,9 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 settings.register_profile("fast", deadline=None, max_examples=20)
 settings.register_profile("dev", deadline=None, max_examples=50)
 settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
+# A planted fault is to be noticed; which example is the smallest does not matter.
+_UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
+settings.register_profile("mutants", deadline=None, max_examples=100, phases=_UNSHRUNK, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "dev"))
 
 

@@ -1,0 +1,1 @@
+"""Planted faults: small changes of the code that the tests must notice."""

@@ -1,0 +1,90 @@
+"""The planted faults, each with the tests that must fail when it is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PlantedFault:
+    """A fault: in a module, a text that stands there once is replaced by another; `tests` are those that notice."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+FAULTS = (
+    PlantedFault(
+        "a join of two changes passes one of them over",
+        "everview.operators.join",
+        "        return Step(np.concatenate(parts))",
+        "        return Step(parts[0])",
+        ("tests/operators/test_laws.py",),
+    ),
+    PlantedFault(
+        "a semijoin does not see the keys of its own tick",
+        "everview.operators.semijoin",
+        "keys_before.plus(delta_keys).weights(delta_left, key)",
+        "keys_before.weights(delta_left, key)",
+        ("tests/operators/test_laws.py",),
+    ),
+    PlantedFault(
+        "distinct forgets what was there",
+        "everview.operators.distinct",
+        "return Step(crossings(delta, before.weights(delta, self.source.width)))",
+        "return Step(crossings(delta, np.zeros(delta.shape[0], np.int64)))",
+        ("tests/operators/test_laws.py",),
+    ),
+    PlantedFault(
+        "old results of a group stay",
+        "everview.operators.by_state",
+        "return np.concatenate([negated(old), new])",
+        "return np.concatenate([negated(old)[:0], new])",
+        ("tests/aggregates",),
+    ),
+    PlantedFault(
+        "min takes the last row of an order",
+        "everview.operators.aggregate.ordered",
+        'first = call.function in ("min", "first")',
+        'first = call.function in ("max", "first")',
+        ("tests/aggregates",),
+    ),
+    PlantedFault(
+        "a failed tick leaves what it appended",
+        "everview.traces.trace",
+        '        """Forget the open epoch."""\n        self._open = self._open[0] + 1, []',
+        '        """Forget the open epoch."""\n        self._open = self._open[0] + 1, self._open[1]',
+        ("tests/traces/test_trace.py", "tests/database/test_transactions.py"),
+    ),
+    PlantedFault(
+        "a commit is not synced",
+        "everview.traces.store.log",
+        "        if time.monotonic() - self._last_sync >= self._every:\n            self._sync_from(start)",
+        "        if time.monotonic() - self._last_sync < 0:\n            self._sync_from(start)",
+        ("tests/store",),
+    ),
+    PlantedFault(
+        "a torn record counts",
+        "everview.traces.store.record",
+        'END = b"END\\n"',
+        'END = b""',
+        ("tests/store",),
+    ),
+    PlantedFault(
+        "NOT of NULL is true",
+        "everview.scalars.functions.logic",
+        "def _not(",
+        "def _not(out: Kind, a: Value) -> Value:\n    return pc.invert(pc.fill_null(a, False))\n\n\ndef _not_any_more(",
+        ("tests/plan/test_functions.py",),
+    ),
+    PlantedFault(
+        "columns that a join's condition reads are pruned with their neighbour",
+        "everview.optimize.columns",
+        "places = _beside(a.places, len(a.plan.schema), b.places, width)",
+        "places = _beside(a.places, len(a.plan.schema), a.places, width)",
+        ("tests/optimize", "tests/sql/test_queries.py"),
+    ),
+)

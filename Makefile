@@ -19,11 +19,8 @@ setup: $(COMPILED) java postgres  ## make .venv from the lock, compile the kerne
 run: $(COMPILED) java  ## the demo: a payments company on local Spark, in about a minute
 	$(BIN)/python -m everview demo
 
-# Spark tests share one session in one process, so they have a run of their own.
-test: setup check  ## every check, test, doctest and example
-	HYPOTHESIS_PROFILE=ci $(PYTEST) -q -n 2 --dist worksteal -m "not spark"
-	HYPOTHESIS_PROFILE=ci $(PYTEST) -q -m spark
-	@$(MAKE) --no-print-directory docs
+test: setup  ## every check, test, doctest and example
+	@scripts/test.sh
 
 fast: $(COMPILED) postgres  ## one case of each quick test, in under two minutes
 	HYPOTHESIS_PROFILE=fast $(PYTEST) -x -q -n 2 --dist worksteal -m "not slow and not spark"

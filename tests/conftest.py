@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Generator, Iterator
@@ -24,6 +25,14 @@ settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True
 _UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
 settings.register_profile("mutants", deadline=None, max_examples=100, phases=_UNSHRUNK, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "dev"))
+
+
+def _be_quiet_at_the_end() -> None:
+    """Close standard error when everything is said: DuckDB lists there what it did not free when it was unloaded."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+atexit.register(_be_quiet_at_the_end)  # registered first, so called last
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# All tests, in two lanes beside each other: those on Spark, whose one session waits for a JVM much of the time, and
+# the checks and all other tests and pages. What the Spark lane has to say comes when the other one is done.
+set -u
+cd "$(dirname "$0")/.."
+export HYPOTHESIS_PROFILE=ci
+pytest=(.venv/bin/python -m pytest -q)
+
+# Pages that start a session of their own need a process of their own.
+spark_pages=$(grep -rlE '^>>> from everview.spark import .*session' README.md docs)
+pages=$(find README.md docs -name '*.md' | grep -vxF "$spark_pages")
+
+log=$(mktemp)
+# shellcheck disable=SC2086
+("${pytest[@]}" -m spark && "${pytest[@]}" --doctest-glob='*.md' $spark_pages) >"$log" 2>&1 &
+lane=$!
+trap 'kill $lane 2>/dev/null; rm -f "$log"' EXIT
+
+# shellcheck disable=SC2086
+make --no-print-directory check && "${pytest[@]}" -n 2 --dist worksteal -m "not spark" --doctest-glob='*.md' tests src $pages
+others=$?
+if kill -0 $lane 2>/dev/null; then
+    echo "The tests on Spark, which began at the same time:"
+    tail -n +1 -f --pid=$lane "$log" # as far as they are, and the rest as it comes
+else
+    cat "$log"
+fi
+wait $lane
+spark=$?
+exit $((others || spark))

@@ -20,9 +20,9 @@ from everview.database.definitions import TableDefinition
 from everview.database.derived import Readable
 from everview.database.rules import Rulesets, declarations_of, rules_of
 from everview.errors import DatalogError
-from everview.frontends.datalog.compile import columns_of
-from everview.frontends.datalog.program import Program
-from everview.frontends.pomologic.induction import before_name, check_induction, inductive, next_name, timeless
+from everview.frontends.rules.compile import columns_of
+from everview.frontends.rules.induction import before_name, check_induction, inductive, next_name, timeless
+from everview.frontends.rules.program import Program
 from everview.operators.linear import Recode
 from everview.operators.operator import Context, Layout
 from everview.types import Schema

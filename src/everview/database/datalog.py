@@ -31,7 +31,7 @@ from everview.database.rules import (
 )
 from everview.errors import DatalogError, DefinitionError
 from everview.frontends.datalog.checks import check_directed
-from everview.frontends.datalog.program import Declaration, Program, Rule
+from everview.frontends.rules.program import Declaration, Program, Rule
 
 if TYPE_CHECKING:
     from everview.database.database import Database

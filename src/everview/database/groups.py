@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from everview.database.rules import Rulesets, declarations_of, rules_of
-from everview.frontends.datalog.groups import groups, reads
-from everview.frontends.datalog.program import Declaration, Program, Rule
-from everview.frontends.datalog.signs import with_signs
-from everview.frontends.pomologic.induction import unfolded
+from everview.frontends.rules.induction import unfolded
+from everview.frontends.rules.program import Declaration, Program, Rule
+from everview.frontends.rules.signs import with_signs
+from everview.frontends.rules.stratification import groups, reads
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from everview.errors import DatalogError
-from everview.frontends.datalog.program import Declaration, Program, Rule
+from everview.frontends.rules.program import Declaration, Program, Rule
 from everview.types import unknown_name
 
 DATALOG: Final = "datalog"  # the dialect of views that rules define

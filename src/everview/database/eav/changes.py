@@ -8,10 +8,10 @@ from typing import Any, Final
 from everview.codes.coerce import Unfit, coerce
 from everview.database.definitions import TableDefinition
 from everview.database.transaction import Transaction
-from everview.frontends.datalog.program import Place
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import Scalar
 from everview.frontends.edn.patterns import fits
+from everview.frontends.rules.program import Place
 from everview.types import BIGINT, BOOLEAN, STRING, Type
 
 Value = Any

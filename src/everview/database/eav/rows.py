@@ -12,8 +12,8 @@ from everview.database.definitions import TableDefinition
 from everview.database.eav.changes import fitting
 from everview.database.transaction import Transaction
 from everview.errors import EverviewError
-from everview.frontends.datalog.program import NOWHERE, Place
 from everview.frontends.edn.faults import refuse
+from everview.frontends.rules.program import NOWHERE, Place
 
 
 class RowChanges:

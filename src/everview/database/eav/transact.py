@@ -17,7 +17,6 @@ from everview.database.eav.rows import RowChanges
 from everview.database.edn import attributes_of
 from everview.database.tentative import Tentative
 from everview.errors import EdnError, TransactionError
-from everview.frontends.datalog.program import Place
 from everview.frontends.edn.attributes import Column, Fact, Pair
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm, Keyword, Scalar, Vector
@@ -35,6 +34,7 @@ from everview.frontends.edn.transaction import (
     entity_of,
     parse_transaction,
 )
+from everview.frontends.rules.program import Place
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:

@@ -12,9 +12,6 @@ from typing import Final
 
 from everview.errors import DatalogError
 from everview.frontends.datalog.components import Placed
-from everview.frontends.datalog.faults import fault
-from everview.frontends.datalog.groups import groups, is_recursive
-from everview.frontends.datalog.program import Aggregate, Atom, Functor, Not, Program, Rule, Term, literals
 from everview.frontends.datalog.syntax import (
     Clause,
     Declared,
@@ -24,8 +21,11 @@ from everview.frontends.datalog.syntax import (
     TypeDefined,
     refused,
 )
-from everview.frontends.datalog.terms import all_variables, body_variables, terms_of
 from everview.frontends.datalog.types import BUILT_IN, Types
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.program import Aggregate, Atom, Functor, Not, Program, Rule, Term, literals
+from everview.frontends.rules.stratification import groups, is_recursive
+from everview.frontends.rules.terms import all_variables, body_variables, terms_of
 from everview.types import unknown_name
 
 REPRESENTATIONS: Final = ("brie", "btree", "btree_delete", "eqrel")

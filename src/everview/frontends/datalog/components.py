@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from everview.frontends.datalog.program import Place
 from everview.frontends.datalog.syntax import (
     Clause,
     Component,
@@ -27,6 +26,7 @@ from everview.frontends.datalog.syntax import (
     TypeDefined,
     refused,
 )
+from everview.frontends.rules.program import Place
 from everview.types import unknown_name
 
 DEEPEST = 64  # instances inside each other

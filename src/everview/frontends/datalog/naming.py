@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from everview.frontends.datalog.program import (
+from everview.frontends.rules.program import (
     Aggregate,
     Atom,
     Compare,

@@ -26,22 +26,8 @@ from everview.frontends.datalog.checks import (
     check_type_names,
 )
 from everview.frontends.datalog.components import Placed, expanded
-from everview.frontends.datalog.functors import FUNCTORS
 from everview.frontends.datalog.grammar import parser
-from everview.frontends.datalog.ground import check_ground
 from everview.frontends.datalog.naming import Naming
-from everview.frontends.datalog.program import (
-    Atom,
-    Declaration,
-    Either,
-    Literal_,
-    Place,
-    Program,
-    Rule,
-    Variable,
-    Wildcard,
-)
-from everview.frontends.datalog.relations import NULLARY
 from everview.frontends.datalog.subsuming import subsumed
 from everview.frontends.datalog.syntax import (
     Clause,
@@ -54,6 +40,20 @@ from everview.frontends.datalog.syntax import (
     refused,
 )
 from everview.frontends.datalog.types import Types
+from everview.frontends.rules.functors import FUNCTORS
+from everview.frontends.rules.ground import check_ground
+from everview.frontends.rules.program import (
+    Atom,
+    Declaration,
+    Either,
+    Literal_,
+    Place,
+    Program,
+    Rule,
+    Variable,
+    Wildcard,
+)
+from everview.frontends.rules.relations import NULLARY
 from everview.types import Field, Schema
 from everview.types.names import check_names
 

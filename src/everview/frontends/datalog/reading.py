@@ -8,19 +8,6 @@ from typing import Any, Final
 
 from lark import Token, Transformer
 
-from everview.frontends.datalog.program import (
-    Aggregate,
-    Atom,
-    Compare,
-    Constant,
-    Either,
-    Functor,
-    Literal_,
-    Place,
-    Term,
-    Variable,
-    Wildcard,
-)
 from everview.frontends.datalog.syntax import (
     Clause,
     Component,
@@ -36,7 +23,6 @@ from everview.frontends.datalog.syntax import (
     TypeDefined,
     refused,
 )
-from everview.frontends.datalog.terms import RECORD
 from everview.frontends.datalog.wording import (
     Called,
     Conjunction,
@@ -48,6 +34,20 @@ from everview.frontends.datalog.wording import (
     somewhere,
     term,
 )
+from everview.frontends.rules.program import (
+    Aggregate,
+    Atom,
+    Compare,
+    Constant,
+    Either,
+    Functor,
+    Literal_,
+    Place,
+    Term,
+    Variable,
+    Wildcard,
+)
+from everview.frontends.rules.terms import RECORD
 
 WORDS: Final[dict[str, Any]] = {"true": True, "True": True, "false": False, "False": False}
 

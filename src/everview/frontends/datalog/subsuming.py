@@ -15,8 +15,8 @@ from dataclasses import replace
 from everview.errors import DatalogError
 from everview.frontends.datalog.components import Placed
 from everview.frontends.datalog.naming import Naming
-from everview.frontends.datalog.program import Aggregate, Atom, Compare, Rule, Variable
 from everview.frontends.datalog.syntax import Subsumption, refused
+from everview.frontends.rules.program import Aggregate, Atom, Compare, Rule, Variable
 
 
 def subsumed(rules: tuple[Rule, ...], subsumptions: Sequence[tuple[Naming, Placed]]) -> tuple[Rule, ...]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from everview.errors import DatalogError
-from everview.frontends.datalog.faults import placed
-from everview.frontends.datalog.program import NOWHERE, Atom, Literal_, Place
+from everview.frontends.rules.faults import placed
+from everview.frontends.rules.program import NOWHERE, Atom, Literal_, Place
 
 
 @dataclass(frozen=True)

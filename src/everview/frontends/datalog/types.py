@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from everview.errors import TypeConflict, UnknownName
-from everview.frontends.datalog.faults import placed
-from everview.frontends.datalog.meeting import met
-from everview.frontends.datalog.program import Place
 from everview.frontends.datalog.syntax import TypeDefined, refused
+from everview.frontends.rules.faults import placed
+from everview.frontends.rules.meeting import met
+from everview.frontends.rules.program import Place
 from everview.types import (
     BIGINT,
     BOOLEAN,

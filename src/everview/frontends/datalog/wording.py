@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from everview.frontends.datalog.program import (
+from everview.frontends.datalog.syntax import refused
+from everview.frontends.rules.program import (
     NOWHERE,
     Aggregate,
     Atom,
@@ -25,8 +26,7 @@ from everview.frontends.datalog.program import (
     Variable,
     Wildcard,
 )
-from everview.frontends.datalog.syntax import refused
-from everview.frontends.datalog.terms import RECORD
+from everview.frontends.rules.terms import RECORD
 
 # Operators from the loosest to the tightest; the last is taken from the right.
 PRECEDENCE: Final[tuple[tuple[str, ...], ...]] = (

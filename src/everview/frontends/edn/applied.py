@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from everview.frontends.datalog.program import (
+from everview.frontends.edn.arguments import rows_of, value_of
+from everview.frontends.edn.clauses import constant
+from everview.frontends.edn.faults import refuse
+from everview.frontends.edn.forms import AnyForm, Keyword, List, Scalar, SetOf, Symbol, Vector
+from everview.frontends.edn.functions import function, may_be_null, predicate
+from everview.frontends.edn.patterns import Patterns
+from everview.frontends.edn.query import Applied, Each, One, Row, Rows
+from everview.frontends.edn.scope import Scope
+from everview.frontends.rules.program import (
     Atom,
     Compare,
     Constant,
@@ -20,14 +28,6 @@ from everview.frontends.datalog.program import (
     Variable,
     Wildcard,
 )
-from everview.frontends.edn.arguments import rows_of, value_of
-from everview.frontends.edn.clauses import constant
-from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import AnyForm, Keyword, List, Scalar, SetOf, Symbol, Vector
-from everview.frontends.edn.functions import function, may_be_null, predicate
-from everview.frontends.edn.patterns import Patterns
-from everview.frontends.edn.query import Applied, Each, One, Row, Rows
-from everview.frontends.edn.scope import Scope
 
 
 class Functions:

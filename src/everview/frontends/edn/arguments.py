@@ -12,13 +12,13 @@ from itertools import zip_longest
 from typing import Any
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import Atom, Constant, Place, Variable, Wildcard
 from everview.frontends.edn.clauses import parse_rules
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm, List, MapOf, Scalar, SetOf, Vector, form_of, python
 from everview.frontends.edn.infer import type_of_value
 from everview.frontends.edn.query import Each, Input, One, Query, Row, Rows, RuleClause, Rules, Source
 from everview.frontends.edn.reader import read
+from everview.frontends.rules.program import Atom, Constant, Place, Variable, Wildcard
 from everview.plan.nodes import Values
 from everview.plan.typing import literal
 from everview.scalars.expressions import Literal

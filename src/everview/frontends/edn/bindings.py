@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import Variable
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.query import (
     Absent,
@@ -24,6 +23,7 @@ from everview.frontends.edn.query import (
     used,
     variables,
 )
+from everview.frontends.rules.program import Variable
 
 Rules = Mapping[str, Sequence[RuleClause]]
 

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from everview.frontends.datalog.program import Constant, Place, Variable, Wildcard
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm, Keyword, List, Scalar, SetOf, Symbol, Vector
 from everview.frontends.edn.query import (
@@ -28,6 +27,7 @@ from everview.frontends.edn.query import (
     Term,
     variables,
 )
+from everview.frontends.rules.program import Constant, Place, Variable, Wildcard
 
 
 def variable(form: AnyForm) -> Variable:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from everview.errors import EdnError, EverviewError
-from everview.frontends.datalog.compile import whole
 from everview.frontends.edn.arguments import Written, given
 from everview.frontends.edn.attributes import ENTITY, Attribute, Attributes
 from everview.frontends.edn.faults import refuse
@@ -21,6 +20,7 @@ from everview.frontends.edn.infer import Column, inferred
 from everview.frontends.edn.patterns import Anything, Columns, Reads
 from everview.frontends.edn.query import Aggregated, Query
 from everview.frontends.edn.translate import GOAL, Translated, translate
+from everview.frontends.rules.compile import whole
 from everview.operators.aggregate.call import Call
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Filter, Project, Union, Values

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import Place
+from everview.frontends.rules.program import Place
 
 
 def refuse(place: Place, message: str, hint: str) -> EdnError:

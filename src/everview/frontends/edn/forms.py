@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from everview.errors import EdnError, shown
-from everview.frontends.datalog.program import NOWHERE, Place
+from everview.frontends.rules.program import NOWHERE, Place
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -17,7 +17,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import (
+from everview.frontends.edn.faults import refuse
+from everview.frontends.rules.program import (
     NOWHERE,
     Compare,
     Comparison,
@@ -29,8 +30,7 @@ from everview.frontends.datalog.program import (
     Test,
     Variable,
 )
-from everview.frontends.datalog.relations import function_type
-from everview.frontends.edn.faults import refuse
+from everview.frontends.rules.relations import function_type
 from everview.plan.typing import is_function
 from everview.types import STRING, unknown_name
 

@@ -3,7 +3,7 @@
 A variable has one type wherever it stands in a rule, and a column in all rules. So in ``[?a :to ?b] [?b :to ?c]`` the
 values of ``:to`` are entities, before there is any.
 
->>> from everview.frontends.datalog.program import Atom, Rule
+>>> from everview.frontends.rules.program import Atom, Rule
 >>> from everview.types import BIGINT
 >>> a, b, c = map(Variable, "abc")
 >>> ring = Rule(Atom("?", (a, c)), (Atom(":to", (a, b)), Atom(":to", (b, c))))
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import Atom, Compare, Constant, Program, Term, Variable, literals
+from everview.frontends.rules.program import Atom, Compare, Constant, Program, Term, Variable, literals
 from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Decimal, Type
 
 Column = tuple[str, int]

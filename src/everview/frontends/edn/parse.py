@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from everview.frontends.datalog.program import Place, Variable
 from everview.frontends.edn.clauses import parse_binding, parse_clause, parse_rule, variable
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm, Keyword, List, MapOf, Symbol, Vector
@@ -25,6 +24,7 @@ from everview.frontends.edn.query import (
     bound,
     variables,
 )
+from everview.frontends.rules.program import Place, Variable
 
 _PARTS: Final = (":find", ":with", ":in", ":where", ":keys", ":strs", ":syms", ":rules")
 _TAKES_ONE: Final = ("count", "count-distinct", "sum", "min", "max", "avg", "median", "variance", "stddev", "distinct")

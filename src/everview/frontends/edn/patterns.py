@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from everview.errors import EdnError, UnknownName
-from everview.frontends.datalog.meeting import family
-from everview.frontends.datalog.program import Atom, Constant, Literal_, Place, Term, Variable, Wildcard
 from everview.frontends.edn.arguments import Given, Written
 from everview.frontends.edn.attributes import ENTITY, Attribute, Attributes, picked
 from everview.frontends.edn.faults import refuse
@@ -19,6 +17,8 @@ from everview.frontends.edn.forms import Scalar
 from everview.frontends.edn.infer import type_of_value
 from everview.frontends.edn.query import Lookup, Pattern
 from everview.frontends.edn.scope import Scope
+from everview.frontends.rules.meeting import family
+from everview.frontends.rules.program import Atom, Constant, Literal_, Place, Term, Variable, Wildcard
 from everview.plan.node import Plan
 from everview.plan.typing import is_number
 from everview.types import DATE, STRING, TIMESTAMP, Type

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from everview.frontends.datalog.program import NOWHERE, Constant, Place, Variable, Wildcard
 from everview.frontends.edn.forms import AnyForm, List, Symbol, Vector
+from everview.frontends.rules.program import NOWHERE, Constant, Place, Variable, Wildcard
 
 Shape = Literal["relation", "collection", "tuple", "scalar"]
 Keyed = Literal["keys", "strs", "syms"]

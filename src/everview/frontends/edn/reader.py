@@ -21,9 +21,9 @@ from bisect import bisect_right
 from typing import Any, Final
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import Place
 from everview.frontends.edn.faults import shown_place
 from everview.frontends.edn.forms import AnyForm, Keyword, List, MapOf, Scalar, SetOf, Symbol, Vector
+from everview.frontends.rules.program import Place
 
 _BLANK: Final = re.compile(r"(?:[\s,]+|;[^\n]*)+")
 _TOKEN: Final = re.compile(r'[^\s,;"(){}\[\]]+')

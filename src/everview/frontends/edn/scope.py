@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
-from everview.frontends.datalog.program import Term, Variable
+from everview.frontends.rules.program import Term, Variable
 
 
 class Scope:

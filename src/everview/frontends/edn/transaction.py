@@ -17,9 +17,9 @@ from itertools import count
 from typing import Any, Final
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import NOWHERE, Place
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm, Keyword, List, MapOf, Scalar, SetOf, Vector
+from everview.frontends.rules.program import NOWHERE, Place
 from everview.types import BIGINT, BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Type
 from everview.types.parse import parse_type
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from everview.frontends.datalog.bodies import MOST_WAYS, bodies, ways
-from everview.frontends.datalog.program import Atom, Either, Literal_, Not, Place, Program, Rule, Variable, Wildcard
 from everview.frontends.edn.applied import Functions
 from everview.frontends.edn.arguments import Given
 from everview.frontends.edn.attributes import Attributes
@@ -30,6 +28,8 @@ from everview.frontends.edn.query import (
 )
 from everview.frontends.edn.rules import RuleBook
 from everview.frontends.edn.scope import Scope
+from everview.frontends.rules.bodies import MOST_WAYS, bodies, ways
+from everview.frontends.rules.program import Atom, Either, Literal_, Not, Place, Program, Rule, Variable, Wildcard
 
 GOAL: Final = "?"
 

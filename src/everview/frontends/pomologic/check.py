@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from everview.errors import BadAggregate, DatalogError, NotRangeRestricted, UnboundVariable
-from everview.frontends.datalog.faults import fault
-from everview.frontends.datalog.program import Program, Rule, Wildcard
 from everview.frontends.pomologic.scope import Aggregation, Scope, names_in
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.program import Program, Rule, Wildcard
 from everview.scalars.functions.user import is_registered, registered
 
 PARAMETERS = {"count": 0, "sum": 1, "min": 1, "max": 1}  # how many each of the known aggregates takes

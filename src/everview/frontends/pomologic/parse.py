@@ -19,7 +19,9 @@ from lark.tree import Meta
 from lark.visitors import v_args
 
 from everview.errors import DatalogError
-from everview.frontends.datalog.program import (
+from everview.frontends.datalog.reading import text_of as unescaped
+from everview.frontends.pomologic.grammar import GRAMMAR, LITERALS
+from everview.frontends.rules.program import (
     Aggregate,
     Atom,
     Compare,
@@ -35,8 +37,6 @@ from everview.frontends.datalog.program import (
     Variable,
     Wildcard,
 )
-from everview.frontends.datalog.reading import text_of as unescaped
-from everview.frontends.pomologic.grammar import GRAMMAR, LITERALS
 
 
 def parse(text: str) -> Program:
@@ -107,7 +107,7 @@ def number_of(token: str) -> int | float | decimal.Decimal:
 
 
 class _Rules(Transformer[Token, Any]):
-    """Trees of the grammar as the values of `everview.frontends.datalog.program`."""
+    """Trees of the grammar as the values of `everview.frontends.rules.program`."""
 
     def program(self, rules: list[Rule]) -> Program:
         return Program(tuple(rules))

@@ -6,9 +6,9 @@ far(x: X) :- point(x: X), X > 100.
 
 from __future__ import annotations
 
-from everview.frontends.datalog.program import Program
 from everview.frontends.pomologic.check import check
 from everview.frontends.pomologic.parse import parse
+from everview.frontends.rules.program import Program
 
 
 def read(text: str) -> Program:

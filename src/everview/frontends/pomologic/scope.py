@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from everview.frontends.datalog.program import (
+from everview.frontends.rules.program import (
     Aggregate,
     Atom,
     Compare,

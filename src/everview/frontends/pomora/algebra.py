@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from everview.frontends.datalog.program import NOWHERE, Comparison, Constant, Place
+from everview.frontends.rules.program import NOWHERE, Comparison, Constant, Place
 
 Operator = Literal["difference", "cartesian_product", "natural_join", "theta_join", "equijoin", "semijoin", "antijoin"]
 

@@ -5,7 +5,7 @@ each assignment adds to the last. A loop is a fixed point: the least sets that h
 and all that its assignments add. That is what repeating the block gives as long as more rows never take rows away;
 a loop in which they would, because it subtracts or aggregates what it assigns to, is refused.
 
->>> from everview.frontends.datalog.relations import Schemas
+>>> from everview.frontends.rules.relations import Schemas
 >>> from everview.frontends.pomora.parse import parse
 >>> from everview.types import Schema
 >>> known = Schemas({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")}, frozenset(["edge"]))
@@ -21,8 +21,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from everview.errors import DatalogError, NotStratified, UnknownRelation
-from everview.frontends.datalog.faults import fault
-from everview.frontends.datalog.relations import Relations
 from everview.frontends.pomora.algebra import (
     Assignment,
     Combined,
@@ -50,6 +48,8 @@ from everview.frontends.pomora.operators import (
     united,
     written,
 )
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.relations import Relations
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Recursive, Reference, Scan
 from everview.plan.references import free_references

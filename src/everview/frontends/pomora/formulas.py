@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from everview.errors import TypeConflict, UnknownName
-from everview.frontends.datalog.faults import fault, placed
-from everview.frontends.datalog.meeting import alike, literal
-from everview.frontends.datalog.program import NOWHERE, Constant, Place
 from everview.frontends.pomora.algebra import Attribute, Compared, Connected, Formula
+from everview.frontends.rules.faults import fault, placed
+from everview.frontends.rules.meeting import alike, literal
+from everview.frontends.rules.program import NOWHERE, Constant, Place
 from everview.plan.node import Plan
 from everview.plan.typing import call
 from everview.scalars.expressions import Column, Expression

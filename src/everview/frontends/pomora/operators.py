@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from everview.errors import BadAggregate, DatalogError, TypeConflict
-from everview.frontends.datalog.faults import fault
-from everview.frontends.datalog.meeting import alike, as_type, met
-from everview.frontends.datalog.program import Place
-from everview.frontends.datalog.relations import aggregate_type
 from everview.frontends.pomora.algebra import (
     Combined,
     Connected,
@@ -20,6 +16,10 @@ from everview.frontends.pomora.algebra import (
     Written,
 )
 from everview.frontends.pomora.formulas import Columns, comparisons, condition
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.meeting import alike, as_type, met
+from everview.frontends.rules.program import Place
+from everview.frontends.rules.relations import aggregate_type
 from everview.operators.aggregate.call import Call as Aggregated
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan

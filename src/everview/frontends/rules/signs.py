@@ -1,0 +1,241 @@
+"""Numbers without a sign: where a rule has them, and where it must be seen to that none becomes negative.
+
+``unsigned`` is kept in 64 bits with a sign, so it has the numbers from 0 to 2^63 - 1; these compare, divide, shift and
+print as numbers without a sign do. What would lead out of them is an error, as any overflow is: a difference below
+zero, ``bnot``, a conversion of a negative number, a row that is given. For that, the terms that may be negative and
+are unsigned, by the columns that their variables come from, are put into a functor that refuses it.
+
+A column that is not declared is unsigned if all that its rules give is.
+
+>>> from everview.frontends.datalog.parse import parse
+>>> text = ".decl u(x: unsigned)\\n.input u\\np(x - 1) :- u(x), y = x + 1, y < 5."
+>>> [rule.head.terms[0].name for rule in with_signs(parse(text)).rules]
+['unsigned']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final, Literal
+
+from everview.errors import TypeConflict
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.program import (
+    Aggregate,
+    Atom,
+    Compare,
+    Constant,
+    Either,
+    Functor,
+    Identified,
+    Literal_,
+    Not,
+    Program,
+    Rule,
+    Term,
+    Test,
+    Variable,
+    literals,
+)
+from everview.frontends.rules.terms import terms_of
+
+CHECKED: Final = "unsigned"  # the functor that refuses what is negative
+MOST: Final = (1 << 63) - 1
+
+ARITHMETIC: Final = frozenset(
+    ["+", "-", "*", "/", "%", "^", "band", "bor", "bxor", "bnot", "bshl", "bshr", "bshru", "min", "max"]
+)
+FALLING: Final = frozenset(["-", "bnot", "bshl"])  # of numbers that are not negative one that may be
+UNSIGNING: Final = frozenset(["itou", "ftou", "to_unsigned"])
+
+Sign = Literal["", "unsigned", "signed"]  # nothing is known of constants
+
+
+def with_signs(program: Program) -> Program:
+    """The program with a check around every term that is unsigned and may become negative."""
+    declared = any(d.unsigned for d in program.declarations)
+    if not declared and not any(f.name in UNSIGNING for rule in program.rules for f in _functors(rule)):
+        return program
+    signs = _Signs(program)
+    return replace(program, rules=tuple(signs.rule(rule) for rule in program.rules))
+
+
+class _Signs:
+    """The signs of columns: as declared, else as the rules of a head say together."""
+
+    def __init__(self, program: Program) -> None:
+        self.names = {d.name: d.schema.names for d in program.declarations}
+        self.unsigned = {d.name: d.unsigned for d in program.declarations}
+        self.found: dict[str, dict[int, Sign]] = {}
+        while sum(self._learn(rule) for rule in program.rules):  # all of them, until nothing is new
+            pass
+
+    def _learn(self, rule: Rule) -> bool:
+        if rule.head.relation in self.names:
+            return False
+        known = self.found.setdefault(rule.head.relation, {})
+        variables = self._variables(rule)
+        before = dict(known)
+        for at, term in enumerate(rule.head.terms):
+            known[at] = _met(known.get(at, ""), _sign(term, variables))
+        return known != before
+
+    def _of(self, atom: Atom) -> Iterator[tuple[Term, Sign]]:
+        """The terms of an atom with the signs of their columns."""
+        names = self.names.get(atom.relation)
+        for at, term in enumerate(atom.terms):
+            place = names.index(atom.names[at]) if atom.names and names and atom.names[at] in names else at
+            if names is not None:
+                yield term, "unsigned" if place in self.unsigned[atom.relation] else "signed"
+            else:
+                yield term, self.found.get(atom.relation, {}).get(place, "")
+
+    def _variables(self, rule: Rule) -> dict[str, Sign]:
+        """What is known of the variables of a rule; one that is unsigned anywhere is unsigned."""
+        found: dict[str, Sign] = {}
+        for part in _all_literals(rule):
+            if isinstance(part, Atom):
+                for term, sign in self._of(part):
+                    if isinstance(term, Variable) and sign and found.get(term.name) != "unsigned":
+                        found[term.name] = sign
+        equal = [part for part in _all_literals(rule) if isinstance(part, Compare) and part.operator == "="]
+        for _ in equal:
+            for part in equal:
+                for target, source in ((part.left, part.right), (part.right, part.left)):
+                    if isinstance(target, Variable) and target.name not in found and (sign := _sign(source, found)):
+                        found[target.name] = sign
+        return found
+
+    # -- rules with checks
+
+    def rule(self, rule: Rule) -> Rule:
+        variables = self._variables(rule)
+        for part in (rule.head, *_all_literals(rule)):
+            if isinstance(part, Atom):
+                self._check_constants(part, rule)
+        terms = tuple(self._head_term(t, sign, variables) for t, sign in self._of(rule.head))
+        return replace(rule, head=replace(rule.head, terms=terms), body=_body(rule.body, variables))
+
+    def _head_term(self, term: Term, sign: Sign, variables: Mapping[str, Sign]) -> Term:
+        made = _checked(term, variables)
+        if sign != "unsigned" or isinstance(term, Constant) or _sign(term, variables) == "unsigned":
+            return made
+        if isinstance(made, Aggregate):
+            inner = tuple(a if isinstance(a, Constant) else _wrapped(a) for a in made.arguments)
+            return replace(made, arguments=inner) if made.body is None else _wrapped(made)
+        return _wrapped(made)
+
+    def _check_constants(self, atom: Atom, rule: Rule) -> None:
+        for term, sign in self._of(atom):
+            value = term.value if isinstance(term, Constant) else None
+            if sign == "unsigned" and isinstance(value, int) and not 0 <= value <= MOST and atom.relation in self.names:
+                message = f"{value} is no unsigned number in {atom}"
+                raise fault(TypeConflict, message, rule, f"these are from 0 to {MOST}; others are numbers")
+
+
+def _met(a: Sign, b: Sign) -> Sign:
+    if not a or not b:
+        return a or b
+    return a if a == b else "signed"
+
+
+def _sign(term: Term, variables: Mapping[str, Sign]) -> Sign:
+    match term:
+        case Variable(name):
+            return variables.get(name, "")
+        case Functor(name, arguments) if name in ARITHMETIC:
+            found: Sign = ""
+            for argument in arguments:
+                found = _met(found, _sign(argument, variables))
+            return found
+        case Functor(name):
+            return "unsigned" if name == CHECKED or name in UNSIGNING else "signed"
+        case Aggregate(function, arguments):
+            return "" if function == "count" or not arguments else _sign(arguments[0], variables)
+        case Constant(value):
+            return "" if isinstance(value, int) and not isinstance(value, bool) else "signed"
+        case _:
+            return ""
+
+
+def _wrapped(term: Term) -> Term:
+    return term if isinstance(term, Functor) and term.name == CHECKED else Functor(CHECKED, (term,))
+
+
+def _checked(term: Term, variables: Mapping[str, Sign]) -> Term:
+    """The term with a check around each part that is unsigned and may be negative."""
+    match term:
+        case Functor(name, (inner,)) if name == CHECKED and isinstance(inner, Functor):
+            return Functor(CHECKED, (replace(inner, arguments=_each(inner.arguments, variables)),))
+        case Functor(name, arguments):
+            made = Functor(name, _each(arguments, variables))
+            falls = name in FALLING or any(_is_negative(a) for a in arguments)
+            unsigned = name in ARITHMETIC and falls and _sign(term, variables) == "unsigned"
+            return _wrapped(made) if unsigned or name in UNSIGNING else made
+        case Aggregate(function, arguments, body):
+            inner_body = None if body is None else _body(body, variables)
+            return Aggregate(function, _each(arguments, variables), inner_body)
+        case _:
+            return term
+
+
+def _each(terms: Iterable[Term], variables: Mapping[str, Sign]) -> tuple[Term, ...]:
+    return tuple(_checked(term, variables) for term in terms)
+
+
+def _is_negative(term: Term) -> bool:
+    return isinstance(term, Constant) and isinstance(term.value, int) and term.value < 0
+
+
+def _body(body: Iterable[Literal_], variables: Mapping[str, Sign]) -> tuple[Literal_, ...]:
+    return tuple(_literal(part, variables) for part in body)
+
+
+def _literal(part: Literal_, variables: Mapping[str, Sign]) -> Literal_:
+    match part:
+        case Atom():
+            return replace(part, terms=_each(part.terms, variables))
+        case Identified(variable, atom):
+            return Identified(variable, replace(atom, terms=_each(atom.terms, variables)))
+        case Not(inner):
+            return Not(_body(inner, variables))
+        case Either(branches):
+            return Either(tuple(_body(branch, variables) for branch in branches))
+        case Compare(operator, left, right):
+            return Compare(operator, *_each((left, right), variables))
+        case Test(term):
+            return Test(_checked(term, variables))
+
+
+# -- walking
+
+
+def _all_literals(rule: Rule) -> Iterator[Literal_]:
+    """The literals of a rule, also those inside of aggregates."""
+    waiting = [rule.body, *(a.body or () for t in rule.head.terms for a in _aggregates(t))]
+    while waiting:
+        for part in literals(waiting.pop()):
+            yield part.atom if isinstance(part, Identified) else part
+            waiting += [a.body or () for t in terms_of(part) for a in _aggregates(t)]
+
+
+def _aggregates(term: Term) -> Iterator[Aggregate]:
+    for part in _parts(term):
+        if isinstance(part, Aggregate):
+            yield part
+
+
+def _parts(term: Term) -> Iterator[Term]:
+    yield term
+    if isinstance(term, Functor | Aggregate):
+        for argument in term.arguments:
+            yield from _parts(argument)
+
+
+def _functors(rule: Rule) -> Iterator[Functor]:
+    terms = [*rule.head.terms, *(t for part in _all_literals(rule) for t in terms_of(part))]
+    for term in terms:
+        for part in _parts(term):
+            if isinstance(part, Functor):
+                yield part

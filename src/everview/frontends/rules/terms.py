@@ -1,0 +1,170 @@
+"""Terms as expressions over the rows that bind their variables; and which variables a term or a literal has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from everview.errors import DatalogError, EverviewError, TypeConflict, UnboundVariable
+from everview.frontends.rules.faults import fault, misplaced
+from everview.frontends.rules.functors import functor
+from everview.frontends.rules.meeting import alike, written
+from everview.frontends.rules.program import (
+    Aggregate,
+    Atom,
+    Compare,
+    Comparison,
+    Constant,
+    Either,
+    Functor,
+    Identified,
+    Literal_,
+    Not,
+    Rule,
+    Term,
+    Test,
+    Variable,
+    Wildcard,
+)
+from everview.plan.typing import call
+from everview.scalars.expressions import Expression
+
+Values = Mapping[str, Expression]  # what variables are bound to
+
+RECORD: Final = "record"  # the functor of tuples and records
+COMPARISONS: Final[dict[Comparison, str]] = {
+    "=": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+
+
+def expression(term: Term, values: Values, rule: Rule) -> Expression:
+    """A term whose variables are bound, as an expression."""
+    match term:
+        case Variable(name):
+            if name not in values:
+                raise unbound(name, rule)
+            return values[name]
+        case Constant(value, of):
+            return written(value, of)
+        case Functor(name, arguments):
+            given = tuple(expression(a, values, rule) for a in arguments)
+            try:
+                return functor(name, given)
+            except EverviewError as error:
+                raise misplaced(error, rule) from None
+        case Wildcard():
+            raise fault(DatalogError, "_ stands for a value that nothing binds", rule, "give it a name and bind it")
+        case Aggregate():
+            hint = "write x = " + str(term) + " in the body, and x here"
+            raise fault(DatalogError, f"the aggregate {term.function} cannot stand here", rule, hint)
+
+
+def comparison(literal_: Compare, values: Values, rule: Rule) -> Expression:
+    """A constraint over bound variables, as a condition."""
+    a, b = expression(literal_.left, values, rule), expression(literal_.right, values, rule)
+    return compared(literal_.operator, a, b, str(literal_), rule)
+
+
+def compared(operator: Comparison, a: Expression, b: Expression, what: str, rule: Rule) -> Expression:
+    pair = alike(a, b)
+    if pair is None:
+        hint = "compare values of one type; to_number, to_float and to_string convert"
+        raise fault(TypeConflict, f"{what}: {a.type} and {b.type} cannot be compared", rule, hint)
+    return call(COMPARISONS[operator], *pair)
+
+
+def unbound(name: str, rule: Rule, where: str = "") -> UnboundVariable:
+    return fault(
+        UnboundVariable,
+        f"variable {name} is not bound{where}",
+        rule,
+        f"use {name} in a positive atom of the body, or set it equal to something that is bound",
+    )
+
+
+# -- variables
+
+
+def variables(term: Term) -> Iterator[str]:
+    """The variables of a term that must be bound around it; an aggregate's own are not among them."""
+    match term:
+        case Variable(name):
+            yield name
+        case Functor(_, arguments):
+            for argument in arguments:
+                yield from variables(argument)
+        case _:
+            pass
+
+
+def all_variables(term: Term) -> Iterator[str]:
+    """The variables of a term, also those inside of aggregates."""
+    match term:
+        case Variable(name):
+            yield name
+        case Functor(_, arguments):
+            for argument in arguments:
+                yield from all_variables(argument)
+        case Aggregate(_, arguments, body):
+            for argument in arguments:
+                yield from all_variables(argument)
+            yield from body_variables(body or ())
+        case _:
+            pass
+
+
+def body_variables(body: Iterable[Literal_]) -> Iterator[str]:
+    """All variables of a body, also those of what is inside of its literals."""
+    for literal_ in body:
+        for term in terms_of(literal_):
+            yield from all_variables(term)
+        match literal_:
+            case Not(inner):
+                yield from body_variables(inner)
+            case Either(branches):
+                for branch in branches:
+                    yield from body_variables(branch)
+            case _:
+                pass
+
+
+def outer_variables(body: Iterable[Literal_]) -> Iterator[str]:
+    """The variables of a body without those that only aggregates and negations have."""
+    for literal_ in body:
+        for term in terms_of(literal_):
+            yield from variables(term)
+        if isinstance(literal_, Either):
+            for branch in literal_.branches:
+                yield from outer_variables(branch)
+
+
+def terms_of(literal_: Literal_) -> tuple[Term, ...]:
+    """The terms of one literal, without those of literals inside."""
+    match literal_:
+        case Atom():
+            return literal_.terms
+        case Identified(variable, atom):
+            return (variable, *atom.terms)
+        case Compare(_, left, right):
+            return left, right
+        case Test(term):
+            return (term,)
+        case Not() | Either():
+            return ()
+
+
+def aggregates(term: Term) -> Iterator[Aggregate]:
+    """The aggregates in a term."""
+    match term:
+        case Aggregate():
+            yield term
+        case Functor(_, arguments):
+            for argument in arguments:
+                yield from aggregates(argument)
+        case _:
+            pass

@@ -30,8 +30,8 @@ from everview.database.rules import (
     rules_of,
 )
 from everview.errors import DatalogError, DefinitionError
-from everview.frontends.datalog.checks import check_directed
 from everview.frontends.rules.program import Declaration, Program, Rule
+from everview.frontends.rules.resolve import check_directed
 
 if TYPE_CHECKING:
     from everview.database.database import Database

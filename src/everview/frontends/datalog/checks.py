@@ -23,7 +23,7 @@ from everview.frontends.datalog.syntax import (
 )
 from everview.frontends.datalog.types import BUILT_IN, Types
 from everview.frontends.rules.faults import fault
-from everview.frontends.rules.program import Aggregate, Atom, Functor, Not, Program, Rule, Term, literals
+from everview.frontends.rules.program import Aggregate, Atom, Functor, Not, Rule, Term, literals
 from everview.frontends.rules.stratification import groups, is_recursive
 from everview.frontends.rules.terms import all_variables, body_variables, terms_of
 from everview.types import unknown_name
@@ -166,15 +166,6 @@ def check_directive(part: Directive) -> None:
 def _check_limit(part: Directive, target: str, given: Mapping[str, str]) -> None:
     if set(given) != {"n"} or not given["n"].isdigit():
         raise refused(f".limitsize {target} has no number", part.place, f"write .limitsize {target}(n=10)")
-
-
-def check_directed(program: Program, known: Collection[str]) -> None:
-    """Refuse directives of relations that are neither declared, nor defined by rules, nor known otherwise."""
-    names = {*known, *program.heads, *(d.name for d in program.declarations)}
-    for kind, name, place in program.directed:
-        if name not in names:
-            error = unknown_name("relation", name, names)
-            raise refused(f"{kind} {name}: {error.message}", place, error.hint or f"declare it: .decl {name}(…)")
 
 
 # -- inlined relations

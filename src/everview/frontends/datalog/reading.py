@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from typing import Any, Final
 
 from lark import Token, Transformer
@@ -48,10 +46,9 @@ from everview.frontends.rules.program import (
     Wildcard,
 )
 from everview.frontends.rules.terms import RECORD
+from everview.frontends.rules.texts import unescaped
 
 WORDS: Final[dict[str, Any]] = {"true": True, "True": True, "false": False, "False": False}
-
-ESCAPED: Final = re.compile(r"""(\\[\\'"abfnrtvxuUN0-7])|\\""")  # or a backslash that is none
 
 
 def place_of(token: Token) -> Place:
@@ -168,7 +165,7 @@ class Reading(Transformer[Token, Any]):
 
     def text(self, parts: list[Token]) -> Constant:
         try:
-            return Constant(text_of(parts[0]))
+            return Constant(unescaped(parts[0]))
         except (SyntaxError, ValueError):
             hint = "write a backslash twice, or use one as Python does"
             raise refused(f"{parts[0]} is no text", place_of(parts[0]), hint) from None
@@ -268,17 +265,6 @@ class Reading(Transformer[Token, Any]):
 def _inside(branches: list[tuple[Any, ...]]) -> tuple[Literal_, ...]:
     made = [body(items) for items in branches]
     return made[0] if len(made) == 1 else (Either(tuple(made)),)
-
-
-def text_of(token: str) -> str:
-    """The text that a quoted token stands for; a backslash that is no escape is itself, as in patterns.
-
-    >>> text_of(r'"a\\tb"') == "a\\tb", text_of(r'"\\d+"') == r"\\d+"
-    (True, True)
-    """
-    if "\\" not in token:
-        return token[1:-1]
-    return ast.literal_eval(ESCAPED.sub(lambda found: found[1] or r"\\", token))
 
 
 setattr(Reading, "not", Reading.not_)  # the rule has the name of a word of Python

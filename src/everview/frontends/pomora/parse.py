@@ -17,7 +17,6 @@ from lark.tree import Meta
 from lark.visitors import v_args
 
 from everview.errors import DatalogError
-from everview.frontends.pomologic.parse import misread, number_of, place_of, text_of
 from everview.frontends.pomora.algebra import (
     Assignment,
     Attribute,
@@ -36,6 +35,7 @@ from everview.frontends.pomora.algebra import (
     Written,
 )
 from everview.frontends.rules.program import Constant
+from everview.frontends.rules.texts import misread, number_of, place_of, text_of
 
 GRAMMAR: Final = r"""
 program: block

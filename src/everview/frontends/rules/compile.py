@@ -30,7 +30,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from everview.errors import DatalogError, TypeConflict, UnknownRelation
-from everview.frontends.datalog.checks import check_directed
 from everview.frontends.rules.bindings import Context, Identify
 from everview.frontends.rules.bodies import bodies
 from everview.frontends.rules.content_ids import content_id
@@ -51,7 +50,7 @@ from everview.frontends.rules.heads import (
 from everview.frontends.rules.monotone import EXTREMES, check_extremes
 from everview.frontends.rules.program import Atom, Constant, Declaration, Program, Rule, literals
 from everview.frontends.rules.relations import Relations, given_name
-from everview.frontends.rules.resolve import Resolving
+from everview.frontends.rules.resolve import Resolving, check_directed
 from everview.frontends.rules.signs import with_signs
 from everview.frontends.rules.stratification import check_stratified, groups, is_recursive, reads
 from everview.optimize import optimize

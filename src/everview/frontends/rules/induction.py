@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from everview.errors import EndlessInduction
-from everview.frontends.pomologic.scope import Scope
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.program import Atom, Declaration, Identified, Not, Program, Rule, Variable
 from everview.types import Schema
@@ -127,5 +126,7 @@ def _persists(rule: Rule) -> bool:
 
 
 def _selected(rule: Rule) -> Iterable[Atom]:
-    for part in Scope.of(rule).selections:
-        yield part.atom if isinstance(part, Identified) else part
+    """The positive atoms of a rule's body."""
+    for part in rule.body:
+        if isinstance(part, Atom | Identified):
+            yield part.atom if isinstance(part, Identified) else part

@@ -5,7 +5,7 @@ An atom by names says nothing of the columns that it leaves out; one of a relati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
 
@@ -21,12 +21,14 @@ from everview.frontends.rules.program import (
     Identified,
     Literal_,
     Not,
+    Program,
     Rule,
     Term,
     Test,
     Wildcard,
 )
 from everview.frontends.rules.relations import NULLARY
+from everview.types import unknown_name
 
 Columns = Callable[[str], tuple[str, ...] | None]  # of a relation; None if there is none
 
@@ -109,3 +111,13 @@ class Resolving:
         guess = f'did you mean "{folded[near[0]]}"? ' if near else ""
         hint = f"{guess}available: {', '.join(names)}" if names else "declare it: .decl name(column: type)"
         return fault(UnknownRelation, f'relation "{atom.relation}" does not exist', rule, hint, atom.place)
+
+
+def check_directed(program: Program, known: Collection[str]) -> None:
+    """Refuse directives of relations that are neither declared, nor defined by rules, nor known otherwise."""
+    names = {*known, *program.heads, *(d.name for d in program.declarations)}
+    for kind, name, place in program.directed:
+        if name not in names:
+            error = unknown_name("relation", name, names)
+            hint = error.hint or f"declare it: .decl {name}(…)"
+            raise fault(DatalogError, f"{kind} {name}: {error.message}", None, hint, place)

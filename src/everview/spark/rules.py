@@ -17,7 +17,7 @@ from everview.frontends.rules.induction import (
     unfolded,
     with_next,
 )
-from everview.frontends.rules.program import Declaration, Program
+from everview.frontends.rules.program import Declaration, RuleProgram
 from everview.plan.node import Plan
 from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.types import Schema
@@ -74,7 +74,7 @@ def define_rules(queries: Queries, text: str, dialect: str) -> None:
         again[before_name(head)](next_name(head))
 
 
-def _carried(program: Program, known: Readable) -> dict[str, Schema]:
+def _carried(program: RuleProgram, known: Readable) -> dict[str, Schema]:
     """What inductive rules need of the epoch before."""
     heads = inductive(program)
     if not heads:

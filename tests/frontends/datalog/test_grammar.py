@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from everview.frontends.datalog.parse import parse
-from everview.frontends.rules.program import Program
+from everview.frontends.rules.program import RuleProgram
 
 RULES = {
     # facts and rules
@@ -111,7 +111,7 @@ def test_declarations(text: str) -> None:
     assert "; ".join(_declared(parse(text))) == DECLARATIONS[text]
 
 
-def _declared(program: Program) -> list[str]:
+def _declared(program: RuleProgram) -> list[str]:
     return [f"{d.name}{'<' * d.input}{'>' * d.output} {d.schema}" for d in program.declarations]
 
 

@@ -1,4 +1,4 @@
-"""PomoLogic and PomoRA by their definitions: sets of Python tuples, every rule and statement as it is written."""
+"""PomoLogic by its definition: sets of Python tuples, every rule as it is written."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from everview.frontends.pomora import algebra as ra
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
     Constant,
+    Constraint,
     Identified,
-    Not,
-    Program,
+    Negation,
     Rule,
+    RuleAtom,
+    RuleProgram,
+    RuleVariable,
     Term,
-    Variable,
 )
 
 Row = tuple[Any, ...]
@@ -48,7 +47,7 @@ def content_id(relation: str, row: Named) -> str:
 class Clock:
     """A program tick by tick: `tick` gives what holds when tables hold these facts."""
 
-    def __init__(self, program: Program, aggregates: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, program: RuleProgram, aggregates: Mapping[str, Any] | None = None) -> None:
         self.program = program
         self.aggregates = {
             "count": len,
@@ -98,11 +97,11 @@ class Clock:
     def _solutions(self, rule: Rule, facts: Facts) -> Iterator[Binding]:
         bindings: list[Binding] = [{}]
         for part in rule.body:
-            if isinstance(part, Atom | Identified):
+            if isinstance(part, RuleAtom | Identified):
                 bindings = [new for old in bindings for new in _selected(part, old, facts)]
         if not bindings:
             return
-        waiting = [part for part in rule.body if isinstance(part, Compare) and isinstance(part.right, Aggregate)]
+        waiting = [part for part in rule.body if isinstance(part, Constraint) and isinstance(part.right, AggregateTerm)]
         results = {str(part.left) for part in waiting}
         bound = set(bindings[0])
         while waiting:
@@ -114,11 +113,11 @@ class Clock:
             if all(_holds(part, binding, facts) for part in rule.body):
                 yield binding
 
-    def _aggregated(self, part: Compare, binding: Binding, facts: Facts) -> Iterator[Binding]:
-        assert isinstance(part.right, Aggregate)
+    def _aggregated(self, part: Constraint, binding: Binding, facts: Facts) -> Iterator[Binding]:
+        assert isinstance(part.right, AggregateTerm)
         assert part.right.body is not None
         (atom,) = part.right.body
-        assert isinstance(atom, Atom)
+        assert isinstance(atom, RuleAtom)
         matches = list(_selected(atom, binding, facts))
         rows = [tuple(match[str(a)] for a in part.right.arguments) for match in matches]
         result = self.aggregates[part.right.function](rows)
@@ -127,29 +126,29 @@ class Clock:
             yield {**binding, str(part.left): result}
 
 
-def _names(part: Compare) -> set[str]:
-    assert isinstance(part.right, Aggregate)
+def _names(part: Constraint) -> set[str]:
+    assert isinstance(part.right, AggregateTerm)
     assert part.right.body is not None
     (atom,) = part.right.body
-    assert isinstance(atom, Atom)
-    return {term.name for term in atom.terms if isinstance(term, Variable)}
+    assert isinstance(atom, RuleAtom)
+    return {term.name for term in atom.terms if isinstance(term, RuleVariable)}
 
 
-def _atoms(part: Any) -> Iterator[tuple[Atom, int]]:
+def _atoms(part: Any) -> Iterator[tuple[RuleAtom, int]]:
     match part:
-        case Atom():
+        case RuleAtom():
             yield part, 0
         case Identified(_, atom):
             yield atom, 0
-        case Not((Atom() as atom,)):
+        case Negation((RuleAtom() as atom,)):
             yield atom, 1
-        case Compare(_, _, Aggregate(_, _, (Atom() as atom,))):
+        case Constraint(_, _, AggregateTerm(_, _, (RuleAtom() as atom,))):
             yield atom, 1
         case _:
             pass
 
 
-def _selected(part: Atom | Identified, binding: Binding, facts: Facts) -> Iterator[Binding]:
+def _selected(part: RuleAtom | Identified, binding: Binding, facts: Facts) -> Iterator[Binding]:
     atom = part.atom if isinstance(part, Identified) else part
     for row in facts.get(atom.relation, ()):
         found = _matched(atom, dict(row), binding)
@@ -163,11 +162,11 @@ def _selected(part: Atom | Identified, binding: Binding, facts: Facts) -> Iterat
         yield found
 
 
-def _matched(atom: Atom, row: dict[str, Any], binding: Binding) -> Binding | None:
+def _matched(atom: RuleAtom, row: dict[str, Any], binding: Binding) -> Binding | None:
     found = dict(binding)
     for name, term in zip(atom.names or (), atom.terms, strict=True):
         match term:
-            case Variable(variable):
+            case RuleVariable(variable):
                 if found.setdefault(variable, row[name]) != row[name]:
                     return None
             case Constant(value):
@@ -180,9 +179,9 @@ def _matched(atom: Atom, row: dict[str, Any], binding: Binding) -> Binding | Non
 
 def _holds(part: Any, binding: Binding, facts: Facts) -> bool:
     match part:
-        case Not((Atom() as atom,)):
+        case Negation((RuleAtom() as atom,)):
             return not any(True for _ in _selected(atom, binding, facts))
-        case Compare(compared, left, right) if not isinstance(right, Aggregate):
+        case Constraint(compared, left, right) if not isinstance(right, AggregateTerm):
             return COMPARE[compared](_value(left, binding), _value(right, binding))
         case _:
             return True
@@ -190,101 +189,12 @@ def _holds(part: Any, binding: Binding, facts: Facts) -> bool:
 
 def _value(term: Term, binding: Binding) -> Any:
     match term:
-        case Variable(name):
+        case RuleVariable(name):
             return binding[name]
         case Constant(value):
             return value
         case _:
             raise AssertionError(term)
-
-
-# -- PomoRA, statement by statement
-
-
-def run(block: Iterable[ra.Statement], facts: Facts) -> Facts:
-    """What a program leaves of facts: assignments add, loops go round until nothing is new."""
-    facts = {name: set(rows) for name, rows in facts.items()}
-    for statement in block:
-        _step(statement, facts)
-    return facts
-
-
-def _step(statement: ra.Statement, facts: Facts) -> None:
-    match statement:
-        case ra.Assignment(target, expression):
-            facts[target] = facts.get(target, set()) | evaluated(expression, facts)
-        case ra.Loop(block):
-            before = None
-            while before != facts:
-                before = {name: set(rows) for name, rows in facts.items()}
-                for inner in block:
-                    _step(inner, facts)
-
-
-def evaluated(expression: ra.Expression, facts: Facts) -> set[Named]:
-    match expression:
-        case ra.Named(name):
-            return set(facts.get(name, ()))
-        case ra.Written(rows):
-            return {frozenset(row) for row in rows}
-        case ra.Projection(names, inner):
-            return {frozenset((n, v) for n, v in row if n in names) for row in evaluated(inner, facts)}
-        case ra.Renaming(pairs, inner):
-            new = dict(pairs)
-            return {frozenset((new.get(n, n), v) for n, v in row) for row in evaluated(inner, facts)}
-        case ra.Selection(formula, inner):
-            return {row for row in evaluated(inner, facts) if _true(formula, dict(row))}
-        case ra.United(parts):
-            return set().union(*(evaluated(part, facts) for part in parts))
-        case ra.Combined():
-            return _combined(expression, evaluated(expression.left, facts), evaluated(expression.right, facts))
-        case ra.Grouping(by, name, function, arguments, inner):
-            return set(_grouped(by, name, function, arguments, evaluated(inner, facts)))
-
-
-def _combined(found: ra.Combined, left: set[Named], right: set[Named]) -> set[Named]:
-    pairs = [(a, b) for a in left for b in right if _agree(dict(a), dict(b))]
-    match found.operator:
-        case "difference":
-            return left - right
-        case "semijoin":
-            return {a for a, _ in pairs}
-        case "antijoin":
-            return left - {a for a, _ in pairs}
-        case "theta_join" | "equijoin":
-            assert found.formula is not None
-            return {a | b for a, b in pairs if _true(found.formula, dict(a | b))}
-        case _:
-            return {a | b for a, b in pairs}
-
-
-def _agree(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    return all(a[name] == b[name] for name in a.keys() & b.keys())
-
-
-def _true(formula: ra.Formula, row: dict[str, Any]) -> bool:
-    match formula:
-        case ra.Compared(compared, left, right):
-            a, b = (row[s.name] if isinstance(s, ra.Attribute) else s.value for s in (left, right))
-            return COMPARE[compared](a, b)
-        case ra.Connected("not", (part,)):
-            return not _true(part, row)
-        case ra.Connected("and", parts):
-            return all(_true(part, row) for part in parts)
-        case ra.Connected(_, parts):
-            return any(_true(part, row) for part in parts)
-
-
-def _grouped(
-    by: tuple[str, ...], name: str, function: str, arguments: tuple[str, ...], rows: set[Named]
-) -> Iterator[Named]:
-    groups: dict[Row, list[dict[str, Any]]] = {}
-    for row in map(dict, rows):
-        groups.setdefault(tuple(row[n] for n in by), []).append(row)
-    for key, group in groups.items():
-        values = [row[arguments[0]] for row in group] if arguments else group
-        result = {"count": len, "sum": sum, "min": min, "max": max}[function](values)
-        yield frozenset([*zip(by, key, strict=True), (name, result)])
 
 
 def named(columns: Iterable[str], rows: Iterable[Row]) -> set[Named]:

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 import everview as ev
 from everview.frontends.pomologic.parse import parse
+from frontends.pomo_streams import Fed, ticks
 from frontends.pomologic.naive import Clock
-from frontends.pomologic.streams import Fed, ticks
 
 
 @ev.aggregate("BIGINT", name="pomo_spread", by_group=True)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import everview as ev
 from everview.errors import DatalogError, DefinitionError, EverviewError
 from everview.frontends.pomologic.parse import parse
+from frontends.pomo_streams import Fed, change
 from frontends.pomologic.naive import Clock
-from frontends.pomologic.streams import Fed, change
 
 CHECKBOX = """
 checkbox(id: Id, state: S)@next     :- checkbox(id: Id, state: S), !clicks(id: Id).

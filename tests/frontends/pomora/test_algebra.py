@@ -11,8 +11,8 @@ from hypothesis import given, settings
 import everview as ev
 from everview.errors import BadAggregate, DatalogError, EverviewError, NotStratified, TypeConflict, UnknownName
 from everview.frontends.pomora.parse import parse
-from frontends.pomologic.naive import run
-from frontends.pomologic.streams import Fed, ticks
+from frontends.pomo_streams import Fed, ticks
+from frontends.pomora.naive import run
 
 AUTHORS = """[(id: 1, name: "Abe", born: 1924), (id: 2, name: "Borges", born: 1899),
               (id: 3, name: "Calvino", born: 1923), (id: 4, name: "Eco", born: 1932)]"""

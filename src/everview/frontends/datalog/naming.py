@@ -11,17 +11,17 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
+    Constraint,
     Either,
     Functor,
+    Holds,
     Identified,
-    Literal_,
-    Not,
+    Negation,
     Rule,
+    RuleAtom,
     Term,
-    Test,
 )
 
 
@@ -41,29 +41,29 @@ class Naming:
     def rule(self, rule: Rule, scope: str) -> Rule:
         return replace(rule, head=self.atom(rule.head, scope), body=self.body(rule.body, scope))
 
-    def atom(self, atom: Atom, scope: str) -> Atom:
+    def atom(self, atom: RuleAtom, scope: str) -> RuleAtom:
         terms = tuple(self._term(t, scope) for t in atom.terms)
         return replace(atom, relation=self.full(atom.relation, scope), terms=terms)
 
-    def body(self, body: tuple[Literal_, ...], scope: str) -> tuple[Literal_, ...]:
+    def body(self, body: tuple[BodyLiteral, ...], scope: str) -> tuple[BodyLiteral, ...]:
         return tuple(self._literal(part, scope) for part in body)
 
-    def _literal(self, part: Literal_, scope: str) -> Literal_:
+    def _literal(self, part: BodyLiteral, scope: str) -> BodyLiteral:
         match part:
-            case Atom():
+            case RuleAtom():
                 found = self.atom(part, scope)
-                return Test(Functor(part.relation, found.terms)) if found.relation in self._functors else found
-            case Not((inner,)):
+                return Holds(Functor(part.relation, found.terms)) if found.relation in self._functors else found
+            case Negation((inner,)):
                 found = self._literal(inner, scope)
-                return Test(Functor("lnot", (found.term,))) if isinstance(found, Test) else Not((found,))
-            case Not(inner):
-                return Not(self.body(inner, scope))
+                return Holds(Functor("lnot", (found.term,))) if isinstance(found, Holds) else Negation((found,))
+            case Negation(inner):
+                return Negation(self.body(inner, scope))
             case Either(branches):
                 return Either(tuple(self.body(branch, scope) for branch in branches))
-            case Compare(operator, left, right):
-                return Compare(operator, self._term(left, scope), self._term(right, scope))
-            case Test(term):
-                return Test(self._term(term, scope))
+            case Constraint(operator, left, right):
+                return Constraint(operator, self._term(left, scope), self._term(right, scope))
+            case Holds(term):
+                return Holds(self._term(term, scope))
             case Identified(variable, atom):
                 return Identified(variable, self.atom(atom, scope))
 
@@ -71,8 +71,8 @@ class Naming:
         match term:
             case Functor(name, arguments):
                 return Functor(name, tuple(self._term(a, scope) for a in arguments))
-            case Aggregate(function, arguments, body):
+            case AggregateTerm(function, arguments, body):
                 inner = None if body is None else self.body(body, scope)
-                return Aggregate(function, tuple(self._term(a, scope) for a in arguments), inner)
+                return AggregateTerm(function, tuple(self._term(a, scope) for a in arguments), inner)
             case _:
                 return term

@@ -20,24 +20,24 @@ from lark.visitors import v_args
 from everview.errors import DatalogError
 from everview.frontends.pomologic.grammar import GRAMMAR, LITERALS
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
     Comparison,
     Constant,
+    Constraint,
     Identified,
-    Literal_,
-    Not,
-    Program,
+    Negation,
     Rule,
+    RuleAtom,
+    RuleProgram,
+    RuleVariable,
     Term,
-    Variable,
     Wildcard,
 )
 from everview.frontends.rules.texts import misread, number_of, place_of, text_of
 
 
-def parse(text: str) -> Program:
+def parse(text: str) -> RuleProgram:
     """The program that a text is; raises `DatalogError` where it is none."""
     try:
         return _Rules().transform(_parser().parse(text))
@@ -55,8 +55,8 @@ def _parser() -> Lark:
 class _Rules(Transformer[Token, Any]):
     """Trees of the grammar as the values of `everview.frontends.rules.program`."""
 
-    def program(self, rules: list[Rule]) -> Program:
-        return Program(tuple(rules))
+    def program(self, rules: list[Rule]) -> RuleProgram:
+        return RuleProgram(tuple(rules))
 
     @v_args(meta=True)
     def rule(self, meta: Meta, parts: list[Any]) -> Rule:
@@ -68,34 +68,36 @@ class _Rules(Transformer[Token, Any]):
     def next(self, _: list[Token]) -> str:
         return "next"
 
-    def body(self, literals: list[Literal_]) -> tuple[Literal_, ...]:
+    def body(self, literals: list[BodyLiteral]) -> tuple[BodyLiteral, ...]:
         return tuple(literals)
 
     # -- literals
 
-    def selection(self, parts: list[Atom]) -> Atom:
+    def selection(self, parts: list[RuleAtom]) -> RuleAtom:
         return parts[0]
 
-    def negation(self, parts: list[Atom]) -> Not:
-        return Not((parts[0],))
+    def negation(self, parts: list[RuleAtom]) -> Negation:
+        return Negation((parts[0],))
 
     def identified(self, parts: list[Any]) -> Identified:
         name, atom = parts
-        return Identified(Variable(name), atom)
+        return Identified(RuleVariable(name), atom)
 
-    def aggregation(self, parts: list[Any]) -> Compare:
+    def aggregation(self, parts: list[Any]) -> Constraint:
         result, function, *arguments, atom = parts
-        return Compare("=", Variable(result), Aggregate(function, tuple(map(Variable, arguments)), (atom,)))
+        return Constraint(
+            "=", RuleVariable(result), AggregateTerm(function, tuple(map(RuleVariable, arguments)), (atom,))
+        )
 
-    def constraint(self, parts: list[Any]) -> Compare:
+    def constraint(self, parts: list[Any]) -> Constraint:
         left, operator, right = parts
         compared: Comparison = "=" if operator == "==" else str(operator)  # pyright: ignore[reportAssignmentType]
-        return Compare(compared, left, right)
+        return Constraint(compared, left, right)
 
     # -- atoms and terms
 
     @v_args(meta=True)
-    def atom(self, meta: Meta, parts: list[Any]) -> Atom:
+    def atom(self, meta: Meta, parts: list[Any]) -> RuleAtom:
         relation, *attributes = parts
         names = tuple(name for name, _ in attributes)
         for name in names:
@@ -103,7 +105,7 @@ class _Rules(Transformer[Token, Any]):
                 raise DatalogError(
                     f"{meta.line}:{meta.column}: {relation} has attribute {name} twice", hint="name it once"
                 )
-        return Atom(relation, tuple(term for _, term in attributes), names, place_of(meta))
+        return RuleAtom(relation, tuple(term for _, term in attributes), names, place_of(meta))
 
     def attribute(self, parts: list[Any]) -> tuple[str, Term]:
         return parts[0], parts[1]
@@ -116,7 +118,7 @@ class _Rules(Transformer[Token, Any]):
         (name,) = names
         if name in LITERALS:
             return Constant(LITERALS[name])
-        return Wildcard() if name == "_" else Variable(name)
+        return Wildcard() if name == "_" else RuleVariable(name)
 
     def number(self, tokens: list[Token]) -> Constant:
         return Constant(number_of(tokens[0]))

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from functools import partial
 
 from everview.errors import DatalogError, TypeConflict
-from everview.frontends.rules.bindings import Bindings, Context, seeded
+from everview.frontends.rules.bindings import Bindings, BodyContext, seeded
 from everview.frontends.rules.bodies import attempted, bodies, solved
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.matching import HIDDEN, tied
 from everview.frontends.rules.program import (
-    Aggregate,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
+    Constraint,
     Functor,
-    Literal_,
+    Holds,
     Rule,
+    RuleVariable,
     Term,
-    Test,
-    Variable,
 )
 from everview.frontends.rules.relations import aggregate_type
 from everview.frontends.rules.terms import aggregates, all_variables, expression, terms_of
@@ -44,36 +44,36 @@ Finish = Callable[[Sequence[Expression]], Expression]
 
 
 @dataclass(frozen=True)
-class Made:
+class AggregateCalls:
     """The calls of the plan that an aggregate needs, and what it is of their results."""
 
     calls: tuple[AggregateCall, ...]
     finish: Finish
 
 
-def made(function: str, arguments: Sequence[Expression], rule: Rule) -> Made:
+def made(function: str, arguments: Sequence[Expression], rule: Rule) -> AggregateCalls:
     """An aggregate of bound arguments."""
     of = aggregate_type(function)
     if function not in FUNCTIONS and of is None:
         hint = f"there are {', '.join(FUNCTIONS)}, and those registered with @ev.aggregate"
         raise fault(DatalogError, f"there is no aggregate {function}", rule, hint)
     if function == "count":
-        return Made((_call("count", ()),), _first)
+        return AggregateCalls((_call("count", ()),), _first)
     if of is not None and function not in FUNCTIONS:
         made_of = AggregateCall(f"{USER}{function.lower()}", tuple(arguments), False, None, (), of, True)
-        return Made((made_of,), _first)
+        return AggregateCalls((made_of,), _first)
     if len(arguments) != 1:
         raise fault(DatalogError, f"{function} takes one argument", rule, f"write {function} x : {{ … }}")
     (argument,) = arguments
     if function in ("min", "max"):
-        return Made((_call(function, (argument,)),), _first)
+        return AggregateCalls((_call(function, (argument,)),), _first)
     if not is_number(argument.type):
         raise fault(TypeConflict, f"{function} of {argument.type}", rule, "give it numbers")
     if function == "sum":
-        return Made((_call("sum", (argument,)),), _first)
+        return AggregateCalls((_call("sum", (argument,)),), _first)
     if function == "mean" or not is_integer(argument.type):
-        return Made((_call("avg", (cast(argument, DOUBLE),)),), _first)
-    return Made((_call("sum", (argument,)), _call("count", ())), partial(_whole, argument.type))
+        return AggregateCalls((_call("avg", (cast(argument, DOUBLE),)),), _first)
+    return AggregateCalls((_call("sum", (argument,)), _call("count", ())), partial(_whole, argument.type))
 
 
 def _first(results: Sequence[Expression]) -> Expression:
@@ -95,8 +95,8 @@ def _call(function: str, arguments: tuple[Expression, ...]) -> AggregateCall:
 
 
 def aggregated(
-    part: Literal_, found: Bindings, elsewhere: set[str], context: Context
-) -> tuple[Bindings, Literal_] | None:
+    part: BodyLiteral, found: Bindings, elsewhere: set[str], context: BodyContext
+) -> tuple[Bindings, BodyLiteral] | None:
     """The bindings with an aggregate's value, and the literal with a variable in its place; None if it has to wait."""
     term = next(a for t in terms_of(part) for a in aggregates(t))
     if term.body is None:
@@ -107,10 +107,10 @@ def aggregated(
         return None
     fresh = context.fresh()
     made_of = _joined(term, fresh, shared, found, context)
-    return made_of, _replaced(part, term, Variable(fresh))
+    return made_of, _replaced(part, term, RuleVariable(fresh))
 
 
-def _joined(term: Aggregate, fresh: str, shared: Sequence[str], found: Bindings, context: Context) -> Bindings:
+def _joined(term: AggregateTerm, fresh: str, shared: Sequence[str], found: Bindings, context: BodyContext) -> Bindings:
     inner, is_seeded = _inner(term, shared, found, context)
     arguments = tuple(expression(a, inner.values, context.rule) for a in term.arguments)
     calls = made(term.function, arguments, context.rule)
@@ -141,7 +141,7 @@ def _or_zero(value: Expression) -> Expression:
     return call("coalesce", value, cast(Literal(0, _call("count", ()).type), value.type))
 
 
-def _inner(term: Aggregate, shared: Sequence[str], found: Bindings, context: Context) -> tuple[Bindings, bool]:
+def _inner(term: AggregateTerm, shared: Sequence[str], found: Bindings, context: BodyContext) -> tuple[Bindings, bool]:
     """The bindings of an aggregate's body, and whether they began with those of the rule that it does not bind."""
     inside = context.inside(found)
     alone = [attempted(body, inside) for body in bodies(term.body or ())]
@@ -166,12 +166,12 @@ def together(branches: Sequence[Bindings]) -> Bindings:
     return Bindings(plan, dict(zip(names, plan.columns, strict=True)))
 
 
-def _replaced(part: Literal_, old: Term, new: Term) -> Literal_:
+def _replaced(part: BodyLiteral, old: Term, new: Term) -> BodyLiteral:
     match part:
-        case Compare(operator, left, right):
-            return Compare(operator, _in_term(left, old, new), _in_term(right, old, new))
-        case Test(term):
-            return Test(_in_term(term, old, new))
+        case Constraint(operator, left, right):
+            return Constraint(operator, _in_term(left, old, new), _in_term(right, old, new))
+        case Holds(term):
+            return Holds(_in_term(term, old, new))
         case _:
             raise AssertionError(f"{part} has no aggregate of its own")
 

@@ -9,7 +9,7 @@ from itertools import count
 from everview.errors import DatalogError
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.matching import HIDDEN
-from everview.frontends.rules.program import Atom, Rule
+from everview.frontends.rules.program import Rule, RuleAtom
 from everview.frontends.rules.terms import Values
 from everview.plan import nodes
 from everview.plan.conditions import conjunction
@@ -25,11 +25,11 @@ Identify = Callable[[str, Sequence[str], Sequence[Expression]], Expression]  # o
 
 
 @dataclass(frozen=True)
-class Context:
+class BodyContext:
     """What a body stands in: its rule, and the plan of each relation that it reads, a set."""
 
     rule: Rule
-    relation: Callable[[Atom], Plan]
+    relation: Callable[[RuleAtom], Plan]
     identify: Identify | None = None  # the content id of an atom's row
     around: frozenset[str] = frozenset()  # variables that are bound outside of it
     _numbers: Iterator[int] = field(default_factory=count, compare=False, repr=False)
@@ -38,7 +38,7 @@ class Context:
         """A variable that nobody wrote; its name is the same whenever the rule is compiled."""
         return f"{HIDDEN}{next(self._numbers)}"
 
-    def inside(self, found: Bindings) -> Context:
+    def inside(self, found: Bindings) -> BodyContext:
         """What stands inside of a body, and sees what that binds."""
         return replace(self, around=self.around | found.values.keys())
 
@@ -62,7 +62,7 @@ class Bindings:
         return replace(self, values={**self.values, **values})
 
 
-def seeded(found: Bindings, names: Sequence[str], what: str, context: Context) -> Bindings:
+def seeded(found: Bindings, names: Sequence[str], what: str, context: BodyContext) -> Bindings:
     """The different bindings of some variables, for what is inside of a negation or an aggregate and needs them."""
     if not names:
         return Bindings()

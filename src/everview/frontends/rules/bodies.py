@@ -18,7 +18,7 @@ from math import prod
 from typing import Final
 
 from everview.errors import DatalogError
-from everview.frontends.rules.bindings import Bindings, Context
+from everview.frontends.rules.bindings import Bindings, BodyContext
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.matching import (
     in_range,
@@ -32,18 +32,18 @@ from everview.frontends.rules.matching import (
     tied,
 )
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
     Constant,
+    Constraint,
     Either,
     Functor,
+    Holds,
     Identified,
-    Literal_,
-    Not,
+    Negation,
+    RuleAtom,
+    RuleVariable,
     Term,
-    Test,
-    Variable,
     Wildcard,
 )
 from everview.frontends.rules.terms import (
@@ -63,28 +63,28 @@ from everview.scalars.expressions import Expression, moved
 MOST_WAYS: Final = 1024  # through the disjunctions of a body, each of which is a join
 
 
-def ways(body: Sequence[Literal_]) -> int:
+def ways(body: Sequence[BodyLiteral]) -> int:
     """How many bodies without disjunctions a body stands for; those of a negation are beside each other."""
     found = prod(sum(map(ways, part.branches)) for part in body if isinstance(part, Either))
-    return max([found, *(ways(part.body) for part in body if isinstance(part, Not))])
+    return max([found, *(ways(part.body) for part in body if isinstance(part, Negation))])
 
 
-def bodies(body: Sequence[Literal_]) -> Iterator[tuple[Literal_, ...]]:
+def bodies(body: Sequence[BodyLiteral]) -> Iterator[tuple[BodyLiteral, ...]]:
     """A body without disjunctions: one for every choice of branches."""
-    choices: list[list[tuple[Literal_, ...]]] = []
+    choices: list[list[tuple[BodyLiteral, ...]]] = []
     for literal_ in body:
         match literal_:
             case Either(branches):
                 choices.append([inner for branch in branches for inner in bodies(branch)])
-            case Not(inner):
-                choices.append([tuple(Not(branch) for branch in bodies(inner))])
+            case Negation(inner):
+                choices.append([tuple(Negation(branch) for branch in bodies(inner))])
             case _:
                 choices.append([(literal_,)])
     for chosen in product(*choices):
         yield tuple(part for parts in chosen for part in parts)
 
 
-def solved(body: Sequence[Literal_], context: Context, start: Bindings | None = None) -> Bindings:
+def solved(body: Sequence[BodyLiteral], context: BodyContext, start: Bindings | None = None) -> Bindings:
     """All ways in which a body without disjunctions holds; raises `UnboundVariable`."""
     found, left = attempted(body, context, start)
     for literal_ in left:
@@ -93,8 +93,8 @@ def solved(body: Sequence[Literal_], context: Context, start: Bindings | None = 
 
 
 def attempted(
-    body: Sequence[Literal_], context: Context, start: Bindings | None = None
-) -> tuple[Bindings, list[Literal_]]:
+    body: Sequence[BodyLiteral], context: BodyContext, start: Bindings | None = None
+) -> tuple[Bindings, list[BodyLiteral]]:
     """The ways in which a body holds, and those of its literals for which too little is bound."""
     here = _Solving(start or Bindings(), list(body), context)
     here.join_all()
@@ -102,9 +102,9 @@ def attempted(
     return here.found, here.waiting
 
 
-def _refuse(literal_: Literal_, found: Bindings, context: Context) -> None:
+def _refuse(literal_: BodyLiteral, found: Bindings, context: BodyContext) -> None:
     needed = [v for term in terms_of(literal_) for v in variables(term)]
-    if isinstance(literal_, Not):
+    if isinstance(literal_, Negation):
         needed = list(body_variables(literal_.body))
     for term in terms_of(literal_):
         for aggregate in aggregates(term):
@@ -117,7 +117,7 @@ def _refuse(literal_: Literal_, found: Bindings, context: Context) -> None:
 class _Solving:
     """A body on its way to bindings."""
 
-    def __init__(self, found: Bindings, waiting: list[Literal_], context: Context) -> None:
+    def __init__(self, found: Bindings, waiting: list[BodyLiteral], context: BodyContext) -> None:
         self.found = found
         self.waiting = waiting
         self.context = context
@@ -131,12 +131,12 @@ class _Solving:
             self._join(atom)
             self._assign()
 
-    def _next(self) -> Atom | Identified | None:
-        atoms = [a for a in self.waiting if isinstance(a, Atom | Identified)]
+    def _next(self) -> RuleAtom | Identified | None:
+        atoms = [a for a in self.waiting if isinstance(a, RuleAtom | Identified)]
         tied = (a for a in atoms if any(v in self.found.values for t in terms_of(a) for v in variables(t)))
         return next(tied, atoms[0] if atoms else None)
 
-    def _join(self, literal_: Atom | Identified) -> None:
+    def _join(self, literal_: RuleAtom | Identified) -> None:
         atom = literal_.atom if isinstance(literal_, Identified) else literal_
         relation = self.context.relation(atom)
         own, values, rest = matched(atom, relation, self.context.fresh, self.context.rule)
@@ -175,9 +175,9 @@ class _Solving:
 
     # -- what is known
 
-    def _bound(self, literal_: Literal_) -> bool:
+    def _bound(self, literal_: BodyLiteral) -> bool:
         """Are all variables of a constraint bound, and is it no aggregate?"""
-        if not isinstance(literal_, Compare | Test) or is_pattern(literal_):
+        if not isinstance(literal_, Constraint | Holds) or is_pattern(literal_):
             return False
         known = all(v in self.found.values for t in terms_of(literal_) for v in variables(t))
         return known and not has_aggregate(literal_)
@@ -198,11 +198,11 @@ class _Solving:
         else:
             self.found = self.found.where(conditions)
 
-    def _condition(self, literal_: Literal_) -> Expression:
+    def _condition(self, literal_: BodyLiteral) -> Expression:
         rule, values = self.context.rule, self.found.values
-        if isinstance(literal_, Compare):
+        if isinstance(literal_, Constraint):
             return comparison(literal_, values, rule)
-        assert isinstance(literal_, Test)
+        assert isinstance(literal_, Holds)
         return tested(literal_, values, rule)
 
     def _assign(self) -> None:
@@ -218,11 +218,11 @@ class _Solving:
                     self.waiting = [*rest, *self.waiting]
                     changed = True
 
-    def _assigned(self, part: Literal_) -> tuple[Bindings, list[Literal_]] | None:
-        if not isinstance(part, Compare) or part.operator != "=":
+    def _assigned(self, part: BodyLiteral) -> tuple[Bindings, list[BodyLiteral]] | None:
+        if not isinstance(part, Constraint) or part.operator != "=":
             return None
         for target, source in ((part.left, part.right), (part.right, part.left)):
-            if isinstance(target, Variable) and target.name not in self.found.values:
+            if isinstance(target, RuleVariable) and target.name not in self.found.values:
                 if isinstance(source, Functor) and source.name == "range":
                     return self._ranged(target, source), []
                 if self._is_known(source) and not (_is_written(source) and self._is_read(target)):
@@ -235,16 +235,16 @@ class _Solving:
                 return self.found, paired(target, source, self.context.rule)
         return None
 
-    def _is_read(self, variable: Variable) -> bool:
+    def _is_read(self, variable: RuleVariable) -> bool:
         """Is an atom still to bind it? Then what is written has the names and the types of its relation."""
-        return any(variable in terms_of(part) for part in self.waiting if isinstance(part, Atom | Identified))
+        return any(variable in terms_of(part) for part in self.waiting if isinstance(part, RuleAtom | Identified))
 
     def _is_known(self, term: Term) -> bool:
-        if any(isinstance(part, Wildcard | Aggregate) for part in parts(term)):
+        if any(isinstance(part, Wildcard | AggregateTerm) for part in parts(term)):
             return False
         return all(v in self.found.values for v in variables(term))
 
-    def _ranged(self, target: Variable, source: Functor) -> Bindings:
+    def _ranged(self, target: RuleVariable, source: Functor) -> Bindings:
         rows = in_range(source, self.context.rule)
         width = 0 if self.found.plan is None else len(self.found.plan.schema)
         plan = rows if self.found.plan is None else Join(self.found.plan, rows, "inner")
@@ -261,12 +261,12 @@ class _Solving:
             for part in list(self.waiting):
                 changed = self._take(part) or changed
 
-    def _take(self, part: Literal_) -> bool:
+    def _take(self, part: BodyLiteral) -> bool:
         from everview.frontends.rules.aggregating import aggregated
         from everview.frontends.rules.negating import negated
 
         at = self.waiting.index(part)
-        if isinstance(part, Not):
+        if isinstance(part, Negation):
             made = negated(part, self.found, self._awaited(), self.context)
             if made is not None:
                 self.found = made
@@ -281,17 +281,17 @@ class _Solving:
 
     def _awaited(self) -> set[str]:
         """Variables that equalities with aggregates are still to bind."""
-        terms = [t for part in self.waiting if isinstance(part, Compare) for t in terms_of(part)]
+        terms = [t for part in self.waiting if isinstance(part, Constraint) for t in terms_of(part)]
         return {v for t in terms for v in variables(t) if v not in self.found.values}
 
-    def _elsewhere(self, part: Literal_) -> set[str]:
+    def _elsewhere(self, part: BodyLiteral) -> set[str]:
         """The variables of the rule outside of one literal: what an aggregate in it shares with the rule."""
         found = {v for term in self.context.rule.head.terms for v in variables(term)}
         found |= {*self.found.values, *self.context.around} | {v for t in terms_of(part) for v in variables(t)}
         return found | set(outer_variables(other for other in self.waiting if other is not part))
 
 
-def _refuses(part: Literal_) -> bool:
+def _refuses(part: BodyLiteral) -> bool:
     """Does a constraint refuse rows, and not only leave them out?"""
     return any(isinstance(p, Functor) and p.name == "unsigned" for t in terms_of(part) for p in parts(t))
 
@@ -300,5 +300,5 @@ def _is_written(term: Term) -> bool:
     return is_record(term) or isinstance(term, Constant)
 
 
-def has_aggregate(part: Literal_) -> bool:
+def has_aggregate(part: BodyLiteral) -> bool:
     return any(True for term in terms_of(part) for _ in aggregates(term))

@@ -3,12 +3,12 @@
 Relations are sets. A head that other rules read is a relation to them; heads that read each other are one `Recursive`,
 whose bindings are the same for all of them.
 
->>> from everview.frontends.rules.program import Atom, Program, Rule, Variable
+>>> from everview.frontends.rules.program import RuleAtom, RuleProgram, Rule, RuleVariable
 >>> from everview.frontends.rules.relations import Schemas
 >>> from everview.types import Schema
->>> x, y, z = Variable("x"), Variable("y"), Variable("z")
->>> path = Program((Rule(Atom("path", (x, y)), (Atom("edge", (x, y)),)),
-...                 Rule(Atom("path", (x, z)), (Atom("path", (x, y)), Atom("edge", (y, z))))))
+>>> x, y, z = RuleVariable("x"), RuleVariable("y"), RuleVariable("z")
+>>> path = RuleProgram((Rule(RuleAtom("path", (x, y)), (RuleAtom("edge", (x, y)),)),
+...                 Rule(RuleAtom("path", (x, z)), (RuleAtom("path", (x, y)), RuleAtom("edge", (y, z))))))
 >>> edge = Schemas({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")}, frozenset(["edge"]))
 >>> print(compile_program(path, edge).heads["path"].plan)
 Recursive path
@@ -30,13 +30,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from everview.errors import DatalogError, TypeConflict, UnknownRelation
-from everview.frontends.rules.bindings import Context, Identify
+from everview.frontends.rules.bindings import BodyContext, Identify
 from everview.frontends.rules.bodies import bodies
 from everview.frontends.rules.content_ids import content_id
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.functors import unsigned
 from everview.frontends.rules.heads import (
-    Part,
+    RuleRows,
     all_of,
     column_names,
     column_types,
@@ -48,7 +48,7 @@ from everview.frontends.rules.heads import (
     union_of,
 )
 from everview.frontends.rules.monotone import EXTREMES, check_extremes
-from everview.frontends.rules.program import Atom, Constant, Declaration, Program, Rule, literals
+from everview.frontends.rules.program import Constant, Declaration, Rule, RuleAtom, RuleProgram, literals
 from everview.frontends.rules.relations import Relations, given_name
 from everview.frontends.rules.resolve import Resolving, check_directed
 from everview.frontends.rules.signs import with_signs
@@ -75,7 +75,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Group:
+class HeadGroup:
     """Heads that read each other, or one alone."""
 
     heads: tuple[Head, ...]
@@ -83,10 +83,10 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledProgram:
     """A program as plans."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[HeadGroup, ...]
     inputs: Mapping[str, Schema] = field(default_factory=dict[str, Schema])  # what is given from outside
     outputs: tuple[str, ...] = ()
 
@@ -96,7 +96,7 @@ class Compiled:
         return {head.name: head for group in self.groups for head in group.heads}
 
 
-def compile_program(program: Program, known: Relations, identify: Identify | None = content_id) -> Compiled:
+def compile_program(program: RuleProgram, known: Relations, identify: Identify | None = content_id) -> CompiledProgram:
     """The plans of all heads; each scans the relations around the program, and the heads of other groups."""
     check_directed(program, frozenset(known.names()))
     compiling = _Compiling(program, known, identify, inline=False)
@@ -105,10 +105,10 @@ def compile_program(program: Program, known: Relations, identify: Identify | Non
     heads = set(program.heads)
     given = {d.name: d.schema for d in program.declarations if d.input or d.name not in heads}
     outputs = tuple(d.name for d in program.declarations if d.output)
-    return Compiled(found, given, outputs)
+    return CompiledProgram(found, given, outputs)
 
 
-def whole(program: Program, goal: str, known: Relations, identify: Identify | None = content_id) -> Plan:
+def whole(program: RuleProgram, goal: str, known: Relations, identify: Identify | None = content_id) -> Plan:
     """One plan for one head: it scans nothing but relations around the program."""
     compiling = _Compiling(program, known, identify, inline=True)
     for names in groups(program.rules):
@@ -118,7 +118,7 @@ def whole(program: Program, goal: str, known: Relations, identify: Identify | No
     return compiling.plans[goal]
 
 
-def columns_of(program: Program, known: Relations) -> dict[str, Schema]:
+def columns_of(program: RuleProgram, known: Relations) -> dict[str, Schema]:
     """The columns of all heads, whether or not they can be computed: no order of them is asked for."""
     compiling = _Compiling(program, known, content_id, inline=True)
     for names in groups(program.rules):
@@ -127,7 +127,7 @@ def columns_of(program: Program, known: Relations) -> dict[str, Schema]:
 
 
 class _Compiling:
-    def __init__(self, program: Program, known: Relations, identify: Identify | None, *, inline: bool) -> None:
+    def __init__(self, program: RuleProgram, known: Relations, identify: Identify | None, *, inline: bool) -> None:
         program = with_signs(program)
         self.known = known
         self.identify = identify
@@ -147,7 +147,7 @@ class _Compiling:
     def check_constants(self) -> None:
         """Refuse atoms that ask for a fraction where there are whole numbers: a slip, which nothing matches."""
         for rule in (rule for rules in self.rules.values() for rule in rules):
-            for atom in (part for part in literals(rule.body) if isinstance(part, Atom)):
+            for atom in (part for part in literals(rule.body) if isinstance(part, RuleAtom)):
                 said = self._said(atom.relation)
                 for f, term in zip(() if said is None else said.fields, atom.terms, strict=False):
                     value = term.value if isinstance(term, Constant) else None
@@ -159,14 +159,14 @@ class _Compiling:
 
     # -- groups
 
-    def group(self, names: Sequence[str]) -> Group:
+    def group(self, names: Sequence[str]) -> HeadGroup:
         rules = [rule for name in names for rule in self.rules[name]]
         recursive = is_recursive(names, rules)
         if not recursive:
-            return Group((self._alone(names[0]),), False)
+            return HeadGroup((self._alone(names[0]),), False)
         check_stratified(names, rules, EXTREMES)
         check_extremes(names, rules)
-        return Group(self._together(names, rules), True)
+        return HeadGroup(self._together(names, rules), True)
 
     def columns_of_group(self, names: Sequence[str]) -> None:
         """Note what the heads of a group look like."""
@@ -245,7 +245,7 @@ class _Compiling:
 
     # -- heads
 
-    def _plan(self, name: str, parts: Sequence[Part]) -> Plan:
+    def _plan(self, name: str, parts: Sequence[RuleRows]) -> Plan:
         """The rows of a head, not yet a set."""
         rules = self.rules[name]
         functions = self.functions[name]
@@ -259,7 +259,7 @@ class _Compiling:
         inner = contributed(said, functions, inner)
         return grouped(all_of([*union_of(inner, parts), *self._given(name, inner)]), functions, said, rules[0])
 
-    def _parts(self, rule: Rule) -> list[Part]:
+    def _parts(self, rule: Rule) -> list[RuleRows]:
         return parts_of(rule, self.functions[rule.head.relation], self._context(rule))
 
     def _said(self, name: str) -> Schema | None:
@@ -294,8 +294,8 @@ class _Compiling:
     def _names(self) -> frozenset[str]:
         return frozenset(self.known.names())
 
-    def _context(self, rule: Rule) -> Context:
-        return Context(rule, lambda atom: self._read(atom.relation), self.identify)
+    def _context(self, rule: Rule) -> BodyContext:
+        return BodyContext(rule, lambda atom: self._read(atom.relation), self.identify)
 
     def _columns(self, name: str) -> tuple[str, ...] | None:
         """The columns of a relation, without their types."""

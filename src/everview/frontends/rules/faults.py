@@ -1,8 +1,8 @@
 """Errors of rules: what is wrong, the rule it is wrong in, and where that stands.
 
 >>> from everview.errors import UnboundVariable
->>> from everview.frontends.rules.program import Atom, Place, Rule, Variable
->>> rule = Rule(Atom("p", (Variable("x"),)), (Atom("q", (Variable("y"),)),), place=Place(3, 1))
+>>> from everview.frontends.rules.program import RuleAtom, TextPlace, Rule, RuleVariable
+>>> rule = Rule(RuleAtom("p", (RuleVariable("x"),)), (RuleAtom("q", (RuleVariable("y"),)),), place=TextPlace(3, 1))
 >>> print(fault(UnboundVariable, "variable x is not bound", rule, "bind it in the body"))
 variable x is not bound
   line 3, column 1:
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from everview.errors import DatalogError, EverviewError, TypeConflict, TypeMismatch
-from everview.frontends.rules.program import NOWHERE, Place, Rule
+from everview.frontends.rules.program import NOWHERE, Rule, TextPlace
 
 __all__ = ["fault", "misplaced", "placed", "within_depth"]
 
@@ -35,14 +35,14 @@ def within_depth(kind: type[EverviewError]) -> Generator[None]:
         raise kind("the text is nested too deeply", hint="give inner parts relations of their own") from None
 
 
-def fault(kind: type[E], message: str, rule: Rule | None, hint: str, place: Place = NOWHERE) -> E:
+def fault(kind: type[E], message: str, rule: Rule | None, hint: str, place: TextPlace = NOWHERE) -> E:
     """An error of a rule; ``place`` if more is known than where the rule stands."""
     if rule is None:
         return kind(message + placed("", place), hint=hint)
     return kind(message + placed(str(rule), place if place != NOWHERE else rule.place), hint=hint)
 
 
-def placed(text: str, place: Place) -> str:
+def placed(text: str, place: TextPlace) -> str:
     """What follows a message: where it is, and the text there."""
     shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     where = f"line {place.line}, column {place.column}" if place != NOWHERE else "in" if shown else ""

@@ -18,16 +18,16 @@ from everview.frontends.rules.bodies import MOST_WAYS, bodies, ways
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.matching import parts
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
+    Constraint,
     Functor,
     Identified,
-    Literal_,
-    Not,
+    Negation,
     Rule,
+    RuleAtom,
+    RuleVariable,
     Term,
-    Variable,
     Wildcard,
 )
 from everview.frontends.rules.terms import (
@@ -62,20 +62,20 @@ def _check_branches(rule: Rule) -> None:
 
 
 def _all(term: Term) -> Iterable[str]:
-    return all_variables(term) if isinstance(term, Aggregate) and term.body is None else variables(term)
+    return all_variables(term) if isinstance(term, AggregateTerm) and term.body is None else variables(term)
 
 
-def _check_body(body: tuple[Literal_, ...], around: frozenset[str], outside: set[str], rule: Rule) -> frozenset[str]:
+def _check_body(body: tuple[BodyLiteral, ...], around: frozenset[str], outside: set[str], rule: Rule) -> frozenset[str]:
     """What a body binds, given what is bound around it."""
     known = _bound(body, around)
     for literal_ in body:
         _check_wildcards(literal_, rule)
         others = outside | set(outer_variables(other for other in body if other is not literal_)) | known
-        if isinstance(literal_, Not) and not _is_atom(literal_):
+        if isinstance(literal_, Negation) and not _is_atom(literal_):
             _check_body(literal_.body, known, others, rule)
             continue
-        where = " in a negation" if isinstance(literal_, Not) else f" in {literal_}"
-        (part,) = literal_.body if isinstance(literal_, Not) else (literal_,)
+        where = " in a negation" if isinstance(literal_, Negation) else f" in {literal_}"
+        (part,) = literal_.body if isinstance(literal_, Negation) else (literal_,)
         for name in (v for t in terms_of(part) for v in variables(t)):
             if name not in known:
                 raise unbound(name, rule, where)
@@ -84,10 +84,10 @@ def _check_body(body: tuple[Literal_, ...], around: frozenset[str], outside: set
     return known
 
 
-def _check_wildcards(literal_: Literal_, rule: Rule) -> None:
+def _check_wildcards(literal_: BodyLiteral, rule: Rule) -> None:
     """``_`` stands for any value of a column or of a record's field, and nowhere else."""
     for term in terms_of(literal_):
-        alone = isinstance(term, Wildcard) and not isinstance(literal_, Atom | Identified)
+        alone = isinstance(term, Wildcard) and not isinstance(literal_, RuleAtom | Identified)
         if alone or any(map(_has_wildcard, parts(term))):
             hint = "give it a name and bind it, or leave the condition out"
             raise fault(DatalogError, f"_ stands for a value that nothing binds in {literal_}", rule, hint)
@@ -98,12 +98,12 @@ def _has_wildcard(term: Term) -> bool:
     return isinstance(term, Functor) and term.name != RECORD and any(isinstance(a, Wildcard) for a in term.arguments)
 
 
-def _is_atom(negation: Not) -> bool:
+def _is_atom(negation: Negation) -> bool:
     """Is it one atom? All its variables are to be bound; those of a bracket may be bound in it."""
-    return len(negation.body) == 1 and isinstance(negation.body[0], Atom)
+    return len(negation.body) == 1 and isinstance(negation.body[0], RuleAtom)
 
 
-def _check_aggregate(aggregate: Aggregate, known: frozenset[str], others: set[str], rule: Rule) -> None:
+def _check_aggregate(aggregate: AggregateTerm, known: frozenset[str], others: set[str], rule: Rule) -> None:
     shared = others & set(all_variables(aggregate))
     if aggregate.function == "count" and aggregate.arguments and aggregate.body is not None:
         hint = "write count : { … }: it counts the ways in which all of it holds"
@@ -118,16 +118,16 @@ def _check_aggregate(aggregate: Aggregate, known: frozenset[str], others: set[st
                 raise unbound(name, rule, f" in the aggregate {aggregate.function}")
 
 
-def _bound(body: tuple[Literal_, ...], around: frozenset[str]) -> frozenset[str]:
+def _bound(body: tuple[BodyLiteral, ...], around: frozenset[str]) -> frozenset[str]:
     known = set(around)
     for literal_ in body:
-        if isinstance(literal_, Atom | Identified):
+        if isinstance(literal_, RuleAtom | Identified):
             known |= {v for t in terms_of(literal_) for v in _given(t)}
     changed = True
     while changed:
         before = len(known)
         for literal_ in body:
-            if isinstance(literal_, Compare) and literal_.operator == "=":
+            if isinstance(literal_, Constraint) and literal_.operator == "=":
                 for target, source in ((literal_.left, literal_.right), (literal_.right, literal_.left)):
                     if all(v in known for v in variables(source)):
                         known |= set(_given(target))
@@ -138,7 +138,7 @@ def _bound(body: tuple[Literal_, ...], around: frozenset[str]) -> frozenset[str]
 def _given(term: Term) -> Iterable[str]:
     """The variables that a term gives when it is matched with a value."""
     match term:
-        case Variable(name):
+        case RuleVariable(name):
             yield name
         case _ if getattr(term, "name", None) == RECORD:
             for argument in term.arguments:  # pyright: ignore

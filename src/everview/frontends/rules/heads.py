@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from everview.errors import DatalogError, TypeConflict
 from everview.frontends.rules.aggregating import made, together
-from everview.frontends.rules.bindings import Bindings, Context
+from everview.frontends.rules.bindings import Bindings, BodyContext
 from everview.frontends.rules.bodies import bodies, solved
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.meeting import as_type, met
-from everview.frontends.rules.program import Aggregate, Atom, Rule, Term, Variable, Wildcard
+from everview.frontends.rules.program import AggregateTerm, Rule, RuleAtom, RuleVariable, Term, Wildcard
 from everview.frontends.rules.relations import NULLARY
 from everview.frontends.rules.terms import expression, unbound
 from everview.plan import nodes
@@ -27,7 +27,7 @@ from everview.types import BIGINT, Field, Schema, Type
 
 
 @dataclass(frozen=True)
-class Part:
+class RuleRows:
     """Rows of one rule: a plan, and over it what each column of the head is, or what it aggregates."""
 
     rule: Rule
@@ -35,7 +35,7 @@ class Part:
     columns: tuple[Expression, ...]
 
 
-def column_names(head: Atom) -> tuple[str, ...]:
+def column_names(head: RuleAtom) -> tuple[str, ...]:
     """What the columns of a head that is not declared are called: as the variables that stand there."""
     if not head.terms:
         return NULLARY.names
@@ -46,11 +46,11 @@ def column_names(head: Atom) -> tuple[str, ...]:
 
 def _name(term: Term, at: int) -> str:
     match term:
-        case Variable(name):
+        case RuleVariable(name):
             return name
-        case Aggregate(function, (Variable(name),), None):
+        case AggregateTerm(function, (RuleVariable(name),), None):
             return f"{function}_{name}"
-        case Aggregate(function):
+        case AggregateTerm(function):
             return function
         case _:
             return f"c{at + 1}"
@@ -61,7 +61,7 @@ def functions_of(rules: Sequence[Rule]) -> dict[int, str]:
     found: dict[int, str] = {}
     for rule in rules:
         for at, term in enumerate(rule.head.terms):
-            if isinstance(term, Aggregate) and term.body is None:
+            if isinstance(term, AggregateTerm) and term.body is None:
                 before = found.setdefault(at, term.function)
                 if before != term.function:
                     message = f"column {at + 1} of {rule.head.relation} is aggregated by {before} and {term.function}"
@@ -69,12 +69,12 @@ def functions_of(rules: Sequence[Rule]) -> dict[int, str]:
     return found
 
 
-def parts_of(rule: Rule, functions: dict[int, str], context: Context) -> list[Part]:
+def parts_of(rule: Rule, functions: dict[int, str], context: BodyContext) -> list[RuleRows]:
     """The rows of a rule, one part for each choice of branches."""
     found = [solved(body, context) for body in bodies(rule.body)]
     if len(found) > 1 and any(function not in ("min", "max") for function in functions.values()):
         found = [together(found)]  # what several branches give counts once
-    return [Part(rule, bound.rows, _columns(rule, functions, bound)) for bound in found]
+    return [RuleRows(rule, bound.rows, _columns(rule, functions, bound)) for bound in found]
 
 
 def _columns(rule: Rule, functions: dict[int, str], bound: Bindings) -> tuple[Expression, ...]:
@@ -87,7 +87,7 @@ def _column(rule: Rule, at: int, function: str | None, bound: Bindings) -> Expre
         raise unbound("_", rule, " in the head")
     if function is None:
         return expression(term, bound.values, rule)
-    if not isinstance(term, Aggregate):
+    if not isinstance(term, AggregateTerm):
         if function not in ("min", "max"):
             message = f"column {at + 1} of {rule.head.relation} is a {function} in other rules"
             raise fault(DatalogError, message, rule, f"aggregate it here, too: {function}({term})")
@@ -103,7 +103,7 @@ def _column(rule: Rule, at: int, function: str | None, bound: Bindings) -> Expre
 
 
 def column_types(
-    head: str, declared: Schema | None, before: Schema | None, parts: Sequence[Part], names: Sequence[str]
+    head: str, declared: Schema | None, before: Schema | None, parts: Sequence[RuleRows], names: Sequence[str]
 ) -> Schema:
     """The columns of what rules give: as declared, else as they and ``before`` say together."""
     fields: list[Field] = []
@@ -137,7 +137,7 @@ def _with(of: Type | None, e: Expression, rule: Rule, what: str) -> Type:
 # -- plans
 
 
-def union_of(schema: Schema, parts: Sequence[Part]) -> list[Plan]:
+def union_of(schema: Schema, parts: Sequence[RuleRows]) -> list[Plan]:
     """The rows of all parts under one schema; facts are written down together."""
     facts = [p for p in parts if not p.rule.body and all(isinstance(e, Literal) for e in p.columns)]
     typed = [_as_types(p, schema) for p in facts]
@@ -156,7 +156,7 @@ def given_rows(given: Plan, schema: Schema) -> Plan:
     return Project(given, columns, schema.names)
 
 
-def _as_types(part: Part, schema: Schema) -> tuple[Expression, ...]:
+def _as_types(part: RuleRows, schema: Schema) -> tuple[Expression, ...]:
     found: list[Expression] = []
     for e, f in zip(part.columns, schema.fields, strict=True):
         made_of = as_type(e, f.type)

@@ -19,7 +19,15 @@ from dataclasses import replace
 
 from everview.errors import EndlessInduction
 from everview.frontends.rules.faults import fault
-from everview.frontends.rules.program import Atom, Declaration, Identified, Not, Program, Rule, Variable
+from everview.frontends.rules.program import (
+    Declaration,
+    Identified,
+    Negation,
+    Rule,
+    RuleAtom,
+    RuleProgram,
+    RuleVariable,
+)
 from everview.types import Schema
 
 NEXT, BEFORE = "@next", "@before"
@@ -35,12 +43,12 @@ def before_name(head: str) -> str:
     return head + BEFORE
 
 
-def inductive(program: Program) -> tuple[str, ...]:
+def inductive(program: RuleProgram) -> tuple[str, ...]:
     """The heads that have inductive rules, in order."""
     return tuple(dict.fromkeys(rule.head.relation for rule in program.rules if rule.next))
 
 
-def unfolded(program: Program) -> Program:
+def unfolded(program: RuleProgram) -> RuleProgram:
     """The program within one tick: all its rules deductive, over what the tick before left."""
     rules = [_now(rule) if rule.next else rule for rule in program.rules]
     first = {rule.head.relation: rule for rule in reversed(program.rules) if rule.next}
@@ -53,27 +61,27 @@ def _now(rule: Rule) -> Rule:
 
 def _carried(rule: Rule) -> Rule:
     names = rule.head.names or ()
-    head = replace(rule.head, terms=tuple(map(Variable, names)))
+    head = replace(rule.head, terms=tuple(map(RuleVariable, names)))
     return Rule(head, (replace(head, relation=before_name(head.relation)),), place=rule.place)
 
 
-def timeless(program: Program) -> Program:
+def timeless(program: RuleProgram) -> RuleProgram:
     """The program as if what holds next held now: it may mean nothing, but its relations have the same columns."""
     rules = (
-        replace(rule, body=tuple(part for part in rule.body if not isinstance(part, Not)), next=False)
+        replace(rule, body=tuple(part for part in rule.body if not isinstance(part, Negation)), next=False)
         for rule in program.rules
     )
     return replace(program, rules=tuple(rules))
 
 
-def with_next(program: Program, known: Mapping[str, Schema]) -> Program:
+def with_next(program: RuleProgram, known: Mapping[str, Schema]) -> RuleProgram:
     """The program with what it derives for the next tick declared as that tick takes it in, among known relations."""
     own = [head for head in program.heads if before_name(head.removesuffix(NEXT)) in known and head.endswith(NEXT)]
     declared = (Declaration(head, known[before_name(head.removesuffix(NEXT))]) for head in own)
     return replace(program, declarations=(*program.declarations, *declared)) if own else program
 
 
-def check_induction(program: Program) -> None:
+def check_induction(program: RuleProgram) -> None:
     """Refuse inductive rules that might change something in every tick for ever.
 
     Either the head itself is carried on, with the same values; or a positive atom of the body is instantaneous: it
@@ -89,7 +97,7 @@ def check_induction(program: Program) -> None:
             )
 
 
-def instantaneous(program: Program) -> frozenset[str]:
+def instantaneous(program: RuleProgram) -> frozenset[str]:
     """The relations that hold only while something from outside does.
 
     Those are given, or all their rules are deductive and select such a relation.
@@ -108,7 +116,7 @@ def _holds_now(rule: Rule, fleeting: frozenset[str]) -> bool:
     return not rule.next and _selects(rule, fleeting)
 
 
-def _rules(program: Program, head: str) -> list[Rule]:
+def _rules(program: RuleProgram, head: str) -> list[Rule]:
     return [rule for rule in program.rules if rule.head.relation == head]
 
 
@@ -125,8 +133,8 @@ def _persists(rule: Rule) -> bool:
     )
 
 
-def _selected(rule: Rule) -> Iterable[Atom]:
+def _selected(rule: Rule) -> Iterable[RuleAtom]:
     """The positive atoms of a rule's body."""
     for part in rule.body:
-        if isinstance(part, Atom | Identified):
+        if isinstance(part, RuleAtom | Identified):
             yield part.atom if isinstance(part, Identified) else part

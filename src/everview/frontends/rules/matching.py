@@ -9,16 +9,16 @@ from everview.errors import DatalogError, TypeConflict
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.meeting import alike, family, written
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
     Constant,
+    Constraint,
     Functor,
-    Literal_,
+    Holds,
     Rule,
+    RuleAtom,
+    RuleVariable,
     Term,
-    Test,
-    Variable,
     Wildcard,
 )
 from everview.frontends.rules.terms import RECORD, Values, compared, expression
@@ -34,28 +34,28 @@ LONGEST: Final = 100_000  # numbers of a range, each of which is written down in
 
 
 def matched(
-    atom: Atom, relation: Plan, fresh: Callable[[], str], rule: Rule
-) -> tuple[Expression | None, Values, list[Literal_]]:
+    atom: RuleAtom, relation: Plan, fresh: Callable[[], str], rule: Rule
+) -> tuple[Expression | None, Values, list[BodyLiteral]]:
     """What an atom asks of its own relation, the variables that it gives, and equalities with terms that it has."""
     own: list[Expression] = []
     values: dict[str, Expression] = {}
-    rest: list[Literal_] = []
+    rest: list[BodyLiteral] = []
     for at, term in enumerate(atom.terms):
         column: Expression = relation.column(at)
         match term:
             case Wildcard():
                 pass
-            case Variable(name) if name in values:
+            case RuleVariable(name) if name in values:
                 own.append(tied(name, values[name], column, rule))
-            case Variable(name):
+            case RuleVariable(name):
                 values[name] = column
             case Constant(value, of):
                 what = f"column {relation.schema.names[at]} of {atom.relation}"
                 own.append(compared("=", column, written(value, of), what, rule))
-            case Functor() | Aggregate():
+            case Functor() | AggregateTerm():
                 hidden = fresh()
                 values[hidden] = column
-                rest.append(Compare("=", Variable(hidden), term))
+                rest.append(Constraint("=", RuleVariable(hidden), term))
     return conjunction(own), values, rest
 
 
@@ -69,7 +69,7 @@ def tied(name: str, known: Expression, column: Expression, rule: Rule, *, seeded
     return call("null_safe_equal" if seeded and known.nullable else "equal", *pair)
 
 
-def tested(part: Test, values: Values, rule: Rule) -> Expression:
+def tested(part: Holds, values: Values, rule: Rule) -> Expression:
     """A function that must be true: a truth value, or a number that is not 0."""
     found = expression(part.term, values, rule)
     if found.type == BOOLEAN:
@@ -86,8 +86,8 @@ def is_record(term: Term) -> bool:
     return isinstance(term, Functor) and term.name == RECORD
 
 
-def is_pattern(literal_: Literal_) -> bool:
-    return isinstance(literal_, Compare) and any(
+def is_pattern(literal_: BodyLiteral) -> bool:
+    return isinstance(literal_, Constraint) and any(
         isinstance(t, Wildcard) for side in (literal_.left, literal_.right) for t in parts(side)
     )
 
@@ -99,7 +99,7 @@ def parts(term: Term) -> Iterator[Term]:
             yield from parts(argument)
 
 
-def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[Literal_]:
+def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[BodyLiteral]:
     """A pattern against a value: its fields, one by one."""
     assert isinstance(target, Functor)
     of = expression(source, values, rule).type
@@ -108,20 +108,20 @@ def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[Liter
         raise fault(TypeConflict, message, rule, "write as many terms as the record has fields")
     fields = zip(target.arguments, of.fields, strict=True)
     return [
-        Compare("=", argument, Functor("sql.get_field", (source, Constant(f.name))))
+        Constraint("=", argument, Functor("sql.get_field", (source, Constant(f.name))))
         for argument, f in fields
         if not isinstance(argument, Wildcard)
     ]
 
 
-def paired(left: Term, right: Term, rule: Rule) -> list[Literal_]:
+def paired(left: Term, right: Term, rule: Rule) -> list[BodyLiteral]:
     """Two records against each other, field by field."""
     assert isinstance(left, Functor) and isinstance(right, Functor)
     if len(left.arguments) != len(right.arguments):
         message = f"{left} and {right} have different numbers of fields"
         raise fault(TypeConflict, message, rule, "write as many terms on both sides")
     pairs = zip(left.arguments, right.arguments, strict=True)
-    return [Compare("=", a, b) for a, b in pairs if not isinstance(a, Wildcard) and not isinstance(b, Wildcard)]
+    return [Constraint("=", a, b) for a, b in pairs if not isinstance(a, Wildcard) and not isinstance(b, Wildcard)]
 
 
 def in_range(functor: Functor, rule: Rule) -> nodes.Values:

@@ -33,16 +33,16 @@ from everview.frontends.rules.bodies import bodies
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.heads import functions_of
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
     Constant,
+    Constraint,
     Functor,
     Identified,
-    Literal_,
     Rule,
+    RuleAtom,
+    RuleVariable,
     Term,
-    Variable,
     Wildcard,
 )
 from everview.frontends.rules.terms import all_variables, body_variables
@@ -63,7 +63,7 @@ def check_extremes(group: Sequence[str], rules: Sequence[Rule]) -> None:
 
 
 class _Checking:
-    def __init__(self, rule: Rule, body: tuple[Literal_, ...], columns: Mapping[str, Mapping[int, str]]) -> None:
+    def __init__(self, rule: Rule, body: tuple[BodyLiteral, ...], columns: Mapping[str, Mapping[int, str]]) -> None:
         self.rule = rule
         self.body = body
         self.columns = columns
@@ -81,15 +81,15 @@ class _Checking:
         for at, term in enumerate(self.rule.head.terms):
             self._check_head(at, term)
 
-    def _atoms(self) -> Iterable[Atom]:
+    def _atoms(self) -> Iterable[RuleAtom]:
         for part in self.body:
-            if isinstance(part, Atom | Identified):
+            if isinstance(part, RuleAtom | Identified):
                 yield part.atom if isinstance(part, Identified) else part
 
-    def _read(self, atom: Atom, term: Term, function: str) -> None:
+    def _read(self, atom: RuleAtom, term: Term, function: str) -> None:
         if isinstance(term, Wildcard):
             return
-        if not isinstance(term, Variable):
+        if not isinstance(term, RuleVariable):
             raise self._refused(f"{atom} asks for one value of it", "read it with a variable")
         if term.name in self.ways:
             raise self._refused(f"{term} is read twice", "join on other columns")
@@ -102,7 +102,7 @@ class _Checking:
             if sum(name in set(all_variables(t)) for t in places) > 1:
                 raise self._refused(f"{name} is joined", "join on other columns")
 
-    def _derive(self, waiting: list[Literal_]) -> list[Literal_]:
+    def _derive(self, waiting: list[BodyLiteral]) -> list[BodyLiteral]:
         """Variables that are equal to what changes change with it; the literals that are no such equality."""
         bound = {v for atom in self._atoms() for t in atom.terms for v in all_variables(t)}
         changed = True
@@ -119,11 +119,11 @@ class _Checking:
                     changed = True
         return waiting
 
-    def _equality(self, part: Literal_, bound: set[str]) -> tuple[str | None, Term | None]:
-        if isinstance(part, Compare) and part.operator == "=":
+    def _equality(self, part: BodyLiteral, bound: set[str]) -> tuple[str | None, Term | None]:
+        if isinstance(part, Constraint) and part.operator == "=":
             for target, source in ((part.left, part.right), (part.right, part.left)):
                 if (
-                    isinstance(target, Variable)
+                    isinstance(target, RuleVariable)
                     and target.name not in bound
                     and target.name not in self.ways
                     and any(v in self.ways for v in all_variables(source))
@@ -131,13 +131,13 @@ class _Checking:
                     return target.name, source
         return None, None
 
-    def _check_literal(self, part: Literal_) -> None:
-        if isinstance(part, Atom | Identified):
+    def _check_literal(self, part: BodyLiteral) -> None:
+        if isinstance(part, RuleAtom | Identified):
             return
         touched = [v for v in body_variables((part,)) if v in self.ways]
         if not touched:
             return
-        if not isinstance(part, Compare):
+        if not isinstance(part, Constraint):
             raise self._refused(f"{part} depends on {touched[0]}", HINT)
         left, right = self._way(part.left), self._way(part.right)
         wanted = {"<": -1, "<=": -1, ">": 1, ">=": 1}.get(part.operator)
@@ -147,7 +147,7 @@ class _Checking:
 
     def _check_head(self, at: int, term: Term) -> None:
         function = self.columns[self.rule.head.relation].get(at)
-        inner = term.arguments[0] if isinstance(term, Aggregate) and term.arguments else term
+        inner = term.arguments[0] if isinstance(term, AggregateTerm) and term.arguments else term
         way = self._way(inner)
         if way == 0:
             return
@@ -161,11 +161,11 @@ class _Checking:
     def _way(self, term: Term) -> int | None:
         """1 if the term goes up as the fixed point is approached, -1 if down, 0 if it stays, None if nobody knows."""
         match term:
-            case Variable(name):
+            case RuleVariable(name):
                 return self.ways.get(name, 0)
             case Functor(name, arguments):
                 return self._of_functor(name, arguments)
-            case Aggregate():
+            case AggregateTerm():
                 return None if any(v in self.ways for v in all_variables(term)) else 0
             case _:
                 return 0

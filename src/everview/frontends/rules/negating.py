@@ -15,10 +15,10 @@ from dataclasses import replace
 from functools import reduce
 from typing import Literal
 
-from everview.frontends.rules.bindings import Bindings, Context, seeded
+from everview.frontends.rules.bindings import Bindings, BodyContext, seeded
 from everview.frontends.rules.bodies import attempted, has_aggregate, solved
 from everview.frontends.rules.matching import is_pattern, tested, tied
-from everview.frontends.rules.program import Compare, Literal_, Not, Rule, Test
+from everview.frontends.rules.program import BodyLiteral, Constraint, Holds, Negation, Rule
 from everview.frontends.rules.terms import Values, body_variables, comparison, terms_of, variables
 from everview.plan.conditions import conjunction
 from everview.plan.nodes import Join, Union
@@ -29,7 +29,7 @@ from everview.scalars.expressions import FALSE, Expression, moved
 Kind = Literal["semi", "anti"]  # the rows that have a match, or those that have none
 
 
-def negated(part: Not, found: Bindings, awaited: set[str], context: Context) -> Bindings | None:
+def negated(part: Negation, found: Bindings, awaited: set[str], context: BodyContext) -> Bindings | None:
     """The bindings without those for which a negation fails; None if it has to wait for a variable."""
     shared = set(body_variables(part.body))
     if shared & (awaited | context.around) - found.values.keys():
@@ -37,7 +37,7 @@ def negated(part: Not, found: Bindings, awaited: set[str], context: Context) -> 
     return _kept("anti", part.body, found, context)
 
 
-def _kept(kind: Kind, body: Sequence[Literal_], found: Bindings, context: Context) -> Bindings:
+def _kept(kind: Kind, body: Sequence[BodyLiteral], found: Bindings, context: BodyContext) -> Bindings:
     """The bindings for which a body without disjunctions has a match, or has none."""
     if _is_closed(body, found) and (len(body) == 1 or kind == "semi" or free_references(found.rows)):
         if kind == "semi":
@@ -56,50 +56,52 @@ def _kept(kind: Kind, body: Sequence[Literal_], found: Bindings, context: Contex
 # -- what has rows of its own
 
 
-def _matches(body: Sequence[Literal_], found: Bindings, context: Context) -> tuple[Bindings, list[Literal_], bool]:
+def _matches(
+    body: Sequence[BodyLiteral], found: Bindings, context: BodyContext
+) -> tuple[Bindings, list[BodyLiteral], bool]:
     """The rows of a body, the constraints over them and what is around, and whether they began with what is around."""
     inner, left = attempted(body, context.inside(found))
     if all(_covers(p, inner, found) for p in left):
         return inner, left, False
     shared = sorted(set(body_variables(body)) & found.values.keys())
-    start = seeded(found, shared, str(Not(tuple(body))), context)
+    start = seeded(found, shared, str(Negation(tuple(body))), context)
     return solved(body, context.inside(found), start), [], True
 
 
-def _covers(part: Literal_, inner: Bindings, found: Bindings) -> bool:
+def _covers(part: BodyLiteral, inner: Bindings, found: Bindings) -> bool:
     """Can a constraint be a condition over what is inside and what is around?"""
-    if not isinstance(part, Compare | Test) or has_aggregate(part) or is_pattern(part):
+    if not isinstance(part, Constraint | Holds) or has_aggregate(part) or is_pattern(part):
         return False
     return all(v in inner.values or v in found.values for t in terms_of(part) for v in variables(t))
 
 
-def _condition(part: Literal_, values: Values, rule: Rule) -> Expression:
-    if isinstance(part, Compare):
+def _condition(part: BodyLiteral, values: Values, rule: Rule) -> Expression:
+    if isinstance(part, Constraint):
         return comparison(part, values, rule)
-    assert isinstance(part, Test)
+    assert isinstance(part, Holds)
     return tested(part, values, rule)
 
 
 # -- what has none: negations and constraints of what is around
 
 
-def _is_closed(body: Sequence[Literal_], found: Bindings) -> bool:
+def _is_closed(body: Sequence[BodyLiteral], found: Bindings) -> bool:
     """Does a body bind nothing, so that each part holds or fails for a row around it?"""
-    return any(isinstance(p, Not) for p in body) and all(
-        isinstance(part, Not) or _covers(part, Bindings(), found) for part in body
+    return any(isinstance(p, Negation) for p in body) and all(
+        isinstance(part, Negation) or _covers(part, Bindings(), found) for part in body
     )
 
 
-def _holding(part: Literal_, found: Bindings, context: Context) -> Bindings:
-    if isinstance(part, Not):
+def _holding(part: BodyLiteral, found: Bindings, context: BodyContext) -> Bindings:
+    if isinstance(part, Negation):
         return _kept("anti", part.body, found, context)
     return found.where([_condition(part, found.values, context.rule)])
 
 
-def _failing(body: Sequence[Literal_], found: Bindings, context: Context) -> Bindings:
+def _failing(body: Sequence[BodyLiteral], found: Bindings, context: BodyContext) -> Bindings:
     """The rows for which a part fails, each once: those that fail the first, then of the others those of the next."""
     first, *rest = body
-    if isinstance(first, Not):
+    if isinstance(first, Negation):
         failed = _kept("semi", first.body, found, context)
     else:
         holds = call("coalesce", _condition(first, found.values, context.rule), FALSE)

@@ -3,8 +3,8 @@
 A relation is a set of rows. A rule says that its head holds for every binding of its variables for which its body
 does. The Soufflé-like syntax, PomoLogic and EDN queries all become these values; `compile` makes plans of them.
 
->>> x, y, z = Variable("x"), Variable("y"), Variable("z")
->>> print(Rule(Atom("path", (x, z)), (Atom("path", (x, y)), Atom("edge", (y, z)))))
+>>> x, y, z = RuleVariable("x"), RuleVariable("y"), RuleVariable("z")
+>>> print(Rule(RuleAtom("path", (x, z)), (RuleAtom("path", (x, y)), RuleAtom("edge", (y, z)))))
 path(x, z) :- path(x, y), edge(y, z).
 """
 
@@ -20,21 +20,21 @@ Comparison = Literal["=", "!=", "<", "<=", ">", ">="]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TextPlace:
     """Where something stands in its text, from 1; it tells no two values apart."""
 
     line: int = 0
     column: int = 0
 
 
-NOWHERE = Place()
+NOWHERE = TextPlace()
 
 
 # -- terms
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class RuleVariable:
     name: str
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ def _operand(term: Term) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateTerm:
     """A number of rows as one value: of the bindings of a body, or, in a head without one, of its group.
 
     ``count : {edge(x, _)}`` is ``Aggregate("count", (), (Atom(…),))``. The variables of the body that the rule binds
@@ -110,7 +110,7 @@ class Aggregate:
 
     function: str
     arguments: tuple[Term, ...] = ()
-    body: tuple[Literal_, ...] | None = None
+    body: tuple[BodyLiteral, ...] | None = None
 
     def __str__(self) -> str:
         inside = ", ".join(map(str, self.arguments))
@@ -119,20 +119,20 @@ class Aggregate:
         return f"{self.function}{' ' if inside else ''}{inside} : {{ {', '.join(map(str, self.body))} }}"
 
 
-Term = Variable | Constant | Wildcard | Functor | Aggregate
+Term = RuleVariable | Constant | Wildcard | Functor | AggregateTerm
 
 
 # -- literals
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
+class RuleAtom:
     """Rows of a relation whose columns match the terms: by position, or by ``names``, then in any number."""
 
     relation: str
     terms: tuple[Term, ...]
     names: tuple[str, ...] | None = None
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         shown = map(str, self.terms)
@@ -142,18 +142,18 @@ class Atom:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Negation:
     """No binding of what is inside: its variables that the rule does not bind elsewhere are its own."""
 
-    body: tuple[Literal_, ...]
+    body: tuple[BodyLiteral, ...]
 
     def __str__(self) -> str:
         inside = ", ".join(map(str, self.body))
-        return f"!{inside}" if len(self.body) == 1 and isinstance(self.body[0], Atom | Either) else f"!({inside})"
+        return f"!{inside}" if len(self.body) == 1 and isinstance(self.body[0], RuleAtom | Either) else f"!({inside})"
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Constraint:
     """A constraint; ``=`` with an unbound variable on one side binds it."""
 
     operator: Comparison
@@ -165,7 +165,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Holds:
     """A function that must be true: ``contains("a", x)``."""
 
     term: Term
@@ -178,7 +178,7 @@ class Test:
 class Either:
     """One of several bodies."""
 
-    branches: tuple[tuple[Literal_, ...], ...]
+    branches: tuple[tuple[BodyLiteral, ...], ...]
 
     def __str__(self) -> str:
         return "(" + " ; ".join(", ".join(map(str, branch)) for branch in self.branches) + ")"
@@ -188,14 +188,14 @@ class Either:
 class Identified:
     """Rows of an atom, and the content id of each: ``C := point(x: X)``."""
 
-    variable: Variable
-    atom: Atom
+    variable: RuleVariable
+    atom: RuleAtom
 
     def __str__(self) -> str:
         return f"{self.variable} := {self.atom}"
 
 
-Literal_ = Atom | Not | Compare | Test | Either | Identified
+BodyLiteral = RuleAtom | Negation | Constraint | Holds | Either | Identified
 
 
 # -- rules and programs
@@ -208,10 +208,10 @@ class Rule:
     ``next`` rules are inductive: what they derive in one tick holds in the next.
     """
 
-    head: Atom
-    body: tuple[Literal_, ...] = ()
+    head: RuleAtom
+    body: tuple[BodyLiteral, ...] = ()
     next: bool = False
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         head = f"{self.head}@next" if self.next else f"{self.head}"
@@ -226,17 +226,17 @@ class Declaration:
     schema: Schema
     input: bool = False
     output: bool = False
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
     unsigned: frozenset[int] = frozenset()  # the columns whose numbers have no sign
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class RuleProgram:
     """Rules, and what is said of their relations."""
 
     rules: tuple[Rule, ...] = ()
     declarations: tuple[Declaration, ...] = ()
-    directed: tuple[tuple[str, str, Place], ...] = ()  # directives: their kind, a relation, and where
+    directed: tuple[tuple[str, str, TextPlace], ...] = ()  # directives: their kind, a relation, and where
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -244,12 +244,12 @@ class Program:
         return tuple(dict.fromkeys(rule.head.relation for rule in self.rules))
 
 
-def literals(body: tuple[Literal_, ...]) -> Iterator[Literal_]:
+def literals(body: tuple[BodyLiteral, ...]) -> Iterator[BodyLiteral]:
     """The literals of a body, with those inside of others."""
     for literal in body:
         yield literal
         match literal:
-            case Not(inner):
+            case Negation(inner):
                 yield from literals(inner)
             case Either(branches):
                 for branch in branches:

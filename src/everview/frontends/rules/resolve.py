@@ -12,19 +12,19 @@ from difflib import get_close_matches
 from everview.errors import DatalogError, UnknownRelation
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
     Constant,
+    Constraint,
     Either,
     Functor,
+    Holds,
     Identified,
-    Literal_,
-    Not,
-    Program,
+    Negation,
     Rule,
+    RuleAtom,
+    RuleProgram,
     Term,
-    Test,
     Wildcard,
 )
 from everview.frontends.rules.relations import NULLARY
@@ -45,38 +45,38 @@ class Resolving:
         head = replace(head, terms=tuple(self._term(t, rule) for t in head.terms))
         return replace(rule, head=head, body=self._body(rule.body, rule))
 
-    def _body(self, body: tuple[Literal_, ...], rule: Rule) -> tuple[Literal_, ...]:
+    def _body(self, body: tuple[BodyLiteral, ...], rule: Rule) -> tuple[BodyLiteral, ...]:
         return tuple(self._literal(part, rule) for part in body)
 
-    def _literal(self, part: Literal_, rule: Rule) -> Literal_:
+    def _literal(self, part: BodyLiteral, rule: Rule) -> BodyLiteral:
         match part:
-            case Atom():
+            case RuleAtom():
                 atom = self._atom(part, rule, missing="any")
                 return replace(atom, terms=tuple(self._term(t, rule) for t in atom.terms))
             case Identified(variable, atom):
                 found = self._literal(atom, rule)
-                assert isinstance(found, Atom)
+                assert isinstance(found, RuleAtom)
                 return Identified(variable, found)
-            case Not(inner):
-                return Not(self._body(inner, rule))
+            case Negation(inner):
+                return Negation(self._body(inner, rule))
             case Either(branches):
                 return Either(tuple(self._body(branch, rule) for branch in branches))
-            case Compare(operator, left, right):
-                return Compare(operator, self._term(left, rule), self._term(right, rule))
-            case Test(term):
-                return Test(self._term(term, rule))
+            case Constraint(operator, left, right):
+                return Constraint(operator, self._term(left, rule), self._term(right, rule))
+            case Holds(term):
+                return Holds(self._term(term, rule))
 
     def _term(self, term: Term, rule: Rule) -> Term:
         match term:
             case Functor(name, arguments):
                 return Functor(name, tuple(self._term(a, rule) for a in arguments))
-            case Aggregate(function, arguments, body):
+            case AggregateTerm(function, arguments, body):
                 inner = None if body is None else self._body(body, rule)
-                return Aggregate(function, tuple(self._term(a, rule) for a in arguments), inner)
+                return AggregateTerm(function, tuple(self._term(a, rule) for a in arguments), inner)
             case _:
                 return term
 
-    def _atom(self, atom: Atom, rule: Rule, *, missing: str) -> Atom:
+    def _atom(self, atom: RuleAtom, rule: Rule, *, missing: str) -> RuleAtom:
         columns = self._columns(atom.relation)
         if columns is None:
             raise self._unknown(atom, rule)
@@ -91,7 +91,7 @@ class Resolving:
             raise fault(DatalogError, message, rule, hint, atom.place)
         return atom
 
-    def _by_position(self, atom: Atom, columns: tuple[str, ...], rule: Rule, missing: str) -> Atom:
+    def _by_position(self, atom: RuleAtom, columns: tuple[str, ...], rule: Rule, missing: str) -> RuleAtom:
         assert atom.names is not None
         given = dict(zip(atom.names, atom.terms, strict=True))
         wrong = next((name for name in atom.names if name not in columns), None)
@@ -102,9 +102,9 @@ class Resolving:
         if left_out and missing == "refused":
             message = f"{atom} leaves out {', '.join(left_out)}"
             raise fault(DatalogError, message, rule, "a head gives all columns of its relation", atom.place)
-        return Atom(atom.relation, tuple(given.get(name, Wildcard()) for name in columns), None, atom.place)
+        return RuleAtom(atom.relation, tuple(given.get(name, Wildcard()) for name in columns), None, atom.place)
 
-    def _unknown(self, atom: Atom, rule: Rule) -> UnknownRelation:
+    def _unknown(self, atom: RuleAtom, rule: Rule) -> UnknownRelation:
         names = sorted(self._names())
         folded = {name.lower(): name for name in names}
         near = get_close_matches(atom.relation.lower(), folded, n=1)
@@ -113,7 +113,7 @@ class Resolving:
         return fault(UnknownRelation, f'relation "{atom.relation}" does not exist', rule, hint, atom.place)
 
 
-def check_directed(program: Program, known: Collection[str]) -> None:
+def check_directed(program: RuleProgram, known: Collection[str]) -> None:
     """Refuse directives of relations that are neither declared, nor defined by rules, nor known otherwise."""
     names = {*known, *program.heads, *(d.name for d in program.declarations)}
     for kind, name, place in program.directed:

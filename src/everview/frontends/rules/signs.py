@@ -22,20 +22,20 @@ from typing import Final, Literal
 from everview.errors import TypeConflict
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
     Constant,
+    Constraint,
     Either,
     Functor,
+    Holds,
     Identified,
-    Literal_,
-    Not,
-    Program,
+    Negation,
     Rule,
+    RuleAtom,
+    RuleProgram,
+    RuleVariable,
     Term,
-    Test,
-    Variable,
     literals,
 )
 from everview.frontends.rules.terms import terms_of
@@ -52,7 +52,7 @@ UNSIGNING: Final = frozenset(["itou", "ftou", "to_unsigned"])
 Sign = Literal["", "unsigned", "signed"]  # nothing is known of constants
 
 
-def with_signs(program: Program) -> Program:
+def with_signs(program: RuleProgram) -> RuleProgram:
     """The program with a check around every term that is unsigned and may become negative."""
     declared = any(d.unsigned for d in program.declarations)
     if not declared and not any(f.name in UNSIGNING for rule in program.rules for f in _functors(rule)):
@@ -64,7 +64,7 @@ def with_signs(program: Program) -> Program:
 class _Signs:
     """The signs of columns: as declared, else as the rules of a head say together."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: RuleProgram) -> None:
         self.names = {d.name: d.schema.names for d in program.declarations}
         self.unsigned = {d.name: d.unsigned for d in program.declarations}
         self.found: dict[str, dict[int, Sign]] = {}
@@ -81,7 +81,7 @@ class _Signs:
             known[at] = _met(known.get(at, ""), _sign(term, variables))
         return known != before
 
-    def _of(self, atom: Atom) -> Iterator[tuple[Term, Sign]]:
+    def _of(self, atom: RuleAtom) -> Iterator[tuple[Term, Sign]]:
         """The terms of an atom with the signs of their columns."""
         names = self.names.get(atom.relation)
         for at, term in enumerate(atom.terms):
@@ -95,15 +95,15 @@ class _Signs:
         """What is known of the variables of a rule; one that is unsigned anywhere is unsigned."""
         found: dict[str, Sign] = {}
         for part in _all_literals(rule):
-            if isinstance(part, Atom):
+            if isinstance(part, RuleAtom):
                 for term, sign in self._of(part):
-                    if isinstance(term, Variable) and sign and found.get(term.name) != "unsigned":
+                    if isinstance(term, RuleVariable) and sign and found.get(term.name) != "unsigned":
                         found[term.name] = sign
-        equal = [part for part in _all_literals(rule) if isinstance(part, Compare) and part.operator == "="]
+        equal = [part for part in _all_literals(rule) if isinstance(part, Constraint) and part.operator == "="]
         for _ in equal:
             for part in equal:
                 for target, source in ((part.left, part.right), (part.right, part.left)):
-                    if isinstance(target, Variable) and target.name not in found and (sign := _sign(source, found)):
+                    if isinstance(target, RuleVariable) and target.name not in found and (sign := _sign(source, found)):
                         found[target.name] = sign
         return found
 
@@ -112,7 +112,7 @@ class _Signs:
     def rule(self, rule: Rule) -> Rule:
         variables = self._variables(rule)
         for part in (rule.head, *_all_literals(rule)):
-            if isinstance(part, Atom):
+            if isinstance(part, RuleAtom):
                 self._check_constants(part, rule)
         terms = tuple(self._head_term(t, sign, variables) for t, sign in self._of(rule.head))
         return replace(rule, head=replace(rule.head, terms=terms), body=_body(rule.body, variables))
@@ -121,12 +121,12 @@ class _Signs:
         made = _checked(term, variables)
         if sign != "unsigned" or isinstance(term, Constant) or _sign(term, variables) == "unsigned":
             return made
-        if isinstance(made, Aggregate):
+        if isinstance(made, AggregateTerm):
             inner = tuple(a if isinstance(a, Constant) else _wrapped(a) for a in made.arguments)
             return replace(made, arguments=inner) if made.body is None else _wrapped(made)
         return _wrapped(made)
 
-    def _check_constants(self, atom: Atom, rule: Rule) -> None:
+    def _check_constants(self, atom: RuleAtom, rule: Rule) -> None:
         for term, sign in self._of(atom):
             value = term.value if isinstance(term, Constant) else None
             if sign == "unsigned" and isinstance(value, int) and not 0 <= value <= MOST and atom.relation in self.names:
@@ -142,7 +142,7 @@ def _met(a: Sign, b: Sign) -> Sign:
 
 def _sign(term: Term, variables: Mapping[str, Sign]) -> Sign:
     match term:
-        case Variable(name):
+        case RuleVariable(name):
             return variables.get(name, "")
         case Functor(name, arguments) if name in ARITHMETIC:
             found: Sign = ""
@@ -151,7 +151,7 @@ def _sign(term: Term, variables: Mapping[str, Sign]) -> Sign:
             return found
         case Functor(name):
             return "unsigned" if name == CHECKED or name in UNSIGNING else "signed"
-        case Aggregate(function, arguments):
+        case AggregateTerm(function, arguments):
             return "" if function == "count" or not arguments else _sign(arguments[0], variables)
         case Constant(value):
             return "" if isinstance(value, int) and not isinstance(value, bool) else "signed"
@@ -173,9 +173,9 @@ def _checked(term: Term, variables: Mapping[str, Sign]) -> Term:
             falls = name in FALLING or any(_is_negative(a) for a in arguments)
             unsigned = name in ARITHMETIC and falls and _sign(term, variables) == "unsigned"
             return _wrapped(made) if unsigned or name in UNSIGNING else made
-        case Aggregate(function, arguments, body):
+        case AggregateTerm(function, arguments, body):
             inner_body = None if body is None else _body(body, variables)
-            return Aggregate(function, _each(arguments, variables), inner_body)
+            return AggregateTerm(function, _each(arguments, variables), inner_body)
         case _:
             return term
 
@@ -188,30 +188,30 @@ def _is_negative(term: Term) -> bool:
     return isinstance(term, Constant) and isinstance(term.value, int) and term.value < 0
 
 
-def _body(body: Iterable[Literal_], variables: Mapping[str, Sign]) -> tuple[Literal_, ...]:
+def _body(body: Iterable[BodyLiteral], variables: Mapping[str, Sign]) -> tuple[BodyLiteral, ...]:
     return tuple(_literal(part, variables) for part in body)
 
 
-def _literal(part: Literal_, variables: Mapping[str, Sign]) -> Literal_:
+def _literal(part: BodyLiteral, variables: Mapping[str, Sign]) -> BodyLiteral:
     match part:
-        case Atom():
+        case RuleAtom():
             return replace(part, terms=_each(part.terms, variables))
         case Identified(variable, atom):
             return Identified(variable, replace(atom, terms=_each(atom.terms, variables)))
-        case Not(inner):
-            return Not(_body(inner, variables))
+        case Negation(inner):
+            return Negation(_body(inner, variables))
         case Either(branches):
             return Either(tuple(_body(branch, variables) for branch in branches))
-        case Compare(operator, left, right):
-            return Compare(operator, *_each((left, right), variables))
-        case Test(term):
-            return Test(_checked(term, variables))
+        case Constraint(operator, left, right):
+            return Constraint(operator, *_each((left, right), variables))
+        case Holds(term):
+            return Holds(_checked(term, variables))
 
 
 # -- walking
 
 
-def _all_literals(rule: Rule) -> Iterator[Literal_]:
+def _all_literals(rule: Rule) -> Iterator[BodyLiteral]:
     """The literals of a rule, also those inside of aggregates."""
     waiting = [rule.body, *(a.body or () for t in rule.head.terms for a in _aggregates(t))]
     while waiting:
@@ -220,15 +220,15 @@ def _all_literals(rule: Rule) -> Iterator[Literal_]:
             waiting += [a.body or () for t in terms_of(part) for a in _aggregates(t)]
 
 
-def _aggregates(term: Term) -> Iterator[Aggregate]:
+def _aggregates(term: Term) -> Iterator[AggregateTerm]:
     for part in _parts(term):
-        if isinstance(part, Aggregate):
+        if isinstance(part, AggregateTerm):
             yield part
 
 
 def _parts(term: Term) -> Iterator[Term]:
     yield term
-    if isinstance(term, Functor | Aggregate):
+    if isinstance(term, Functor | AggregateTerm):
         for argument in term.arguments:
             yield from _parts(argument)
 

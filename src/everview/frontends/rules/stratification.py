@@ -3,10 +3,10 @@
 Relations that read each other, directly or through others, are one group: a fixed point. Within a group nothing may be
 read through a negation or an aggregate, because what has been derived would have to be taken back.
 
->>> from everview.frontends.rules.program import Atom, Not, Rule, Variable
->>> x = (Variable("x"),)
->>> rules = [Rule(Atom("odd", x), (Atom("even", x),)), Rule(Atom("even", x), (Atom("odd", x),)),
-...          Rule(Atom("none", x), (Atom("n", x), Not((Atom("odd", x),))))]
+>>> from everview.frontends.rules.program import RuleAtom, Negation, Rule, RuleVariable
+>>> x = (RuleVariable("x"),)
+>>> rules = [Rule(RuleAtom("odd", x), (RuleAtom("even", x),)), Rule(RuleAtom("even", x), (RuleAtom("odd", x),)),
+...          Rule(RuleAtom("none", x), (RuleAtom("n", x), Negation((RuleAtom("odd", x),))))]
 >>> groups(rules)
 [('odd', 'even'), ('none',)]
 """
@@ -20,22 +20,22 @@ from dataclasses import dataclass
 from everview.errors import NotStratified
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
+    Constraint,
     Either,
     Functor,
+    Holds,
     Identified,
-    Literal_,
-    Not,
+    Negation,
     Rule,
+    RuleAtom,
     Term,
-    Test,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class RelationRead:
     """A relation that a rule reads; ``through`` a negation, an aggregate of the head or one of the body, or plainly.
 
     These are said by ``!``, by the name of the function, and by the name and a colon.
@@ -50,41 +50,41 @@ class Read:
         return f"{self.through.rstrip(':')}({self.relation})"
 
 
-def reads(rule: Rule) -> Iterator[Read]:
+def reads(rule: Rule) -> Iterator[RelationRead]:
     """The relations of a rule's body, and how each is read."""
-    in_head = next((t.function for t in rule.head.terms if isinstance(t, Aggregate) and t.body is None), "")
+    in_head = next((t.function for t in rule.head.terms if isinstance(t, AggregateTerm) and t.body is None), "")
     yield from _of_body(rule.body, in_head)
     for term in rule.head.terms:
         yield from _of_term(term)
 
 
-def _of_body(body: Iterable[Literal_], through: str) -> Iterator[Read]:
+def _of_body(body: Iterable[BodyLiteral], through: str) -> Iterator[RelationRead]:
     for literal in body:
         match literal:
-            case Atom():
-                yield Read(literal.relation, through)
+            case RuleAtom():
+                yield RelationRead(literal.relation, through)
                 for term in literal.terms:
                     yield from _of_term(term)
             case Identified(_, atom):
                 yield from _of_body((atom,), through)
-            case Not(inner):
+            case Negation(inner):
                 yield from _of_body(inner, "!")
             case Either(branches):
                 for branch in branches:
                     yield from _of_body(branch, through)
-            case Compare(_, left, right):
+            case Constraint(_, left, right):
                 yield from _of_term(left)
                 yield from _of_term(right)
-            case Test(term):
+            case Holds(term):
                 yield from _of_term(term)
 
 
-def _of_term(term: Term) -> Iterator[Read]:
+def _of_term(term: Term) -> Iterator[RelationRead]:
     match term:
         case Functor(_, arguments):
             for argument in arguments:
                 yield from _of_term(argument)
-        case Aggregate(function, arguments, body):
+        case AggregateTerm(function, arguments, body):
             for argument in arguments:
                 yield from _of_term(argument)
             yield from _of_body(body or (), f"{function}:")
@@ -159,7 +159,7 @@ def check_stratified(group: Sequence[str], rules: Sequence[Rule], allowed: froze
                 raise _unstratified(rule, read, group, rules)
 
 
-def _unstratified(rule: Rule, read: Read, group: Sequence[str], rules: Sequence[Rule]) -> NotStratified:
+def _unstratified(rule: Rule, read: RelationRead, group: Sequence[str], rules: Sequence[Rule]) -> NotStratified:
     back = _path(read.relation, rule.head.relation, group, rules)
     cycle = " → ".join([rule.head.relation, str(read), *back[1:]])
     what = "its own negation" if read.through == "!" else f"an aggregate ({read.through.rstrip(':')}) of itself"

@@ -10,20 +10,20 @@ from everview.frontends.rules.faults import fault, misplaced
 from everview.frontends.rules.functors import functor
 from everview.frontends.rules.meeting import alike, written
 from everview.frontends.rules.program import (
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
     Comparison,
     Constant,
+    Constraint,
     Either,
     Functor,
+    Holds,
     Identified,
-    Literal_,
-    Not,
+    Negation,
     Rule,
+    RuleAtom,
+    RuleVariable,
     Term,
-    Test,
-    Variable,
     Wildcard,
 )
 from everview.plan.typing import call
@@ -45,7 +45,7 @@ COMPARISONS: Final[dict[Comparison, str]] = {
 def expression(term: Term, values: Values, rule: Rule) -> Expression:
     """A term whose variables are bound, as an expression."""
     match term:
-        case Variable(name):
+        case RuleVariable(name):
             if name not in values:
                 raise unbound(name, rule)
             return values[name]
@@ -59,12 +59,12 @@ def expression(term: Term, values: Values, rule: Rule) -> Expression:
                 raise misplaced(error, rule) from None
         case Wildcard():
             raise fault(DatalogError, "_ stands for a value that nothing binds", rule, "give it a name and bind it")
-        case Aggregate():
+        case AggregateTerm():
             hint = "write x = " + str(term) + " in the body, and x here"
             raise fault(DatalogError, f"the aggregate {term.function} cannot stand here", rule, hint)
 
 
-def comparison(literal_: Compare, values: Values, rule: Rule) -> Expression:
+def comparison(literal_: Constraint, values: Values, rule: Rule) -> Expression:
     """A constraint over bound variables, as a condition."""
     a, b = expression(literal_.left, values, rule), expression(literal_.right, values, rule)
     return compared(literal_.operator, a, b, str(literal_), rule)
@@ -93,7 +93,7 @@ def unbound(name: str, rule: Rule, where: str = "") -> UnboundVariable:
 def variables(term: Term) -> Iterator[str]:
     """The variables of a term that must be bound around it; an aggregate's own are not among them."""
     match term:
-        case Variable(name):
+        case RuleVariable(name):
             yield name
         case Functor(_, arguments):
             for argument in arguments:
@@ -105,12 +105,12 @@ def variables(term: Term) -> Iterator[str]:
 def all_variables(term: Term) -> Iterator[str]:
     """The variables of a term, also those inside of aggregates."""
     match term:
-        case Variable(name):
+        case RuleVariable(name):
             yield name
         case Functor(_, arguments):
             for argument in arguments:
                 yield from all_variables(argument)
-        case Aggregate(_, arguments, body):
+        case AggregateTerm(_, arguments, body):
             for argument in arguments:
                 yield from all_variables(argument)
             yield from body_variables(body or ())
@@ -118,13 +118,13 @@ def all_variables(term: Term) -> Iterator[str]:
             pass
 
 
-def body_variables(body: Iterable[Literal_]) -> Iterator[str]:
+def body_variables(body: Iterable[BodyLiteral]) -> Iterator[str]:
     """All variables of a body, also those of what is inside of its literals."""
     for literal_ in body:
         for term in terms_of(literal_):
             yield from all_variables(term)
         match literal_:
-            case Not(inner):
+            case Negation(inner):
                 yield from body_variables(inner)
             case Either(branches):
                 for branch in branches:
@@ -133,7 +133,7 @@ def body_variables(body: Iterable[Literal_]) -> Iterator[str]:
                 pass
 
 
-def outer_variables(body: Iterable[Literal_]) -> Iterator[str]:
+def outer_variables(body: Iterable[BodyLiteral]) -> Iterator[str]:
     """The variables of a body without those that only aggregates and negations have."""
     for literal_ in body:
         for term in terms_of(literal_):
@@ -143,25 +143,25 @@ def outer_variables(body: Iterable[Literal_]) -> Iterator[str]:
                 yield from outer_variables(branch)
 
 
-def terms_of(literal_: Literal_) -> tuple[Term, ...]:
+def terms_of(literal_: BodyLiteral) -> tuple[Term, ...]:
     """The terms of one literal, without those of literals inside."""
     match literal_:
-        case Atom():
+        case RuleAtom():
             return literal_.terms
         case Identified(variable, atom):
             return (variable, *atom.terms)
-        case Compare(_, left, right):
+        case Constraint(_, left, right):
             return left, right
-        case Test(term):
+        case Holds(term):
             return (term,)
-        case Not() | Either():
+        case Negation() | Either():
             return ()
 
 
-def aggregates(term: Term) -> Iterator[Aggregate]:
+def aggregates(term: Term) -> Iterator[AggregateTerm]:
     """The aggregates in a term."""
     match term:
-        case Aggregate():
+        case AggregateTerm():
             yield term
         case Functor(_, arguments):
             for argument in arguments:

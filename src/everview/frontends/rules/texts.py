@@ -12,7 +12,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.tree import Meta
 
 from everview.errors import DatalogError
-from everview.frontends.rules.program import Place
+from everview.frontends.rules.program import TextPlace
 
 ESCAPED: Final = re.compile(r"""(\\[\\'"abfnrtvxuUN0-7])|\\""")  # or a backslash that is none
 
@@ -54,9 +54,9 @@ SHOWN = {
 }  # fmt: skip
 
 
-def place_of(meta: Meta) -> Place:
+def place_of(meta: Meta) -> TextPlace:
     """Where a part of a text begins."""
-    return Place(meta.line, meta.column) if not meta.empty else Place()
+    return TextPlace(meta.line, meta.column) if not meta.empty else TextPlace()
 
 
 def text_of(token: str) -> str:

@@ -7,7 +7,7 @@ checked all the same, because a slip in it is a slip, and a text that is refused
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from everview.errors import DatalogError
@@ -23,9 +23,9 @@ from everview.frontends.datalog.syntax import (
 )
 from everview.frontends.datalog.types import BUILT_IN, Types
 from everview.frontends.rules.faults import fault
-from everview.frontends.rules.program import AggregateTerm, Functor, Negation, Rule, RuleAtom, Term, literals
+from everview.frontends.rules.program import Functor, Negation, Rule, RuleAtom
 from everview.frontends.rules.stratification import groups, is_recursive
-from everview.frontends.rules.terms import all_variables, body_variables, terms_of
+from everview.frontends.rules.walk import all_variables, literals, rule_parts, walk
 from everview.types import unknown_name
 
 REPRESENTATIONS: Final = ("brie", "btree", "btree_delete", "eqrel")
@@ -80,23 +80,10 @@ def check_functors(parts: Sequence[ScopedPart], types: Types) -> None:
 def check_calls(rules: Iterable[Rule], counts: Mapping[str, int]) -> None:
     """Refuse calls of declared functors with another number of arguments."""
     for rule in rules:
-        for term in _terms(rule):
+        for term in walk(rule_parts(rule)):
             if isinstance(term, Functor) and counts.get(term.name, len(term.arguments)) != len(term.arguments):
                 message = f"{term.name} is declared with {counts[term.name]} arguments, and was given "
                 raise fault(DatalogError, message + str(len(term.arguments)), rule, "give it as many as are declared")
-
-
-def _terms(rule: Rule) -> Iterator[Term]:
-    """All terms of a rule, with those inside of others."""
-    waiting: list[Term] = list(rule.head.terms)
-    waiting += [term for part in literals(rule.body) for term in terms_of(part)]
-    while waiting:
-        term = waiting.pop()
-        yield term
-        if isinstance(term, Functor | AggregateTerm):
-            waiting += term.arguments
-        if isinstance(term, AggregateTerm):
-            waiting += [inner for part in literals(term.body or ()) for inner in terms_of(part)]
 
 
 # -- qualifiers
@@ -189,11 +176,7 @@ def check_inlined(inlined: Collection[str], given: Collection[str], rules: Seque
 
 
 def _check_negated(own: Iterable[Rule], rules: Iterable[Rule]) -> None:
-    wider = {
-        rule.head.relation
-        for rule in own
-        if {*body_variables(rule.body)} - {v for t in rule.head.terms for v in all_variables(t)}
-    }
+    wider = {rule.head.relation for rule in own if {*all_variables(*rule.body)} - {*all_variables(*rule.head.terms)}}
     for rule in rules:
         for part in literals(rule.body):
             inner = part.body if isinstance(part, Negation) else ()

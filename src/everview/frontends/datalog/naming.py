@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import partial
 
 from everview.frontends.rules.program import (
-    AggregateTerm,
-    BodyLiteral,
-    Constraint,
-    Either,
     Functor,
     Holds,
-    Identified,
     Negation,
     Rule,
     RuleAtom,
-    Term,
 )
+from everview.frontends.rules.walk import RulePart, rebuilt_rule, rewritten
 
 
 class Naming:
@@ -39,40 +35,18 @@ class Naming:
         return f"{scope}{name}"
 
     def rule(self, rule: Rule, scope: str) -> Rule:
-        return replace(rule, head=self.atom(rule.head, scope), body=self.body(rule.body, scope))
+        """The rule with the full names of its relations; atoms that are calls of functors become conditions."""
 
-    def atom(self, atom: RuleAtom, scope: str) -> RuleAtom:
-        terms = tuple(self._term(t, scope) for t in atom.terms)
-        return replace(atom, relation=self.full(atom.relation, scope), terms=terms)
+        def named(part: RulePart) -> RulePart:
+            match part:
+                case RuleAtom(relation, terms):
+                    full = self.full(relation, scope)
+                    is_functor = full in self._functors
+                    return Holds(Functor(relation, terms)) if is_functor else replace(part, relation=full)
+                case Negation((Holds(term),)):
+                    return Holds(Functor("lnot", (term,)))
+                case _:
+                    return part
 
-    def body(self, body: tuple[BodyLiteral, ...], scope: str) -> tuple[BodyLiteral, ...]:
-        return tuple(self._literal(part, scope) for part in body)
-
-    def _literal(self, part: BodyLiteral, scope: str) -> BodyLiteral:
-        match part:
-            case RuleAtom():
-                found = self.atom(part, scope)
-                return Holds(Functor(part.relation, found.terms)) if found.relation in self._functors else found
-            case Negation((inner,)):
-                found = self._literal(inner, scope)
-                return Holds(Functor("lnot", (found.term,))) if isinstance(found, Holds) else Negation((found,))
-            case Negation(inner):
-                return Negation(self.body(inner, scope))
-            case Either(branches):
-                return Either(tuple(self.body(branch, scope) for branch in branches))
-            case Constraint(operator, left, right):
-                return Constraint(operator, self._term(left, scope), self._term(right, scope))
-            case Holds(term):
-                return Holds(self._term(term, scope))
-            case Identified(variable, atom):
-                return Identified(variable, self.atom(atom, scope))
-
-    def _term(self, term: Term, scope: str) -> Term:
-        match term:
-            case Functor(name, arguments):
-                return Functor(name, tuple(self._term(a, scope) for a in arguments))
-            case AggregateTerm(function, arguments, body):
-                inner = None if body is None else self.body(body, scope)
-                return AggregateTerm(function, tuple(self._term(a, scope) for a in arguments), inner)
-            case _:
-                return term
+        head = replace(rule.head, relation=self.full(rule.head.relation, scope))
+        return rebuilt_rule(replace(rule, head=head), partial(rewritten, change=named))

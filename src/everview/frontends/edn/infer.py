@@ -19,7 +19,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from everview.errors import EdnError
-from everview.frontends.rules.program import Constant, Constraint, RuleAtom, RuleProgram, RuleVariable, Term, literals
+from everview.frontends.rules.program import Constant, Constraint, RuleAtom, RuleProgram, RuleVariable, Term
+from everview.frontends.rules.walk import literals
 from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Decimal, Type
 
 Column = tuple[str, int]

@@ -26,6 +26,7 @@ from everview.frontends.rules.program import (
     RuleVariable,
     Term,
 )
+from everview.frontends.rules.walk import variables
 
 Names = frozenset[str]
 
@@ -112,7 +113,7 @@ def aggregation(part: Constraint) -> Aggregation | None:
 
 def names_in(terms: Iterable[Term]) -> Names:
     """The variables among some terms."""
-    return frozenset(term.name for term in terms if isinstance(term, RuleVariable))
+    return frozenset(variables(*terms))
 
 
 def _selected(part: RuleAtom | Identified) -> Names:

@@ -19,15 +19,12 @@ from everview.frontends.rules.matching import HIDDEN, tied
 from everview.frontends.rules.program import (
     AggregateTerm,
     BodyLiteral,
-    Constraint,
-    Functor,
-    Holds,
     Rule,
     RuleVariable,
-    Term,
 )
 from everview.frontends.rules.relations import aggregate_type
-from everview.frontends.rules.terms import aggregates, all_variables, expression, terms_of
+from everview.frontends.rules.terms import expression
+from everview.frontends.rules.walk import RulePart, aggregates, all_variables, is_literal, rebuilt
 from everview.operators.aggregate.call import Call as Aggregated
 from everview.plan import nodes
 from everview.plan.conditions import conjunction
@@ -98,7 +95,7 @@ def aggregated(
     part: BodyLiteral, found: Bindings, elsewhere: set[str], context: BodyContext
 ) -> tuple[Bindings, BodyLiteral] | None:
     """The bindings with an aggregate's value, and the literal with a variable in its place; None if it has to wait."""
-    term = next(a for t in terms_of(part) for a in aggregates(t))
+    term = next(aggregates(part))
     if term.body is None:
         hint = f"write {term.function} … : {{ … }}, or use it in the head"
         raise fault(DatalogError, f"{term.function} of which rows?", context.rule, hint)
@@ -166,19 +163,12 @@ def together(branches: Sequence[Bindings]) -> Bindings:
     return Bindings(plan, dict(zip(names, plan.columns, strict=True)))
 
 
-def _replaced(part: BodyLiteral, old: Term, new: Term) -> BodyLiteral:
-    match part:
-        case Constraint(operator, left, right):
-            return Constraint(operator, _in_term(left, old, new), _in_term(right, old, new))
-        case Holds(term):
-            return Holds(_in_term(term, old, new))
-        case _:
-            raise AssertionError(f"{part} has no aggregate of its own")
+def _replaced(part: BodyLiteral, old: AggregateTerm, new: RuleVariable) -> BodyLiteral:
+    """The literal with a variable in the place of one of its aggregates."""
 
+    def change(inside: RulePart) -> RulePart:
+        return new if inside is old else rebuilt(inside, change)
 
-def _in_term(term: Term, old: Term, new: Term) -> Term:
-    if term is old:
-        return new
-    if isinstance(term, Functor):
-        return Functor(term.name, tuple(_in_term(a, old, new) for a in term.arguments))
-    return term
+    made = change(part)
+    assert is_literal(made), "a literal stays one"
+    return made

@@ -27,7 +27,6 @@ from everview.frontends.rules.matching import (
     matched,
     opened,
     paired,
-    parts,
     tested,
     tied,
 )
@@ -46,16 +45,8 @@ from everview.frontends.rules.program import (
     Term,
     Wildcard,
 )
-from everview.frontends.rules.terms import (
-    aggregates,
-    body_variables,
-    comparison,
-    expression,
-    outer_variables,
-    terms_of,
-    unbound,
-    variables,
-)
+from everview.frontends.rules.terms import comparison, expression, unbound
+from everview.frontends.rules.walk import aggregates, all_variables, inner, outside, variables, walk
 from everview.plan.conditions import conjunction
 from everview.plan.nodes import Filter, Join
 from everview.scalars.expressions import Expression, moved
@@ -103,12 +94,11 @@ def attempted(
 
 
 def _refuse(literal_: BodyLiteral, found: Bindings, context: BodyContext) -> None:
-    needed = [v for term in terms_of(literal_) for v in variables(term)]
+    needed = list(variables(literal_))
     if isinstance(literal_, Negation):
-        needed = list(body_variables(literal_.body))
-    for term in terms_of(literal_):
-        for aggregate in aggregates(term):
-            needed += body_variables(aggregate.body or ())
+        needed = list(all_variables(literal_))
+    for aggregate in aggregates(literal_):
+        needed += all_variables(*(aggregate.body or ()))
     name = next((v for v in needed if v not in found.values), None)
     assert name is not None, f"{literal_} waits for nothing"
     raise unbound(name, context.rule, f" in {literal_}")
@@ -133,7 +123,7 @@ class _Solving:
 
     def _next(self) -> RuleAtom | Identified | None:
         atoms = [a for a in self.waiting if isinstance(a, RuleAtom | Identified)]
-        tied = (a for a in atoms if any(v in self.found.values for t in terms_of(a) for v in variables(t)))
+        tied = (a for a in atoms if any(v in self.found.values for v in variables(a)))
         return next(tied, atoms[0] if atoms else None)
 
     def _join(self, literal_: RuleAtom | Identified) -> None:
@@ -179,7 +169,7 @@ class _Solving:
         """Are all variables of a constraint bound, and is it no aggregate?"""
         if not isinstance(literal_, Constraint | Holds) or is_pattern(literal_):
             return False
-        known = all(v in self.found.values for t in terms_of(literal_) for v in variables(t))
+        known = all(v in self.found.values for v in variables(literal_))
         return known and not has_aggregate(literal_)
 
     def _constrain(self) -> None:
@@ -237,10 +227,10 @@ class _Solving:
 
     def _is_read(self, variable: RuleVariable) -> bool:
         """Is an atom still to bind it? Then what is written has the names and the types of its relation."""
-        return any(variable in terms_of(part) for part in self.waiting if isinstance(part, RuleAtom | Identified))
+        return any(variable in inner(part) for part in self.waiting if isinstance(part, RuleAtom | Identified))
 
     def _is_known(self, term: Term) -> bool:
-        if any(isinstance(part, Wildcard | AggregateTerm) for part in parts(term)):
+        if any(isinstance(part, Wildcard | AggregateTerm) for part in walk((term,), outside)):
             return False
         return all(v in self.found.values for v in variables(term))
 
@@ -281,19 +271,17 @@ class _Solving:
 
     def _awaited(self) -> set[str]:
         """Variables that equalities with aggregates are still to bind."""
-        terms = [t for part in self.waiting if isinstance(part, Constraint) for t in terms_of(part)]
-        return {v for t in terms for v in variables(t) if v not in self.found.values}
+        constraints = (part for part in self.waiting if isinstance(part, Constraint))
+        return {v for v in variables(*constraints) if v not in self.found.values}
 
     def _elsewhere(self, part: BodyLiteral) -> set[str]:
         """The variables of the rule outside of one literal: what an aggregate in it shares with the rule."""
-        found = {v for term in self.context.rule.head.terms for v in variables(term)}
-        found |= {*self.found.values, *self.context.around} | {v for t in terms_of(part) for v in variables(t)}
-        return found | set(outer_variables(other for other in self.waiting if other is not part))
+        return {*variables(*self.context.rule.head.terms, *self.waiting), *self.found.values, *self.context.around}
 
 
 def _refuses(part: BodyLiteral) -> bool:
     """Does a constraint refuse rows, and not only leave them out?"""
-    return any(isinstance(p, Functor) and p.name == "unsigned" for t in terms_of(part) for p in parts(t))
+    return any(isinstance(p, Functor) and p.name == "unsigned" for p in walk((part,), outside))
 
 
 def _is_written(term: Term) -> bool:
@@ -301,4 +289,4 @@ def _is_written(term: Term) -> bool:
 
 
 def has_aggregate(part: BodyLiteral) -> bool:
-    return any(True for term in terms_of(part) for _ in aggregates(term))
+    return any(True for _ in aggregates(part))

@@ -48,11 +48,12 @@ from everview.frontends.rules.heads import (
     union_of,
 )
 from everview.frontends.rules.monotone import EXTREMES, check_extremes
-from everview.frontends.rules.program import Constant, Declaration, Rule, RuleAtom, RuleProgram, literals
+from everview.frontends.rules.program import Constant, Declaration, Rule, RuleAtom, RuleProgram
 from everview.frontends.rules.relations import Relations, given_name
 from everview.frontends.rules.resolve import Resolving, check_directed
 from everview.frontends.rules.signs import with_signs
 from everview.frontends.rules.stratification import check_stratified, groups, is_recursive, reads
+from everview.frontends.rules.walk import literals
 from everview.optimize import optimize
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Project, Recursive, Reference, Scan, Values, scans

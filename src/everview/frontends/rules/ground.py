@@ -11,42 +11,33 @@ everview.errors.UnboundVariable: variable y is not bound in the head
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from everview.errors import DatalogError
 from everview.frontends.rules.bodies import MOST_WAYS, bodies, ways
 from everview.frontends.rules.faults import fault
-from everview.frontends.rules.matching import parts
+from everview.frontends.rules.matching import is_record
 from everview.frontends.rules.program import (
     AggregateTerm,
     BodyLiteral,
     Constraint,
-    Functor,
     Identified,
     Negation,
     Rule,
     RuleAtom,
-    RuleVariable,
     Term,
     Wildcard,
 )
-from everview.frontends.rules.terms import (
-    RECORD,
-    aggregates,
-    all_variables,
-    outer_variables,
-    terms_of,
-    unbound,
-    variables,
-)
+from everview.frontends.rules.terms import unbound
+from everview.frontends.rules.walk import RulePart, aggregates, all_variables, inner, outside, variables, walk
 
 
 def check_ground(rule: Rule) -> None:
     """Refuse a rule with a variable that nothing binds; the error says whether in its head, a negation or where."""
     _check_branches(rule)
-    outside = {v for t in rule.head.terms for v in _all(t)}
+    elsewhere = {v for t in rule.head.terms for v in _all(t)}
     for body in bodies(rule.body):
-        known = _check_body(body, frozenset(), outside, rule)
+        known = _check_body(body, frozenset(), elsewhere, rule)
         for term in rule.head.terms:
             for name in _all(term):
                 if name not in known:
@@ -55,7 +46,7 @@ def check_ground(rule: Rule) -> None:
 
 def _check_branches(rule: Rule) -> None:
     """Refuse a rule that has more ways through its disjunctions than can be joined one by one."""
-    nested = [a.body or () for part in rule.body for t in terms_of(part) for a in aggregates(t)]
+    nested = [aggregate.body or () for aggregate in aggregates(*rule.body)]
     if max(map(ways, (rule.body, *nested))) > MOST_WAYS:
         hint = "give the alternatives a relation of their own, with a rule for each"
         raise fault(DatalogError, f"the rule has more than {MOST_WAYS:,} combinations of alternatives", rule, hint)
@@ -65,37 +56,34 @@ def _all(term: Term) -> Iterable[str]:
     return all_variables(term) if isinstance(term, AggregateTerm) and term.body is None else variables(term)
 
 
-def _check_body(body: tuple[BodyLiteral, ...], around: frozenset[str], outside: set[str], rule: Rule) -> frozenset[str]:
+def _check_body(
+    body: tuple[BodyLiteral, ...], around: frozenset[str], elsewhere: set[str], rule: Rule
+) -> frozenset[str]:
     """What a body binds, given what is bound around it."""
     known = _bound(body, around)
     for literal_ in body:
         _check_wildcards(literal_, rule)
-        others = outside | set(outer_variables(other for other in body if other is not literal_)) | known
+        others = elsewhere | set(variables(*(other for other in body if other is not literal_))) | known
         if isinstance(literal_, Negation) and not _is_atom(literal_):
             _check_body(literal_.body, known, others, rule)
             continue
         where = " in a negation" if isinstance(literal_, Negation) else f" in {literal_}"
         (part,) = literal_.body if isinstance(literal_, Negation) else (literal_,)
-        for name in (v for t in terms_of(part) for v in variables(t)):
+        for name in variables(part):
             if name not in known:
                 raise unbound(name, rule, where)
-        for aggregate in (a for t in terms_of(part) for a in aggregates(t)):
+        for aggregate in aggregates(part):
             _check_aggregate(aggregate, known, others, rule)
     return known
 
 
 def _check_wildcards(literal_: BodyLiteral, rule: Rule) -> None:
     """``_`` stands for any value of a column or of a record's field, and nowhere else."""
-    for term in terms_of(literal_):
-        alone = isinstance(term, Wildcard) and not isinstance(literal_, RuleAtom | Identified)
-        if alone or any(map(_has_wildcard, parts(term))):
+    for part in walk((literal_,), outside):
+        takes_any = isinstance(part, RuleAtom | Identified) or is_record(part)
+        if not takes_any and outside(part) and any(isinstance(p, Wildcard) for p in inner(part)):
             hint = "give it a name and bind it, or leave the condition out"
             raise fault(DatalogError, f"_ stands for a value that nothing binds in {literal_}", rule, hint)
-
-
-def _has_wildcard(term: Term) -> bool:
-    """Is an argument of a functor, other than a record, any value?"""
-    return isinstance(term, Functor) and term.name != RECORD and any(isinstance(a, Wildcard) for a in term.arguments)
 
 
 def _is_atom(negation: Negation) -> bool:
@@ -113,7 +101,7 @@ def _check_aggregate(aggregate: AggregateTerm, known: frozenset[str], others: se
             raise unbound(name, rule, f" outside of the aggregate {aggregate.function}")
     for body in bodies(aggregate.body or ()):
         inside = _check_body(body, frozenset(shared), others, rule)
-        for name in (v for t in aggregate.arguments for v in variables(t)):
+        for name in variables(*aggregate.arguments):
             if name not in inside:
                 raise unbound(name, rule, f" in the aggregate {aggregate.function}")
 
@@ -122,7 +110,7 @@ def _bound(body: tuple[BodyLiteral, ...], around: frozenset[str]) -> frozenset[s
     known = set(around)
     for literal_ in body:
         if isinstance(literal_, RuleAtom | Identified):
-            known |= {v for t in terms_of(literal_) for v in _given(t)}
+            known |= set(_given(*inner(literal_)))
     changed = True
     while changed:
         before = len(known)
@@ -135,13 +123,6 @@ def _bound(body: tuple[BodyLiteral, ...], around: frozenset[str]) -> frozenset[s
     return frozenset(known)
 
 
-def _given(term: Term) -> Iterable[str]:
-    """The variables that a term gives when it is matched with a value."""
-    match term:
-        case RuleVariable(name):
-            yield name
-        case _ if getattr(term, "name", None) == RECORD:
-            for argument in term.arguments:  # pyright: ignore
-                yield from _given(argument)
-        case _:
-            pass
+def _given(*parts: RulePart) -> Iterator[str]:
+    """The variables that terms give when they are matched with values: also those of records."""
+    return variables(*parts, enters=is_record)

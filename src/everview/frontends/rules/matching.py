@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from everview.errors import DatalogError, TypeConflict
@@ -22,6 +22,7 @@ from everview.frontends.rules.program import (
     Wildcard,
 )
 from everview.frontends.rules.terms import RECORD, Values, compared, expression
+from everview.frontends.rules.walk import RulePart, outside, walk
 from everview.plan import nodes
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
@@ -82,21 +83,14 @@ def tested(part: Holds, values: Values, rule: Rule) -> Expression:
 # -- records
 
 
-def is_record(term: Term) -> bool:
+def is_record(term: RulePart) -> bool:
+    """Is a part a record or a tuple?"""
     return isinstance(term, Functor) and term.name == RECORD
 
 
 def is_pattern(literal_: BodyLiteral) -> bool:
-    return isinstance(literal_, Constraint) and any(
-        isinstance(t, Wildcard) for side in (literal_.left, literal_.right) for t in parts(side)
-    )
-
-
-def parts(term: Term) -> Iterator[Term]:
-    yield term
-    if isinstance(term, Functor):
-        for argument in term.arguments:
-            yield from parts(argument)
+    """Is a constraint one with a record in which some fields may be anything?"""
+    return isinstance(literal_, Constraint) and any(isinstance(p, Wildcard) for p in walk((literal_,), outside))
 
 
 def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[BodyLiteral]:

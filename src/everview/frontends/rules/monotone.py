@@ -45,7 +45,7 @@ from everview.frontends.rules.program import (
     Term,
     Wildcard,
 )
-from everview.frontends.rules.terms import all_variables, body_variables
+from everview.frontends.rules.walk import all_variables
 
 EXTREMES: Final[frozenset[str]] = frozenset(["min", "max"])
 BETTER: Final = {"min": -1, "max": 1}  # where a column goes as the fixed point is approached
@@ -104,7 +104,7 @@ class _Checking:
 
     def _derive(self, waiting: list[BodyLiteral]) -> list[BodyLiteral]:
         """Variables that are equal to what changes change with it; the literals that are no such equality."""
-        bound = {v for atom in self._atoms() for t in atom.terms for v in all_variables(t)}
+        bound = set(all_variables(*self._atoms()))
         changed = True
         while changed:
             changed = False
@@ -134,7 +134,7 @@ class _Checking:
     def _check_literal(self, part: BodyLiteral) -> None:
         if isinstance(part, RuleAtom | Identified):
             return
-        touched = [v for v in body_variables((part,)) if v in self.ways]
+        touched = [v for v in all_variables(part) if v in self.ways]
         if not touched:
             return
         if not isinstance(part, Constraint):

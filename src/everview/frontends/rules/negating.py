@@ -19,7 +19,8 @@ from everview.frontends.rules.bindings import Bindings, BodyContext, seeded
 from everview.frontends.rules.bodies import attempted, has_aggregate, solved
 from everview.frontends.rules.matching import is_pattern, tested, tied
 from everview.frontends.rules.program import BodyLiteral, Constraint, Holds, Negation, Rule
-from everview.frontends.rules.terms import Values, body_variables, comparison, terms_of, variables
+from everview.frontends.rules.terms import Values, comparison
+from everview.frontends.rules.walk import all_variables, variables
 from everview.plan.conditions import conjunction
 from everview.plan.nodes import Join, Union
 from everview.plan.references import free_references
@@ -31,7 +32,7 @@ Kind = Literal["semi", "anti"]  # the rows that have a match, or those that have
 
 def negated(part: Negation, found: Bindings, awaited: set[str], context: BodyContext) -> Bindings | None:
     """The bindings without those for which a negation fails; None if it has to wait for a variable."""
-    shared = set(body_variables(part.body))
+    shared = set(all_variables(part))
     if shared & (awaited | context.around) - found.values.keys():
         return None
     return _kept("anti", part.body, found, context)
@@ -63,7 +64,7 @@ def _matches(
     inner, left = attempted(body, context.inside(found))
     if all(_covers(p, inner, found) for p in left):
         return inner, left, False
-    shared = sorted(set(body_variables(body)) & found.values.keys())
+    shared = sorted(set(all_variables(*body)) & found.values.keys())
     start = seeded(found, shared, str(Negation(tuple(body))), context)
     return solved(body, context.inside(found), start), [], True
 
@@ -72,7 +73,7 @@ def _covers(part: BodyLiteral, inner: Bindings, found: Bindings) -> bool:
     """Can a constraint be a condition over what is inside and what is around?"""
     if not isinstance(part, Constraint | Holds) or has_aggregate(part) or is_pattern(part):
         return False
-    return all(v in inner.values or v in found.values for t in terms_of(part) for v in variables(t))
+    return all(v in inner.values or v in found.values for v in variables(part))
 
 
 def _condition(part: BodyLiteral, values: Values, rule: Rule) -> Expression:

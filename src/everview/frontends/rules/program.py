@@ -10,7 +10,6 @@ path(x, z) :- path(x, y), edge(y, z).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -242,17 +241,3 @@ class RuleProgram:
     def heads(self) -> tuple[str, ...]:
         """The relations that rules define, in order of their first."""
         return tuple(dict.fromkeys(rule.head.relation for rule in self.rules))
-
-
-def literals(body: tuple[BodyLiteral, ...]) -> Iterator[BodyLiteral]:
-    """The literals of a body, with those inside of others."""
-    for literal in body:
-        yield literal
-        match literal:
-            case Negation(inner):
-                yield from literals(inner)
-            case Either(branches):
-                for branch in branches:
-                    yield from literals(branch)
-            case _:
-                pass

@@ -12,22 +12,15 @@ from difflib import get_close_matches
 from everview.errors import DatalogError, UnknownRelation
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.program import (
-    AggregateTerm,
-    BodyLiteral,
     Constant,
-    Constraint,
-    Either,
-    Functor,
-    Holds,
     Identified,
-    Negation,
     Rule,
     RuleAtom,
     RuleProgram,
-    Term,
     Wildcard,
 )
 from everview.frontends.rules.relations import NULLARY
+from everview.frontends.rules.walk import RulePart, rebuilt, rebuilt_rule
 from everview.types import unknown_name
 
 Columns = Callable[[str], tuple[str, ...] | None]  # of a relation; None if there is none
@@ -41,40 +34,20 @@ class Resolving:
         self._names = names
 
     def rule(self, rule: Rule) -> Rule:
+        """The rule with all its atoms by position; raises `UnknownRelation`, `DatalogError`."""
+
+        def resolved(part: RulePart) -> RulePart:
+            match part:
+                case RuleAtom():
+                    part = self._atom(part, rule, missing="any")
+                case Identified(variable, atom):
+                    part = Identified(variable, self._atom(atom, rule, missing="any"))
+                case _:
+                    pass
+            return rebuilt(part, resolved)
+
         head = self._atom(rule.head, rule, missing="refused")
-        head = replace(head, terms=tuple(self._term(t, rule) for t in head.terms))
-        return replace(rule, head=head, body=self._body(rule.body, rule))
-
-    def _body(self, body: tuple[BodyLiteral, ...], rule: Rule) -> tuple[BodyLiteral, ...]:
-        return tuple(self._literal(part, rule) for part in body)
-
-    def _literal(self, part: BodyLiteral, rule: Rule) -> BodyLiteral:
-        match part:
-            case RuleAtom():
-                atom = self._atom(part, rule, missing="any")
-                return replace(atom, terms=tuple(self._term(t, rule) for t in atom.terms))
-            case Identified(variable, atom):
-                found = self._literal(atom, rule)
-                assert isinstance(found, RuleAtom)
-                return Identified(variable, found)
-            case Negation(inner):
-                return Negation(self._body(inner, rule))
-            case Either(branches):
-                return Either(tuple(self._body(branch, rule) for branch in branches))
-            case Constraint(operator, left, right):
-                return Constraint(operator, self._term(left, rule), self._term(right, rule))
-            case Holds(term):
-                return Holds(self._term(term, rule))
-
-    def _term(self, term: Term, rule: Rule) -> Term:
-        match term:
-            case Functor(name, arguments):
-                return Functor(name, tuple(self._term(a, rule) for a in arguments))
-            case AggregateTerm(function, arguments, body):
-                inner = None if body is None else self._body(body, rule)
-                return AggregateTerm(function, tuple(self._term(a, rule) for a in arguments), inner)
-            case _:
-                return term
+        return rebuilt_rule(replace(rule, head=head), resolved)
 
     def _atom(self, atom: RuleAtom, rule: Rule, *, missing: str) -> RuleAtom:
         columns = self._columns(atom.relation)

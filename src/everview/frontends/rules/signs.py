@@ -15,8 +15,9 @@ A column that is not declared is unsigned if all that its rules give is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final, Literal
 
 from everview.errors import TypeConflict
@@ -26,19 +27,15 @@ from everview.frontends.rules.program import (
     BodyLiteral,
     Constant,
     Constraint,
-    Either,
     Functor,
-    Holds,
     Identified,
-    Negation,
     Rule,
     RuleAtom,
     RuleProgram,
     RuleVariable,
     Term,
-    literals,
 )
-from everview.frontends.rules.terms import terms_of
+from everview.frontends.rules.walk import RulePart, is_literal, rebuilt_rule, rewritten, rule_parts, walk
 
 CHECKED: Final = "unsigned"  # the functor that refuses what is negative
 MOST: Final = (1 << 63) - 1
@@ -55,7 +52,7 @@ Sign = Literal["", "unsigned", "signed"]  # nothing is known of constants
 def with_signs(program: RuleProgram) -> RuleProgram:
     """The program with a check around every term that is unsigned and may become negative."""
     declared = any(d.unsigned for d in program.declarations)
-    if not declared and not any(f.name in UNSIGNING for rule in program.rules for f in _functors(rule)):
+    if not declared and not any(map(_unsigns, program.rules)):
         return program
     signs = _Signs(program)
     return replace(program, rules=tuple(signs.rule(rule) for rule in program.rules))
@@ -114,11 +111,13 @@ class _Signs:
         for part in (rule.head, *_all_literals(rule)):
             if isinstance(part, RuleAtom):
                 self._check_constants(part, rule)
-        terms = tuple(self._head_term(t, sign, variables) for t, sign in self._of(rule.head))
-        return replace(rule, head=replace(rule.head, terms=terms), body=_body(rule.body, variables))
+        checked = rebuilt_rule(rule, partial(rewritten, change=partial(_checked, variables=variables)))
+        columns = zip(self._of(rule.head), checked.head.terms, strict=True)
+        terms = tuple(self._head_term(term, made, sign, variables) for (term, sign), made in columns)
+        return replace(checked, head=replace(rule.head, terms=terms))
 
-    def _head_term(self, term: Term, sign: Sign, variables: Mapping[str, Sign]) -> Term:
-        made = _checked(term, variables)
+    def _head_term(self, term: Term, made: Term, sign: Sign, variables: Mapping[str, Sign]) -> Term:
+        """The term of a column that was ``made`` of another, with a check around it if the column is unsigned."""
         if sign != "unsigned" or isinstance(term, Constant) or _sign(term, variables) == "unsigned":
             return made
         if isinstance(made, AggregateTerm):
@@ -163,79 +162,30 @@ def _wrapped(term: Term) -> Term:
     return term if isinstance(term, Functor) and term.name == CHECKED else Functor(CHECKED, (term,))
 
 
-def _checked(term: Term, variables: Mapping[str, Sign]) -> Term:
-    """The term with a check around each part that is unsigned and may be negative."""
-    match term:
-        case Functor(name, (inner,)) if name == CHECKED and isinstance(inner, Functor):
-            return Functor(CHECKED, (replace(inner, arguments=_each(inner.arguments, variables)),))
-        case Functor(name, arguments):
-            made = Functor(name, _each(arguments, variables))
-            falls = name in FALLING or any(_is_negative(a) for a in arguments)
-            unsigned = name in ARITHMETIC and falls and _sign(term, variables) == "unsigned"
-            return _wrapped(made) if unsigned or name in UNSIGNING else made
-        case AggregateTerm(function, arguments, body):
-            inner_body = None if body is None else _body(body, variables)
-            return AggregateTerm(function, _each(arguments, variables), inner_body)
-        case _:
+def _checked(part: RulePart, variables: Mapping[str, Sign]) -> RulePart:
+    """The part with a check around it if it is unsigned and may be negative; inside of it there are checks already."""
+    match part:
+        case Functor(name, (Functor(inside) as term,)) if name == inside == CHECKED:
             return term
-
-
-def _each(terms: Iterable[Term], variables: Mapping[str, Sign]) -> tuple[Term, ...]:
-    return tuple(_checked(term, variables) for term in terms)
+        case Functor(name, arguments):
+            falls = name in FALLING or any(map(_is_negative, arguments))
+            is_unsigned = name in ARITHMETIC and falls and _sign(part, variables) == "unsigned"
+            return _wrapped(part) if is_unsigned or name in UNSIGNING else part
+        case _:
+            return part
 
 
 def _is_negative(term: Term) -> bool:
     return isinstance(term, Constant) and isinstance(term.value, int) and term.value < 0
 
 
-def _body(body: Iterable[BodyLiteral], variables: Mapping[str, Sign]) -> tuple[BodyLiteral, ...]:
-    return tuple(_literal(part, variables) for part in body)
-
-
-def _literal(part: BodyLiteral, variables: Mapping[str, Sign]) -> BodyLiteral:
-    match part:
-        case RuleAtom():
-            return replace(part, terms=_each(part.terms, variables))
-        case Identified(variable, atom):
-            return Identified(variable, replace(atom, terms=_each(atom.terms, variables)))
-        case Negation(inner):
-            return Negation(_body(inner, variables))
-        case Either(branches):
-            return Either(tuple(_body(branch, variables) for branch in branches))
-        case Constraint(operator, left, right):
-            return Constraint(operator, *_each((left, right), variables))
-        case Holds(term):
-            return Holds(_checked(term, variables))
-
-
-# -- walking
-
-
 def _all_literals(rule: Rule) -> Iterator[BodyLiteral]:
-    """The literals of a rule, also those inside of aggregates."""
-    waiting = [rule.body, *(a.body or () for t in rule.head.terms for a in _aggregates(t))]
-    while waiting:
-        for part in literals(waiting.pop()):
+    """The literals of a rule, also those inside of aggregates; an atom with a content id as the atom alone."""
+    for part in walk(rule_parts(rule)):
+        if is_literal(part):
             yield part.atom if isinstance(part, Identified) else part
-            waiting += [a.body or () for t in terms_of(part) for a in _aggregates(t)]
 
 
-def _aggregates(term: Term) -> Iterator[AggregateTerm]:
-    for part in _parts(term):
-        if isinstance(part, AggregateTerm):
-            yield part
-
-
-def _parts(term: Term) -> Iterator[Term]:
-    yield term
-    if isinstance(term, Functor | AggregateTerm):
-        for argument in term.arguments:
-            yield from _parts(argument)
-
-
-def _functors(rule: Rule) -> Iterator[Functor]:
-    terms = [*rule.head.terms, *(t for part in _all_literals(rule) for t in terms_of(part))]
-    for term in terms:
-        for part in _parts(term):
-            if isinstance(part, Functor):
-                yield part
+def _unsigns(rule: Rule) -> bool:
+    """Does a rule convert a number to an unsigned one?"""
+    return any(isinstance(part, Functor) and part.name in UNSIGNING for part in walk(rule_parts(rule)))

@@ -3,7 +3,7 @@
 Relations that read each other, directly or through others, are one group: a fixed point. Within a group nothing may be
 read through a negation or an aggregate, because what has been derived would have to be taken back.
 
->>> from everview.frontends.rules.program import RuleAtom, Negation, Rule, RuleVariable
+>>> from everview.frontends.rules.program import Negation, Rule, RuleAtom, RuleVariable
 >>> x = (RuleVariable("x"),)
 >>> rules = [Rule(RuleAtom("odd", x), (RuleAtom("even", x),)), Rule(RuleAtom("even", x), (RuleAtom("odd", x),)),
 ...          Rule(RuleAtom("none", x), (RuleAtom("n", x), Negation((RuleAtom("odd", x),))))]
@@ -19,19 +19,8 @@ from dataclasses import dataclass
 
 from everview.errors import NotStratified
 from everview.frontends.rules.faults import fault
-from everview.frontends.rules.program import (
-    AggregateTerm,
-    BodyLiteral,
-    Constraint,
-    Either,
-    Functor,
-    Holds,
-    Identified,
-    Negation,
-    Rule,
-    RuleAtom,
-    Term,
-)
+from everview.frontends.rules.program import AggregateTerm, Identified, Negation, Rule, RuleAtom
+from everview.frontends.rules.walk import RulePart, inner, outside, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,43 +42,22 @@ class RelationRead:
 def reads(rule: Rule) -> Iterator[RelationRead]:
     """The relations of a rule's body, and how each is read."""
     in_head = next((t.function for t in rule.head.terms if isinstance(t, AggregateTerm) and t.body is None), "")
-    yield from _of_body(rule.body, in_head)
-    for term in rule.head.terms:
-        yield from _of_term(term)
+    yield from _reads(rule.body, in_head)
+    yield from _reads(rule.head.terms, "")
 
 
-def _of_body(body: Iterable[BodyLiteral], through: str) -> Iterator[RelationRead]:
-    for literal in body:
-        match literal:
-            case RuleAtom():
-                yield RelationRead(literal.relation, through)
-                for term in literal.terms:
-                    yield from _of_term(term)
-            case Identified(_, atom):
-                yield from _of_body((atom,), through)
-            case Negation(inner):
-                yield from _of_body(inner, "!")
-            case Either(branches):
-                for branch in branches:
-                    yield from _of_body(branch, through)
-            case Constraint(_, left, right):
-                yield from _of_term(left)
-                yield from _of_term(right)
-            case Holds(term):
-                yield from _of_term(term)
-
-
-def _of_term(term: Term) -> Iterator[RelationRead]:
-    match term:
-        case Functor(_, arguments):
-            for argument in arguments:
-                yield from _of_term(argument)
-        case AggregateTerm(function, arguments, body):
-            for argument in arguments:
-                yield from _of_term(argument)
-            yield from _of_body(body or (), f"{function}:")
-        case _:
-            pass
+def _reads(parts: Iterable[RulePart], through: str) -> Iterator[RelationRead]:
+    for part in walk(parts, outside):
+        match part:
+            case RuleAtom() | Identified(_, RuleAtom()):
+                atom = part.atom if isinstance(part, Identified) else part
+                yield RelationRead(atom.relation, through)
+            case Negation(body):
+                yield from _reads(body, "!")
+            case AggregateTerm(function):
+                yield from _reads(inner(part), f"{function}:")
+            case _:
+                pass
 
 
 def groups(rules: Sequence[Rule]) -> list[tuple[str, ...]]:

@@ -1,8 +1,8 @@
-"""Terms as expressions over the rows that bind their variables; and which variables a term or a literal has."""
+"""Terms and constraints as expressions over the rows that bind their variables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from everview.errors import DatalogError, EverviewError, TypeConflict, UnboundVariable
@@ -11,17 +11,11 @@ from everview.frontends.rules.functors import functor
 from everview.frontends.rules.meeting import alike, written
 from everview.frontends.rules.program import (
     AggregateTerm,
-    BodyLiteral,
     Comparison,
     Constant,
     Constraint,
-    Either,
     Functor,
-    Holds,
-    Identified,
-    Negation,
     Rule,
-    RuleAtom,
     RuleVariable,
     Term,
     Wildcard,
@@ -85,86 +79,3 @@ def unbound(name: str, rule: Rule, where: str = "") -> UnboundVariable:
         rule,
         f"use {name} in a positive atom of the body, or set it equal to something that is bound",
     )
-
-
-# -- variables
-
-
-def variables(term: Term) -> Iterator[str]:
-    """The variables of a term that must be bound around it; an aggregate's own are not among them."""
-    match term:
-        case RuleVariable(name):
-            yield name
-        case Functor(_, arguments):
-            for argument in arguments:
-                yield from variables(argument)
-        case _:
-            pass
-
-
-def all_variables(term: Term) -> Iterator[str]:
-    """The variables of a term, also those inside of aggregates."""
-    match term:
-        case RuleVariable(name):
-            yield name
-        case Functor(_, arguments):
-            for argument in arguments:
-                yield from all_variables(argument)
-        case AggregateTerm(_, arguments, body):
-            for argument in arguments:
-                yield from all_variables(argument)
-            yield from body_variables(body or ())
-        case _:
-            pass
-
-
-def body_variables(body: Iterable[BodyLiteral]) -> Iterator[str]:
-    """All variables of a body, also those of what is inside of its literals."""
-    for literal_ in body:
-        for term in terms_of(literal_):
-            yield from all_variables(term)
-        match literal_:
-            case Negation(inner):
-                yield from body_variables(inner)
-            case Either(branches):
-                for branch in branches:
-                    yield from body_variables(branch)
-            case _:
-                pass
-
-
-def outer_variables(body: Iterable[BodyLiteral]) -> Iterator[str]:
-    """The variables of a body without those that only aggregates and negations have."""
-    for literal_ in body:
-        for term in terms_of(literal_):
-            yield from variables(term)
-        if isinstance(literal_, Either):
-            for branch in literal_.branches:
-                yield from outer_variables(branch)
-
-
-def terms_of(literal_: BodyLiteral) -> tuple[Term, ...]:
-    """The terms of one literal, without those of literals inside."""
-    match literal_:
-        case RuleAtom():
-            return literal_.terms
-        case Identified(variable, atom):
-            return (variable, *atom.terms)
-        case Constraint(_, left, right):
-            return left, right
-        case Holds(term):
-            return (term,)
-        case Negation() | Either():
-            return ()
-
-
-def aggregates(term: Term) -> Iterator[AggregateTerm]:
-    """The aggregates in a term."""
-    match term:
-        case AggregateTerm():
-            yield term
-        case Functor(_, arguments):
-            for argument in arguments:
-                yield from aggregates(argument)
-        case _:
-            pass

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from datalog.literature import PROGRAMS
 from everview.circuit.nodes import Child
 from everview.errors import DatalogError, PipelineError
 from everview.spark import Pipeline
 from everview.spark.files import build, read
+from frontends.datalog.literature import PROGRAMS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,9 +20,9 @@ from everview.database.definitions import TableDefinition
 from everview.database.derived import Readable
 from everview.database.rules import Rulesets, declarations_of, rules_of
 from everview.errors import DatalogError
-from everview.frontends.datalog.compile import columns_of
-from everview.frontends.datalog.program import Program
-from everview.frontends.pomologic.induction import before_name, check_induction, inductive, next_name, timeless
+from everview.frontends.rules.compile import columns_of
+from everview.frontends.rules.induction import before_name, check_induction, inductive, next_name, timeless
+from everview.frontends.rules.program import RuleProgram
 from everview.operators.linear import Recode
 from everview.operators.operator import Context, Layout
 from everview.types import Schema
@@ -72,7 +72,7 @@ class Carried:
 
 def with_carried(catalog: Catalog, rulesets: Rulesets) -> Catalog:
     """The catalog with a table for every head that has inductive rules."""
-    program = Program(rules_of(rulesets), tuple(declarations_of(rulesets).values()))
+    program = RuleProgram(rules_of(rulesets), tuple(declarations_of(rulesets).values()))
     heads = inductive(program)
     if not heads:
         return catalog

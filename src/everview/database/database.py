@@ -20,10 +20,10 @@ from everview.database.statements import only_reads, run_sql
 from everview.database.views import Table, View
 from everview.doors import doors
 from everview.errors import DatalogError, DefinitionError, EdnError
-from everview.frontends.datalog.faults import within_depth
 from everview.frontends.edn.forms import form_of
 from everview.frontends.edn.reader import read
 from everview.frontends.fluent import Query
+from everview.frontends.rules.faults import within_depth
 from everview.sources.protocol import Source
 from everview.verify import Verdict, verify, verify_plans
 from everview.zset.batch import Batch

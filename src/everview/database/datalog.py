@@ -30,8 +30,8 @@ from everview.database.rules import (
     rules_of,
 )
 from everview.errors import DatalogError, DefinitionError
-from everview.frontends.datalog.checks import check_directed
-from everview.frontends.datalog.program import Declaration, Program, Rule
+from everview.frontends.rules.program import Declaration, Rule, RuleProgram
+from everview.frontends.rules.resolve import check_directed
 
 if TYPE_CHECKING:
     from everview.database.database import Database
@@ -58,7 +58,7 @@ def remove_rules(database: Database, rules: Iterable[Rule], of: Ruleset | None =
     database.redefine(*with_rules(catalog, in_use(left, _named(left, catalog))))
 
 
-def living(catalog: Catalog, program: Program) -> tuple[Rule, ...]:
+def living(catalog: Catalog, program: RuleProgram) -> tuple[Rule, ...]:
     """The rules of a program, all of which must hold."""
     known = rules_of(catalog.rules)
     for rule in program.rules:
@@ -80,7 +80,7 @@ def _named(rulesets: Rulesets, catalog: Catalog) -> set[str]:
 # -- tables that are declared
 
 
-def _with_tables(catalog: Catalog, program: Program, rulesets: Rulesets) -> Catalog:
+def _with_tables(catalog: Catalog, program: RuleProgram, rulesets: Rulesets) -> Catalog:
     """With a table for every relation that a program declares and no rule defines, or that is given, too."""
     defined = {rule.head.relation for rule in rules_of(rulesets)}
     everything = declarations_of(rulesets)

@@ -12,8 +12,8 @@ from everview.database.definitions import ViewDefinition
 from everview.database.groups import Group
 from everview.database.known import Known
 from everview.database.rules import DATALOG, POMORA, derived_name
-from everview.frontends.datalog.relations import given_name
-from everview.frontends.pomologic.induction import NEXT, before_name, with_next
+from everview.frontends.rules.induction import NEXT, before_name, with_next
+from everview.frontends.rules.relations import given_name
 from everview.optimize import optimize
 from everview.plan.node import Plan, rewritten
 from everview.plan.nodes import Distinct, Recursive, Scan
@@ -90,7 +90,7 @@ def _build(plan: Plan, better: Plan, relations: Any) -> Any:
 
 
 def _compiled(catalog: Catalog, group: Group) -> Iterator[Derived]:
-    from everview.frontends.datalog.compile import compile_program
+    from everview.frontends.rules.compile import compile_program
 
     if not group.rules:
         (head,) = group.heads

@@ -19,10 +19,10 @@ from everview.database.statements import repeat
 from everview.database.views import View
 from everview.frontends.edn.arguments import as_arguments
 from everview.frontends.edn.attributes import Attributes, facts_schema
-from everview.frontends.edn.compile import Compiled, compile_query
-from everview.frontends.edn.forms import AnyForm, Keyword, MapOf, Scalar, Vector, written
+from everview.frontends.edn.compile import CompiledQuery, compile_query
+from everview.frontends.edn.forms import AnyForm, KeywordForm, MapForm, ScalarForm, VectorForm, written
 from everview.frontends.edn.parse import parse_query
-from everview.frontends.edn.query import Query
+from everview.frontends.edn.query import EdnQuery
 from everview.frontends.edn.reader import read
 from everview.frontends.edn.transaction import is_transaction
 from everview.optimize import optimize
@@ -65,14 +65,14 @@ def run(db: Database, text: str, name: str | None, values: Iterable[Any], *, rep
 # -- answers
 
 
-def answer(db: Database, query: Query, arguments: tuple[AnyForm, ...]) -> Any:
+def answer(db: Database, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
     """What a query finds now, in the shape that it asks for."""
     compiled = compile_query(query, arguments, attributes_of(db.catalog))
     table = repeat(*db.answered(compiled.plan))
     return shaped(query, shown(compiled.plan.schema, to_rows(compiled.plan.schema, table)))
 
 
-def shaped(query: Query, rows: list[tuple[Any, ...]]) -> Any:
+def shaped(query: EdnQuery, rows: list[tuple[Any, ...]]) -> Any:
     """Rows as a list of tuples, or of dicts if they have keys; a list of values; one tuple, or one value, or None."""
     found: list[Any] = rows if query.keys is None else [dict(zip(query.keys, row, strict=True)) for row in rows]
     match query.shape:
@@ -89,7 +89,7 @@ def shaped(query: Query, rows: list[tuple[Any, ...]]) -> Any:
 class Found(View):
     """A view that an EDN query defines."""
 
-    def __init__(self, database: Database, name: str, query: Query) -> None:
+    def __init__(self, database: Database, name: str, query: EdnQuery) -> None:
         super().__init__(database, name)
         self._query = query
 
@@ -101,7 +101,7 @@ class Found(View):
 # -- views
 
 
-def define(db: Database, name: str, query: Query, written: tuple[str, tuple[AnyForm, ...]], *, again: bool) -> Found:
+def define(db: Database, name: str, query: EdnQuery, written: tuple[str, tuple[AnyForm, ...]], *, again: bool) -> Found:
     """A view by its query, as it is written; attributes that it is the first to name are made with it."""
     check_name("view", name)
     text, arguments = written
@@ -125,7 +125,7 @@ def view_of(catalog: Catalog, name: str, text: str, arguments: tuple[AnyForm, ..
     return _view(name, compiled, stored(text, arguments))
 
 
-def _view(name: str, compiled: Compiled, text: str) -> ViewDefinition:
+def _view(name: str, compiled: CompiledQuery, text: str) -> ViewDefinition:
     plan = compiled.plan
     better = optimize(plan)
     build = partial(_build, better=better, plan=plan)
@@ -139,23 +139,23 @@ def _build(relations: Any, *, better: Any, plan: Any) -> Any:
 
 def stored(text: str, arguments: tuple[AnyForm, ...]) -> str:
     """A query and its arguments as one text."""
-    return written(MapOf(((Keyword(":query"), Scalar(text)), (Keyword(":args"), Vector(arguments)))))
+    return written(MapForm(((KeywordForm(":query"), ScalarForm(text)), (KeywordForm(":args"), VectorForm(arguments)))))
 
 
 def read_view(catalog: Catalog, name: str, text: str) -> ViewDefinition:
     """A view that was stored."""
     said = read(text)
-    assert isinstance(said, MapOf), "a view is stored as a map"
+    assert isinstance(said, MapForm), "a view is stored as a map"
     query, arguments = said.get(":query"), said.get(":args")
-    assert isinstance(query, Scalar) and isinstance(arguments, Vector), "of its query and its arguments"
+    assert isinstance(query, ScalarForm) and isinstance(arguments, VectorForm), "of its query and its arguments"
     return view_of(catalog, name, query.value, arguments.items)
 
 
-def query_of(view: ViewDefinition) -> Query:
+def query_of(view: ViewDefinition) -> EdnQuery:
     """The query of a view."""
     said = read(view.text or "")
-    query = said.get(":query") if isinstance(said, MapOf) else None
-    assert isinstance(query, Scalar), "a view is stored as a map of its query and its arguments"
+    query = said.get(":query") if isinstance(said, MapForm) else None
+    assert isinstance(query, ScalarForm), "a view is stored as a map of its query and its arguments"
     return parse_query(read(query.value))
 
 

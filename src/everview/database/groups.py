@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from everview.database.rules import Rulesets, declarations_of, rules_of
-from everview.frontends.datalog.groups import groups, reads
-from everview.frontends.datalog.program import Declaration, Program, Rule
-from everview.frontends.datalog.signs import with_signs
-from everview.frontends.pomologic.induction import unfolded
+from everview.frontends.rules.induction import unfolded
+from everview.frontends.rules.program import Declaration, Rule, RuleProgram
+from everview.frontends.rules.signs import with_signs
+from everview.frontends.rules.stratification import groups, reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Group:
     declarations: tuple[Declaration, ...]
 
     @property
-    def program(self) -> Program:
-        return Program(self.rules, self.declarations)
+    def program(self) -> RuleProgram:
+        return RuleProgram(self.rules, self.declarations)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ def groups_of(rulesets: Rulesets) -> Mapping[str, Group]:
     """The group of every relation that is defined by rules, or given and shown; each after those that it reads."""
     declared = declarations_of(rulesets)
     # Signs are found over all rules: a column that is not declared may be unsigned by those of another group.
-    rules = with_signs(unfolded(Program(rules_of(rulesets), tuple(declared.values())))).rules
+    rules = with_signs(unfolded(RuleProgram(rules_of(rulesets), tuple(declared.values())))).rules
     of_head: dict[str, list[Rule]] = {}
     for rule in rules:
         of_head.setdefault(rule.head.relation, []).append(rule)

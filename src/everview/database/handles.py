@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from everview.database.datalog import remove_rules
 from everview.database.rules import Ruleset
 from everview.errors import DatalogError
-from everview.frontends.datalog.program import Rule
+from everview.frontends.rules.program import Rule
 
 if TYPE_CHECKING:
     from everview.database.database import Database

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from everview.codes import decode, encode_rows
 from everview.codes.dictionary import Dictionary
-from everview.frontends.datalog.content_ids import content_id
+from everview.frontends.rules.content_ids import content_id
 from everview.plan.nodes import Scan
 from everview.scalars.evaluate import Evaluate
 

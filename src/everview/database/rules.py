@@ -18,30 +18,30 @@ from functools import lru_cache
 from typing import Any, Final
 
 from everview.errors import DatalogError
-from everview.frontends.datalog.program import Declaration, Program, Rule
+from everview.frontends.rules.program import Declaration, Rule, RuleProgram
 from everview.types import unknown_name
 
 DATALOG: Final = "datalog"  # the dialect of views that rules define
 POMORA: Final = "pomora"  # and of those that programs of relational algebra assign to
 
 
-def _souffle(text: str) -> Program:
+def _souffle(text: str) -> RuleProgram:
     from everview.frontends.datalog.parse import parse
 
     return parse(text)
 
 
-def _pomologic(text: str) -> Program:
+def _pomologic(text: str) -> RuleProgram:
     from everview.frontends.pomologic.read import read
 
     return read(text)
 
 
 # How a text of each dialect is read; a grammar is loaded when it is first needed.
-DIALECTS: Final[dict[str, Callable[[str], Program]]] = {"souffle": _souffle, "pomologic": _pomologic}
+DIALECTS: Final[dict[str, Callable[[str], RuleProgram]]] = {"souffle": _souffle, "pomologic": _pomologic}
 
 
-def program_of(text: str, dialect: str) -> Program:
+def program_of(text: str, dialect: str) -> RuleProgram:
     """The program that a text is in its dialect."""
     if dialect == POMORA:
         raise DatalogError("a program of PomoRA has no rules", hint="remove it by its handle, or drop its views")
@@ -51,7 +51,7 @@ def program_of(text: str, dialect: str) -> Program:
 
 
 @lru_cache(maxsize=256)
-def _program_of(text: str, dialect: str) -> Program:
+def _program_of(text: str, dialect: str) -> RuleProgram:
     return DIALECTS[dialect](text)
 
 
@@ -72,7 +72,7 @@ class Ruleset:
     gone: frozenset[int] = frozenset()
 
     @property
-    def program(self) -> Program:
+    def program(self) -> RuleProgram:
         """All that the text says."""
         return program_of(self.text, self.dialect)
 

@@ -18,8 +18,8 @@ from everview.circuit.stream import Stream
 from everview.errors import GraphError
 from everview.frontends.graphspec.build import build
 from everview.frontends.graphspec.check import Graph
-from everview.frontends.graphspec.model import Enumerable
-from everview.frontends.graphspec.model import Pointwise as Judged
+from everview.frontends.graphspec.model import EnumerableSpec
+from everview.frontends.graphspec.model import PointwiseSpec as Judged
 from everview.frontends.graphspec.predicate import Verdicts
 from everview.frontends.graphspec.tuples import Order, Tuples, Watched
 from everview.operators.pointwise import Pointwise
@@ -51,7 +51,7 @@ class Active:
         self.scanned = frozenset(graph.scanned)
         self._order = order
         self._exact = [rel for rel in graph.scanned if relations[rel].exact]
-        asked = {node.rel: node for node in graph.nodes.values() if isinstance(node, Enumerable)}
+        asked = {node.rel: node for node in graph.nodes.values() if isinstance(node, EnumerableSpec)}
         self._listed = {
             rel: Asking(node.id, relations[rel], providers[rel], check_types=check_types) for rel, node in asked.items()
         }

@@ -19,7 +19,14 @@ from everview.doors import doors
 from everview.errors import GraphError, shown
 from everview.frontends.graphspec.build import build
 from everview.frontends.graphspec.check import Graph, check, declared
-from everview.frontends.graphspec.model import Column, Declared, Enumerable, Pointwise, check_name, parse
+from everview.frontends.graphspec.model import (
+    ColumnSpec,
+    DeclaredSpec,
+    EnumerableSpec,
+    PointwiseSpec,
+    check_name,
+    parse,
+)
 from everview.frontends.graphspec.tuples import Order, Tuples, natural
 from everview.relational.active import RELATION, Active
 from everview.relational.delta import Delta
@@ -263,7 +270,7 @@ class Kernel:
         match column:
             case str():
                 name, of = column, "any"
-            case Column():
+            case ColumnSpec():
                 name, of = column.name, column.type
             case {"name": str(name), **rest} if rest.keys() <= {"type"}:
                 of = rest.get("type", "any")
@@ -278,7 +285,7 @@ class Kernel:
             raise GraphError(f'{what}, column "{name}": {shown(of)} is no type', hint="give a name, or a function")
         return name, (getattr(of, "__name__", repr(of)), of)
 
-    def _declared(self, parts: Sequence[Declared]) -> dict[str, Relation]:
+    def _declared(self, parts: Sequence[DeclaredSpec]) -> dict[str, Relation]:
         """The relations that a graph brings; those that are there must be declared as they are."""
         new: dict[str, Relation] = {}
         for part in parts:
@@ -391,9 +398,9 @@ def _computed(graph: Graph) -> set[str]:
 def _check_providers(graph: Graph, providers: Mapping[str, Any]) -> None:
     needed: dict[str, tuple[str, str]] = {}
     for node in graph.nodes.values():
-        if isinstance(node, Enumerable):
+        if isinstance(node, EnumerableSpec):
             needed[node.rel] = node.id, "delta_since"
-        elif isinstance(node, Pointwise):
+        elif isinstance(node, PointwiseSpec):
             needed[node.rel] = node.id, "eval_many"
     for name in providers:
         if name not in graph.computed:

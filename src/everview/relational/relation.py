@@ -16,7 +16,7 @@ import pyarrow as pa
 from everview.circuit.circuit import Circuit
 from everview.codes import ingest, to_rows
 from everview.errors import EverviewError, GraphError, WrongArity, WrongType
-from everview.frontends.graphspec.check import Relation as Shape
+from everview.frontends.graphspec.check import RelationShape as Shape
 from everview.frontends.graphspec.check import check_columns
 from everview.frontends.graphspec.tuples import Order, Tuples
 from everview.relational.delta import Delta, is_table

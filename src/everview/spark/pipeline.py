@@ -35,9 +35,9 @@ from everview.errors import (
     SourceError,
     StoreError,
 )
-from everview.frontends.datalog.faults import within_depth
 from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
+from everview.frontends.rules.faults import within_depth
 from everview.process import ProcessLock
 from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Place, Placement

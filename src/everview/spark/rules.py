@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from everview.database.derived import optimized
 from everview.database.rules import POMORA, program_of
 from everview.errors import DatalogError, PipelineError
-from everview.frontends.datalog.program import Declaration, Program
-from everview.frontends.pomologic.induction import (
+from everview.frontends.rules.induction import (
     before_name,
     check_induction,
     inductive,
@@ -18,6 +17,7 @@ from everview.frontends.pomologic.induction import (
     unfolded,
     with_next,
 )
+from everview.frontends.rules.program import Declaration, RuleProgram
 from everview.plan.node import Plan
 from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.types import Schema
@@ -46,7 +46,7 @@ class Readable:
 
 def define_rules(queries: Queries, text: str, dialect: str) -> None:
     """Add the views that a text of rules defines; or a program of relational algebra, if that is the dialect."""
-    from everview.frontends.datalog.compile import compile_program
+    from everview.frontends.rules.compile import compile_program
 
     if dialect == POMORA:
         define_program(queries, text)
@@ -74,12 +74,12 @@ def define_rules(queries: Queries, text: str, dialect: str) -> None:
         again[before_name(head)](next_name(head))
 
 
-def _carried(program: Program, known: Readable) -> dict[str, Schema]:
+def _carried(program: RuleProgram, known: Readable) -> dict[str, Schema]:
     """What inductive rules need of the epoch before."""
     heads = inductive(program)
     if not heads:
         return {}
-    from everview.frontends.datalog.compile import columns_of
+    from everview.frontends.rules.compile import columns_of
 
     check_induction(program)
     columns = columns_of(timeless(program), known)

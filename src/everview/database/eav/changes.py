@@ -8,10 +8,10 @@ from typing import Any, Final
 from everview.codes.coerce import Unfit, coerce
 from everview.database.definitions import TableDefinition
 from everview.database.transaction import Transaction
-from everview.frontends.datalog.program import Place
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import Scalar
+from everview.frontends.edn.forms import ScalarForm
 from everview.frontends.edn.patterns import fits
+from everview.frontends.rules.program import TextPlace
 from everview.types import BIGINT, BOOLEAN, STRING, Type
 
 Value = Any
@@ -34,15 +34,15 @@ class FactChanges:
         self._unique = unique
         self._owners: dict[Value, Value] | None = None
 
-    def fitting(self, value: Value, place: Place) -> Value:
+    def fitting(self, value: Value, place: TextPlace) -> Value:
         """A value as the attribute holds it."""
         return fitting(value, self._types[1], f"the values of {self.attribute}", place)
 
-    def entity(self, value: Value, place: Place) -> Value:
+    def entity(self, value: Value, place: TextPlace) -> Value:
         """An entity as the attribute has it."""
         return fitting(value, self._types[0], f"the entities of {self.attribute}", place)
 
-    def add(self, entity: Value, value: Value, place: Place) -> None:
+    def add(self, entity: Value, value: Value, place: TextPlace) -> None:
         if self._unique:
             self._take(entity, value, place)
         if self.many:
@@ -110,17 +110,17 @@ class FactChanges:
             self._owners = {value: entity for entity, value in self._all()}
         return self._owners
 
-    def _take(self, entity: Value, value: Value, place: Place) -> None:
+    def _take(self, entity: Value, value: Value, place: TextPlace) -> None:
         owners = self._by_value()
         if owners.get(value, entity) != entity:
-            message = f"{self.attribute} {Scalar(value)!r} is of entity {owners[value]}, and unique"
+            message = f"{self.attribute} {ScalarForm(value)!r} is of entity {owners[value]}, and unique"
             raise refuse(place, message, f"retract it there, or write to entity {owners[value]}")
         if not self.many:
             self.retract_all(entity)
         owners[value] = entity
 
 
-def fitting(value: Value, of: Type, what: str, place: Place) -> Value:
+def fitting(value: Value, of: Type, what: str, place: TextPlace) -> Value:
     """A value as a type holds it; raises `EdnError`."""
     if _PLAIN.get(type(value)) == of and (of != BIGINT or -(1 << 63) <= value < 1 << 63):
         return value
@@ -130,4 +130,4 @@ def fitting(value: Value, of: Type, what: str, place: Place) -> Value:
         except Unfit as unfit:
             raise refuse(place, f"{what} are {of}: {unfit.message}", unfit.hint) from None
         return found
-    raise refuse(place, f"{what} are {of}, and {Scalar(value)!r} is none", "give such a value")
+    raise refuse(place, f"{what} are {of}, and {ScalarForm(value)!r} is none", "give such a value")

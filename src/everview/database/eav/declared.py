@@ -14,9 +14,9 @@ from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition
 from everview.database.edn import attributes_of, fact_table, with_read_anew
 from everview.errors import EdnError
-from everview.frontends.edn.attributes import Attribute
+from everview.frontends.edn.attributes import EdnAttribute
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import Keyword, Scalar
+from everview.frontends.edn.forms import KeywordForm, ScalarForm
 from everview.frontends.edn.infer import type_of_value
 from everview.frontends.edn.transaction import Add, Declare, Part, Retract, Swap, Temporary
 from everview.types import BIGINT, Type
@@ -93,7 +93,7 @@ class _Wanted:
         before = self._said.get(name, Said())
         self._said[name] = Said(before.ref or part.ref, part.unique or before.unique)
 
-    def _take_type(self, part: Declare, known: Attribute | None) -> None:
+    def _take_type(self, part: Declare, known: EdnAttribute | None) -> None:
         name = part.attribute
         before = self._types.get(name) or (known.value if known is not None else None)
         if before is not None and part.type not in (None, before):
@@ -101,7 +101,7 @@ class _Wanted:
         if known is None or known.value is None:
             self._types[name] = part.type or before
 
-    def _take_cardinality(self, part: Declare, known: Attribute | None) -> None:
+    def _take_cardinality(self, part: Declare, known: EdnAttribute | None) -> None:
         name = part.attribute
         if part.many is None:
             return
@@ -123,13 +123,13 @@ class _Wanted:
         if isinstance(value, Temporary):
             self._types[name] = BIGINT
             self._said[name] = Said(True, self._said.get(name, Said()).unique)
-        elif isinstance(value, Scalar | Keyword):
-            self._types[name] = type_of_value(value.value if isinstance(value, Scalar) else value.name)
+        elif isinstance(value, ScalarForm | KeywordForm):
+            self._types[name] = type_of_value(value.value if isinstance(value, ScalarForm) else value.name)
         else:
             hint = "declare it: {:db/ident " + name + " :db/valueType :db.type/ref}"
             raise refuse(part.place, f"{value!r} is no value of a new attribute {name}", hint)
 
-    def find(self, name: str, part: Add | Retract | Swap) -> Attribute | None:
+    def find(self, name: str, part: Add | Retract | Swap) -> EdnAttribute | None:
         """An attribute that is there, or is to be; raises `EdnError` for one that cannot be."""
         try:
             known = self._attributes.find(name)

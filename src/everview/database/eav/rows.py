@@ -12,8 +12,8 @@ from everview.database.definitions import TableDefinition
 from everview.database.eav.changes import fitting
 from everview.database.transaction import Transaction
 from everview.errors import EverviewError
-from everview.frontends.datalog.program import NOWHERE, Place
 from everview.frontends.edn.faults import refuse
+from everview.frontends.rules.program import NOWHERE, TextPlace
 
 
 class RowChanges:
@@ -24,9 +24,9 @@ class RowChanges:
         (self._key,) = table.key
         self._said: dict[Any, dict[str, Any]] = {}
         self._gone: dict[Any, None] = {}
-        self._places: dict[Any, Place] = {}
+        self._places: dict[Any, TextPlace] = {}
 
-    def set(self, key: Any, column: str, value: Any, place: Place) -> None:
+    def set(self, key: Any, column: str, value: Any, place: TextPlace) -> None:
         """The value of a column."""
         key = self._fitting_key(key, place)
         self._places.setdefault(key, place)
@@ -37,7 +37,7 @@ class RowChanges:
             )
         self._said.setdefault(key, {})[column] = value
 
-    def unset(self, key: Any, column: str, value: Any, place: Place) -> None:
+    def unset(self, key: Any, column: str, value: Any, place: TextPlace) -> None:
         """NULL for a column, if it has this value; None for whichever."""
         key = self._fitting_key(key, place)
         held = self.value(key, column)
@@ -50,7 +50,7 @@ class RowChanges:
         self._places.setdefault(key, place)
         self._said.setdefault(key, {})[column] = None
 
-    def remove(self, key: Any, place: Place) -> None:
+    def remove(self, key: Any, place: TextPlace) -> None:
         """No row of a key."""
         key = self._fitting_key(key, place)
         self._said.pop(key, None)
@@ -95,7 +95,7 @@ class RowChanges:
     def _stored(self, key: Any) -> dict[str, Any] | None:
         return next(iter(self._tx.rows_with(self._table.name, [(key,)])), None)
 
-    def _fitting_key(self, key: Any, place: Place) -> Any:
+    def _fitting_key(self, key: Any, place: TextPlace) -> Any:
         return fitting(key, self._table.schema[self._key].type, f"the keys of {self._table.name}", place)
 
     def _shown(self, column: str) -> str:

@@ -17,16 +17,15 @@ from everview.database.eav.rows import RowChanges
 from everview.database.edn import attributes_of
 from everview.database.tentative import Tentative
 from everview.errors import EdnError, TransactionError
-from everview.frontends.datalog.program import Place
-from everview.frontends.edn.attributes import Column, Fact, Pair
+from everview.frontends.edn.attributes import Fact, KeyedColumn, Pair
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import AnyForm, Keyword, Scalar, Vector
+from everview.frontends.edn.forms import AnyForm, KeywordForm, ScalarForm, VectorForm
 from everview.frontends.edn.transaction import (
     Add,
     Declare,
     Entity,
     Having,
-    Known,
+    KnownEntity,
     Part,
     Retract,
     RetractEntity,
@@ -35,6 +34,7 @@ from everview.frontends.edn.transaction import (
     entity_of,
     parse_transaction,
 )
+from everview.frontends.rules.program import TextPlace
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -120,16 +120,16 @@ class _Transacting:
 
     # -- what attributes are
 
-    def _means(self, name: str) -> Fact | Pair | Column:
+    def _means(self, name: str) -> Fact | Pair | KeyedColumn:
         found = self._attributes.find(name)
         assert found is not None and found.means is not None, "attributes were made before"
         return found.means
 
-    def _changes(self, name: str, place: Place) -> FactChanges:
+    def _changes(self, name: str, place: TextPlace) -> FactChanges:
         """The changes of an attribute whose facts are the rows of a table of two columns."""
         if name not in self._facts:
             means = self._means(name)
-            assert not isinstance(means, Column)
+            assert not isinstance(means, KeyedColumn)
             table = self._db.catalog.tables.get(means.relation)
             if table is None:
                 raise refuse(place, f"{name} is a view, and views change with their tables", "transact facts of those")
@@ -147,16 +147,16 @@ class _Transacting:
 
     # -- entities
 
-    def _entity(self, entity: Entity, place: Place) -> int:
+    def _entity(self, entity: Entity, place: TextPlace) -> int:
         """The number of an entity of facts."""
         match entity:
             case Temporary(name):
                 if name not in self._named:
                     self._named[name] = self._same(name) or self._numbers.new()
                 return self._named[name]
-            case Known(value):
+            case KnownEntity(value):
                 if isinstance(value, bool) or not isinstance(value, int):
-                    raise refuse(place, f"{Scalar(value)!r} is no entity", "entities of facts are whole numbers")
+                    raise refuse(place, f"{ScalarForm(value)!r} is no entity", "entities of facts are whole numbers")
                 return value
             case Having(attribute, value):
                 return self._owner(attribute, value, place)
@@ -171,29 +171,29 @@ class _Transacting:
                     return owner
         return None
 
-    def _owner(self, attribute: str, value: Any, place: Place) -> int:
+    def _owner(self, attribute: str, value: Any, place: TextPlace) -> int:
         if self._said.get(attribute, Said()).unique is None:
             hint = "declare it: {:db/ident " + attribute + " :db/unique :db.unique/identity}"
             raise refuse(place, f"{attribute} is not unique, so nothing is looked up by it", hint)
         changes = self._changes(attribute, place)
         found = changes.owner(changes.fitting(value, place))
         if found is None:
-            raise refuse(place, f"no entity has {attribute} {Scalar(value)!r}", "add it first")
+            raise refuse(place, f"no entity has {attribute} {ScalarForm(value)!r}", "add it first")
         return found
 
-    def _key(self, entity: Entity, means: Column, place: Place) -> Any:
+    def _key(self, entity: Entity, means: KeyedColumn, place: TextPlace) -> Any:
         """The key of a row: what stands for the entity, or what the transaction says of its key."""
         match entity:
-            case Known(value):
+            case KnownEntity(value):
                 return value
             case Having(attribute, value):
                 own = self._attributes.find(attribute)
-                if own is not None and own.means == Column(means.relation, means.key, means.key):
+                if own is not None and own.means == KeyedColumn(means.relation, means.key, means.key):
                     return value
                 raise refuse(place, f"{attribute} is not the key of {means.relation}", f"write its {means.key}")
             case Temporary(name):
                 for part in self._of_name.get(name, ()):
-                    if self._means(part.attribute) == Column(means.relation, means.key, means.key):
+                    if self._means(part.attribute) == KeyedColumn(means.relation, means.key, means.key):
                         return _plain(part.value, part)
                 if str(name).endswith("'"):
                     hint = f"add :{means.relation}/{means.key}"
@@ -204,7 +204,7 @@ class _Transacting:
 
     def _add(self, part: Add) -> None:
         means = self._means(part.attribute)
-        if isinstance(means, Column):
+        if isinstance(means, KeyedColumn):
             key = self._key(part.entity, means, part.place)
             self._row_changes(means.relation).set(key, means.column, _plain(part.value, part), part.place)
             return
@@ -217,10 +217,10 @@ class _Transacting:
                 self._numbers.see(value)
         changes.add(entity, value, part.place)
 
-    def _subject(self, entity: Entity, means: Fact | Pair, changes: FactChanges, place: Place) -> Any:
+    def _subject(self, entity: Entity, means: Fact | Pair, changes: FactChanges, place: TextPlace) -> Any:
         """The entity of a fact; of a table of two columns, what stands there."""
         if isinstance(means, Pair) and not isinstance(entity, Having):
-            return changes.entity(entity.value if isinstance(entity, Known) else entity.name, place)
+            return changes.entity(entity.value if isinstance(entity, KnownEntity) else entity.name, place)
         return changes.entity(self._entity(entity, place), place)
 
     def _value(self, attribute: str, value: AnyForm | Temporary, part: Add | Retract | Swap) -> Any:
@@ -233,18 +233,18 @@ class _Transacting:
             return self._entity(self._used(entity_of(value), part.place), part.place)
         return _plain(value, part)
 
-    def _used(self, entity: Entity, place: Place) -> Entity:
+    def _used(self, entity: Entity, place: TextPlace) -> Entity:
         """An entity that is referred to; a temporary name must be that of an entity with facts."""
         if not isinstance(entity, Temporary) or entity.name in self._named:
             return entity
         if entity.name not in self._of_name:
             hint = "add a fact of it in the same transaction"
-            raise refuse(place, f"nothing is said of the entity {Scalar(entity.name)!r}", hint)
+            raise refuse(place, f"nothing is said of the entity {ScalarForm(entity.name)!r}", hint)
         return entity
 
     def _retract(self, part: Retract) -> None:
         means = self._means(part.attribute)
-        if isinstance(means, Column):
+        if isinstance(means, KeyedColumn):
             key = self._key(part.entity, means, part.place)
             value = None if part.value is None else _plain(part.value, part)
             self._row_changes(means.relation).unset(key, means.column, value, part.place)
@@ -261,7 +261,7 @@ class _Transacting:
         """All facts of an entity, and those that refer to it; or a row, if the entity is said by its key."""
         if isinstance(part.entity, Having):
             own = self._attributes.find(part.entity.attribute)
-            if own is not None and isinstance(own.means, Column):
+            if own is not None and isinstance(own.means, KeyedColumn):
                 self._key(part.entity, own.means, part.place)
                 self._row_changes(own.means.relation).remove(part.entity.value, part.place)
                 return
@@ -274,9 +274,9 @@ class _Transacting:
 
     def _swap(self, part: Swap) -> None:
         """Another value for one that must be there."""
-        old = None if part.old == Scalar(None) else self._value(part.attribute, part.old, part)
+        old = None if part.old == ScalarForm(None) else self._value(part.attribute, part.old, part)
         means = self._means(part.attribute)
-        if isinstance(means, Column):
+        if isinstance(means, KeyedColumn):
             held = self._row_changes(means.relation).value(self._key(part.entity, means, part.place), means.column)
         else:
             changes = self._changes(part.attribute, part.place)
@@ -289,18 +289,19 @@ class _Transacting:
         if held != old:
             place = f"{part.place.line}:{part.place.column}: " if part.place.line else ""
             raise TransactionError(
-                f"{place}:db/cas: {part.attribute} is {Scalar(held)!r}, not {Scalar(old)!r}", hint="read it again"
+                f"{place}:db/cas: {part.attribute} is {ScalarForm(held)!r}, not {ScalarForm(old)!r}",
+                hint="read it again",
             )
         self._add(Add(part.entity, part.attribute, part.new, place=part.place))
 
 
 def _plain(value: AnyForm | Temporary, part: Add | Retract | Swap) -> Any:
     match value:
-        case Scalar(found):
+        case ScalarForm(found):
             return found
-        case Keyword(name):
+        case KeywordForm(name):
             return name
-        case Vector():
+        case VectorForm():
             raise _no_value(part, f"{value!r} is no single value")
         case _:
             raise _no_value(part, f"{value!r} is no value")

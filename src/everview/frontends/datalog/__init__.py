@@ -1,0 +1,1 @@
+"""The Soufflé-like syntax of Datalog: texts read into programs of rules."""

@@ -7,25 +7,25 @@ checked all the same, because a slip in it is a slip, and a text that is refused
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from everview.errors import DatalogError
-from everview.frontends.datalog.components import Placed
-from everview.frontends.datalog.faults import fault
-from everview.frontends.datalog.groups import groups, is_recursive
-from everview.frontends.datalog.program import Aggregate, Atom, Functor, Not, Program, Rule, Term, literals
+from everview.frontends.datalog.components import ScopedPart
 from everview.frontends.datalog.syntax import (
     Clause,
-    Declared,
     Directive,
     FunctorDeclared,
-    Planned,
+    PlanDirective,
+    RelationDeclared,
     TypeDefined,
     refused,
 )
-from everview.frontends.datalog.terms import all_variables, body_variables, terms_of
 from everview.frontends.datalog.types import BUILT_IN, Types
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.program import Functor, Negation, Rule, RuleAtom
+from everview.frontends.rules.stratification import groups, is_recursive
+from everview.frontends.rules.walk import all_variables, literals, rule_parts, walk
 from everview.types import unknown_name
 
 REPRESENTATIONS: Final = ("brie", "btree", "btree_delete", "eqrel")
@@ -45,7 +45,7 @@ WAYS: Final = ("file", "stdin", "stdout", "stdoutprintsize", "sqlite", "command"
 # -- names
 
 
-def check_type_names(parts: Sequence[Placed]) -> None:
+def check_type_names(parts: Sequence[ScopedPart]) -> None:
     """Types have names of their own: of no other type, of none that is built in, and of no relation."""
     known: dict[str, str] = {f"{p.scope}{name}": "relation" for p in parts for name in _relations(p)}
     for placed in parts:
@@ -59,11 +59,11 @@ def check_type_names(parts: Sequence[Placed]) -> None:
         known[full] = "type"
 
 
-def _relations(placed: Placed) -> tuple[str, ...]:
-    return placed.part.names if isinstance(placed.part, Declared) else ()
+def _relations(placed: ScopedPart) -> tuple[str, ...]:
+    return placed.part.names if isinstance(placed.part, RelationDeclared) else ()
 
 
-def check_functors(parts: Sequence[Placed], types: Types) -> None:
+def check_functors(parts: Sequence[ScopedPart], types: Types) -> None:
     """Functors are declared once, and with types that there are."""
     found = set[str]()
     for placed in parts:
@@ -80,29 +80,16 @@ def check_functors(parts: Sequence[Placed], types: Types) -> None:
 def check_calls(rules: Iterable[Rule], counts: Mapping[str, int]) -> None:
     """Refuse calls of declared functors with another number of arguments."""
     for rule in rules:
-        for term in _terms(rule):
+        for term in walk(rule_parts(rule)):
             if isinstance(term, Functor) and counts.get(term.name, len(term.arguments)) != len(term.arguments):
                 message = f"{term.name} is declared with {counts[term.name]} arguments, and was given "
                 raise fault(DatalogError, message + str(len(term.arguments)), rule, "give it as many as are declared")
 
 
-def _terms(rule: Rule) -> Iterator[Term]:
-    """All terms of a rule, with those inside of others."""
-    waiting: list[Term] = list(rule.head.terms)
-    waiting += [term for part in literals(rule.body) for term in terms_of(part)]
-    while waiting:
-        term = waiting.pop()
-        yield term
-        if isinstance(term, Functor | Aggregate):
-            waiting += term.arguments
-        if isinstance(term, Aggregate):
-            waiting += [inner for part in literals(term.body or ()) for inner in terms_of(part)]
-
-
 # -- qualifiers
 
 
-def check_qualifiers(part: Declared) -> None:
+def check_qualifiers(part: RelationDeclared) -> None:
     """Each once, no two that contradict each other, and on relations that can be so."""
     name = part.names[0]
     for qualifier, count in Counter(part.qualifiers).items():
@@ -121,7 +108,7 @@ def check_qualifiers(part: Declared) -> None:
     _check_choice(name, part)
 
 
-def _check_equivalence(name: str, part: Declared) -> None:
+def _check_equivalence(name: str, part: RelationDeclared) -> None:
     if len(part.attributes) != 2:
         message = f"equivalence {name} has {len(part.attributes)} columns, and not 2"
         raise refused(message, part.place, "an equivalence is of pairs: .decl p(a: number, b: number) eqrel")
@@ -130,7 +117,7 @@ def _check_equivalence(name: str, part: Declared) -> None:
         raise refused(f"equivalence {name} is of {left} and {right}", part.place, "both columns are of one type")
 
 
-def _check_choice(name: str, part: Declared) -> None:
+def _check_choice(name: str, part: RelationDeclared) -> None:
     if "choice-domain" not in part.qualifiers:
         return
     wrong = next((c for c in part.choices if all(c != attribute for attribute, _ in part.attributes)), None)
@@ -168,15 +155,6 @@ def _check_limit(part: Directive, target: str, given: Mapping[str, str]) -> None
         raise refused(f".limitsize {target} has no number", part.place, f"write .limitsize {target}(n=10)")
 
 
-def check_directed(program: Program, known: Collection[str]) -> None:
-    """Refuse directives of relations that are neither declared, nor defined by rules, nor known otherwise."""
-    names = {*known, *program.heads, *(d.name for d in program.declarations)}
-    for kind, name, place in program.directed:
-        if name not in names:
-            error = unknown_name("relation", name, names)
-            raise refused(f"{kind} {name}: {error.message}", place, error.hint or f"declare it: .decl {name}(…)")
-
-
 # -- inlined relations
 
 
@@ -198,15 +176,11 @@ def check_inlined(inlined: Collection[str], given: Collection[str], rules: Seque
 
 
 def _check_negated(own: Iterable[Rule], rules: Iterable[Rule]) -> None:
-    wider = {
-        rule.head.relation
-        for rule in own
-        if {*body_variables(rule.body)} - {v for t in rule.head.terms for v in all_variables(t)}
-    }
+    wider = {rule.head.relation for rule in own if {*all_variables(*rule.body)} - {*all_variables(*rule.head.terms)}}
     for rule in rules:
         for part in literals(rule.body):
-            inner = part.body if isinstance(part, Not) else ()
-            for atom in (p for p in inner if isinstance(p, Atom) and p.relation in wider):
+            inner = part.body if isinstance(part, Negation) else ()
+            for atom in (p for p in inner if isinstance(p, RuleAtom) and p.relation in wider):
                 hint = f"leave inline out of {atom.relation}"
                 raise refused(f"{atom.relation} is inline, has variables of its own, and is negated", rule.place, hint)
 
@@ -214,12 +188,12 @@ def _check_negated(own: Iterable[Rule], rules: Iterable[Rule]) -> None:
 # -- plans
 
 
-def check_plans(parts: Sequence[Placed], rules: Sequence[Rule]) -> None:
+def check_plans(parts: Sequence[ScopedPart], rules: Sequence[Rule]) -> None:
     """Each follows a rule, and orders all its atoms; a recursive rule has as many versions as atoms of its group."""
     together = {name: set(group) for group in groups(rules) for name in group}
     before: Clause | None = None
     for placed in parts:
-        if isinstance(placed.part, Planned):
+        if isinstance(placed.part, PlanDirective):
             if before is None or not before.bodies:
                 raise refused(".plan is of no rule", placed.part.place, "write it after the rule that it is about")
             if len(before.bodies) == 1:
@@ -228,12 +202,12 @@ def check_plans(parts: Sequence[Placed], rules: Sequence[Rule]) -> None:
         before = placed.part if isinstance(placed.part, Clause) else None
 
 
-def _check_plan(part: Planned, rules: Sequence[Rule], together: Mapping[str, Collection[str]]) -> None:
+def _check_plan(part: PlanDirective, rules: Sequence[Rule], together: Mapping[str, Collection[str]]) -> None:
     twice = next((v for v, count in Counter(v for v, _ in part.orders).items() if count > 1), None)
     if twice is not None:
         raise refused(f".plan has version {twice} twice", part.place, "give each version one order")
     for rule in rules:
-        atoms = [p for p in rule.body if isinstance(p, Atom)]
+        atoms = [p for p in rule.body if isinstance(p, RuleAtom)]
         for version, order in part.orders:
             if sorted(order) != list(range(1, len(atoms) + 1)):
                 message = f".plan {version}: {order} is no order of {len(atoms)} atom{'s' * (len(atoms) != 1)}"

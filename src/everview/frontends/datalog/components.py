@@ -11,22 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from everview.frontends.datalog.program import Place
 from everview.frontends.datalog.syntax import (
     Clause,
     Component,
-    Declared,
+    ComponentSignature,
     Directive,
     FunctorDeclared,
     Init,
     Override,
     Part,
-    Planned,
-    Signature,
+    PlanDirective,
+    RelationDeclared,
     Subsumption,
     TypeDefined,
     refused,
 )
+from everview.frontends.rules.program import TextPlace
 from everview.types import unknown_name
 
 DEEPEST = 64  # instances inside each other
@@ -35,10 +35,10 @@ Substitution = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Placed:
+class ScopedPart:
     """A part of a text, the scope it stands in, such as ``"a.b."``, and what parameters stand for there."""
 
-    part: Clause | Subsumption | Declared | TypeDefined | Directive | FunctorDeclared | Planned
+    part: Clause | Subsumption | RelationDeclared | TypeDefined | Directive | FunctorDeclared | PlanDirective
     scope: str
     given: Substitution
 
@@ -56,12 +56,12 @@ class _Known:
 class Expansion:
     """A text without components."""
 
-    parts: list[Placed] = field(default_factory=list[Placed])
+    parts: list[ScopedPart] = field(default_factory=list[ScopedPart])
 
 
-def expanded(parts: Sequence[Part]) -> list[Placed]:
+def expanded(parts: Sequence[Part]) -> list[ScopedPart]:
     """All parts, those of instances as often as there are instances."""
-    found: list[Placed] = []
+    found: list[ScopedPart] = []
     _expand(parts, "", {}, {}, frozenset(), found, 0)
     return found
 
@@ -72,7 +72,7 @@ def _expand(
     given: Substitution,
     around: Mapping[str, _Known],
     overridden: frozenset[str],
-    found: list[Placed],
+    found: list[ScopedPart],
     depth: int,
 ) -> Mapping[str, _Known]:
     here = dict(around)
@@ -93,7 +93,7 @@ def _expand(
             case Clause(heads) if overridden and all(h.relation in overridden for h in heads):
                 pass
             case _:
-                found.append(Placed(part, scope, given))
+                found.append(ScopedPart(part, scope, given))
     return here
 
 
@@ -102,7 +102,7 @@ def _check_scope(parts: Sequence[Part]) -> None:
     known: dict[str, str] = {}
     for part in parts:
         match part:
-            case Declared(names):
+            case RelationDeclared(names):
                 known.update(dict.fromkeys(names, "relation"))
             case TypeDefined(name):
                 known.setdefault(name, "type")
@@ -128,7 +128,7 @@ def _of(parts: Sequence[Part], kind: type[P]) -> list[P]:
     return [part for part in parts if isinstance(part, kind)]
 
 
-def _named(component: Component) -> tuple[str, str, Place]:
+def _named(component: Component) -> tuple[str, str, TextPlace]:
     return "component", component.signature.name, component.signature.place
 
 
@@ -140,7 +140,7 @@ def _check_component(component: Component, here: Mapping[str, _Known], given: Su
     bases = _bases(component, here, given)
     if any(base is component for base in bases):
         raise refused(f"component {signature.name} is made of itself", signature.place, "extend another")
-    parts = [part for base in bases for part in base.parts if isinstance(part, Declared)]
+    parts = [part for base in bases for part in base.parts if isinstance(part, RelationDeclared)]
     declared = {name: part for part in parts for name in part.names}
     is_known = all(base.name in here for base in component.bases)
     for part in component.parts:
@@ -176,12 +176,12 @@ def _bases(component: Component, here: Mapping[str, _Known], given: Substitution
 
 
 def _instance(
-    signature: Signature,
+    signature: ComponentSignature,
     scope: str,
     given: Substitution,
     around: Mapping[str, _Known],
     overridden: frozenset[str],
-    found: list[Placed],
+    found: list[ScopedPart],
     depth: int,
 ) -> None:
     """What a component says, and before it what its bases say."""
@@ -202,14 +202,14 @@ def _instance(
     _expand(component.parts, scope, {**known.given, **inner}, {**around, **scoped}, overridden, found, depth)
 
 
-def _components_of(base: Signature, given: Substitution, around: Mapping[str, _Known]) -> Mapping[str, _Known]:
+def _components_of(base: ComponentSignature, given: Substitution, around: Mapping[str, _Known]) -> Mapping[str, _Known]:
     """The components that a base defines: what extends it can make them."""
     known = around[given.get(base.name, base.name)]
     own = [part for part in known.component.parts if isinstance(part, Component)]
     return {part.signature.name: _Known(part, around, given) for part in own}
 
 
-def _substitution(signature: Signature, formal: Signature, given: Substitution) -> Substitution:
+def _substitution(signature: ComponentSignature, formal: ComponentSignature, given: Substitution) -> Substitution:
     if len(signature.arguments) != len(formal.arguments):
         message = f"component {formal.name} takes {len(formal.arguments)} parameters, and was given "
         message += str(len(signature.arguments))

@@ -111,7 +111,7 @@ STRING: /"(?:[^"\\\n]|\\.)*"/
 @cache
 def parser() -> Lark:
     """The parser, made when it is first needed; what it gives is made along the way."""
-    from everview.frontends.datalog.reading import Reading
+    from everview.frontends.datalog.reading import DatalogReading
 
     options: dict[str, Any] = {"parser": "lalr", "lexer": "contextual", "maybe_placeholders": True}
-    return Lark(GRAMMAR, transformer=Reading(), **options)
+    return Lark(GRAMMAR, transformer=DatalogReading(), **options)

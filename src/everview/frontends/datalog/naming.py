@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import partial
 
-from everview.frontends.datalog.program import (
-    Aggregate,
-    Atom,
-    Compare,
-    Either,
+from everview.frontends.rules.program import (
     Functor,
-    Identified,
-    Literal_,
-    Not,
+    Holds,
+    Negation,
     Rule,
-    Term,
-    Test,
+    RuleAtom,
 )
+from everview.frontends.rules.walk import RulePart, rebuilt_rule, rewritten
 
 
 class Naming:
@@ -39,40 +35,18 @@ class Naming:
         return f"{scope}{name}"
 
     def rule(self, rule: Rule, scope: str) -> Rule:
-        return replace(rule, head=self.atom(rule.head, scope), body=self.body(rule.body, scope))
+        """The rule with the full names of its relations; atoms that are calls of functors become conditions."""
 
-    def atom(self, atom: Atom, scope: str) -> Atom:
-        terms = tuple(self._term(t, scope) for t in atom.terms)
-        return replace(atom, relation=self.full(atom.relation, scope), terms=terms)
+        def named(part: RulePart) -> RulePart:
+            match part:
+                case RuleAtom(relation, terms):
+                    full = self.full(relation, scope)
+                    is_functor = full in self._functors
+                    return Holds(Functor(relation, terms)) if is_functor else replace(part, relation=full)
+                case Negation((Holds(term),)):
+                    return Holds(Functor("lnot", (term,)))
+                case _:
+                    return part
 
-    def body(self, body: tuple[Literal_, ...], scope: str) -> tuple[Literal_, ...]:
-        return tuple(self._literal(part, scope) for part in body)
-
-    def _literal(self, part: Literal_, scope: str) -> Literal_:
-        match part:
-            case Atom():
-                found = self.atom(part, scope)
-                return Test(Functor(part.relation, found.terms)) if found.relation in self._functors else found
-            case Not((inner,)):
-                found = self._literal(inner, scope)
-                return Test(Functor("lnot", (found.term,))) if isinstance(found, Test) else Not((found,))
-            case Not(inner):
-                return Not(self.body(inner, scope))
-            case Either(branches):
-                return Either(tuple(self.body(branch, scope) for branch in branches))
-            case Compare(operator, left, right):
-                return Compare(operator, self._term(left, scope), self._term(right, scope))
-            case Test(term):
-                return Test(self._term(term, scope))
-            case Identified(variable, atom):
-                return Identified(variable, self.atom(atom, scope))
-
-    def _term(self, term: Term, scope: str) -> Term:
-        match term:
-            case Functor(name, arguments):
-                return Functor(name, tuple(self._term(a, scope) for a in arguments))
-            case Aggregate(function, arguments, body):
-                inner = None if body is None else self.body(body, scope)
-                return Aggregate(function, tuple(self._term(a, scope) for a in arguments), inner)
-            case _:
-                return term
+        head = replace(rule.head, relation=self.full(rule.head.relation, scope))
+        return rebuilt_rule(replace(rule, head=head), partial(rewritten, change=named))

@@ -25,40 +25,40 @@ from everview.frontends.datalog.checks import (
     check_qualifiers,
     check_type_names,
 )
-from everview.frontends.datalog.components import Placed, expanded
-from everview.frontends.datalog.functors import FUNCTORS
+from everview.frontends.datalog.components import ScopedPart, expanded
 from everview.frontends.datalog.grammar import parser
-from everview.frontends.datalog.ground import check_ground
 from everview.frontends.datalog.naming import Naming
-from everview.frontends.datalog.program import (
-    Atom,
-    Declaration,
-    Either,
-    Literal_,
-    Place,
-    Program,
-    Rule,
-    Variable,
-    Wildcard,
-)
-from everview.frontends.datalog.relations import NULLARY
 from everview.frontends.datalog.subsuming import subsumed
 from everview.frontends.datalog.syntax import (
     Clause,
-    Declared,
     Directive,
     FunctorDeclared,
     Part,
+    RelationDeclared,
     Subsumption,
     TypeDefined,
     refused,
 )
 from everview.frontends.datalog.types import Types
+from everview.frontends.rules.functors import FUNCTORS
+from everview.frontends.rules.ground import check_ground
+from everview.frontends.rules.program import (
+    BodyLiteral,
+    Declaration,
+    Either,
+    Rule,
+    RuleAtom,
+    RuleProgram,
+    RuleVariable,
+    TextPlace,
+    Wildcard,
+)
+from everview.frontends.rules.relations import NULLARY
 from everview.types import Field, Schema
 from everview.types.names import check_names
 
 
-def parse(text: str) -> Program:
+def parse(text: str) -> RuleProgram:
     """The program that a text is; raises `DatalogError` with line and column."""
     parts = expanded(_parts(text))
     declared = _declarations(parts)
@@ -69,7 +69,7 @@ def parse(text: str) -> Program:
         check_ground(rule)
     inlined = {n for p in parts for n in _qualified(p, "inline")}
     check_inlined(inlined, {d.name for d in declared.values() if d.input or d.output}, rules)
-    return Program(rules, tuple(declared.values()), _directed(parts, Naming(declared)))
+    return RuleProgram(rules, tuple(declared.values()), _directed(parts, Naming(declared)))
 
 
 def _parts(text: str) -> list[Part]:
@@ -83,7 +83,7 @@ def _parts(text: str) -> list[Part]:
 # -- declarations
 
 
-def _declarations(parts: Sequence[Placed]) -> dict[str, Declaration]:
+def _declarations(parts: Sequence[ScopedPart]) -> dict[str, Declaration]:
     defined = {f"{p.scope}{p.part.name}": (p.scope, _given(p)) for p in parts if isinstance(p.part, TypeDefined)}
     types = Types(defined)
     check_type_names(parts)
@@ -92,7 +92,7 @@ def _declarations(parts: Sequence[Placed]) -> dict[str, Declaration]:
     found: dict[str, Declaration] = {}
     for placed in parts:
         part = placed.part
-        if not isinstance(part, Declared):
+        if not isinstance(part, RelationDeclared):
             continue
         check_qualifiers(part)
         schema = _schema(placed, part, types)
@@ -105,7 +105,7 @@ def _declarations(parts: Sequence[Placed]) -> dict[str, Declaration]:
     return _with_directives(parts, found)
 
 
-def _given(placed: Placed) -> TypeDefined:
+def _given(placed: ScopedPart) -> TypeDefined:
     """A type with what parameters stand for put in."""
     part = placed.part
     assert isinstance(part, TypeDefined)
@@ -114,7 +114,7 @@ def _given(placed: Placed) -> TypeDefined:
     return replace(part, alternatives=alternatives, fields=fields)
 
 
-def _schema(placed: Placed, part: Declared, types: Types) -> Schema:
+def _schema(placed: ScopedPart, part: RelationDeclared, types: Types) -> Schema:
     if not part.attributes:
         return NULLARY
     check_names([name for name, _ in part.attributes], f"relation {part.names[0]}")
@@ -124,25 +124,25 @@ def _schema(placed: Placed, part: Declared, types: Types) -> Schema:
     )
 
 
-def _unsigned(placed: Placed, part: Declared, types: Types) -> frozenset[int]:
+def _unsigned(placed: ScopedPart, part: RelationDeclared, types: Types) -> frozenset[int]:
     names = enumerate(placed.given.get(of, of) for _, of in part.attributes)
     return frozenset(at for at, name in names if types.is_unsigned(name, placed.scope))
 
 
-def _qualified(placed: Placed, qualifier: str) -> list[str]:
+def _qualified(placed: ScopedPart, qualifier: str) -> list[str]:
     """The relations that a part declares with a qualifier."""
     part = placed.part
-    if not isinstance(part, Declared) or qualifier not in part.qualifiers:
+    if not isinstance(part, RelationDeclared) or qualifier not in part.qualifiers:
         return []
     return [f"{placed.scope}{name}" for name in part.names]
 
 
-def _directed(parts: Sequence[Placed], naming: Naming) -> tuple[tuple[str, str, Place], ...]:
+def _directed(parts: Sequence[ScopedPart], naming: Naming) -> tuple[tuple[str, str, TextPlace], ...]:
     directives = [(p.part, p.scope) for p in parts if isinstance(p.part, Directive)]
     return tuple((d.kind, naming.full(name, scope), d.place) for d, scope in directives for name, _ in d.targets)
 
 
-def _with_directives(parts: Sequence[Placed], found: dict[str, Declaration]) -> dict[str, Declaration]:
+def _with_directives(parts: Sequence[ScopedPart], found: dict[str, Declaration]) -> dict[str, Declaration]:
     naming = Naming(found)
     for placed in parts:
         if not isinstance(placed.part, Directive):
@@ -161,7 +161,7 @@ def _with_directives(parts: Sequence[Placed], found: dict[str, Declaration]) -> 
 # -- rules
 
 
-def _rules(parts: Sequence[Placed], declared: Iterable[str]) -> tuple[Rule, ...]:
+def _rules(parts: Sequence[ScopedPart], declared: Iterable[str]) -> tuple[Rule, ...]:
     heads = {
         f"{p.scope}{h.relation}" for p in parts if isinstance(p.part, Clause) and not p.scope for h in p.part.heads
     }
@@ -173,7 +173,7 @@ def _rules(parts: Sequence[Placed], declared: Iterable[str]) -> tuple[Rule, ...]
         match placed.part:
             case Clause(clause_heads, bodies, place):
                 found += [naming.rule(_rule(head, bodies, place), placed.scope) for head in clause_heads]
-            case Declared(names, _, qualifiers, place) if "eqrel" in qualifiers:
+            case RelationDeclared(names, _, qualifiers, place) if "eqrel" in qualifiers:
                 found += [rule for name in names for rule in _equivalence(f"{placed.scope}{name}", place)]
             case _:
                 pass
@@ -181,19 +181,19 @@ def _rules(parts: Sequence[Placed], declared: Iterable[str]) -> tuple[Rule, ...]
     return subsumed(tuple(found), [(naming, p) for p in subsumptions])
 
 
-def _rule(head: Atom, bodies: tuple[tuple[Literal_, ...], ...], place: Place) -> Rule:
+def _rule(head: RuleAtom, bodies: tuple[tuple[BodyLiteral, ...], ...], place: TextPlace) -> Rule:
     if not bodies:
         return Rule(head, (), place=place)
     return Rule(head, bodies[0] if len(bodies) == 1 else (Either(bodies),), place=place)
 
 
-def _equivalence(name: str, place: Place) -> list[Rule]:
+def _equivalence(name: str, place: TextPlace) -> list[Rule]:
     """The rules of a relation that is an equivalence, besides its own."""
-    x, y, z = Variable("x"), Variable("y"), Variable("z")
+    x, y, z = RuleVariable("x"), RuleVariable("y"), RuleVariable("z")
     return [
-        Rule(Atom(name, (x, x)), (Atom(name, (x, Wildcard())),), place=place),
-        Rule(Atom(name, (y, x)), (Atom(name, (x, y)),), place=place),
-        Rule(Atom(name, (x, z)), (Atom(name, (x, y)), Atom(name, (y, z))), place=place),
+        Rule(RuleAtom(name, (x, x)), (RuleAtom(name, (x, Wildcard())),), place=place),
+        Rule(RuleAtom(name, (y, x)), (RuleAtom(name, (x, y)),), place=place),
+        Rule(RuleAtom(name, (x, z)), (RuleAtom(name, (x, y)), RuleAtom(name, (y, z))), place=place),
     ]
 
 
@@ -211,9 +211,9 @@ MOST = 6  # things expected that are worth telling
 
 def _unexpected(text: str, error: UnexpectedInput) -> DatalogError:
     if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
-        place = Place(text.count("\n") + 1, len(text) - text.rfind("\n"))
+        place = TextPlace(text.count("\n") + 1, len(text) - text.rfind("\n"))
         return refused("the text ends too early", place, _expected(error))
-    place = Place(error.line, error.column)
+    place = TextPlace(error.line, error.column)
     shown = _line(text, place)
     if isinstance(error, UnexpectedCharacters):
         found = text[error.pos_in_stream] if error.pos_in_stream is not None else "?"
@@ -223,7 +223,7 @@ def _unexpected(text: str, error: UnexpectedInput) -> DatalogError:
     return DatalogError(f"{str(error.token)!r} cannot stand here{shown}", hint=_expected(error))
 
 
-def _line(text: str, place: Place) -> str:
+def _line(text: str, place: TextPlace) -> str:
     """Where it is, and the line with a caret under the place."""
     line = text.split("\n")[place.line - 1]
     return f"\n  line {place.line}, column {place.column}:\n    {line}\n    {' ' * (place.column - 1)}^"

@@ -2,67 +2,64 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from typing import Any, Final
 
 from lark import Token, Transformer
 
-from everview.frontends.datalog.program import (
-    Aggregate,
-    Atom,
-    Compare,
-    Constant,
-    Either,
-    Functor,
-    Literal_,
-    Place,
-    Term,
-    Variable,
-    Wildcard,
-)
 from everview.frontends.datalog.syntax import (
     Clause,
     Component,
-    Declared,
+    ComponentSignature,
     Directive,
     FunctorDeclared,
     Init,
     Override,
     Part,
-    Planned,
-    Signature,
+    PlanDirective,
+    RelationDeclared,
     Subsumption,
     TypeDefined,
     refused,
 )
-from everview.frontends.datalog.terms import RECORD
 from everview.frontends.datalog.wording import (
-    Called,
     Conjunction,
     Grouped,
-    Named,
+    NamedArgument,
     Negated,
+    WrittenCall,
     body,
     chained,
     somewhere,
     term,
 )
+from everview.frontends.rules.program import (
+    AggregateTerm,
+    BodyLiteral,
+    Constant,
+    Constraint,
+    Either,
+    Functor,
+    RuleAtom,
+    RuleVariable,
+    Term,
+    TextPlace,
+    Wildcard,
+)
+from everview.frontends.rules.terms import RECORD
+from everview.frontends.rules.texts import unescaped
 
 WORDS: Final[dict[str, Any]] = {"true": True, "True": True, "false": False, "False": False}
 
-ESCAPED: Final = re.compile(r"""(\\[\\'"abfnrtvxuUN0-7])|\\""")  # or a backslash that is none
 
-
-def place_of(token: Token) -> Place:
-    return Place(token.line or 0, token.column or 0)
+def place_of(token: Token) -> TextPlace:
+    return TextPlace(token.line or 0, token.column or 0)
 
 
 def _arguments(parts: list[Any]) -> tuple[Any, ...]:
     return tuple(part for part in parts if part is not None)
 
 
-class Reading(Transformer[Token, Any]):
+class DatalogReading(Transformer[Token, Any]):
     """Makes the parts of a text of what the grammar finds."""
 
     def start(self, parts: list[Part | None]) -> list[Part]:
@@ -76,8 +73,8 @@ class Reading(Transformer[Token, Any]):
         found = () if bodies is None else tuple(body(b.items) for b in bodies)
         return Clause(atoms, found, atoms[0].place)
 
-    def _head(self, item: Any) -> Atom:
-        if not isinstance(item, Called):
+    def _head(self, item: Any) -> RuleAtom:
+        if not isinstance(item, WrittenCall):
             hint = "a rule is head(…) :- body. and a fact is head(…)."
             shown = "a negation" if isinstance(item, Negated) else "what stands in brackets"
             shown = shown if isinstance(item, Grouped | Negated) else item
@@ -100,9 +97,9 @@ class Reading(Transformer[Token, Any]):
     def trailing(self, _: list[Any]) -> bool:
         return True
 
-    def comparison(self, parts: list[Any]) -> Compare:
+    def comparison(self, parts: list[Any]) -> Constraint:
         left, operator, right = parts
-        return Compare(str(operator), term(left), term(right))  # pyright: ignore[reportArgumentType]
+        return Constraint(str(operator), term(left), term(right))  # pyright: ignore[reportArgumentType]
 
     def negation(self, parts: list[Any]) -> Negated:
         return Negated(parts[0])
@@ -128,29 +125,29 @@ class Reading(Transformer[Token, Any]):
     def record(self, parts: list[Any]) -> Term:
         return Functor(RECORD, tuple(map(term, _arguments(parts))))
 
-    def call(self, parts: list[Any]) -> Called:
+    def call(self, parts: list[Any]) -> WrittenCall:
         arguments = _arguments(parts[1:])
-        if not any(isinstance(a, Named) for a in arguments):
-            return Called(str(parts[0]), arguments, place_of(parts[0]))
+        if not any(isinstance(a, NamedArgument) for a in arguments):
+            return WrittenCall(str(parts[0]), arguments, place_of(parts[0]))
         names = tuple(a.name for a in arguments)
         if len(set(names)) < len(names):
             raise refused(f"{parts[0]} names a column twice", place_of(parts[0]), "name each once")
-        return Called(str(parts[0]), tuple(a.value for a in arguments), place_of(parts[0]), names)
+        return WrittenCall(str(parts[0]), tuple(a.value for a in arguments), place_of(parts[0]), names)
 
     called = call
 
-    def named(self, parts: list[Any]) -> Named:
-        return Named(str(parts[0]), parts[1])
+    def named(self, parts: list[Any]) -> NamedArgument:
+        return NamedArgument(str(parts[0]), parts[1])
 
-    def aggregate(self, parts: list[Any]) -> Aggregate:
+    def aggregate(self, parts: list[Any]) -> AggregateTerm:
         name, *arguments, branches = parts
-        if isinstance(name, Called):
+        if isinstance(name, WrittenCall):
             name, arguments = name.name, list(name.arguments)
-        return Aggregate(str(name), tuple(map(term, arguments)), _inside(branches))
+        return AggregateTerm(str(name), tuple(map(term, arguments)), _inside(branches))
 
     def body(self, parts: list[Any]) -> list[tuple[Any, ...]]:
         (found,) = parts
-        return [(found,)] if isinstance(found, Called) else [b.items for b in found]
+        return [(found,)] if isinstance(found, WrittenCall) else [b.items for b in found]
 
     def name(self, parts: list[Token]) -> Term:
         found = str(parts[0])
@@ -158,7 +155,7 @@ class Reading(Transformer[Token, Any]):
             return Constant(WORDS[found])
         if found == "nil":
             raise refused("nil is no record", place_of(parts[0]), "records are never nil: leave the comparison out")
-        return Variable(found)
+        return RuleVariable(found)
 
     def number(self, parts: list[Token]) -> Constant:
         return Constant(int(parts[0].rstrip("u"), 0) if parts[0][:2] in ("0x", "0b") else int(parts[0].rstrip("u")))
@@ -168,7 +165,7 @@ class Reading(Transformer[Token, Any]):
 
     def text(self, parts: list[Token]) -> Constant:
         try:
-            return Constant(text_of(parts[0]))
+            return Constant(unescaped(parts[0]))
         except (SyntaxError, ValueError):
             hint = "write a backslash twice, or use one as Python does"
             raise refused(f"{parts[0]} is no text", place_of(parts[0]), hint) from None
@@ -178,13 +175,13 @@ class Reading(Transformer[Token, Any]):
 
     # -- declarations
 
-    def declaration(self, parts: list[Any]) -> Declared:
+    def declaration(self, parts: list[Any]) -> RelationDeclared:
         names = tuple(str(p) for p in parts if isinstance(p, Token))
         attributes = tuple(p for p in parts if isinstance(p, tuple))
         said = [p for p in parts if isinstance(p, list)]
         qualifiers = tuple(names[0] for names in said)
         choices = tuple(name for names in said for name in names[1:])
-        return Declared(names, attributes, qualifiers, place_of(parts[0]), choices)
+        return RelationDeclared(names, attributes, qualifiers, place_of(parts[0]), choices)
 
     def attribute(self, parts: list[Token]) -> tuple[str, str]:
         return str(parts[0]), str(parts[1])
@@ -228,13 +225,13 @@ class Reading(Transformer[Token, Any]):
     # -- components
 
     def component(self, parts: list[Any]) -> Component:
-        signatures = [p for p in parts if isinstance(p, Signature)]
-        rest = tuple(p for p in parts if p is not None and not isinstance(p, Signature))
+        signatures = [p for p in parts if isinstance(p, ComponentSignature)]
+        rest = tuple(p for p in parts if p is not None and not isinstance(p, ComponentSignature))
         return Component(signatures[0], tuple(signatures[1:]), rest)
 
-    def signature(self, parts: list[Any]) -> Signature:
+    def signature(self, parts: list[Any]) -> ComponentSignature:
         names = [str(p) for p in parts if p is not None]
-        return Signature(names[0], tuple(names[1:]), place_of(parts[0]))
+        return ComponentSignature(names[0], tuple(names[1:]), place_of(parts[0]))
 
     def init(self, parts: list[Any]) -> Init:
         return Init(str(parts[0]), parts[1], place_of(parts[0]))
@@ -257,28 +254,17 @@ class Reading(Transformer[Token, Any]):
     def pragma(self, _: list[Any]) -> None:
         return None
 
-    def plan(self, parts: list[Any]) -> Planned:
+    def plan(self, parts: list[Any]) -> PlanDirective:
         versions = (int(part) for part in parts[::2])
-        return Planned(tuple(zip(versions, parts[1::2], strict=True)), place_of(parts[0]))
+        return PlanDirective(tuple(zip(versions, parts[1::2], strict=True)), place_of(parts[0]))
 
     def order(self, parts: list[Token | None]) -> tuple[int, ...]:
         return tuple(int(part) for part in parts if part is not None)
 
 
-def _inside(branches: list[tuple[Any, ...]]) -> tuple[Literal_, ...]:
+def _inside(branches: list[tuple[Any, ...]]) -> tuple[BodyLiteral, ...]:
     made = [body(items) for items in branches]
     return made[0] if len(made) == 1 else (Either(tuple(made)),)
 
 
-def text_of(token: str) -> str:
-    """The text that a quoted token stands for; a backslash that is no escape is itself, as in patterns.
-
-    >>> text_of(r'"a\\tb"') == "a\\tb", text_of(r'"\\d+"') == r"\\d+"
-    (True, True)
-    """
-    if "\\" not in token:
-        return token[1:-1]
-    return ast.literal_eval(ESCAPED.sub(lambda found: found[1] or r"\\", token))
-
-
-setattr(Reading, "not", Reading.not_)  # the rule has the name of a word of Python
+setattr(DatalogReading, "not", DatalogReading.not_)  # the rule has the name of a word of Python

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from everview.errors import DatalogError
-from everview.frontends.datalog.components import Placed
+from everview.frontends.datalog.components import ScopedPart
 from everview.frontends.datalog.naming import Naming
-from everview.frontends.datalog.program import Aggregate, Atom, Compare, Rule, Variable
 from everview.frontends.datalog.syntax import Subsumption, refused
+from everview.frontends.rules.program import AggregateTerm, Constraint, Rule, RuleAtom, RuleVariable
 
 
-def subsumed(rules: tuple[Rule, ...], subsumptions: Sequence[tuple[Naming, Placed]]) -> tuple[Rule, ...]:
+def subsumed(rules: tuple[Rule, ...], subsumptions: Sequence[tuple[Naming, ScopedPart]]) -> tuple[Rule, ...]:
     """The rules with aggregates in the heads that rows of which give way."""
     columns: dict[str, tuple[int, str]] = {}
     for naming, placed in subsumptions:
@@ -47,19 +47,19 @@ def _extreme(part: Subsumption) -> tuple[int, str]:
     raise _refused(part)
 
 
-def _is_general(atom: Atom) -> bool:
-    return all(isinstance(t, Variable) for t in atom.terms) and len(set(atom.terms)) == len(atom.terms)
+def _is_general(atom: RuleAtom) -> bool:
+    return all(isinstance(t, RuleVariable) for t in atom.terms) and len(set(atom.terms)) == len(atom.terms)
 
 
 def _function(condition: object, worse: object, better: object) -> str | None:
     match condition:
-        case Compare("<" | "<=", left, right) if (left, right) == (better, worse):
+        case Constraint("<" | "<=", left, right) if (left, right) == (better, worse):
             return "min"
-        case Compare(">" | ">=", left, right) if (left, right) == (worse, better):
+        case Constraint(">" | ">=", left, right) if (left, right) == (worse, better):
             return "min"
-        case Compare("<" | "<=", left, right) if (left, right) == (worse, better):
+        case Constraint("<" | "<=", left, right) if (left, right) == (worse, better):
             return "max"
-        case Compare(">" | ">=", left, right) if (left, right) == (better, worse):
+        case Constraint(">" | ">=", left, right) if (left, right) == (better, worse):
             return "max"
         case _:
             return None
@@ -68,7 +68,7 @@ def _function(condition: object, worse: object, better: object) -> str | None:
 def _aggregated(rule: Rule, column: tuple[int, str]) -> Rule:
     at, function = column
     terms = list(rule.head.terms)
-    terms[at] = Aggregate(function, (terms[at],))
+    terms[at] = AggregateTerm(function, (terms[at],))
     return replace(rule, head=replace(rule.head, terms=tuple(terms)))
 
 

@@ -6,37 +6,37 @@ from dataclasses import dataclass
 from typing import Any
 
 from everview.errors import DatalogError
-from everview.frontends.datalog.faults import placed
-from everview.frontends.datalog.program import NOWHERE, Atom, Literal_, Place
+from everview.frontends.rules.faults import placed
+from everview.frontends.rules.program import NOWHERE, BodyLiteral, RuleAtom, TextPlace
 
 
 @dataclass(frozen=True)
 class Clause:
     """Heads that hold where one of the bodies does."""
 
-    heads: tuple[Atom, ...]
-    bodies: tuple[tuple[Literal_, ...], ...]
-    place: Place
+    heads: tuple[RuleAtom, ...]
+    bodies: tuple[tuple[BodyLiteral, ...], ...]
+    place: TextPlace
 
 
 @dataclass(frozen=True)
 class Subsumption:
     """``worse <= better :- body``: a row that gives way to another."""
 
-    worse: Atom
-    better: Atom
-    body: tuple[Literal_, ...]
-    place: Place
+    worse: RuleAtom
+    better: RuleAtom
+    body: tuple[BodyLiteral, ...]
+    place: TextPlace
 
 
 @dataclass(frozen=True)
-class Declared:
+class RelationDeclared:
     """``.decl names(attributes) qualifiers``."""
 
     names: tuple[str, ...]
     attributes: tuple[tuple[str, str], ...]
     qualifiers: tuple[str, ...]
-    place: Place
+    place: TextPlace
     choices: tuple[str, ...] = ()  # the attributes that a choice-domain names
 
 
@@ -47,7 +47,7 @@ class TypeDefined:
     name: str
     alternatives: tuple[str, ...]
     fields: tuple[tuple[str, str], ...] | None
-    place: Place
+    place: TextPlace
 
 
 @dataclass(frozen=True)
@@ -56,36 +56,36 @@ class Directive:
 
     kind: str
     targets: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    place: Place
+    place: TextPlace
 
 
 @dataclass(frozen=True)
-class Signature:
+class ComponentSignature:
     """A component with its parameters, or what stands for them."""
 
     name: str
     arguments: tuple[str, ...] = ()
-    place: Place = NOWHERE
+    place: TextPlace = NOWHERE
 
 
 @dataclass(frozen=True)
 class Component:
-    signature: Signature
-    bases: tuple[Signature, ...]
+    signature: ComponentSignature
+    bases: tuple[ComponentSignature, ...]
     parts: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Init:
     name: str
-    component: Signature
-    place: Place = NOWHERE
+    component: ComponentSignature
+    place: TextPlace = NOWHERE
 
 
 @dataclass(frozen=True)
 class Override:
     name: str
-    place: Place = NOWHERE
+    place: TextPlace = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -94,21 +94,30 @@ class FunctorDeclared:
 
     name: str
     types: tuple[str, ...]
-    place: Place
+    place: TextPlace
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanDirective:
     """``.plan version: (order)``, of the rule before it."""
 
     orders: tuple[tuple[int, tuple[int, ...]], ...]
-    place: Place
+    place: TextPlace
 
 
 Part = (
-    Clause | Subsumption | Declared | TypeDefined | Directive | Component | Init | Override | FunctorDeclared | Planned
+    Clause
+    | Subsumption
+    | RelationDeclared
+    | TypeDefined
+    | Directive
+    | Component
+    | Init
+    | Override
+    | FunctorDeclared
+    | PlanDirective
 )
 
 
-def refused(message: str, place: Place, hint: str) -> DatalogError:
+def refused(message: str, place: TextPlace, hint: str) -> DatalogError:
     return DatalogError(message + placed("", place), hint=hint)

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from everview.errors import TypeConflict, UnknownName
-from everview.frontends.datalog.faults import placed
-from everview.frontends.datalog.meeting import met
-from everview.frontends.datalog.program import Place
 from everview.frontends.datalog.syntax import TypeDefined, refused
+from everview.frontends.rules.faults import placed
+from everview.frontends.rules.meeting import met
+from everview.frontends.rules.program import TextPlace
 from everview.types import (
     BIGINT,
     BOOLEAN,
@@ -64,7 +64,7 @@ class Types:
         self._known: dict[str, Type] = {}
         self._open: list[str] = []
 
-    def of(self, name: str, scope: str, place: Place) -> Type:
+    def of(self, name: str, scope: str, place: TextPlace) -> Type:
         """The type of that name, seen from a scope such as ``"a.b."``."""
         full = self._full(name, scope)
         if full is None:
@@ -90,7 +90,7 @@ class Types:
             scope = scope[: scope.rfind(".", 0, -1) + 1]
         return f"{scope}{name}"
 
-    def _unknown(self, name: str, place: Place) -> UnknownName:
+    def _unknown(self, name: str, place: TextPlace) -> UnknownName:
         error = unknown_name("type", name, [*BUILT_IN, *self._defined])
         return refused(error.message, place, error.hint or "")  # pyright: ignore[reportReturnType]
 

@@ -9,24 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from everview.frontends.datalog.program import (
+from everview.frontends.datalog.syntax import refused
+from everview.frontends.rules.program import (
     NOWHERE,
-    Aggregate,
-    Atom,
-    Compare,
+    AggregateTerm,
+    BodyLiteral,
     Constant,
+    Constraint,
     Either,
     Functor,
-    Literal_,
-    Not,
-    Place,
+    Holds,
+    Negation,
+    RuleAtom,
+    RuleVariable,
     Term,
-    Test,
-    Variable,
+    TextPlace,
     Wildcard,
 )
-from everview.frontends.datalog.syntax import refused
-from everview.frontends.datalog.terms import RECORD
+from everview.frontends.rules.terms import RECORD
 
 # Operators from the loosest to the tightest; the last is taken from the right.
 PRECEDENCE: Final[tuple[tuple[str, ...], ...]] = (
@@ -48,21 +48,21 @@ _RIGHT: Final = len(PRECEDENCE) - 1
 
 
 @dataclass(frozen=True)
-class Called:
+class WrittenCall:
     """A call; by ``names`` if it is an atom that names its columns."""
 
     name: str
     arguments: tuple[Any, ...]
-    place: Place
+    place: TextPlace
     names: tuple[str, ...] | None = None
 
     @property
-    def atom(self) -> Atom:
-        return Atom(self.name, tuple(map(term, self.arguments)), self.names, self.place)
+    def atom(self) -> RuleAtom:
+        return RuleAtom(self.name, tuple(map(term, self.arguments)), self.names, self.place)
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedArgument:
     """``column: term``."""
 
     name: str
@@ -75,7 +75,7 @@ class Grouped:
 
     branches: tuple[tuple[Any, ...], ...]
     trailing: bool
-    place: Place = NOWHERE
+    place: TextPlace = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -92,15 +92,15 @@ class Conjunction:
 def term(found: Any) -> Term:
     """What was written, where a value is asked for."""
     match found:
-        case Called(name, arguments, _, None):
+        case WrittenCall(name, arguments, _, None):
             return _call(name, tuple(map(term, arguments)))
         case Grouped(((item,),), False):
             return term(item)
         case Grouped((items,)):
             return Functor(RECORD, tuple(map(term, items)))
-        case Variable() | Constant() | Wildcard() | Functor() | Aggregate():
+        case RuleVariable() | Constant() | Wildcard() | Functor() | AggregateTerm():
             return found
-        case Compare() | Negated() | Grouped() | Called():
+        case Constraint() | Negated() | Grouped() | WrittenCall():
             raise refused("a condition stands where a value should", somewhere(found), "write a term there")
         case _:
             raise AssertionError(f"{found!r} is no term")
@@ -108,40 +108,40 @@ def term(found: Any) -> Term:
 
 def _call(name: str, arguments: tuple[Term, ...]) -> Term:
     if name in AGGREGATES and (len(arguments) < 2 or name not in ("min", "max")):
-        return Aggregate(name, arguments)
+        return AggregateTerm(name, arguments)
     return Functor(name, arguments)
 
 
 AGGREGATES: Final = ("count", "sum", "min", "max", "mean", "average")
 
 
-def literal(found: Any) -> Literal_:
+def literal(found: Any) -> BodyLiteral:
     """What was written, where a condition is asked for."""
     match found:
-        case Called():
+        case WrittenCall():
             return found.atom
-        case Compare():
+        case Constraint():
             return found
         case Negated(Grouped((items,), False)):
-            return Not(body(items))
+            return Negation(body(items))
         case Negated(item):
-            return Not((literal(item),))
+            return Negation((literal(item),))
         case Grouped(((item,),), False):
             return literal(item)
         case Grouped(branches):
             made = tuple(body(branch) for branch in branches)
             return Either(made)
         case Constant(bool()):
-            return Test(found)
+            return Holds(found)
         case _:
             raise refused(f"{found} is no condition", somewhere(found), "write an atom or a comparison")
 
 
-def body(items: tuple[Any, ...]) -> tuple[Literal_, ...]:
+def body(items: tuple[Any, ...]) -> tuple[BodyLiteral, ...]:
     return tuple(map(literal, items))
 
 
-def somewhere(found: Any) -> Place:
+def somewhere(found: Any) -> TextPlace:
     return getattr(found, "place", NOWHERE)
 
 

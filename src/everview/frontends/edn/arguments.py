@@ -12,13 +12,23 @@ from itertools import zip_longest
 from typing import Any
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import Atom, Constant, Place, Variable, Wildcard
 from everview.frontends.edn.clauses import parse_rules
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import AnyForm, List, MapOf, Scalar, SetOf, Vector, form_of, python
+from everview.frontends.edn.forms import AnyForm, ListForm, MapForm, ScalarForm, SetForm, VectorForm, form_of, python
 from everview.frontends.edn.infer import type_of_value
-from everview.frontends.edn.query import Each, Input, One, Query, Row, Rows, RuleClause, Rules, Source
+from everview.frontends.edn.query import (
+    CollectionBinding,
+    EdnQuery,
+    Input,
+    RelationBinding,
+    RuleClause,
+    RulesInput,
+    ScalarBinding,
+    SourceInput,
+    TupleBinding,
+)
 from everview.frontends.edn.reader import read
+from everview.frontends.rules.program import Constant, RuleAtom, RuleVariable, TextPlace, Wildcard
 from everview.plan.nodes import Values
 from everview.plan.typing import literal
 from everview.scalars.expressions import Literal
@@ -28,7 +38,7 @@ Value = Any
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenRows:
     """Rows that are written down; the types of their columns, None where there are no values."""
 
     rows: tuple[tuple[Value, ...], ...]
@@ -47,15 +57,15 @@ class Given:
     """The arguments of a query: constants, atoms of relations that are written down, sources and rules."""
 
     terms: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
-    written: Mapping[str, Written] = field(default_factory=dict[str, Written])
-    atoms: tuple[Atom, ...] = ()
-    sources: Mapping[str, str | Written] = field(default_factory=dict[str, "str | Written"])
+    written: Mapping[str, WrittenRows] = field(default_factory=dict[str, WrittenRows])
+    atoms: tuple[RuleAtom, ...] = ()
+    sources: Mapping[str, str | WrittenRows] = field(default_factory=dict[str, "str | WrittenRows"])
     rules: tuple[RuleClause, ...] = ()
 
 
-def given(query: Query, arguments: Sequence[AnyForm]) -> Given:
+def given(query: EdnQuery, arguments: Sequence[AnyForm]) -> Given:
     """The arguments bound as :in says."""
-    wanted = [one for one in query.inputs if not (isinstance(one, Source) and one.name == "$")]
+    wanted = [one for one in query.inputs if not (isinstance(one, SourceInput) and one.name == "$")]
     if len(wanted) != len(arguments):
         raise refuse(
             query.place,
@@ -71,57 +81,59 @@ def given(query: Query, arguments: Sequence[AnyForm]) -> Given:
 class _Given:
     def __init__(self) -> None:
         self.terms: dict[str, Constant] = {}
-        self.written: dict[str, Written] = {}
-        self.atoms: list[Atom] = []
-        self.sources: dict[str, str | Written] = {}
+        self.written: dict[str, WrittenRows] = {}
+        self.atoms: list[RuleAtom] = []
+        self.sources: dict[str, str | WrittenRows] = {}
         self.rules: list[RuleClause] = []
 
     def take(self, one: Input, argument: AnyForm) -> None:
         match one:
-            case One(term):
+            case ScalarBinding(term):
                 self._bind(term, value_of(argument, one.place))
-            case Row(terms):
+            case TupleBinding(terms):
                 values = _sequence(argument, one.place)
                 for term, value in zip(terms, _fitting(values, terms, one.place), strict=True):
                     self._bind(term, value)
-            case Each() | Rows():
+            case CollectionBinding() | RelationBinding():
                 name = f"$in{len(self.written)}"
                 rows, terms = rows_of(one, argument)
                 self.written[name] = rows
-                self.atoms.append(Atom(name, terms, place=one.place))
-            case Source(name):
+                self.atoms.append(RuleAtom(name, terms, place=one.place))
+            case SourceInput(name):
                 self.sources[name] = _source(argument, one.place)
-            case Rules():
-                text = argument.value if isinstance(argument, Scalar) else None
+            case RulesInput():
+                text = argument.value if isinstance(argument, ScalarForm) else None
                 self.rules += parse_rules(read(text) if isinstance(text, str) else argument)
 
-    def _bind(self, term: Variable | Wildcard, value: Value) -> None:
-        if isinstance(term, Variable):
+    def _bind(self, term: RuleVariable | Wildcard, value: Value) -> None:
+        if isinstance(term, RuleVariable):
             self.terms[term.name] = Constant(value)
 
 
-def rows_of(binding: Each | Rows, form: AnyForm) -> tuple[Written, tuple[Variable | Wildcard, ...]]:
+def rows_of(
+    binding: CollectionBinding | RelationBinding, form: AnyForm
+) -> tuple[WrittenRows, tuple[RuleVariable | Wildcard, ...]]:
     """A collection or a relation of values, as rows, and the terms that they are bound to."""
     items = _sequence(form, binding.place)
     match binding:
-        case Each(term):
+        case CollectionBinding(term):
             rows, terms = [(value_of(item, binding.place),) for item in items], (term,)
-        case Rows(terms):
+        case RelationBinding(terms):
             rows = [_fitting(_sequence(item, binding.place), terms, binding.place) for item in items]
-    kept = [at for at, term in enumerate(terms) if isinstance(term, Variable)]
+    kept = [at for at, term in enumerate(terms) if isinstance(term, RuleVariable)]
     if not kept:
         raise refuse(binding.place, "a collection that binds no variable", "name one")
     picked = [tuple(row[at] for at in kept) for row in rows]
     return written(picked, len(kept), binding.place), tuple(terms[at] for at in kept)
 
 
-def written(rows: Iterable[tuple[Value, ...]], width: int, place: Place) -> Written:
+def written(rows: Iterable[tuple[Value, ...]], width: int, place: TextPlace) -> WrittenRows:
     """Rows of so many values, all of a column of one type."""
     rows = tuple(rows)
-    return Written(rows, tuple(_column_type([row[at] for row in rows], place) for at in range(width)))
+    return WrittenRows(rows, tuple(_column_type([row[at] for row in rows], place) for at in range(width)))
 
 
-def value_of(form: AnyForm, place: Place) -> Value:
+def value_of(form: AnyForm, place: TextPlace) -> Value:
     """A single value."""
     value = python(form)
     if isinstance(value, tuple | dict):
@@ -131,24 +143,26 @@ def value_of(form: AnyForm, place: Place) -> Value:
     return value
 
 
-def _sequence(form: AnyForm, place: Place) -> tuple[AnyForm, ...]:
+def _sequence(form: AnyForm, place: TextPlace) -> tuple[AnyForm, ...]:
     match form:
-        case Vector(items) | List(items) | SetOf(items):
+        case VectorForm(items) | ListForm(items) | SetForm(items):
             return items
-        case MapOf(entries):
-            return tuple(Vector(entry) for entry in entries)
+        case MapForm(entries):
+            return tuple(VectorForm(entry) for entry in entries)
         case _:
             raise refuse(place, f"{form!r} is no collection", "give a list")
 
 
-def _fitting(values: tuple[AnyForm, ...], terms: tuple[Variable | Wildcard, ...], place: Place) -> tuple[Value, ...]:
+def _fitting(
+    values: tuple[AnyForm, ...], terms: tuple[RuleVariable | Wildcard, ...], place: TextPlace
+) -> tuple[Value, ...]:
     if len(values) != len(terms):
         raise refuse(place, f"{len(terms)} variables for {len(values)} values", "give a row as many values")
     return tuple(None if isinstance(t, Wildcard) else value_of(v, place) for v, t in zip(values, terms, strict=True))
 
 
-def _source(form: AnyForm, place: Place) -> str | Written:
-    if isinstance(form, Scalar) and isinstance(form.value, str):
+def _source(form: AnyForm, place: TextPlace) -> str | WrittenRows:
+    if isinstance(form, ScalarForm) and isinstance(form.value, str):
         return form.value
     rows = [tuple(value_of(value, place) for value in _sequence(row, place)) for row in _sequence(form, place)]
     widths = {len(row) for row in rows}
@@ -157,7 +171,7 @@ def _source(form: AnyForm, place: Place) -> str | Written:
     return written(rows, widths.pop() if widths else 0, place)
 
 
-def _column_type(values: Sequence[Value], place: Place) -> Type | None:
+def _column_type(values: Sequence[Value], place: TextPlace) -> Type | None:
     types = dict.fromkeys(map(type_of_value, values))
     if len(types) > 1 and set(types) <= {BIGINT, DOUBLE}:
         return DOUBLE

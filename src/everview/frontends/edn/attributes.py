@@ -57,7 +57,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Column:
+class KeyedColumn:
     """A column of a table, by its key."""
 
     relation: str
@@ -66,7 +66,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Attribute:
+class EdnAttribute:
     """Entities and values. ``value`` is None as long as nothing says of which type they are: then there are none."""
 
     name: str
@@ -74,7 +74,7 @@ class Attribute:
     value: Type | None
     plan: Plan | None = None
     is_set: bool = False
-    means: Fact | Pair | Column | None = None  # None of an attribute that is not there yet
+    means: Fact | Pair | KeyedColumn | None = None  # None of an attribute that is not there yet
 
     @property
     def is_fact(self) -> bool:
@@ -98,15 +98,15 @@ class Attributes:
     def __init__(self, around: Around) -> None:
         self.around = around
         self._names = frozenset(around.names())
-        self._found: dict[str, Attribute | None] = {}
+        self._found: dict[str, EdnAttribute | None] = {}
 
-    def find(self, name: str) -> Attribute | None:
+    def find(self, name: str) -> EdnAttribute | None:
         """An attribute by its name, which begins with a colon; None if there is none."""
         if name not in self._found:
             self._found[name] = self._find(name)
         return self._found[name]
 
-    def _find(self, name: str) -> Attribute | None:
+    def _find(self, name: str) -> EdnAttribute | None:
         names = self._names
         if name in names:
             return self._fact(name)
@@ -117,7 +117,7 @@ class Attributes:
                 return found
         return next((self._pair(name, plain) for plain in _spelled(name[1:]) if plain in names), None)
 
-    def facts(self) -> list[Attribute]:
+    def facts(self) -> list[EdnAttribute]:
         """The attributes of facts: what a variable in their place ranges over."""
         return [self._fact(name) for name in self.around.names() if name.startswith(":") and name[1:2] != ":"]
 
@@ -150,12 +150,12 @@ class Attributes:
 
     # -- inside
 
-    def _fact(self, name: str) -> Attribute:
+    def _fact(self, name: str) -> EdnAttribute:
         plan = self.scan(name)
         value = plan.schema.types[1]
-        return Attribute(name, ENTITY, None if value == ANY else value, plan, True, Fact(name))
+        return EdnAttribute(name, ENTITY, None if value == ANY else value, plan, True, Fact(name))
 
-    def _column(self, name: str, space: str, column: str, names: frozenset[str]) -> Attribute | None:
+    def _column(self, name: str, space: str, column: str, names: frozenset[str]) -> EdnAttribute | None:
         table = next((plain for plain in _spelled(space) if plain in names), None)
         if table is None:
             return None
@@ -165,10 +165,10 @@ class Attributes:
             return None
         at, by = plan.schema.index(found), plan.schema.index(key[0])
         types = plan.schema.types
-        means = Column(table, key[0], found)
-        return Attribute(name, types[by], types[at], picked(plan, (by, at), ("e", "v")), True, means)
+        means = KeyedColumn(table, key[0], found)
+        return EdnAttribute(name, types[by], types[at], picked(plan, (by, at), ("e", "v")), True, means)
 
-    def _pair(self, name: str, relation: str) -> Attribute:
+    def _pair(self, name: str, relation: str) -> EdnAttribute:
         plan = self.scan(relation)
         if len(plan.schema) != 2:
             raise EdnError(
@@ -177,7 +177,7 @@ class Attributes:
             )
         entity, value = plan.schema.types
         is_set = bool(self.around.key(relation))
-        return Attribute(name, entity, value, picked(plan, (0, 1), ("e", "v")), is_set, Pair(relation))
+        return EdnAttribute(name, entity, value, picked(plan, (0, 1), ("e", "v")), is_set, Pair(relation))
 
     def _columns(self) -> Iterable[str]:
         for name in self.around.names():

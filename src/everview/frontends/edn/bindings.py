@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import Variable
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.query import (
     Absent,
     Applied,
-    Called,
     Clause,
     Clauses,
+    DataPattern,
     OneOf,
-    Pattern,
+    RuleCall,
     RuleClause,
     bound,
     used,
     variables,
 )
+from everview.frontends.rules.program import RuleVariable
 
 Rules = Mapping[str, Sequence[RuleClause]]
 
@@ -53,12 +53,12 @@ def around(clauses: Clauses, at: int, outside: frozenset[str]) -> frozenset[str]
 def _gives(clause: Clause, there: frozenset[str], rules: Rules) -> frozenset[str] | None:
     """What a clause binds, given what is; None if that is too little for it."""
     match clause:
-        case Pattern():
+        case DataPattern():
             return frozenset(variables((clause,)))
-        case Called(name, terms):
+        case RuleCall(name, terms):
             clauses = rules.get(name, ())
             needed = len(clauses[0].required) if clauses else 0
-            known = all(not isinstance(term, Variable) or term.name in there for term in terms[:needed])
+            known = all(not isinstance(term, RuleVariable) or term.name in there for term in terms[:needed])
             return frozenset(variables((clause,))) if known else None
         case Applied():
             return _applied(clause, there)
@@ -120,9 +120,9 @@ def _insufficient(clause: Clause, there: frozenset[str], rules: Rules) -> EdnErr
     match clause:
         case Applied(name, arguments):
             unknown, what = [v for v in used(arguments) if v not in there], f"({name} …)"
-        case Called(name, terms):
+        case RuleCall(name, terms):
             needed = terms[: len(rules[name][0].required)]
-            unknown = [term.name for term in needed if isinstance(term, Variable) and term.name not in there]
+            unknown = [term.name for term in needed if isinstance(term, RuleVariable) and term.name not in there]
             what = f"rule {name}"
         case OneOf(branches, joined, required):
             unknown, what = [v for v in required if v not in there], "or-join"

@@ -7,53 +7,53 @@
 
 from __future__ import annotations
 
-from everview.frontends.datalog.program import Constant, Place, Variable, Wildcard
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import AnyForm, Keyword, List, Scalar, SetOf, Symbol, Vector
+from everview.frontends.edn.forms import AnyForm, KeywordForm, ListForm, ScalarForm, SetForm, SymbolForm, VectorForm
 from everview.frontends.edn.query import (
     Absent,
     Applied,
     Binding,
-    Called,
     Clause,
     Clauses,
-    Each,
-    Lookup,
-    One,
+    CollectionBinding,
+    DataPattern,
+    LookupRef,
     OneOf,
-    Pattern,
-    Row,
-    Rows,
+    RelationBinding,
+    RuleCall,
     RuleClause,
+    ScalarBinding,
     Term,
+    TupleBinding,
     variables,
 )
+from everview.frontends.rules.program import Constant, RuleVariable, TextPlace, Wildcard
 
 
-def variable(form: AnyForm) -> Variable:
+def variable(form: AnyForm) -> RuleVariable:
     """``?x``."""
-    if isinstance(form, Symbol) and form.name.startswith("?") and len(form.name) > 1:
-        return Variable(form.name[1:])
+    if isinstance(form, SymbolForm) and form.name.startswith("?") and len(form.name) > 1:
+        return RuleVariable(form.name[1:])
     raise refuse(form.place, f"{form!r} is no variable", "a variable begins with a question mark: ?x")
 
 
 def parse_binding(form: AnyForm) -> Binding:
     """``?x``, ``[?x ?y]``, ``[?x ...]`` or ``[[?x ?y]]``."""
     match form:
-        case Symbol():
-            return One(_bindable(form), place=form.place)
-        case Vector((inner, Symbol("..."))):
-            return Each(_bindable(inner), place=form.place)
-        case Vector((Vector(inner),)) if inner:
-            return Rows(tuple(map(_bindable, inner)), place=form.place)
-        case Vector(inner) if inner:
-            return Row(tuple(map(_bindable, inner)), place=form.place)
+        case SymbolForm():
+            return ScalarBinding(_bindable(form), place=form.place)
+        case VectorForm((inner, SymbolForm("..."))):
+            return CollectionBinding(_bindable(inner), place=form.place)
+        case VectorForm((VectorForm(inner),)) if inner:
+            return RelationBinding(tuple(map(_bindable, inner)), place=form.place)
+        case VectorForm(inner) if inner:
+            return TupleBinding(tuple(map(_bindable, inner)), place=form.place)
         case _:
             raise refuse(form.place, f"{form!r} binds nothing", "write ?x, [?x ?y], [?x ...] or [[?x ?y]]")
 
 
-def _bindable(form: AnyForm) -> Variable | Wildcard:
-    return Wildcard() if form == Symbol("_") else variable(form)
+def _bindable(form: AnyForm) -> RuleVariable | Wildcard:
+    return Wildcard() if form == SymbolForm("_") else variable(form)
 
 
 # -- clauses
@@ -62,22 +62,22 @@ def _bindable(form: AnyForm) -> Variable | Wildcard:
 def parse_clause(form: AnyForm) -> Clause:
     """A clause of :where or of a rule."""
     match form:
-        case Vector((List((Symbol(name), *arguments)), *rest)):
+        case VectorForm((ListForm((SymbolForm(name), *arguments)), *rest)):
             return _applied(form, name, tuple(arguments), tuple(rest))
-        case Vector(items):
+        case VectorForm(items):
             return _pattern(form, items)
-        case List((Symbol(source), *rest)) if source.startswith("$"):
+        case ListForm((SymbolForm(source), *rest)) if source.startswith("$"):
             raise refuse(form.place, f"rules and not of another source ({source}) are not there", "use its patterns")
-        case List((Symbol("and"), *_)):
+        case ListForm((SymbolForm("and"), *_)):
             raise refuse(form.place, "and is only wanted inside of or", "write its clauses themselves")
-        case List((Symbol(name), *rest)):
+        case ListForm((SymbolForm(name), *rest)):
             return _connective(form, name, tuple(rest))
         case _:
             hint = "clauses are [?e :attribute ?v], [(< ?x 3)], [(+ ?x 1) ?y], (or …), (not …), (rule ?x)"
             raise refuse(form.place, f"{form!r} is no clause", hint)
 
 
-def _connective(form: List, name: str, rest: tuple[AnyForm, ...]) -> Clause:
+def _connective(form: ListForm, name: str, rest: tuple[AnyForm, ...]) -> Clause:
     match name:
         case "not":
             return Absent(_clauses(form, rest), place=form.place)
@@ -92,7 +92,7 @@ def _connective(form: List, name: str, rest: tuple[AnyForm, ...]) -> Clause:
             required, joined, inner = _joined(form, rest)
             return OneOf(_branches(form, inner), joined, required, place=form.place)
         case _:
-            return Called(name, tuple(map(_argument, rest)), place=form.place)
+            return RuleCall(name, tuple(map(_argument, rest)), place=form.place)
 
 
 def _clauses(form: AnyForm, items: tuple[AnyForm, ...]) -> Clauses:
@@ -109,7 +109,7 @@ def _branches(form: AnyForm, items: tuple[AnyForm, ...]) -> tuple[Clauses, ...]:
 
 def _branch(form: AnyForm) -> Clauses:
     match form:
-        case List((Symbol("and"), *rest)):
+        case ListForm((SymbolForm("and"), *rest)):
             return _clauses(form, tuple(rest))
         case _:
             return (parse_clause(form),)
@@ -124,13 +124,13 @@ def _check_alike(found: OneOf) -> None:
             raise refuse(found.place, f"the branches of or have different variables: {odd}", hint)
 
 
-def _joined(form: List, rest: tuple[AnyForm, ...]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[AnyForm, ...]]:
+def _joined(form: ListForm, rest: tuple[AnyForm, ...]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[AnyForm, ...]]:
     """The variables of a join that must be bound, its others, and what follows."""
-    if not rest or not isinstance(rest[0], Vector):
+    if not rest or not isinstance(rest[0], VectorForm):
         raise refuse(form.place, f"{form.items[0]!r} begins with its variables", f"write ({form.items[0]!r} [?x] …)")
     items, inner = rest[0].items, rest[1:]
     required = tuple[str, ...]()
-    if items and isinstance(items[0], Vector):
+    if items and isinstance(items[0], VectorForm):
         required, items = tuple(variable(item).name for item in items[0].items), items[1:]
     joined = tuple(variable(item).name for item in items)
     if not (*required, *joined):
@@ -138,51 +138,51 @@ def _joined(form: List, rest: tuple[AnyForm, ...]) -> tuple[tuple[str, ...], tup
     return required, joined, inner
 
 
-def _applied(form: Vector, name: str, arguments: tuple[AnyForm, ...], rest: tuple[AnyForm, ...]) -> Applied:
+def _applied(form: VectorForm, name: str, arguments: tuple[AnyForm, ...], rest: tuple[AnyForm, ...]) -> Applied:
     if len(rest) > 1:
         raise refuse(form.place, f"a function has one binding, not {len(rest)}", f"write [({name} …) ?x]")
     binding = parse_binding(rest[0]) if rest else None
     return Applied(name, arguments, binding, place=form.place)
 
 
-def _pattern(form: Vector, items: tuple[AnyForm, ...]) -> Pattern:
+def _pattern(form: VectorForm, items: tuple[AnyForm, ...]) -> DataPattern:
     source = "$"
-    if items and isinstance(items[0], Symbol) and items[0].name.startswith("$"):
+    if items and isinstance(items[0], SymbolForm) and items[0].name.startswith("$"):
         source, items = items[0].name, items[1:]
     if not items:
         raise refuse(form.place, "a pattern has at least one term", "write [?e :attribute ?v]")
     if source == "$" and len(items) > 3:
         hint = "write [?e :attribute ?v]; transactions and times of facts are not kept"
         raise refuse(form.place, f"a pattern has an entity, an attribute and a value, not {len(items)} terms", hint)
-    return Pattern(tuple(_term(item) for item in items), source, place=form.place)
+    return DataPattern(tuple(_term(item) for item in items), source, place=form.place)
 
 
-def _term(form: AnyForm) -> Term | Lookup:
+def _term(form: AnyForm) -> Term | LookupRef:
     match form:
-        case Vector((Keyword(attribute), value)):
+        case VectorForm((KeywordForm(attribute), value)):
             found = _argument(value)
             if not isinstance(found, Constant):
                 raise refuse(form.place, f"{form!r} looks nothing up", 'write a value: [:email "a@b.c"]')
-            return Lookup(attribute, found)
+            return LookupRef(attribute, found)
         case _:
             return _argument(form)
 
 
 def _argument(form: AnyForm) -> Term:
     match form:
-        case Symbol("_"):
+        case SymbolForm("_"):
             return Wildcard()
-        case Symbol():
+        case SymbolForm():
             return variable(form)
-        case Keyword(name):
+        case KeywordForm(name):
             return Constant(name)
-        case Scalar(value):
+        case ScalarForm(value):
             return constant(value, form.place)
         case _:
             raise refuse(form.place, f"{form!r} is no term", "terms are variables, _, keywords, numbers and text")
 
 
-def constant(value: object, place: Place) -> Constant:
+def constant(value: object, place: TextPlace) -> Constant:
     """A value of a text; there is no fact of nil."""
     if value is None:
         raise refuse(place, "nil is no value: what is not there has no fact", "use missing? or (not …)")
@@ -194,7 +194,7 @@ def constant(value: object, place: Place) -> Constant:
 
 def parse_rules(form: AnyForm) -> tuple[RuleClause, ...]:
     """A vector of rules, ``[[(name ?x) clause …] …]``."""
-    if not isinstance(form, Vector | List | SetOf):
+    if not isinstance(form, VectorForm | ListForm | SetForm):
         raise refuse(form.place, f"{form!r} are no rules", "write [[(ancestor ?a ?b) [?a :parent ?b]] …]")
     return tuple(map(parse_rule, form.items))
 
@@ -202,14 +202,14 @@ def parse_rules(form: AnyForm) -> tuple[RuleClause, ...]:
 def parse_rule(form: AnyForm) -> RuleClause:
     """``[(name [?required] ?x) clause …]``."""
     match form:
-        case Vector((List((Symbol(name), *parameters)), *body)):
+        case VectorForm((ListForm((SymbolForm(name), *parameters)), *body)):
             pass
         case _:
             raise refuse(form.place, f"{form!r} is no rule", "write [(name ?x ?y) clause …]")
     if name in ("and", "or", "not", "or-join", "not-join") or name[0] in "?$%":
         raise refuse(form.place, f"no rule can be called {name}", "take another name")
     required = tuple[str, ...]()
-    if parameters and isinstance(parameters[0], Vector):
+    if parameters and isinstance(parameters[0], VectorForm):
         required, parameters = tuple(variable(p).name for p in parameters[0].items), parameters[1:]
     names = tuple(variable(p).name for p in parameters)
     whole = (*required, *names)

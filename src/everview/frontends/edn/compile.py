@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from everview.errors import EdnError, EverviewError
-from everview.frontends.datalog.compile import whole
-from everview.frontends.edn.arguments import Written, given
-from everview.frontends.edn.attributes import ENTITY, Attribute, Attributes
+from everview.frontends.edn.arguments import WrittenRows, given
+from everview.frontends.edn.attributes import ENTITY, Attributes, EdnAttribute
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm
 from everview.frontends.edn.infer import Column, inferred
-from everview.frontends.edn.patterns import Anything, Columns, Reads
-from everview.frontends.edn.query import Aggregated, Query
+from everview.frontends.edn.patterns import Anything, Reads, SourceColumns
+from everview.frontends.edn.query import Aggregated, EdnQuery
 from everview.frontends.edn.translate import GOAL, Translated, translate
+from everview.frontends.rules.compile import whole
 from everview.operators.aggregate.call import Call
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Filter, Project, Union, Values
@@ -45,18 +45,18 @@ _OF_NUMBERS: Final = ("sum", "avg", "median", "variance", "stddev")
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledQuery:
     """A query as a plan; ``open`` are the attributes that hold nothing yet, and of which type their values must be."""
 
-    query: Query
+    query: EdnQuery
     plan: Plan
     open: Mapping[str, Type | None] = field(default_factory=dict[str, "Type | None"])
     ranges: bool = False  # over all attributes of facts, so that another one changes it
 
 
 def compile_query(
-    query: Query, arguments: Sequence[AnyForm], attributes: Attributes, *, lenient: bool = False
-) -> Compiled:
+    query: EdnQuery, arguments: Sequence[AnyForm], attributes: Attributes, *, lenient: bool = False
+) -> CompiledQuery:
     """The plan of a query with its arguments; raises `EdnError`. For ``lenient`` see `translate`."""
     made = translate(query, given(query, arguments), attributes, lenient=lenient)
     types = inferred(made.program, _known(made.reads))
@@ -69,7 +69,9 @@ def compile_query(
         raise
     except EverviewError as error:
         raise _told(error, query, made) from error
-    return Compiled(query, plan, _open(made.reads, types), any(isinstance(r, Anything) for r in made.reads.values()))
+    return CompiledQuery(
+        query, plan, _open(made.reads, types), any(isinstance(r, Anything) for r in made.reads.values())
+    )
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class _Relations:
         return name in self.sets
 
 
-def _told(error: EverviewError, query: Query, made: Translated) -> EdnError:
+def _told(error: EverviewError, query: EdnQuery, made: Translated) -> EdnError:
     """An error of Datalog as one of the query, at the clause that it is about."""
     message = error.message.split("\n")[0]
     variable = re.match(r"variable (\S+) is ", message)
@@ -108,13 +110,13 @@ def _known(reads: Mapping[str, Reads]) -> dict[Column, Type]:
     found = dict[Column, Type]()
     for name, read in reads.items():
         match read:
-            case Attribute():
+            case EdnAttribute():
                 columns = (read.entity, read.value)
             case Anything():
                 columns = (ENTITY, STRING)
-            case Columns(plan):
+            case SourceColumns(plan):
                 columns = plan.schema.types
-            case Written():
+            case WrittenRows():
                 columns = read.types
         found |= {(name, at): of for at, of in enumerate(columns) if of is not None}
     return found
@@ -124,35 +126,35 @@ def _open(reads: Mapping[str, Reads], types: Mapping[Column, Type]) -> dict[str,
     return {
         name: types.get((name, 1))
         for name, read in reads.items()
-        if isinstance(read, Attribute) and read.is_fact and read.value is None
+        if isinstance(read, EdnAttribute) and read.is_fact and read.value is None
     }
 
 
 def _is_set(reads: Reads) -> bool:
     match reads:
-        case Attribute():
+        case EdnAttribute():
             return reads.is_set or reads.value is None
         case Anything(valued):
             return valued
-        case Columns():
+        case SourceColumns():
             return False
-        case Written():
+        case WrittenRows():
             return True
 
 
 def _rows(name: str, reads: Reads, types: Mapping[Column, Type], attributes: Attributes) -> Plan:
     match reads:
-        case Attribute():
+        case EdnAttribute():
             return reads.rows(types.get((name, 1)))
         case Anything(valued):
             return _anything(valued, types.get((name, 2)), attributes.facts())
-        case Columns(plan):
+        case SourceColumns(plan):
             return plan
-        case Written():
+        case WrittenRows():
             return reads.plan([types.get((name, at)) for at in range(len(reads.types))])
 
 
-def _anything(valued: bool, wanted: Type | None, facts: Sequence[Attribute]) -> Plan:
+def _anything(valued: bool, wanted: Type | None, facts: Sequence[EdnAttribute]) -> Plan:
     """Facts of all attributes; of one type those whose values can be of it, else values of every kind together."""
     known = [fact for fact in facts if fact.value is not None and (not valued or wanted in (None, fact.value))]
     types = {fact.value for fact in known}
@@ -164,7 +166,7 @@ def _anything(valued: bool, wanted: Type | None, facts: Sequence[Attribute]) -> 
     return parts[0] if len(parts) == 1 else Union(tuple(parts))
 
 
-def _named(fact: Attribute, of: Type, schema: Schema) -> Plan:
+def _named(fact: EdnAttribute, of: Type, schema: Schema) -> Plan:
     assert fact.plan is not None
     entity, value = fact.plan.columns
     shown: Expression = value if value.type == of else Cast(value, of)
@@ -175,7 +177,7 @@ def _named(fact: Attribute, of: Type, schema: Schema) -> Plan:
 # -- what is found
 
 
-def _found(query: Query, plan: Plan) -> Plan:
+def _found(query: EdnQuery, plan: Plan) -> Plan:
     """The elements of :find from the bindings of its variables."""
     if not any(isinstance(found, Aggregated) for found in query.find):
         columns = [plan.column(_place(query, found.name)) for found in query.find if not isinstance(found, Aggregated)]
@@ -193,13 +195,13 @@ def _found(query: Query, plan: Plan) -> Plan:
     return Project(kept, tuple(kept.column(at) for at in places), query.names)
 
 
-def _place(query: Query, name: str) -> int:
+def _place(query: EdnQuery, name: str) -> int:
     """Where a variable stands among the bindings."""
     found = [f.variable if isinstance(f, Aggregated) else f for f in query.find]
     return list(dict.fromkeys(v.name for v in (*found, *query.with_))).index(name)
 
 
-def _call(found: Aggregated, plan: Plan, query: Query) -> AggregateCall:
+def _call(found: Aggregated, plan: Plan, query: EdnQuery) -> AggregateCall:
     function, operator, distinct = _AGGREGATES[found.function]
     column = plan.column(_place(query, found.variable.name))
     if found.function in _OF_NUMBERS and not is_number(column.type):

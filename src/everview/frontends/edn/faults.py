@@ -1,20 +1,20 @@
 """Errors of a text: where it is wrong, what is, and what to do about it.
 
->>> str(refuse(Place(2, 5), "there is no rule near", "give it"))
+>>> str(refuse(TextPlace(2, 5), "there is no rule near", "give it"))
 '2:5: there is no rule near\\n  hint: give it'
 """
 
 from __future__ import annotations
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import Place
+from everview.frontends.rules.program import TextPlace
 
 
-def refuse(place: Place, message: str, hint: str) -> EdnError:
+def refuse(place: TextPlace, message: str, hint: str) -> EdnError:
     """An error that names its place."""
     return EdnError(f"{shown_place(place)}{message}", hint=hint)
 
 
-def shown_place(place: Place) -> str:
+def shown_place(place: TextPlace) -> str:
     """``line:column: `` before a message; nothing where no text is."""
     return f"{place.line}:{place.column}: " if place.line else ""

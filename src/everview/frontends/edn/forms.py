@@ -3,7 +3,7 @@
 A keyword is a value, too: the text that it is written as, colon and all. Forms are equal if they mean the same,
 wherever they stand.
 
->>> Vector((Scalar(1), Keyword(":to"), Symbol("?b")))
+>>> VectorForm((ScalarForm(1), KeywordForm(":to"), SymbolForm("?b")))
 [1 :to ?b]
 >>> form_of([1, ":to", {"name": "Ada"}])
 [1 ":to" {"name" "Ada"}]
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from everview.errors import EdnError, shown
-from everview.frontends.datalog.program import NOWHERE, Place
+from everview.frontends.rules.program import NOWHERE, TextPlace
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -32,58 +32,58 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Scalar(Form):
+class ScalarForm(Form):
     """nil, a truth value, a number, text, a character, a moment or a UUID, as Python has it."""
 
     value: Any
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Keyword(Form):
+class KeywordForm(Form):
     """``:name`` or ``:space/name``, with its colon."""
 
     name: str
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Symbol(Form):
+class SymbolForm(Form):
     name: str
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class List(Form):
+class ListForm(Form):
     items: tuple[AnyForm, ...]
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Vector(Form):
+class VectorForm(Form):
     items: tuple[AnyForm, ...]
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SetOf(Form):
+class SetForm(Form):
     items: tuple[AnyForm, ...]
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MapOf(Form):
+class MapForm(Form):
     """Keys with their values, in the order in which they are written."""
 
     entries: tuple[tuple[AnyForm, AnyForm], ...]
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
     def get(self, key: str) -> AnyForm | None:
         """The value of a keyword, which may be text where the map is Python's."""
-        return next((value for name, value in self.entries if name in (Keyword(key), Scalar(key))), None)
+        return next((value for name, value in self.entries if name in (KeywordForm(key), ScalarForm(key))), None)
 
 
-AnyForm = Scalar | Keyword | Symbol | List | Vector | SetOf | MapOf
+AnyForm = ScalarForm | KeywordForm | SymbolForm | ListForm | VectorForm | SetForm | MapForm
 
 
 # -- Python values
@@ -94,18 +94,18 @@ _SCALARS = frozenset((int, str, float, bool, type(None)))  # most of them, which
 def form_of(value: Any) -> AnyForm:
     """A Python value as a form; sequences are vectors."""
     if type(value) in _SCALARS:
-        return Scalar(value)
+        return ScalarForm(value)
     match value:
-        case Scalar() | Keyword() | Symbol() | List() | Vector() | SetOf() | MapOf():
+        case ScalarForm() | KeywordForm() | SymbolForm() | ListForm() | VectorForm() | SetForm() | MapForm():
             return value
         case Mapping():
-            return MapOf(tuple((form_of(k), form_of(v)) for k, v in value.items()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return MapForm(tuple((form_of(k), form_of(v)) for k, v in value.items()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         case list() | tuple():
-            return Vector(tuple(map(form_of, value)))  # pyright: ignore[reportUnknownArgumentType]
+            return VectorForm(tuple(map(form_of, value)))  # pyright: ignore[reportUnknownArgumentType]
         case Set():
-            return SetOf(tuple(map(form_of, value)))  # pyright: ignore[reportUnknownArgumentType]
+            return SetForm(tuple(map(form_of, value)))  # pyright: ignore[reportUnknownArgumentType]
         case _:
-            return Scalar(_plain(value))
+            return ScalarForm(_plain(value))
 
 
 def _plain(value: Any) -> Any:
@@ -137,11 +137,11 @@ def _moment(value: dt.datetime) -> dt.datetime:
 def python(form: AnyForm) -> Any:
     """A form as Python has it: vectors, lists and sets as tuples, maps as dicts, keywords as text."""
     match form:
-        case Scalar(value):
+        case ScalarForm(value):
             return value
-        case Keyword(name) | Symbol(name):
+        case KeywordForm(name) | SymbolForm(name):
             return name
-        case MapOf(entries):
+        case MapForm(entries):
             return {python(key): python(value) for key, value in entries}
         case _:
             return tuple(map(python, form.items))
@@ -155,17 +155,17 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def written(form: Form) -> str:
     """The text that reads as the form."""
     match form:
-        case Scalar(value):
+        case ScalarForm(value):
             return _scalar(value)
-        case Keyword(name) | Symbol(name):
+        case KeywordForm(name) | SymbolForm(name):
             return name
-        case List(items):
+        case ListForm(items):
             return f"({_spaced(items)})"
-        case Vector(items):
+        case VectorForm(items):
             return f"[{_spaced(items)}]"
-        case SetOf(items):
+        case SetForm(items):
             return f"#{{{_spaced(items)}}}"
-        case MapOf(entries):
+        case MapForm(entries):
             return "{" + ", ".join(f"{written(key)} {written(value)}" for key, value in entries) + "}"
         case _:
             raise AssertionError(f"{type(form)} is no form")

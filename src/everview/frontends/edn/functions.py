@@ -3,9 +3,9 @@
 ``/`` of integers is a DOUBLE, as there are no ratios; ``count`` is of text. What is not in the tables below is looked
 up among the functions of SQL (``year``, ``regexp-replace``) and among those that are registered.
 
->>> print(function("mod", (Variable("x"), Constant(3)), NOWHERE))
+>>> print(function("mod", (RuleVariable("x"), Constant(3)), NOWHERE))
 ((x % 3) + 3) % 3
->>> [str(literal) for literal in predicate("<", (Constant(1), Variable("x"), Constant(9)), NOWHERE)]
+>>> [str(literal) for literal in predicate("<", (Constant(1), RuleVariable("x"), Constant(9)), NOWHERE)]
 ['1 < x', 'x < 9']
 """
 
@@ -17,24 +17,24 @@ from itertools import pairwise
 from typing import Any, Final
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import (
+from everview.frontends.edn.faults import refuse
+from everview.frontends.rules.program import (
     NOWHERE,
-    Compare,
+    BodyLiteral,
     Comparison,
     Constant,
+    Constraint,
     Functor,
-    Literal_,
-    Place,
+    Holds,
+    RuleVariable,
     Term,
-    Test,
-    Variable,
+    TextPlace,
 )
-from everview.frontends.datalog.relations import function_type
-from everview.frontends.edn.faults import refuse
+from everview.frontends.rules.relations import function_type
 from everview.plan.typing import is_function
 from everview.types import STRING, unknown_name
 
-__all__ = ["NOWHERE", "Variable", "function", "predicate"]
+__all__ = ["NOWHERE", "RuleVariable", "function", "predicate"]
 
 Make = Callable[..., Term]
 MANY: Final = 1 << 30
@@ -48,7 +48,7 @@ _COMPARED: Final = {
 }  # fmt: skip
 
 
-def function(name: str, arguments: tuple[Term, ...], place: Place) -> Term:
+def function(name: str, arguments: tuple[Term, ...], place: TextPlace) -> Term:
     """A call of a function."""
     plain = _plain(name)
     if plain in _COMPARISONS:
@@ -66,12 +66,12 @@ def function(name: str, arguments: tuple[Term, ...], place: Place) -> Term:
     raise _unknown(name, place)
 
 
-def predicate(name: str, arguments: tuple[Term, ...], place: Place) -> tuple[Literal_, ...]:
+def predicate(name: str, arguments: tuple[Term, ...], place: TextPlace) -> tuple[BodyLiteral, ...]:
     """A call that must be true."""
     plain = _plain(name)
     if plain in _COMPARISONS:
         return tuple(_chain(plain, arguments, place))
-    return (Test(function(name, arguments, place)),)
+    return (Holds(function(name, arguments, place)),)
 
 
 def may_be_null(name: str) -> bool:
@@ -84,21 +84,21 @@ def _plain(name: str) -> str:
     return next((name[len(space) :] for space in _SPACES if name.startswith(space)), name)
 
 
-def _chain(name: str, arguments: tuple[Term, ...], place: Place) -> list[Compare]:
+def _chain(name: str, arguments: tuple[Term, ...], place: TextPlace) -> list[Constraint]:
     if len(arguments) < 2 or (_COMPARISONS[name] == "!=" and len(arguments) > 2):
         takes = "two" if _COMPARISONS[name] == "!=" else "two or more"
         raise refuse(place, f"{name} compares {takes} values, not {len(arguments)}", f"write ({name} ?x ?y)")
-    return [Compare(_COMPARISONS[name], a, b) for a, b in pairwise(arguments)]
+    return [Constraint(_COMPARISONS[name], a, b) for a, b in pairwise(arguments)]
 
 
-def _check_count(name: str, least: int, most: int, arguments: tuple[Term, ...], place: Place) -> None:
+def _check_count(name: str, least: int, most: int, arguments: tuple[Term, ...], place: TextPlace) -> None:
     if least <= len(arguments) <= most:
         return
     takes = f"{least} or more" if most == MANY else str(least) if least == most else f"{least} to {most}"
     raise refuse(place, f"{name} takes {takes} arguments, not {len(arguments)}", f"write {name} with {takes}")
 
 
-def _unknown(name: str, place: Place) -> EdnError:
+def _unknown(name: str, place: TextPlace) -> EdnError:
     known = unknown_name("function", name, sorted([*_FUNCTIONS, *_COMPARISONS]))
     hint = known.hint or ""
     return refuse(place, f"there is no function {name}", hint if len(hint) < 200 else hint.split(" available:")[0])

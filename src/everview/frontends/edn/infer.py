@@ -3,11 +3,11 @@
 A variable has one type wherever it stands in a rule, and a column in all rules. So in ``[?a :to ?b] [?b :to ?c]`` the
 values of ``:to`` are entities, before there is any.
 
->>> from everview.frontends.datalog.program import Atom, Rule
+>>> from everview.frontends.rules.program import RuleAtom, Rule
 >>> from everview.types import BIGINT
->>> a, b, c = map(Variable, "abc")
->>> ring = Rule(Atom("?", (a, c)), (Atom(":to", (a, b)), Atom(":to", (b, c))))
->>> inferred(Program((ring,)), {(":to", 0): BIGINT})[(":to", 1)]
+>>> a, b, c = map(RuleVariable, "abc")
+>>> ring = Rule(RuleAtom("?", (a, c)), (RuleAtom(":to", (a, b)), RuleAtom(":to", (b, c))))
+>>> inferred(RuleProgram((ring,)), {(":to", 0): BIGINT})[(":to", 1)]
 BIGINT
 """
 
@@ -19,24 +19,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import Atom, Compare, Constant, Program, Term, Variable, literals
+from everview.frontends.rules.program import Constant, Constraint, RuleAtom, RuleProgram, RuleVariable, Term
+from everview.frontends.rules.walk import literals
 from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Decimal, Type
 
 Column = tuple[str, int]
 Node = tuple[str, int] | tuple[int, str]  # a column of a relation, or a variable of a rule
 
 
-def inferred(program: Program, known: Mapping[Column, Type]) -> dict[Column, Type]:
+def inferred(program: RuleProgram, known: Mapping[Column, Type]) -> dict[Column, Type]:
     """The types of columns, as far as something says them."""
     classes = _Classes()
     for column, of in known.items():
         classes.say(column, of)
     for number, rule in enumerate(program.rules):
         for literal in (rule.head, *literals(rule.body)):
-            if isinstance(literal, Atom):
+            if isinstance(literal, RuleAtom):
                 for at, term in enumerate(literal.terms):
                     classes.meet((literal.relation, at), term, number)
-            elif isinstance(literal, Compare):
+            elif isinstance(literal, Constraint):
                 classes.meet_terms(literal.left, literal.right, number)
     return {node: of for node in classes.nodes() if (of := classes.type_of(node)) is not None and _is_column(node)}
 
@@ -63,7 +64,7 @@ class _Classes:
 
     def meet(self, node: Node, term: Term, rule: int) -> None:
         match term:
-            case Variable(name):
+            case RuleVariable(name):
                 self._join(node, (rule, name))
             case Constant(value, of):
                 self.say(node, of or type_of_value(value))
@@ -71,9 +72,9 @@ class _Classes:
                 self._top(node)
 
     def meet_terms(self, left: Term, right: Term, rule: int) -> None:
-        if isinstance(left, Variable):
+        if isinstance(left, RuleVariable):
             self.meet((rule, left.name), right, rule)
-        elif isinstance(right, Variable):
+        elif isinstance(right, RuleVariable):
             self.meet((rule, right.name), left, rule)
 
     def _join(self, a: Node, b: Node) -> None:

@@ -10,27 +10,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from everview.frontends.datalog.program import Place, Variable
 from everview.frontends.edn.clauses import parse_binding, parse_clause, parse_rule, variable
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import AnyForm, Keyword, List, MapOf, Symbol, Vector
+from everview.frontends.edn.forms import AnyForm, KeywordForm, ListForm, MapForm, SymbolForm, VectorForm
 from everview.frontends.edn.query import (
     Aggregated,
+    EdnQuery,
     Found,
     Input,
-    Query,
-    Rules,
+    RulesInput,
     Shape,
-    Source,
+    SourceInput,
     bound,
     variables,
 )
+from everview.frontends.rules.program import RuleVariable, TextPlace
 
 _PARTS: Final = (":find", ":with", ":in", ":where", ":keys", ":strs", ":syms", ":rules")
 _TAKES_ONE: Final = ("count", "count-distinct", "sum", "min", "max", "avg", "median", "variance", "stddev", "distinct")
 
 
-def parse_query(form: AnyForm) -> Query:
+def parse_query(form: AnyForm) -> EdnQuery:
     """A query in map form or in vector form."""
     parts = _parts(form)
     if ":find" not in parts:
@@ -40,7 +40,7 @@ def parse_query(form: AnyForm) -> Query:
     given = tuple(name for one in inputs for name in bound(one))
     where = tuple(map(parse_clause, parts.get(":where", ())))
     _check_once(inputs)
-    query = Query(
+    query = EdnQuery(
         find,
         where,
         shape,
@@ -57,18 +57,18 @@ def parse_query(form: AnyForm) -> Query:
 def _parts(form: AnyForm) -> dict[str, tuple[AnyForm, ...]]:
     """The parts of a query by their keywords."""
     match form:
-        case MapOf(entries):
+        case MapForm(entries):
             return {_part(key): _items(key, value) for key, value in entries}
-        case Vector(items):
+        case VectorForm(items):
             return _sections(form, items)
         case _:
             raise refuse(form.place, f"{form!r} is no query", "write {:find […] :where […]} or [:find … :where …]")
 
 
-def _sections(form: Vector, items: tuple[AnyForm, ...]) -> dict[str, tuple[AnyForm, ...]]:
+def _sections(form: VectorForm, items: tuple[AnyForm, ...]) -> dict[str, tuple[AnyForm, ...]]:
     parts, key = dict[str, tuple[AnyForm, ...]](), ""
     for item in items:
-        if isinstance(item, Keyword):
+        if isinstance(item, KeywordForm):
             key = _part(item)
             if key in parts:
                 raise refuse(item.place, f"{key} stands in this query twice", "write both together")
@@ -81,13 +81,13 @@ def _sections(form: Vector, items: tuple[AnyForm, ...]) -> dict[str, tuple[AnyFo
 
 
 def _part(key: AnyForm) -> str:
-    if not isinstance(key, Keyword) or key.name not in _PARTS:
+    if not isinstance(key, KeywordForm) or key.name not in _PARTS:
         raise refuse(key.place, f"a query has no part {key!r}", f"its parts are {', '.join(_PARTS)}")
     return key.name
 
 
 def _items(key: AnyForm, value: AnyForm) -> tuple[AnyForm, ...]:
-    if isinstance(value, Vector | List):
+    if isinstance(value, VectorForm | ListForm):
         return value.items
     raise refuse(value.place, f"{key!r} has a vector, not {value!r}", f"write {key!r} [{value!r}]")
 
@@ -95,13 +95,13 @@ def _items(key: AnyForm, value: AnyForm) -> tuple[AnyForm, ...]:
 # -- what is found
 
 
-def _find(items: tuple[AnyForm, ...], place: Place) -> tuple[Shape, tuple[Found, ...]]:
+def _find(items: tuple[AnyForm, ...], place: TextPlace) -> tuple[Shape, tuple[Found, ...]]:
     match items:
-        case (found, Symbol(".")):
+        case (found, SymbolForm(".")):
             return "scalar", (_found(found),)
-        case (Vector((found, Symbol("..."))),):
+        case (VectorForm((found, SymbolForm("..."))),):
             return "collection", (_found(found),)
-        case (Vector(inner),) if inner:
+        case (VectorForm(inner),) if inner:
             return "tuple", tuple(map(_found, inner))
         case _ if items:
             return "relation", tuple(map(_found, items))
@@ -111,18 +111,18 @@ def _find(items: tuple[AnyForm, ...], place: Place) -> tuple[Shape, tuple[Found,
 
 def _found(form: AnyForm) -> Found:
     match form:
-        case Symbol():
+        case SymbolForm():
             return variable(form)
-        case List((Symbol("pull"), *_)):
+        case ListForm((SymbolForm("pull"), *_)):
             hint = "find ?e and the attributes that are wanted: :find ?e ?name :where [?e :name ?name]"
             raise refuse(form.place, "pull is not maintained", hint)
-        case List((Symbol(function), *arguments)):
+        case ListForm((SymbolForm(function), *arguments)):
             return _aggregated(form, function, tuple(arguments))
         case _:
             raise refuse(form.place, f"{form!r} cannot be found", "write variables, or aggregates: (count ?x)")
 
 
-def _aggregated(form: List, function: str, arguments: tuple[AnyForm, ...]) -> Aggregated:
+def _aggregated(form: ListForm, function: str, arguments: tuple[AnyForm, ...]) -> Aggregated:
     if function in ("rand", "sample"):
         raise refuse(form.place, f"{function} is another at every look, which cannot be maintained", "leave it out")
     if function in ("min", "max") and len(arguments) == 2:
@@ -140,12 +140,12 @@ def _keys(parts: dict[str, tuple[AnyForm, ...]], find: tuple[Found, ...], shape:
     if not said:
         return None
     items = parts[said[0]]
-    place = items[0].place if items else Place()
+    place = items[0].place if items else TextPlace()
     if len(said) > 1:
         raise refuse(place, f"{said[0]} and {said[1]} exclude each other", "take one of them")
     if shape in ("scalar", "collection"):
         raise refuse(place, f"{said[0]} names the parts of rows, and a {shape} has none", "leave it out")
-    names = tuple(item.name for item in items if isinstance(item, Symbol))
+    names = tuple(item.name for item in items if isinstance(item, SymbolForm))
     if len(names) != len(items) or len(names) != len(find) or len(set(names)) != len(names):
         hint = f"write {len(find)} different names, as :find has {len(find)} elements"
         raise refuse(place, f"{said[0]} does not name every element of :find once", hint)
@@ -157,10 +157,10 @@ def _keys(parts: dict[str, tuple[AnyForm, ...]], find: tuple[Found, ...], shape:
 
 def _input(form: AnyForm) -> Input:
     match form:
-        case Symbol("%"):
-            return Rules(place=form.place)
-        case Symbol(name) if name.startswith("$"):
-            return Source(name, place=form.place)
+        case SymbolForm("%"):
+            return RulesInput(place=form.place)
+        case SymbolForm(name) if name.startswith("$"):
+            return SourceInput(name, place=form.place)
         case _:
             return parse_binding(form)
 
@@ -168,15 +168,15 @@ def _input(form: AnyForm) -> Input:
 def _check_once(inputs: tuple[Input, ...]) -> None:
     seen = set[str]()
     for one in inputs:
-        names = ("%",) if isinstance(one, Rules) else (one.name,) if isinstance(one, Source) else bound(one)
+        names = ("%",) if isinstance(one, RulesInput) else (one.name,) if isinstance(one, SourceInput) else bound(one)
         for name in names:
             if name in seen:
                 raise refuse(one.place, f":in gives {name} twice", "take another name")
             seen.add(name)
 
 
-def _check_bound(query: Query, there: set[str], place: Place) -> None:
-    wanted = [*(f if isinstance(f, Variable) else f.variable for f in query.find), *query.with_]
+def _check_bound(query: EdnQuery, there: set[str], place: TextPlace) -> None:
+    wanted = [*(f if isinstance(f, RuleVariable) else f.variable for f in query.find), *query.with_]
     for name in (one.name for one in wanted):
         if name not in there:
             hint = f"bind it in :where, as in [?e :attribute ?{name}], or give it with :in"

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from everview.errors import EdnError, UnknownName
-from everview.frontends.datalog.meeting import family
-from everview.frontends.datalog.program import Atom, Constant, Literal_, Place, Term, Variable, Wildcard
-from everview.frontends.edn.arguments import Given, Written
-from everview.frontends.edn.attributes import ENTITY, Attribute, Attributes, picked
+from everview.frontends.edn.arguments import Given, WrittenRows
+from everview.frontends.edn.attributes import ENTITY, Attributes, EdnAttribute, picked
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import Scalar
+from everview.frontends.edn.forms import ScalarForm
 from everview.frontends.edn.infer import type_of_value
-from everview.frontends.edn.query import Lookup, Pattern
-from everview.frontends.edn.scope import Scope
+from everview.frontends.edn.query import DataPattern, LookupRef
+from everview.frontends.edn.scope import ClauseScope
+from everview.frontends.rules.meeting import family
+from everview.frontends.rules.program import BodyLiteral, Constant, RuleAtom, RuleVariable, Term, TextPlace, Wildcard
 from everview.plan.node import Plan
 from everview.plan.typing import is_number
 from everview.types import DATE, STRING, TIMESTAMP, Type
@@ -32,13 +32,13 @@ class Anything:
 
 
 @dataclass(frozen=True)
-class Columns:
+class SourceColumns:
     """Some columns of a relation."""
 
     plan: Plan
 
 
-Reads = Attribute | Anything | Columns | Written
+Reads = EdnAttribute | Anything | SourceColumns | WrittenRows
 
 
 class Patterns:
@@ -47,19 +47,19 @@ class Patterns:
     def __init__(self, given: Given, attributes: Attributes, *, lenient: bool) -> None:
         self.attributes = attributes
         self.reads: dict[str, Reads] = dict(given.written)
-        self._sources: Mapping[str, str | Written] = given.sources
+        self._sources: Mapping[str, str | WrittenRows] = given.sources
         self._lenient = lenient
 
-    def written(self, rows: Written) -> str:
+    def written(self, rows: WrittenRows) -> str:
         """The name of a relation that is written down."""
         name = f"$in{sum(known.startswith('$in') for known in self.reads)}"
         self.reads[name] = rows
         return name
 
-    def pattern(self, clause: Pattern, scope: Scope) -> tuple[Literal_, ...]:
+    def pattern(self, clause: DataPattern, scope: ClauseScope) -> tuple[BodyLiteral, ...]:
         if clause.source != "$":
             return self._of_source(clause, scope)
-        extra = list[Literal_]()
+        extra = list[BodyLiteral]()
         entity, name, value = (*clause.terms, *(Wildcard(),) * (3 - len(clause.terms)))
         entity = self._looked_up(entity, scope, clause.place, extra)
         name = self._looked_up(name, scope, clause.place, extra)
@@ -70,16 +70,16 @@ class Patterns:
         relation = f":*{sum(isinstance(reads, Anything) for reads in self.reads.values()) + 1}"
         self.reads[relation] = Anything(valued)
         terms = (entity, name, value) if valued else (entity, name)
-        return (*extra, Atom(relation, terms, place=clause.place))
+        return (*extra, RuleAtom(relation, terms, place=clause.place))
 
-    def fact(self, entity: Term, name: Constant, value: Term, place: Place) -> Atom:
+    def fact(self, entity: Term, name: Constant, value: Term, place: TextPlace) -> RuleAtom:
         attribute = self._attribute(name.value, place)
         self.check(entity, attribute.entity, f"the entities of {attribute.name}", place)
         if attribute.value is not None:
             self.check(value, attribute.value, f"the values of {attribute.name}", place)
-        return Atom(attribute.name, (entity, value), place=place)
+        return RuleAtom(attribute.name, (entity, value), place=place)
 
-    def _attribute(self, name: object, place: Place) -> Attribute:
+    def _attribute(self, name: object, place: TextPlace) -> EdnAttribute:
         if not isinstance(name, str) or not name.startswith(":"):
             raise refuse(place, f"{name!r} is no attribute", "an attribute is a keyword: :name, :track/name")
         try:
@@ -89,32 +89,36 @@ class Patterns:
         if found is None and not (self._lenient and self.attributes.may_be_new(name)):
             error = self.attributes.unknown(name)
             raise refuse(place, error.message, error.hint or "")
-        found = found or Attribute(name, ENTITY, None)
+        found = found or EdnAttribute(name, ENTITY, None)
         self.reads[name] = found
         return found
 
-    def check(self, term: Term, of: Type, what: str, place: Place) -> None:
+    def check(self, term: Term, of: Type, what: str, place: TextPlace) -> None:
         if isinstance(term, Constant) and not fits(term.value, of):
-            raise refuse(place, f"{what} are {of}, and {Scalar(term.value)!r} is none", "compare it with such a value")
+            raise refuse(
+                place, f"{what} are {of}, and {ScalarForm(term.value)!r} is none", "compare it with such a value"
+            )
 
-    def _looked_up(self, term: Term | Lookup, scope: Scope, place: Place, extra: list[Literal_]) -> Term:
-        if not isinstance(term, Lookup):
+    def _looked_up(
+        self, term: Term | LookupRef, scope: ClauseScope, place: TextPlace, extra: list[BodyLiteral]
+    ) -> Term:
+        if not isinstance(term, LookupRef):
             return self.plain(term, scope)
         entity = scope.fresh("entity")
         extra.append(self.fact(entity, Constant(term.attribute), term.value, place))
         return entity
 
-    def plain(self, term: Term, scope: Scope) -> Term:
+    def plain(self, term: Term, scope: ClauseScope) -> Term:
         """What a term stands for in its scope."""
-        return scope.term(term.name) if isinstance(term, Variable) else term
+        return scope.term(term.name) if isinstance(term, RuleVariable) else term
 
-    def _of_source(self, clause: Pattern, scope: Scope) -> tuple[Literal_, ...]:
+    def _of_source(self, clause: DataPattern, scope: ClauseScope) -> tuple[BodyLiteral, ...]:
         source = self._sources.get(clause.source)
         if source is None:
             hint = f":in $ {clause.source}, and args=[…] with its rows or the name of a relation"
             raise refuse(clause.place, f"there is no source {clause.source}", hint)
         plan, width = None, 0
-        if isinstance(source, Written):
+        if isinstance(source, WrittenRows):
             width = len(source.types)
         else:
             try:
@@ -127,24 +131,26 @@ class Patterns:
             raise refuse(clause.place, f"{clause.source} has {width} columns, not {len(clause.terms)}", hint)
         return (self._columns(clause, source, plan, scope),)
 
-    def _columns(self, clause: Pattern, source: str | Written, plan: Plan | None, scope: Scope) -> Atom:
+    def _columns(
+        self, clause: DataPattern, source: str | WrittenRows, plan: Plan | None, scope: ClauseScope
+    ) -> RuleAtom:
         places = tuple(at for at, term in enumerate(clause.terms) if not isinstance(term, Wildcard))
         if not places:
             raise refuse(clause.place, f"this pattern of {clause.source} binds nothing", "name one of its columns")
         terms = list[Term]()
         for at in places:
             term = clause.terms[at]
-            if isinstance(term, Lookup):
+            if isinstance(term, LookupRef):
                 raise refuse(clause.place, f"{clause.source} has no entities", "write a value or a variable")
             terms.append(self.plain(term, scope))
         relation = f"{clause.source}{places}"
         if plan is not None:
-            self.reads[relation] = Columns(picked(plan, places, tuple(plan.schema.names[at] for at in places)))
+            self.reads[relation] = SourceColumns(picked(plan, places, tuple(plan.schema.names[at] for at in places)))
         else:
-            assert isinstance(source, Written)
+            assert isinstance(source, WrittenRows)
             rows = tuple(tuple(row[at] for at in places) for row in source.rows)
-            self.reads[relation] = Written(rows, tuple(source.types[at] if source.types else None for at in places))
-        return Atom(relation, tuple(terms), place=clause.place)
+            self.reads[relation] = WrittenRows(rows, tuple(source.types[at] if source.types else None for at in places))
+        return RuleAtom(relation, tuple(terms), place=clause.place)
 
 
 def fits(value: object, of: Type) -> bool:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from everview.frontends.datalog.program import NOWHERE, Constant, Place, Variable, Wildcard
-from everview.frontends.edn.forms import AnyForm, List, Symbol, Vector
+from everview.frontends.edn.forms import AnyForm, ListForm, SymbolForm, VectorForm
+from everview.frontends.rules.program import NOWHERE, Constant, RuleVariable, TextPlace, Wildcard
 
 Shape = Literal["relation", "collection", "tuple", "scalar"]
 Keyed = Literal["keys", "strs", "syms"]
-Term = Variable | Constant | Wildcard
+Term = RuleVariable | Constant | Wildcard
 
 
 # -- what is found
@@ -25,83 +25,83 @@ class Aggregated:
     """``(count ?x)``: the values of a variable in a group as one."""
 
     function: str
-    variable: Variable
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    variable: RuleVariable
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
-Found = Variable | Aggregated
+Found = RuleVariable | Aggregated
 
 
 # -- what is given, and what functions give: how values are bound
 
 
 @dataclass(frozen=True, slots=True)
-class One:
+class ScalarBinding:
     """``?x``, or ``_``: the value itself."""
 
-    term: Variable | Wildcard
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    term: RuleVariable | Wildcard
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TupleBinding:
     """``[?x ?y]``: the values of a tuple."""
 
-    terms: tuple[Variable | Wildcard, ...]
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    terms: tuple[RuleVariable | Wildcard, ...]
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
+class CollectionBinding:
     """``[?x ...]``: the values of a collection, one at a time."""
 
-    term: Variable | Wildcard
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    term: RuleVariable | Wildcard
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RelationBinding:
     """``[[?x ?y]]``: the tuples of a relation, one at a time."""
 
-    terms: tuple[Variable | Wildcard, ...]
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    terms: tuple[RuleVariable | Wildcard, ...]
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
-Binding = One | Row | Each | Rows
+Binding = ScalarBinding | TupleBinding | CollectionBinding | RelationBinding
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceInput:
     """``$`` is the database; ``$name`` a relation that is given."""
 
     name: str
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RulesInput:
     """``%``: the rules are given."""
 
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
-Input = Binding | Source | Rules
+Input = Binding | SourceInput | RulesInput
 
 
 # -- clauses
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class DataPattern:
     """``[?e :attribute ?v]``; of another source than the database, a row by its columns."""
 
-    terms: tuple[Term | Lookup, ...]
+    terms: tuple[Term | LookupRef, ...]
     source: str = "$"
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class LookupRef:
     """``[:email "a@b.c"]`` for the entity that has this value."""
 
     attribute: str
@@ -115,16 +115,16 @@ class Applied:
     function: str
     arguments: tuple[AnyForm, ...]
     binding: Binding | None = None
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class RuleCall:
     """``(ancestor ?a ?b)``: a rule."""
 
     rule: str
     terms: tuple[Term, ...]
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Absent:
 
     clauses: Clauses
     joined: tuple[str, ...] | None = None
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +143,10 @@ class OneOf:
     branches: tuple[Clauses, ...]
     joined: tuple[str, ...] | None = None
     required: tuple[str, ...] = ()
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
-Clause = Pattern | Applied | Called | Absent | OneOf
+Clause = DataPattern | Applied | RuleCall | Absent | OneOf
 Clauses = tuple[Clause, ...]
 
 
@@ -161,7 +161,7 @@ class RuleClause:
     required: tuple[str, ...]
     variables: tuple[str, ...]
     body: Clauses
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -169,15 +169,15 @@ class RuleClause:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class EdnQuery:
     find: tuple[Found, ...]
     where: Clauses
     shape: Shape = "relation"
-    with_: tuple[Variable, ...] = ()
+    with_: tuple[RuleVariable, ...] = ()
     inputs: tuple[Input, ...] = ()
     keys: tuple[str, ...] | None = None
     rules: tuple[RuleClause, ...] = ()
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ class Query:
             return self.keys
         names = list[str]()
         for found in self.find:
-            name = found.name if isinstance(found, Variable) else f"{found.function}_{found.variable.name}"
+            name = found.name if isinstance(found, RuleVariable) else f"{found.function}_{found.variable.name}"
             names.append(name if name not in names else f"{name}_{len(names) + 1}")
         return tuple(names)
 
@@ -202,8 +202,8 @@ def variables(clauses: Clauses) -> tuple[str, ...]:
 
 def _variables(clause: Clause) -> tuple[str, ...]:
     match clause:
-        case Pattern(terms) | Called(_, terms):
-            return tuple(term.name for term in terms if isinstance(term, Variable))
+        case DataPattern(terms) | RuleCall(_, terms):
+            return tuple(term.name for term in terms if isinstance(term, RuleVariable))
         case Applied(_, arguments, binding):
             return (*used(arguments), *bound(binding))
         case Absent(inner, joined):
@@ -217,9 +217,9 @@ def used(arguments: tuple[AnyForm, ...]) -> tuple[str, ...]:
     found = list[str]()
     for argument in arguments:
         match argument:
-            case Symbol(name) if name.startswith("?"):
+            case SymbolForm(name) if name.startswith("?"):
                 found.append(name[1:])
-            case List(items) | Vector(items):
+            case ListForm(items) | VectorForm(items):
                 found.extend(used(items))
             case _:
                 pass
@@ -229,9 +229,9 @@ def used(arguments: tuple[AnyForm, ...]) -> tuple[str, ...]:
 def bound(binding: Input | None) -> tuple[str, ...]:
     """The variables that a binding binds."""
     match binding:
-        case One(term) | Each(term):
-            return (term.name,) if isinstance(term, Variable) else ()
-        case Row(terms) | Rows(terms):
-            return tuple(term.name for term in terms if isinstance(term, Variable))
+        case ScalarBinding(term) | CollectionBinding(term):
+            return (term.name,) if isinstance(term, RuleVariable) else ()
+        case TupleBinding(terms) | RelationBinding(terms):
+            return tuple(term.name for term in terms if isinstance(term, RuleVariable))
         case _:
             return ()

@@ -21,9 +21,18 @@ from bisect import bisect_right
 from typing import Any, Final
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import Place
 from everview.frontends.edn.faults import shown_place
-from everview.frontends.edn.forms import AnyForm, Keyword, List, MapOf, Scalar, SetOf, Symbol, Vector
+from everview.frontends.edn.forms import (
+    AnyForm,
+    KeywordForm,
+    ListForm,
+    MapForm,
+    ScalarForm,
+    SetForm,
+    SymbolForm,
+    VectorForm,
+)
+from everview.frontends.rules.program import TextPlace
 
 _BLANK: Final = re.compile(r"(?:[\s,]+|;[^\n]*)+")
 _TOKEN: Final = re.compile(r'[^\s,;"(){}\[\]]+')
@@ -121,9 +130,9 @@ class _Reader:
     def _made(self, opening: str, items: tuple[AnyForm, ...], start: int) -> AnyForm:
         place = self._place(start)
         if opening == "(":
-            return List(items, place=place)
+            return ListForm(items, place=place)
         if opening == "[":
-            return Vector(items, place=place)
+            return VectorForm(items, place=place)
         if opening == "{" and len(items) % 2:
             raise self._error(start, "a map has a value for every key", f"{items[-1]!r} is alone")
         keys = items[::2] if opening == "{" else items
@@ -136,14 +145,14 @@ class _Reader:
                     f"{shown_place(key.place)}{what} {key!r} stands here twice", hint="leave one of them out"
                 )
         if opening == "#{":
-            return SetOf(items, place=place)
-        return MapOf(tuple(zip(items[::2], items[1::2], strict=True)), place=place)
+            return SetForm(items, place=place)
+        return MapForm(tuple(zip(items[::2], items[1::2], strict=True)), place=place)
 
     # -- text
 
-    def _string(self) -> Scalar:
+    def _string(self) -> ScalarForm:
         start = self._at
-        return Scalar(self._quoted(), place=self._place(start))
+        return ScalarForm(self._quoted(), place=self._place(start))
 
     def _quoted(self) -> str:
         start = self._at
@@ -162,39 +171,39 @@ class _Reader:
             raise self._error(at, f"there is no escape \\{code}", r"the escapes are \n \t \r \b \f \" \\ and \u0041")
         return _SIMPLE[code]
 
-    def _character(self) -> Scalar:
+    def _character(self) -> ScalarForm:
         start = self._at
         # The first character counts whatever it is: \( and \; are characters.
         rest = _TOKEN.match(self._text, start + 2)
         name = self._text[start + 1 : start + 2] + (rest.group() if rest else "")
         self._at = start + 1 + len(name)
         if len(name) == 1 and not name.isspace():
-            return Scalar(name, place=self._place(start))
+            return ScalarForm(name, place=self._place(start))
         if name in _CHARACTERS:
-            return Scalar(_CHARACTERS[name], place=self._place(start))
+            return ScalarForm(_CHARACTERS[name], place=self._place(start))
         if re.fullmatch(r"u[0-9a-fA-F]{4}", name):
-            return Scalar(chr(int(name[1:], 16)), place=self._place(start))
+            return ScalarForm(chr(int(name[1:], 16)), place=self._place(start))
         raise self._error(start, f"\\{name} is no character", r"write \a, \newline, \space, \tab or \u0041")
 
     # -- tags
 
-    def _symbolic(self) -> Scalar:
+    def _symbolic(self) -> ScalarForm:
         start, token = self._at, self._token()
         found = {"##Inf": float("inf"), "##-Inf": float("-inf"), "##NaN": float("nan")}.get(token)
         if found is None:
             raise self._error(start, f"{token} is no number", "there are ##Inf, ##-Inf and ##NaN")
-        return Scalar(found, place=self._place(start))
+        return ScalarForm(found, place=self._place(start))
 
     def _tagged(self) -> AnyForm:
         start, tag = self._at, self._token()
         if tag not in _TAGS:
             hint = f"there are {', '.join(_TAGS)}"
             raise self._error(start, f"the tag {tag} is not known", hint)
-        (form,) = self.maybe_after(tag, start) or (Scalar(None),)
-        if not isinstance(form, Scalar) or not isinstance(form.value, str):
+        (form,) = self.maybe_after(tag, start) or (ScalarForm(None),)
+        if not isinstance(form, ScalarForm) or not isinstance(form.value, str):
             raise self._error(start, f"{tag} is followed by text, not {form!r}", f'write {tag} "…"')
         try:
-            return Scalar(_TAGS[tag](form.value), place=self._place(start))
+            return ScalarForm(_TAGS[tag](form.value), place=self._place(start))
         except ValueError as error:
             raise self._error(start, f'{tag} "{form.value}" is none: {error}', "see its format") from None
 
@@ -210,27 +219,27 @@ class _Reader:
         start, token = self._at, self._token()
         place = self._place(start)
         if token in _WORDS:
-            return Scalar(_WORDS[token], place=place)
+            return ScalarForm(_WORDS[token], place=place)
         if _INTEGER.fullmatch(token):
-            return Scalar(int(token.rstrip("N")), place=place)
+            return ScalarForm(int(token.rstrip("N")), place=place)
         if _DECIMAL.fullmatch(token):
-            return Scalar(decimal.Decimal(token[:-1]), place=place)
+            return ScalarForm(decimal.Decimal(token[:-1]), place=place)
         if _FLOAT.fullmatch(token) and not token.lstrip("+-").isdigit():
-            return Scalar(float(token), place=place)
+            return ScalarForm(float(token), place=place)
         if _RATIO.fullmatch(token):
             raise self._error(start, f"{token} is a ratio", "write a float or a decimal: 0.5, 0.5M")
         if _KEYWORD.fullmatch(token) and not token.endswith("/"):
-            return Keyword(token, place=place)
+            return KeywordForm(token, place=place)
         if _NAME.fullmatch(token):
-            return Symbol(token, place=place)
+            return SymbolForm(token, place=place)
         hint = "a number has no zeros before it" if token.lstrip("+-").isdigit() else "is a quote or a bracket missing?"
         raise self._error(start, f"{token} is neither a number nor a name", hint)
 
     # -- places
 
-    def _place(self, at: int) -> Place:
+    def _place(self, at: int) -> TextPlace:
         line = bisect_right(self._lines, at)
-        return Place(line, at - self._lines[line - 1] + 1)
+        return TextPlace(line, at - self._lines[line - 1] + 1)
 
     def _error(self, at: int, message: str, hint: str) -> EdnError:
         return EdnError(f"{shown_place(self._place(at))}{message}", hint=hint)

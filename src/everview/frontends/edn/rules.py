@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.query import Absent, Called, Clauses, OneOf, RuleClause
+from everview.frontends.edn.query import Absent, Clauses, OneOf, RuleCall, RuleClause
 from everview.types import unknown_name
 
 
@@ -41,7 +41,7 @@ class RuleBook:
     def is_inlined(self, name: str) -> bool:
         return name not in self.recursive and bool(self.clauses[name][0].required)
 
-    def called(self, call: Called) -> tuple[RuleClause, ...]:
+    def called(self, call: RuleCall) -> tuple[RuleClause, ...]:
         """The clauses of a rule that is called as it is defined; raises `EdnError`."""
         found = self.clauses.get(call.rule)
         if found is None:
@@ -56,11 +56,11 @@ class RuleBook:
         return found
 
 
-def calls(clauses: Clauses) -> Iterator[Called]:
+def calls(clauses: Clauses) -> Iterator[RuleCall]:
     """The calls of rules in clauses, however deep."""
     for clause in clauses:
         match clause:
-            case Called():
+            case RuleCall():
                 yield clause
             case Absent(inner):
                 yield from calls(inner)

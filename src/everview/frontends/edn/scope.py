@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
-from everview.frontends.datalog.program import Term, Variable
+from everview.frontends.rules.program import RuleVariable, Term
 
 
-class Scope:
+class ClauseScope:
     """Terms by the names of variables; one that is not there yet is a new variable.
 
-    >>> scope = Scope({"x": Variable("x")}, count(1))
+    >>> scope = ClauseScope({"x": RuleVariable("x")}, count(1))
     >>> print(scope.term("x"), scope.term("y"), scope.inside(["x"]).term("y"))
     x y~1 y~2
     """
@@ -22,24 +22,24 @@ class Scope:
         self._plain = plain
 
     @classmethod
-    def whole(cls, terms: Mapping[str, Term]) -> Scope:
+    def whole(cls, terms: Mapping[str, Term]) -> ClauseScope:
         """Of a query or a rule: variables keep their names."""
         return cls(terms, count(1), plain=True)
 
     def term(self, name: str) -> Term:
         """What a variable stands for."""
         if name not in self._terms:
-            self._terms[name] = Variable(name) if self._plain else self.fresh(name)
+            self._terms[name] = RuleVariable(name) if self._plain else self.fresh(name)
         return self._terms[name]
 
-    def fresh(self, name: str) -> Variable:
+    def fresh(self, name: str) -> RuleVariable:
         """A variable that stands nowhere else."""
-        return Variable(f"{name}~{next(self._numbers)}")
+        return RuleVariable(f"{name}~{next(self._numbers)}")
 
-    def inside(self, shared: Iterable[str]) -> Scope:
+    def inside(self, shared: Iterable[str]) -> ClauseScope:
         """A scope that shares some variables with this one; the others are its own."""
-        return Scope({name: self.term(name) for name in shared}, self._numbers)
+        return ClauseScope({name: self.term(name) for name in shared}, self._numbers)
 
-    def called(self, terms: Mapping[str, Term]) -> Scope:
+    def called(self, terms: Mapping[str, Term]) -> ClauseScope:
         """A scope with these terms for its variables, and others of its own."""
-        return Scope(terms, self._numbers)
+        return ClauseScope(terms, self._numbers)

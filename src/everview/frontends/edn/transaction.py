@@ -6,7 +6,7 @@ negative numbers are temporary names of new entities, good for one transaction.
 >>> from everview.frontends.edn.reader import read
 >>> for part in parse_transaction(read('[[:db/add 1 :to 2] {:db/id "ada" :name "Ada"}]')):
 ...     print(part)
-Add(entity=Known(value=1), attribute=':to', value=2)
+Add(entity=KnownEntity(value=1), attribute=':to', value=2)
 Add(entity=Temporary(name='ada'), attribute=':name', value="Ada")
 """
 
@@ -17,9 +17,9 @@ from itertools import count
 from typing import Any, Final
 
 from everview.errors import EdnError
-from everview.frontends.datalog.program import NOWHERE, Place
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import AnyForm, Keyword, List, MapOf, Scalar, SetOf, Vector
+from everview.frontends.edn.forms import AnyForm, KeywordForm, ListForm, MapForm, ScalarForm, SetForm, VectorForm
+from everview.frontends.rules.program import NOWHERE, TextPlace
 from everview.types import BIGINT, BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Type
 from everview.types.parse import parse_type
 
@@ -34,7 +34,7 @@ VALUE_TYPES: Final[dict[str, Type]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownEntity:
     """An entity by its number, or the key of a row."""
 
     value: Any
@@ -55,7 +55,7 @@ class Having:
     value: Any
 
 
-Entity = Known | Temporary | Having
+Entity = KnownEntity | Temporary | Having
 
 
 # -- parts of a transaction
@@ -68,7 +68,7 @@ class Add:
     entity: Entity
     attribute: str
     value: AnyForm | Temporary
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ class Retract:
     entity: Entity
     attribute: str
     value: AnyForm | None = None
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RetractEntity:
     entity: Entity
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Swap:
     attribute: str
     old: AnyForm
     new: AnyForm
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Declare:
     ref: bool = False
     many: bool | None = None
     unique: str | None = None
-    place: Place = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 Part = Add | Retract | RetractEntity | Swap | Declare
@@ -115,7 +115,9 @@ Part = Add | Retract | RetractEntity | Swap | Declare
 
 def is_transaction(form: AnyForm) -> bool:
     """Is it a vector of vectors and maps, as no query is?"""
-    return isinstance(form, Vector | List) and all(isinstance(item, Vector | MapOf | List) for item in form.items)
+    return isinstance(form, VectorForm | ListForm) and all(
+        isinstance(item, VectorForm | MapForm | ListForm) for item in form.items
+    )
 
 
 def parse_transaction(form: AnyForm) -> tuple[Part, ...]:
@@ -123,7 +125,7 @@ def parse_transaction(form: AnyForm) -> tuple[Part, ...]:
     if not is_transaction(form):
         hint = 'write a vector of facts and maps: [[:db/add 1 :to 2] {:db/id 1 :name "Ada"}]'
         raise refuse(form.place, f"{form!r} is no transaction", hint)
-    assert isinstance(form, Vector | List)
+    assert isinstance(form, VectorForm | ListForm)
     parser = _Parser()
     return tuple(part for item in form.items for part in parser.parts(item))
 
@@ -134,9 +136,9 @@ class _Parser:
 
     def parts(self, form: AnyForm) -> list[Part]:
         match form:
-            case MapOf():
+            case MapForm():
                 return self._map(form) if form.get(":db/ident") is None else [_declared(form)]
-            case Vector((first, *rest)) | List((first, *rest)):
+            case VectorForm((first, *rest)) | ListForm((first, *rest)):
                 return [self._command(form, str(_keyword(first, "what is to be done")), tuple(rest))]
             case _:
                 raise refuse(form.place, f"{form!r} is no part of a transaction", "write [:db/add 1 :to 2], or a map")
@@ -156,7 +158,7 @@ class _Parser:
             case _:
                 raise _wrong(form, name, len(rest))
 
-    def _map(self, form: MapOf) -> list[Part]:
+    def _map(self, form: MapForm) -> list[Part]:
         said = form.get(":db/id")
         entity = entity_of(said) if said is not None else Temporary(f"{form.place.line}:{next(self._numbers)}'")
         found = list[Part]()
@@ -170,16 +172,16 @@ class _Parser:
 
     def _values(self, entity: Entity, name: str, value: AnyForm) -> list[Part]:
         match value:
-            case MapOf():
+            case MapForm():
                 inner = self._map(value)
                 first = inner[0]
                 assert isinstance(first, Add)
                 to = first.entity
-                link = to if isinstance(to, Temporary) else Scalar(to.value, place=value.place)
+                link = to if isinstance(to, Temporary) else ScalarForm(to.value, place=value.place)
                 return [*inner, Add(entity, name, link, place=value.place)]
-            case Vector((Keyword(), _)):
+            case VectorForm((KeywordForm(), _)):
                 return [Add(entity, name, value, place=value.place)]
-            case Vector(items) | List(items) | SetOf(items):
+            case VectorForm(items) | ListForm(items) | SetForm(items):
                 return [part for item in items for part in self._values(entity, name, item)]
             case _:
                 return [Add(entity, name, _given(value), place=value.place)]
@@ -188,16 +190,16 @@ class _Parser:
 def entity_of(form: AnyForm) -> Entity:
     """An entity: a number, a temporary name, or what has a value."""
     match form:
-        case Scalar(bool() | None):
+        case ScalarForm(bool() | None):
             pass
-        case Scalar(int(number)):
-            return Known(number) if number >= 0 else Temporary(number)
-        case Scalar(str(name)):
+        case ScalarForm(int(number)):
+            return KnownEntity(number) if number >= 0 else Temporary(number)
+        case ScalarForm(str(name)):
             return Temporary(name)
-        case Scalar(value):
-            return Known(value)
-        case Vector((Keyword(attribute), (Scalar() | Keyword()) as value)):
-            return Having(attribute, value.value if isinstance(value, Scalar) else value.name)
+        case ScalarForm(value):
+            return KnownEntity(value)
+        case VectorForm((KeywordForm(attribute), (ScalarForm() | KeywordForm()) as value)):
+            return Having(attribute, value.value if isinstance(value, ScalarForm) else value.name)
         case _:
             pass
     hint = 'an entity is a number, a temporary name ("ada", -1) or what has a value ([:email "a@b.c"])'
@@ -205,15 +207,15 @@ def entity_of(form: AnyForm) -> Entity:
 
 
 def _given(value: AnyForm) -> AnyForm:
-    if isinstance(value, Scalar) and value.value is None:
+    if isinstance(value, ScalarForm) and value.value is None:
         raise refuse(value.place, "nil is no value: what is not there has no fact", "use :db/retract")
     return value
 
 
 def _keyword(form: AnyForm, what: str) -> str:
-    if isinstance(form, Keyword):
+    if isinstance(form, KeywordForm):
         return form.name
-    if isinstance(form, Scalar) and isinstance(form.value, str) and form.value.startswith(":"):
+    if isinstance(form, ScalarForm) and isinstance(form.value, str) and form.value.startswith(":"):
         return form.value  # as Python data has it
     raise refuse(form.place, f"{form!r} does not say {what}", "write a keyword: :db/add, :name")
 
@@ -239,7 +241,7 @@ def _wrong(form: AnyForm, name: str, count: int) -> EdnError:
 # -- attributes
 
 
-def _declared(form: MapOf) -> Declare:
+def _declared(form: MapForm) -> Declare:
     said = {_attribute(key): value for key, value in form.entries}
     name = _attribute(said.pop(":db/ident"))
     said.pop(":db/doc", None)
@@ -258,7 +260,7 @@ def _declared(form: MapOf) -> Declare:
 def _value_type(form: AnyForm | None) -> tuple[str, Type | None]:
     if form is None:
         return "", None
-    if isinstance(form, Scalar) and isinstance(form.value, str) and not form.value.startswith(":"):
+    if isinstance(form, ScalarForm) and isinstance(form.value, str) and not form.value.startswith(":"):
         return "", parse_type(form.value)
     name = _keyword(form, "which type it is").removeprefix(":db.type/")
     if name not in VALUE_TYPES:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from everview.frontends.datalog.bodies import MOST_WAYS, bodies, ways
-from everview.frontends.datalog.program import Atom, Either, Literal_, Not, Place, Program, Rule, Variable, Wildcard
 from everview.frontends.edn.applied import Functions
 from everview.frontends.edn.arguments import Given
 from everview.frontends.edn.attributes import Attributes
@@ -19,17 +17,29 @@ from everview.frontends.edn.patterns import Patterns, Reads
 from everview.frontends.edn.query import (
     Absent,
     Applied,
-    Called,
     Clause,
     Clauses,
+    DataPattern,
+    EdnQuery,
     OneOf,
-    Pattern,
-    Query,
+    RuleCall,
     RuleClause,
     bound,
 )
 from everview.frontends.edn.rules import RuleBook
-from everview.frontends.edn.scope import Scope
+from everview.frontends.edn.scope import ClauseScope
+from everview.frontends.rules.bodies import MOST_WAYS, bodies, ways
+from everview.frontends.rules.program import (
+    BodyLiteral,
+    Either,
+    Negation,
+    Rule,
+    RuleAtom,
+    RuleProgram,
+    RuleVariable,
+    TextPlace,
+    Wildcard,
+)
 
 GOAL: Final = "?"
 
@@ -38,34 +48,34 @@ GOAL: Final = "?"
 class Translated:
     """The program of a query, and what its atoms read."""
 
-    program: Program
+    program: RuleProgram
     reads: dict[str, Reads]
-    places: dict[str, Place]  # of literals by their texts, and of variables by theirs: the last of each
+    places: dict[str, TextPlace]  # of literals by their texts, and of variables by theirs: the last of each
 
 
-def translate(query: Query, given: Given, attributes: Attributes, *, lenient: bool = False) -> Translated:
+def translate(query: EdnQuery, given: Given, attributes: Attributes, *, lenient: bool = False) -> Translated:
     """The query as Datalog; a ``lenient`` one may name attributes that nobody knows yet."""
     return _Translating(query, given, attributes, lenient).whole()
 
 
 class _Translating:
-    def __init__(self, query: Query, given: Given, attributes: Attributes, lenient: bool) -> None:
+    def __init__(self, query: EdnQuery, given: Given, attributes: Attributes, lenient: bool) -> None:
         self._query, self._given = query, given
         self._book = RuleBook.of((*query.rules, *given.rules))
         self._patterns = Patterns(given, attributes, lenient=lenient)
         self._functions = Functions(self._patterns)
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, TextPlace] = {}
 
     def whole(self) -> Translated:
         query, given = self._query, self._given
         there = frozenset((*given.terms, *(name for one in query.inputs for name in bound(one))))
         check_bindings(query.where, there, self._book.clauses)
-        scope = Scope.whole(given.terms)
+        scope = ClauseScope.whole(given.terms)
         body = _countable((*given.atoms, *self._body(query.where, scope, there)), query.place)
-        found = [f if isinstance(f, Variable) else f.variable for f in query.find]
+        found = [f if isinstance(f, RuleVariable) else f.variable for f in query.find]
         head = tuple(scope.term(name) for name in dict.fromkeys(v.name for v in (*found, *query.with_)))
-        goal = Rule(Atom(GOAL, head, place=query.place), body, place=query.place)
-        return Translated(Program((*self._rules(), goal)), self._patterns.reads, self._places)
+        goal = Rule(RuleAtom(GOAL, head, place=query.place), body, place=query.place)
+        return Translated(RuleProgram((*self._rules(), goal)), self._patterns.reads, self._places)
 
     def _rules(self) -> list[Rule]:
         """The rules that are not written out where they are called."""
@@ -82,68 +92,70 @@ class _Translating:
             if name not in there:
                 hint = "a rule that calls itself binds its own variables; only others can leave it to their callers"
                 raise refuse(clause.place, f"rule {clause.name} does not bind ?{name}", hint)
-        scope = Scope.whole({})
+        scope = ClauseScope.whole({})
         body = _countable(self._body(clause.body, scope, frozenset()), clause.place)
-        head = Atom(clause.name, tuple(scope.term(name) for name in clause.parameters), place=clause.place)
+        head = RuleAtom(clause.name, tuple(scope.term(name) for name in clause.parameters), place=clause.place)
         return [Rule(head, choice, place=clause.place) for choice in bodies(body)]
 
     # -- clauses
 
-    def _body(self, clauses: Clauses, scope: Scope, outside: frozenset[str]) -> tuple[Literal_, ...]:
-        found = list[Literal_]()
+    def _body(self, clauses: Clauses, scope: ClauseScope, outside: frozenset[str]) -> tuple[BodyLiteral, ...]:
+        found = list[BodyLiteral]()
         for at, clause in enumerate(clauses):
             made = self._clause(clause, scope, around(clauses, at, outside))
-            if isinstance(clause, Pattern | Applied):
+            if isinstance(clause, DataPattern | Applied):
                 self._note(made, clause.place)
             found += made
         return tuple(found)
 
-    def _note(self, made: tuple[Literal_, ...], place: Place) -> None:
+    def _note(self, made: tuple[BodyLiteral, ...], place: TextPlace) -> None:
         """Where literals and variables come from, so that what is wrong with them can be placed."""
         for literal in made:
             self._places[str(literal)] = place
-            if isinstance(literal, Atom):
-                self._places.update((f"?{term}", place) for term in literal.terms if isinstance(term, Variable))
+            if isinstance(literal, RuleAtom):
+                self._places.update((f"?{term}", place) for term in literal.terms if isinstance(term, RuleVariable))
 
-    def _clause(self, clause: Clause, scope: Scope, outside: frozenset[str]) -> tuple[Literal_, ...]:
+    def _clause(self, clause: Clause, scope: ClauseScope, outside: frozenset[str]) -> tuple[BodyLiteral, ...]:
         match clause:
-            case Pattern():
+            case DataPattern():
                 return self._patterns.pattern(clause, scope)
             case Applied():
                 return self._functions.literals(clause, scope)
-            case Called():
+            case RuleCall():
                 return self._called(clause, scope)
             case OneOf():
                 return (Either(tuple(self._branch(clause, branch, scope, outside) for branch in clause.branches)),)
             case Absent():
                 return self._absent(clause, scope, outside)
 
-    def _branch(self, clause: OneOf, branch: Clauses, scope: Scope, outside: frozenset[str]) -> tuple[Literal_, ...]:
+    def _branch(
+        self, clause: OneOf, branch: Clauses, scope: ClauseScope, outside: frozenset[str]
+    ) -> tuple[BodyLiteral, ...]:
         if clause.joined is None:
             return self._body(branch, scope, outside)
         shared = (*clause.required, *clause.joined)
         return self._body(branch, scope.inside(shared), frozenset(shared))
 
-    def _absent(self, clause: Absent, scope: Scope, outside: frozenset[str]) -> tuple[Literal_, ...]:
+    def _absent(self, clause: Absent, scope: ClauseScope, outside: frozenset[str]) -> tuple[BodyLiteral, ...]:
         shared = outside if clause.joined is None else frozenset(clause.joined)
         inner = _countable(self._body(clause.clauses, scope.inside(sorted(shared)), shared), clause.place)
         # No binding of this or that: none of this, and none of that.
-        return tuple(Not(choice) for choice in bodies(inner))
+        return tuple(Negation(choice) for choice in bodies(inner))
 
-    def _called(self, clause: Called, scope: Scope) -> tuple[Literal_, ...]:
+    def _called(self, clause: RuleCall, scope: ClauseScope) -> tuple[BodyLiteral, ...]:
         clauses = self._book.called(clause)
         terms = tuple(self._patterns.plain(term, scope) for term in clause.terms)
         if not self._book.is_inlined(clause.rule):
-            return (Atom(clause.rule, terms, place=clause.place),)
+            return (RuleAtom(clause.rule, terms, place=clause.place),)
         named = tuple(scope.fresh("_") if isinstance(term, Wildcard) else term for term in terms)
-        branches = list[tuple[Literal_, ...]]()
+        branches = list[tuple[BodyLiteral, ...]]()
         for rule in clauses:
             given = dict(zip(rule.parameters, named, strict=True))
             branches.append(self._body(rule.body, scope.called(given), frozenset(given)))
         return (Either(tuple(branches)),)
 
 
-def _countable(body: tuple[Literal_, ...], place: Place) -> tuple[Literal_, ...]:
+def _countable(body: tuple[BodyLiteral, ...], place: TextPlace) -> tuple[BodyLiteral, ...]:
     """A body, refused if it has more ways through its alternatives than can be joined one by one."""
     if ways(body) > MOST_WAYS:
         hint = "make some of the alternatives a view of their own, and ask that"

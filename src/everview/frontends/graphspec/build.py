@@ -15,15 +15,15 @@ from everview.circuit.stream import Stream, wider
 from everview.errors import EverviewError, GraphError
 from everview.frontends.graphspec.check import Graph
 from everview.frontends.graphspec.model import (
-    Diff,
-    Enumerable,
-    Join,
+    DiffSpec,
+    EnumerableSpec,
+    JoinSpec,
     Node,
-    Pointwise,
-    Project,
-    Rename,
-    Scan,
-    Union,
+    PointwiseSpec,
+    ProjectSpec,
+    RenameSpec,
+    ScanSpec,
+    UnionSpec,
 )
 from everview.lowering.lower import Lowering
 from everview.plan import nodes as plan
@@ -34,7 +34,7 @@ from everview.plan.typing import call, cast
 from everview.scalars.expressions import Column, Expression
 from everview.types import ANY, Field, Schema
 
-Judge = Callable[[Pointwise, Stream], Stream]
+Judge = Callable[[PointwiseSpec, Stream], Stream]
 Streams = dict[str, Stream]
 Plans = dict[str, Plan]
 Fields = dict[str, Field]
@@ -51,7 +51,7 @@ def build(graph: Graph, relations: Mapping[str, Stream], judge: Judge) -> Stream
     streams = dict(relations)
     lowering = Lowering(next(iter(streams.values())).circuit, streams)
 
-    def judged(node: Pointwise, input_: Plan) -> Plan:
+    def judged(node: PointwiseSpec, input_: Plan) -> Plan:
         candidates = lowering.of(_projected(input_, node.variables))
         true = lowering.of(input_).semijoin(judge(node, candidates), node.variables)
         name = unique([*streams, node.id])[-1]
@@ -110,7 +110,7 @@ def _of_atoms(columns: Sequence[str]) -> Schema:
 def _plans(
     graph: Graph,
     schemas: Mapping[str, Schema],
-    judged: Callable[[Pointwise, Plan], Plan],
+    judged: Callable[[PointwiseSpec, Plan], Plan],
     visit: Callable[[Plan], object],
 ) -> Plans:
     """The plan of every node that is read outside of its cycle; each is visited after those that it reads."""
@@ -139,12 +139,12 @@ def _outside(
     node: Node,
     found: Mapping[str, Plan],
     schemas: Mapping[str, Schema],
-    judged: Callable[[Pointwise, Plan], Plan],
+    judged: Callable[[PointwiseSpec, Plan], Plan],
 ) -> Plan:
     """The plan of a node that stands in no cycle."""
-    if isinstance(node, Scan | Enumerable):
+    if isinstance(node, ScanSpec | EnumerableSpec):
         return _named(plan.Scan(node.rel, schemas[node.rel]), graph.variables[node.id])
-    if isinstance(node, Pointwise):
+    if isinstance(node, PointwiseSpec):
         return judged(node, found[node.inputs[0]])
     return _plan(node, [found[source] for source in node.sources])
 
@@ -161,21 +161,21 @@ def _guarded(node: Node, act: Callable[[], T]) -> T:
 
 def _plan(node: Node, inputs: Sequence[Plan]) -> Plan:
     match node:
-        case Join():
+        case JoinSpec():
             return _joined(node, inputs)
-        case Union():
+        case UnionSpec():
             return _united(inputs)
-        case Diff():
+        case DiffSpec():
             return _without(inputs[0], inputs[1], node.key)
-        case Project():
+        case ProjectSpec():
             return _projected(inputs[0], node.attrs)
-        case Rename():
+        case RenameSpec():
             return _named(inputs[0], [node.names.get(name, name) for name in inputs[0].schema.names])
-        case Scan() | Enumerable() | Pointwise():
+        case ScanSpec() | EnumerableSpec() | PointwiseSpec():
             raise AssertionError("relations and verdicts are given")
 
 
-def _joined(node: Join, inputs: Sequence[Plan]) -> Plan:
+def _joined(node: JoinSpec, inputs: Sequence[Plan]) -> Plan:
     """The join in the planner's order."""
     if len(inputs) == 1 and len({*node.atoms[0].vars}) == len(node.vo) == len(node.atoms[0].vars):
         return _selected(_named(inputs[0], node.atoms[0].vars), node.vo)
@@ -241,7 +241,7 @@ def _cast(input_: Plan, fields: Sequence[Field]) -> Plan:
     return plan.Project(input_, values, input_.schema.names)
 
 
-def _never(node: Pointwise, input_: Plan) -> Plan:
+def _never(node: PointwiseSpec, input_: Plan) -> Plan:
     raise AssertionError("no predicate is asked")
 
 
@@ -280,7 +280,7 @@ def _ending_in_union(graph: Graph, part: Sequence[str]) -> list[str]:
 
     What is read before it is computed is bound, and made distinct for it. A union is that anyway.
     """
-    unions = [one for one in part if isinstance(graph.nodes[one], Union)]
+    unions = [one for one in part if isinstance(graph.nodes[one], UnionSpec)]
     first = next((one for one in unions if _is_read(graph, one, part)), (*unions, part[0])[0])
     inside, order, seen = {*part}, list[str](), {first}
     open_ = [(first, iter(graph.nodes[first].sources))]
@@ -334,18 +334,18 @@ def _schemas(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -> 
 def _passed(graph: Graph, node: Node, known: Mapping[str, Fields]) -> list[tuple[str, Field]]:
     """The variables of a node with the fields that its inputs give them, as far as those are known."""
     match node:
-        case Join():
+        case JoinSpec():
             pairs = zip(node.inputs, node.atoms, strict=True)
             places = [
                 (name, source, column)
                 for source, atom in pairs
                 for name, column in zip(atom.vars, graph.variables[source], strict=True)
             ]
-        case Rename():
+        case RenameSpec():
             places = [(node.names.get(name, name), node.inputs[0], name) for name in graph.variables[node.inputs[0]]]
-        case Union() | Project():
+        case UnionSpec() | ProjectSpec():
             places = [(name, source, name) for source in node.inputs for name in graph.variables[node.id]]
-        case Scan() | Enumerable() | Diff() | Pointwise():
+        case ScanSpec() | EnumerableSpec() | DiffSpec() | PointwiseSpec():
             raise AssertionError("a cycle is positive")
     return [(name, known[source][column]) for name, source, column in places if column in known[source]]
 

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 
 from everview.errors import GraphError
 from everview.frontends.graphspec.model import (
-    Column,
-    Declared,
-    Diff,
-    Enumerable,
+    ColumnSpec,
+    DeclaredSpec,
+    DiffSpec,
+    EnumerableSpec,
     GraphSpec,
-    Join,
+    JoinSpec,
     Node,
-    Pointwise,
-    Project,
-    Rename,
-    Scan,
-    Union,
+    PointwiseSpec,
+    ProjectSpec,
+    RenameSpec,
+    ScanSpec,
+    UnionSpec,
 )
 from everview.types import unknown_name
 
@@ -33,7 +33,7 @@ Variables = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class RelationShape:
     """A relation as a graph sees it: its columns, and the names of the predicates that their values satisfy."""
 
     name: str
@@ -45,7 +45,7 @@ class Relation:
 class Graph:
     """A graph that has been checked, without the nodes that no output depends on."""
 
-    relations: Mapping[str, Relation]  # those that its nodes read
+    relations: Mapping[str, RelationShape]  # those that its nodes read
     nodes: Mapping[str, Node]
     variables: Mapping[str, Variables]  # of each node's tuples
     order: tuple[tuple[str, ...], ...]  # nodes in an order to compute them; more than one read each other
@@ -54,31 +54,31 @@ class Graph:
 
     @property
     def scanned(self) -> tuple[str, ...]:
-        return _relations(self.nodes.values(), Scan)
+        return _relations(self.nodes.values(), ScanSpec)
 
     @property
     def enumerated(self) -> tuple[str, ...]:
-        return _relations(self.nodes.values(), Enumerable)
+        return _relations(self.nodes.values(), EnumerableSpec)
 
     @property
-    def pointwise(self) -> tuple[Pointwise, ...]:
-        return tuple(node for node in self.nodes.values() if isinstance(node, Pointwise))
+    def pointwise(self) -> tuple[PointwiseSpec, ...]:
+        return tuple(node for node in self.nodes.values() if isinstance(node, PointwiseSpec))
 
     def is_cycle(self, part: Sequence[str]) -> bool:
         """Whether nodes that are computed together read what they give."""
         return len(part) > 1 or part[0] in self.nodes[part[0]].sources
 
 
-def _relations(nodes: Iterable[Node], kind: type[Scan] | type[Enumerable]) -> tuple[str, ...]:
+def _relations(nodes: Iterable[Node], kind: type[ScanSpec] | type[EnumerableSpec]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.rel for node in nodes if isinstance(node, kind)))
 
 
-def declared(part: Declared) -> Relation:
+def declared(part: DeclaredSpec) -> RelationShape:
     """A relation of a graph."""
-    names = tuple(column.name if isinstance(column, Column) else column for column in part.columns)
-    types = tuple(column.type if isinstance(column, Column) else "any" for column in part.columns)
+    names = tuple(column.name if isinstance(column, ColumnSpec) else column for column in part.columns)
+    types = tuple(column.type if isinstance(column, ColumnSpec) else "any" for column in part.columns)
     check_columns(f'relation "{part.name}"', names)
-    return Relation(part.name, names, types)
+    return RelationShape(part.name, names, types)
 
 
 def check_columns(what: str, names: Sequence[str]) -> None:
@@ -90,7 +90,7 @@ def check_columns(what: str, names: Sequence[str]) -> None:
     _once(what, "column", names)
 
 
-def check(spec: GraphSpec, known: Mapping[str, Relation] | None = None) -> Graph:
+def check(spec: GraphSpec, known: Mapping[str, RelationShape] | None = None) -> Graph:
     """The graph of a spec, over its own relations and others that are known; refused if it is ill-formed."""
     _once("the graph", "relation", [part.name for part in spec.relations])
     _once("the graph", "node", [node.id for node in spec.nodes])
@@ -116,12 +116,12 @@ def check(spec: GraphSpec, known: Mapping[str, Relation] | None = None) -> Graph
         variables,
         tuple(part for part in order if part[0] in needed),
         outputs,
-        frozenset(node.rel for node in spec.nodes if isinstance(node, Enumerable | Pointwise)),
+        frozenset(node.rel for node in spec.nodes if isinstance(node, EnumerableSpec | PointwiseSpec)),
     )
 
 
-def _named(relations: Mapping[str, Relation], nodes: Iterable[Node]) -> dict[str, Relation]:
-    names = {node.rel for node in nodes if isinstance(node, Scan | Enumerable | Pointwise)}
+def _named(relations: Mapping[str, RelationShape], nodes: Iterable[Node]) -> dict[str, RelationShape]:
+    names = {node.rel for node in nodes if isinstance(node, ScanSpec | EnumerableSpec | PointwiseSpec)}
     return {name: relation for name, relation in relations.items() if name in names}
 
 
@@ -138,24 +138,24 @@ def _label(node: Node) -> str:
 # -- names
 
 
-def _check_names(node: Node, nodes: Mapping[str, Node], relations: Mapping[str, Relation]) -> None:
+def _check_names(node: Node, nodes: Mapping[str, Node], relations: Mapping[str, RelationShape]) -> None:
     for source in node.sources:
         if source not in nodes:
             hint = unknown_name("", source, nodes).hint
             raise GraphError(f'{_label(node)} reads node "{source}", which does not exist', hint=hint)
-    if isinstance(node, Scan | Enumerable | Pointwise):
+    if isinstance(node, ScanSpec | EnumerableSpec | PointwiseSpec):
         _check_relation(node, node.rel, relations)
-    if isinstance(node, Join):
+    if isinstance(node, JoinSpec):
         _check_atoms(node, nodes, relations)
 
 
-def _check_relation(node: Node, name: str, relations: Mapping[str, Relation]) -> None:
+def _check_relation(node: Node, name: str, relations: Mapping[str, RelationShape]) -> None:
     if name not in relations:
         hint = unknown_name("", name, relations).hint
         raise GraphError(f'{_label(node)} names relation "{name}", which does not exist', hint=hint)
 
 
-def _check_atoms(node: Join, nodes: Mapping[str, Node], relations: Mapping[str, Relation]) -> None:
+def _check_atoms(node: JoinSpec, nodes: Mapping[str, Node], relations: Mapping[str, RelationShape]) -> None:
     if len(node.atoms) != len(node.inputs):
         counts = f"{len(node.atoms)} atoms for {len(node.inputs)} inputs"
         raise GraphError(f"{_label(node)} has {counts}", hint="the atoms say the variables of the inputs, in order")
@@ -164,7 +164,7 @@ def _check_atoms(node: Join, nodes: Mapping[str, Node], relations: Mapping[str, 
         if atom.rel is None or atom.rel == source:
             continue
         _check_relation(node, atom.rel, relations)
-        if isinstance(read, Scan | Enumerable) and read.rel != atom.rel:
+        if isinstance(read, ScanSpec | EnumerableSpec) and read.rel != atom.rel:
             raise GraphError(
                 f'{_label(node)} has an atom of "{atom.rel}" where its input "{source}" is of "{read.rel}"',
                 hint="the atoms stand in the order of the inputs",
@@ -175,7 +175,7 @@ def _check_roles(nodes: Sequence[Node]) -> None:
     """A relation comes from the host, or from a provider that lists it, or from one that only judges."""
     roles: dict[str, Node] = {}
     for node in nodes:
-        if not isinstance(node, Scan | Enumerable | Pointwise):
+        if not isinstance(node, ScanSpec | EnumerableSpec | PointwiseSpec):
             continue
         first = roles.setdefault(node.rel, node)
         if type(first) is not type(node):
@@ -252,8 +252,8 @@ def _ordered(nodes: Mapping[str, Node]) -> tuple[tuple[str, ...], ...]:
 
 def _check_cycle(part: Sequence[str], nodes: Mapping[str, Node]) -> None:
     for one in part:
-        if isinstance(nodes[one], Diff | Pointwise) and (path := _cycle(one, part, nodes)):
-            what = "negates itself" if isinstance(nodes[one], Diff) else "depends on its own truth"
+        if isinstance(nodes[one], DiffSpec | PointwiseSpec) and (path := _cycle(one, part, nodes)):
+            what = "negates itself" if isinstance(nodes[one], DiffSpec) else "depends on its own truth"
             raise GraphError(
                 f"{_label(nodes[one])} {what}, in the cycle {' → '.join(path)}",
                 hint="a cycle may go through Join, Union, Project and Rename only: then it has a least fixed point",
@@ -284,7 +284,7 @@ def _cycle(one: str, part: Sequence[str], nodes: Mapping[str, Node]) -> list[str
 def _find_variables(
     part: Sequence[str],
     nodes: Mapping[str, Node],
-    relations: Mapping[str, Relation],
+    relations: Mapping[str, RelationShape],
     variables: dict[str, Variables],
 ) -> None:
     """What each node of a part gives; in a cycle a node may say it only after others."""
@@ -300,53 +300,53 @@ def _find_variables(
         left = [one for one in left if one not in found]
 
 
-def _given(node: Node, relations: Mapping[str, Relation], variables: Mapping[str, Variables]) -> Variables | None:
+def _given(node: Node, relations: Mapping[str, RelationShape], variables: Mapping[str, Variables]) -> Variables | None:
     """The variables of a node's tuples; None where they depend on nodes that are not known yet."""
     match node:
-        case Scan() | Enumerable():
+        case ScanSpec() | EnumerableSpec():
             return relations[node.rel].columns
-        case Join():
+        case JoinSpec():
             return tuple(node.vo)
-        case Project():
+        case ProjectSpec():
             return tuple(node.attrs)
-        case Union():
+        case UnionSpec():
             return next((variables[source] for source in node.inputs if source in variables), None)
-        case Diff() | Pointwise():
+        case DiffSpec() | PointwiseSpec():
             return variables.get(node.inputs[0])
-        case Rename():
+        case RenameSpec():
             names = variables.get(node.inputs[0])
             return None if names is None else tuple(node.names.get(name, name) for name in names)
 
 
 def _check_node(
-    node: Node, nodes: Mapping[str, Node], variables: Mapping[str, Variables], relations: Mapping[str, Relation]
+    node: Node, nodes: Mapping[str, Node], variables: Mapping[str, Variables], relations: Mapping[str, RelationShape]
 ) -> None:
     what = _label(node)
     inputs = [(source, variables[source]) for source in node.sources]
     match node:
-        case Scan() | Enumerable():
+        case ScanSpec() | EnumerableSpec():
             return
-        case Join():
+        case JoinSpec():
             _check_join(node, inputs)
-        case Union():
+        case UnionSpec():
             _check_union(node, inputs)
-        case Diff():
+        case DiffSpec():
             _once(what, "key variable", node.key)
             for source, names in inputs:
                 _among(node, "key", node.key, source, names)
-        case Project():
+        case ProjectSpec():
             _once(what, "attribute", node.attrs)
             _among(node, "attrs", node.attrs, *inputs[0])
-        case Rename():
+        case RenameSpec():
             _among(node, "names", list(node.names), *inputs[0])
             _once(what, "variable", variables[node.id])
-        case Pointwise():
+        case PointwiseSpec():
             _check_pointwise(node, inputs[0], relations[node.rel])
     if len(variables[node.id]) > WIDEST:
         raise GraphError(f"{what} has {len(variables[node.id])} variables", hint=f"at most {WIDEST} are possible")
 
 
-def _check_join(node: Join, inputs: Sequence[tuple[str, Variables]]) -> None:
+def _check_join(node: JoinSpec, inputs: Sequence[tuple[str, Variables]]) -> None:
     what = _label(node)
     for (source, names), atom in zip(inputs, node.atoms, strict=True):
         if len(atom.vars) != len(names):
@@ -366,7 +366,7 @@ def _check_join(node: Join, inputs: Sequence[tuple[str, Variables]]) -> None:
         raise GraphError(f"{what}: no atom binds {', '.join(unbound)} of vo", hint=f"the atoms have {', '.join(bound)}")
 
 
-def _check_union(node: Union, inputs: Sequence[tuple[str, Variables]]) -> None:
+def _check_union(node: UnionSpec, inputs: Sequence[tuple[str, Variables]]) -> None:
     first, wanted = inputs[0]
     for source, names in inputs[1:]:
         if names != wanted:
@@ -376,7 +376,7 @@ def _check_union(node: Union, inputs: Sequence[tuple[str, Variables]]) -> None:
             )
 
 
-def _check_pointwise(node: Pointwise, parent: tuple[str, Variables], relation: Relation) -> None:
+def _check_pointwise(node: PointwiseSpec, parent: tuple[str, Variables], relation: RelationShape) -> None:
     source, names = parent
     _once(_label(node), "tuple variable", node.variables)
     unbound = [name for name in node.variables if name not in names]

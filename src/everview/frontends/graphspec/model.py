@@ -45,21 +45,21 @@ class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Column(_Part):
+class ColumnSpec(_Part):
     """A column of a relation: its name, and the name of a predicate that its values satisfy."""
 
     name: Name
     type: Name = "any"
 
 
-class Declared(_Part):
+class DeclaredSpec(_Part):
     """A relation and its schema."""
 
     name: Name
-    columns: list[Name | Column] = Field(alias="schema")
+    columns: list[Name | ColumnSpec] = Field(alias="schema")
 
 
-class Scan(_Part):
+class ScanSpec(_Part):
     """The tuples of an input relation."""
 
     id: Name
@@ -78,7 +78,7 @@ class AtomSpec(_Part):
     rel: Name | None = None
 
 
-class Join(_Part):
+class JoinSpec(_Part):
     """The natural join of its inputs over shared variables, in an order of variables that the planner chose."""
 
     id: Name
@@ -92,7 +92,7 @@ class Join(_Part):
         return self.inputs
 
 
-class Union(_Part):
+class UnionSpec(_Part):
     """What is in any of its inputs."""
 
     id: Name
@@ -104,7 +104,7 @@ class Union(_Part):
         return self.inputs
 
 
-class Diff(_Part):
+class DiffSpec(_Part):
     """What is in the first input and agrees on the key with nothing in the second."""
 
     id: Name
@@ -117,7 +117,7 @@ class Diff(_Part):
         return self.inputs
 
 
-class Project(_Part):
+class ProjectSpec(_Part):
     """Some of the variables of its input, in this order."""
 
     id: Name
@@ -130,7 +130,7 @@ class Project(_Part):
         return self.inputs
 
 
-class Rename(_Part):
+class RenameSpec(_Part):
     """Its input with new names for some variables: ``{"old": "new"}``."""
 
     id: Name
@@ -143,7 +143,7 @@ class Rename(_Part):
         return self.inputs
 
 
-class Enumerable(_Part):
+class EnumerableSpec(_Part):
     """The tuples of a relation that a provider tells."""
 
     id: Name
@@ -157,7 +157,7 @@ class Enumerable(_Part):
         return []
 
 
-class Pointwise(_Part):
+class PointwiseSpec(_Part):
     """The tuples of its input whose projection on some variables a provider says to be true."""
 
     id: Name
@@ -172,10 +172,10 @@ class Pointwise(_Part):
         return self.inputs
 
 
-Node = Scan | Join | Union | Diff | Project | Rename | Enumerable | Pointwise
+Node = ScanSpec | JoinSpec | UnionSpec | DiffSpec | ProjectSpec | RenameSpec | EnumerableSpec | PointwiseSpec
 
 
-class Output(_Part):
+class OutputSpec(_Part):
     """The name under which a node's changes are given out."""
 
     name: Name
@@ -185,15 +185,20 @@ class Output(_Part):
 class GraphSpec(_Part):
     """A graph as it is written."""
 
-    relations: list[Declared]
+    relations: list[DeclaredSpec]
     nodes: list[Node]
-    outputs: list[Output]
+    outputs: list[OutputSpec]
 
 
 _OPERATORS: Mapping[str, type[Node]] = {
-    "Scan": Scan, "Join": Join, "Union": Union, "Diff": Diff, "Project": Project, "Rename": Rename,
-}  # fmt: skip
-_MODES: Mapping[str, type[Node]] = {"Enumerable": Enumerable, "Pointwise": Pointwise}
+    "Scan": ScanSpec,
+    "Join": JoinSpec,
+    "Union": UnionSpec,
+    "Diff": DiffSpec,
+    "Project": ProjectSpec,
+    "Rename": RenameSpec,
+}
+_MODES: Mapping[str, type[Node]] = {"Enumerable": EnumerableSpec, "Pointwise": PointwiseSpec}
 _PARTS = ("relations", "nodes", "outputs")
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -215,9 +220,9 @@ def parse(spec: str | bytes | Mapping[str, Any]) -> GraphSpec:
         if key not in _PARTS:
             raise GraphError(f"a graph has no {key!r}", hint=f"its parts are {', '.join(_PARTS)}")
     return GraphSpec.model_construct(
-        relations=[_part(Declared, "relation", "name", at, one) for at, one in _list(data, "relations")],
+        relations=[_part(DeclaredSpec, "relation", "name", at, one) for at, one in _list(data, "relations")],
         nodes=[_node(at, one) for at, one in _list(data, "nodes")],
-        outputs=[_part(Output, "output", "name", at, one) for at, one in _list(data, "outputs")],
+        outputs=[_part(OutputSpec, "output", "name", at, one) for at, one in _list(data, "outputs")],
     )
 
 
@@ -274,12 +279,19 @@ def _part(model: type[Model], what: str, key: str, at: int, data: Any) -> Model:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(step) for step in first["loc"] if not str(step).startswith("constrained-"))
+        steps = (_kind(ColumnSpec) if step == ColumnSpec.__name__ else str(step) for step in first["loc"])
+        where = ".".join(step for step in steps if not step.startswith("constrained-"))
         fields = ", ".join(f.alias or name for name, f in model.model_fields.items())
         name = _called(what, key, at, data)
         raise GraphError(
-            f"{name}: {where + ': ' if where else ''}{first['msg']}", hint=f"a {model.__name__} has {fields}"
+            f"{name}: {where + ': ' if where else ''}{first['msg']}",
+            hint=f"a {_kind(model)} has {fields}",
         ) from None
+
+
+def _kind(model: type[BaseModel]) -> str:
+    """What a part is called in messages."""
+    return model.__name__.removesuffix("Spec")
 
 
 def _called(what: str, key: str, at: int, data: Any) -> str:

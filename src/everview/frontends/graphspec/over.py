@@ -14,8 +14,8 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import GraphError
 from everview.frontends.graphspec.build import build
-from everview.frontends.graphspec.check import Graph, Relation, check
-from everview.frontends.graphspec.model import Pointwise, parse
+from everview.frontends.graphspec.check import Graph, RelationShape, check
+from everview.frontends.graphspec.model import PointwiseSpec, parse
 from everview.frontends.graphspec.predicate import Verdicts
 from everview.operators.functions import Function
 from everview.types import unknown_name
@@ -41,7 +41,7 @@ def graph(
     a STRING NOT NULL, b STRING NOT NULL, c STRING NOT NULL
     """
     schemas = {name: circuit.layout(at).schema for name, at in circuit.sources.items()}
-    known = {name: Relation(name, schema.names, ("any",) * len(schema)) for name, schema in schemas.items()}
+    known = {name: RelationShape(name, schema.names, ("any",) * len(schema)) for name, schema in schemas.items()}
     checked = check(parse(spec), known)
     judged = _judged(checked, dict(providers or {}))
     rehearsal = Circuit()  # so that what is refused leaves nothing behind
@@ -52,7 +52,7 @@ def graph(
 def _built(checked: Graph, streams: Mapping[str, Stream], judged: Mapping[str, Any]) -> dict[str, Stream]:
     read = {name: _relation(checked.relations[name], streams) for name in (*checked.scanned, *checked.enumerated)}
 
-    def judge(node: Pointwise, candidates: Stream) -> Stream:
+    def judge(node: PointwiseSpec, candidates: Stream) -> Stream:
         what = f'node "{node.id}", relation "{node.rel}"'
         verdicts = Verdicts(what, judged[node.rel].eval_many, candidates.schema)
         return candidates.filter(Function(f"eval_many of {node.rel}", verdicts))
@@ -60,7 +60,7 @@ def _built(checked: Graph, streams: Mapping[str, Stream], judged: Mapping[str, A
     return build(checked, read, judge)
 
 
-def _relation(relation: Relation, streams: Mapping[str, Stream]) -> Stream:
+def _relation(relation: RelationShape, streams: Mapping[str, Stream]) -> Stream:
     if relation.name not in streams:
         hint = unknown_name("", relation.name, streams).hint
         raise GraphError(f'relation "{relation.name}" is no source', hint=hint)
@@ -100,5 +100,5 @@ def _judged(checked: Graph, providers: dict[str, Any]) -> dict[str, Any]:
     return providers
 
 
-def _asks(node: Pointwise) -> str:
+def _asks(node: PointwiseSpec) -> str:
     return f'node "{node.id}" (Compute) asks for "{node.rel}"'

@@ -16,25 +16,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from everview.errors import BadAggregate, DatalogError, NotRangeRestricted, UnboundVariable
-from everview.frontends.datalog.faults import fault
-from everview.frontends.datalog.program import Program, Rule, Wildcard
-from everview.frontends.pomologic.scope import Aggregation, Scope, names_in
+from everview.frontends.pomologic.scope import Aggregation, RuleScope, names_in
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.program import Rule, RuleProgram, Wildcard
 from everview.scalars.functions.user import is_registered, registered
 
 PARAMETERS = {"count": 0, "sum": 1, "min": 1, "max": 1}  # how many each of the known aggregates takes
 
 
-def check(program: Program) -> None:
+def check(program: RuleProgram) -> None:
     """Refuse a program that breaks a rule of the language."""
     _check_attributes(program)
     for rule in program.rules:
-        scope = Scope.of(rule)
+        scope = RuleScope.of(rule)
         for test in CHECKS:
             for problem in test(rule, scope):
                 raise problem
 
 
-def _check_attributes(program: Program) -> None:
+def _check_attributes(program: RuleProgram) -> None:
     """The rules of one head name the same attributes."""
     known: dict[str, Rule] = {}
     for rule in program.rules:
@@ -48,7 +48,7 @@ def _check_attributes(program: Program) -> None:
             )
 
 
-def _parameters(rule: Rule, scope: Scope) -> Iterator[DatalogError]:
+def _parameters(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
     """Parameters of aggregates are as many as they should be, bound nowhere else, and in the atom once."""
     for found in scope.aggregates:
         wanted, given = _wanted(found, rule), len(found.parameters)
@@ -79,7 +79,7 @@ def _written(function: str, wanted: int) -> str:
     return f"write X := {' '.join([function, 'Y'][: wanted + 1])} : atom(…)"
 
 
-def _grouping(rule: Rule, scope: Scope) -> Iterator[DatalogError]:
+def _grouping(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
     """Aggregates wait until what they share with the rest of the rule is bound."""
     for found in scope.waiting():
         missing = min(scope.shared(found) - scope.selected)
@@ -89,7 +89,7 @@ def _grouping(rule: Rule, scope: Scope) -> Iterator[DatalogError]:
         )
 
 
-def _negated(rule: Rule, scope: Scope) -> Iterator[DatalogError]:
+def _negated(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
     for atom in scope.negations:
         for name in sorted(names_in(atom.terms) - scope.bound):
             problem = f"variable {name} of !{atom} is not grounded"
@@ -97,7 +97,7 @@ def _negated(rule: Rule, scope: Scope) -> Iterator[DatalogError]:
             yield fault(UnboundVariable, problem, rule, hint)
 
 
-def _constrained(rule: Rule, scope: Scope) -> Iterator[DatalogError]:
+def _constrained(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
     for part in scope.constraints:
         if Wildcard() in (part.left, part.right):
             yield fault(
@@ -109,7 +109,7 @@ def _constrained(rule: Rule, scope: Scope) -> Iterator[DatalogError]:
             yield fault(UnboundVariable, problem, rule, hint)
 
 
-def _restricted(rule: Rule, scope: Scope) -> Iterator[DatalogError]:
+def _restricted(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
     if Wildcard() in rule.head.terms:
         yield fault(NotRangeRestricted, "_ in a head is no value", rule, "name a variable that the body binds")
     for name in sorted(names_in(rule.head.terms) - scope.bound):
@@ -118,7 +118,7 @@ def _restricted(rule: Rule, scope: Scope) -> Iterator[DatalogError]:
         yield fault(NotRangeRestricted, problem, rule, hint)
 
 
-def _why(name: str, scope: Scope) -> str | None:
+def _why(name: str, scope: RuleScope) -> str | None:
     """That a variable is known to an aggregate alone, if so."""
     for found in scope.aggregates:
         if name in scope.local(found):
@@ -126,12 +126,12 @@ def _why(name: str, scope: Scope) -> str | None:
     return None
 
 
-def _alike(name: str, scope: Scope) -> str | None:
+def _alike(name: str, scope: RuleScope) -> str | None:
     near = [other for other in sorted(scope.bound) if other.casefold() == name.casefold()]
     return f"the body binds {near[0]}, which is another variable" if near else None
 
 
-CHECKS: tuple[Callable[[Rule, Scope], Iterator[DatalogError]], ...] = (
+CHECKS: tuple[Callable[[Rule, RuleScope], Iterator[DatalogError]], ...] = (
     _parameters,  # first: what they say of a variable is the most precise
     _grouping,
     _negated,

@@ -9,37 +9,35 @@ popular(id: X) :- profile(id: X), c = count : { follower(follows: X) }, c >= 100
 
 from __future__ import annotations
 
-import decimal
 from functools import cache
 from typing import Any
 
 from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+from lark.exceptions import UnexpectedInput, VisitError
 from lark.tree import Meta
 from lark.visitors import v_args
 
 from everview.errors import DatalogError
-from everview.frontends.datalog.program import (
-    Aggregate,
-    Atom,
-    Compare,
+from everview.frontends.pomologic.grammar import GRAMMAR, LITERALS
+from everview.frontends.rules.program import (
+    AggregateTerm,
+    BodyLiteral,
     Comparison,
     Constant,
+    Constraint,
     Identified,
-    Literal_,
-    Not,
-    Place,
-    Program,
+    Negation,
     Rule,
+    RuleAtom,
+    RuleProgram,
+    RuleVariable,
     Term,
-    Variable,
     Wildcard,
 )
-from everview.frontends.datalog.reading import text_of as unescaped
-from everview.frontends.pomologic.grammar import GRAMMAR, LITERALS
+from everview.frontends.rules.texts import misread, number_of, place_of, text_of
 
 
-def parse(text: str) -> Program:
+def parse(text: str) -> RuleProgram:
     """The program that a text is; raises `DatalogError` where it is none."""
     try:
         return _Rules().transform(_parser().parse(text))
@@ -54,63 +52,11 @@ def _parser() -> Lark:
     return Lark(GRAMMAR, start="program", parser="lalr", propagate_positions=True)
 
 
-def misread(text: str, error: UnexpectedInput) -> DatalogError:
-    """What is to be said of a text that the grammar does not have: where, what stands there, and what could."""
-    match error:
-        case UnexpectedToken():
-            found, wanted = str(error.token), error.accepts or error.expected
-        case UnexpectedCharacters():
-            found, wanted = text[error.pos_in_stream or 0], error.allowed or ()
-        case _:
-            found, wanted = "", ()
-    hint = " or ".join(sorted({SHOWN.get(str(name), str(name).lower()) for name in wanted}))
-    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
-        line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
-        return DatalogError(f"{line}:{column}: the text ends too early", hint=f"expected {hint}")
-    return DatalogError(f"{error.line}:{error.column}: {found!r} cannot stand here", hint=f"expected {hint}")
-
-
-# What the grammars call what.
-SHOWN = {
-    "_STOP": '"."', "_IF": '":-"', "COLON": '":"', "SEMICOLON": '";"', "COMMA": '","', "LPAR": '"("', "RPAR": '")"',
-    "LSQB": '"["', "RSQB": '"]"', "BANG": '"!"', "AT": '"@next"', "NEXT": '"next"', "__ANON_0": '":="',
-    "__ANON_1": '":="', "__ANON_2": '":="',  # the ways to write an assignment are as good as one
-    "NAME": "a name", "QUOTED": "a name", "NUMBER": "a number", "TEXT": "a text", "COMPARISON": "a comparison",
-    "COMBINED": "an operator", "JOINED": "a join", "$END": "the end",
-}  # fmt: skip
-
-
-def place_of(meta: Meta) -> Place:
-    """Where a part of a text begins."""
-    return Place(meta.line, meta.column) if not meta.empty else Place()
-
-
-def text_of(token: str) -> str:
-    """The text that a quoted token stands for.
-
-    >>> text_of('"a\\\\tb"'), text_of("'it\\\\'s'")
-    ('a\\tb', "it's")
-    """
-    try:
-        return unescaped(token)
-    except (SyntaxError, ValueError):
-        where = f"{token.line}:{token.column}: " if isinstance(token, Token) else ""
-        hint = "write a backslash twice, or use one as Python does"
-        raise DatalogError(f"{where}{token} is no text", hint=hint) from None
-
-
-def number_of(token: str) -> int | float | decimal.Decimal:
-    """A whole number, a decimal one if it is written with a point, a floating one if with an exponent."""
-    if "e" in token.lower():
-        return float(token)
-    return decimal.Decimal(token) if "." in token else int(token)
-
-
 class _Rules(Transformer[Token, Any]):
-    """Trees of the grammar as the values of `everview.frontends.datalog.program`."""
+    """Trees of the grammar as the values of `everview.frontends.rules.program`."""
 
-    def program(self, rules: list[Rule]) -> Program:
-        return Program(tuple(rules))
+    def program(self, rules: list[Rule]) -> RuleProgram:
+        return RuleProgram(tuple(rules))
 
     @v_args(meta=True)
     def rule(self, meta: Meta, parts: list[Any]) -> Rule:
@@ -122,34 +68,36 @@ class _Rules(Transformer[Token, Any]):
     def next(self, _: list[Token]) -> str:
         return "next"
 
-    def body(self, literals: list[Literal_]) -> tuple[Literal_, ...]:
+    def body(self, literals: list[BodyLiteral]) -> tuple[BodyLiteral, ...]:
         return tuple(literals)
 
     # -- literals
 
-    def selection(self, parts: list[Atom]) -> Atom:
+    def selection(self, parts: list[RuleAtom]) -> RuleAtom:
         return parts[0]
 
-    def negation(self, parts: list[Atom]) -> Not:
-        return Not((parts[0],))
+    def negation(self, parts: list[RuleAtom]) -> Negation:
+        return Negation((parts[0],))
 
     def identified(self, parts: list[Any]) -> Identified:
         name, atom = parts
-        return Identified(Variable(name), atom)
+        return Identified(RuleVariable(name), atom)
 
-    def aggregation(self, parts: list[Any]) -> Compare:
+    def aggregation(self, parts: list[Any]) -> Constraint:
         result, function, *arguments, atom = parts
-        return Compare("=", Variable(result), Aggregate(function, tuple(map(Variable, arguments)), (atom,)))
+        return Constraint(
+            "=", RuleVariable(result), AggregateTerm(function, tuple(map(RuleVariable, arguments)), (atom,))
+        )
 
-    def constraint(self, parts: list[Any]) -> Compare:
+    def constraint(self, parts: list[Any]) -> Constraint:
         left, operator, right = parts
         compared: Comparison = "=" if operator == "==" else str(operator)  # pyright: ignore[reportAssignmentType]
-        return Compare(compared, left, right)
+        return Constraint(compared, left, right)
 
     # -- atoms and terms
 
     @v_args(meta=True)
-    def atom(self, meta: Meta, parts: list[Any]) -> Atom:
+    def atom(self, meta: Meta, parts: list[Any]) -> RuleAtom:
         relation, *attributes = parts
         names = tuple(name for name, _ in attributes)
         for name in names:
@@ -157,7 +105,7 @@ class _Rules(Transformer[Token, Any]):
                 raise DatalogError(
                     f"{meta.line}:{meta.column}: {relation} has attribute {name} twice", hint="name it once"
                 )
-        return Atom(relation, tuple(term for _, term in attributes), names, place_of(meta))
+        return RuleAtom(relation, tuple(term for _, term in attributes), names, place_of(meta))
 
     def attribute(self, parts: list[Any]) -> tuple[str, Term]:
         return parts[0], parts[1]
@@ -170,7 +118,7 @@ class _Rules(Transformer[Token, Any]):
         (name,) = names
         if name in LITERALS:
             return Constant(LITERALS[name])
-        return Wildcard() if name == "_" else Variable(name)
+        return Wildcard() if name == "_" else RuleVariable(name)
 
     def number(self, tokens: list[Token]) -> Constant:
         return Constant(number_of(tokens[0]))

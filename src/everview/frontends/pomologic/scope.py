@@ -6,7 +6,7 @@ test what is bound.
 
 >>> from everview.frontends.pomologic.parse import parse
 >>> (rule,) = parse("t(c: C, n: N) :- p(c: C), N := sum Q : q(c: C, q: Q, r: R).").rules
->>> scope = Scope.of(rule)
+>>> scope = RuleScope.of(rule)
 >>> sorted(scope.selected), sorted(scope.results), sorted(scope.local(scope.aggregates[0]))
 (['C'], ['N'], ['Q', 'R'])
 """
@@ -16,16 +16,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from everview.frontends.datalog.program import (
-    Aggregate,
-    Atom,
-    Compare,
+from everview.frontends.rules.program import (
+    AggregateTerm,
+    Constraint,
     Identified,
-    Not,
+    Negation,
     Rule,
+    RuleAtom,
+    RuleVariable,
     Term,
-    Variable,
 )
+from everview.frontends.rules.walk import variables
 
 Names = frozenset[str]
 
@@ -37,29 +38,35 @@ class Aggregation:
     result: str
     function: str
     parameters: tuple[str, ...]
-    atom: Atom
+    atom: RuleAtom
 
     def __str__(self) -> str:
         return f"{self.result} := {' '.join((self.function, *self.parameters))} : {self.atom}"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class RuleScope:
     """The parts of a rule's body, each by its kind."""
 
-    selections: tuple[Atom | Identified, ...]
-    negations: tuple[Atom, ...]
-    constraints: tuple[Compare, ...]
+    selections: tuple[RuleAtom | Identified, ...]
+    negations: tuple[RuleAtom, ...]
+    constraints: tuple[Constraint, ...]
     aggregates: tuple[Aggregation, ...]
 
     @classmethod
-    def of(cls, rule: Rule) -> Scope:
+    def of(cls, rule: Rule) -> RuleScope:
         """The scope of a rule as `parse` gives it."""
-        compared = [part for part in rule.body if isinstance(part, Compare)]
+        compared = [part for part in rule.body if isinstance(part, Constraint)]
         return cls(
-            tuple(part for part in rule.body if isinstance(part, Atom | Identified)),
-            tuple(atom for part in rule.body if isinstance(part, Not) for atom in part.body if isinstance(atom, Atom)),
-            tuple(part for part in compared if not isinstance(part.right, Aggregate)),
+            tuple(part for part in rule.body if isinstance(part, RuleAtom | Identified)),
+            tuple(
+                atom
+                for part in rule.body
+                if isinstance(part, Negation)
+                for atom in part.body
+                if isinstance(atom, RuleAtom)
+            ),
+            tuple(part for part in compared if not isinstance(part.right, AggregateTerm)),
             tuple(found for part in compared if (found := aggregation(part)) is not None),
         )
 
@@ -95,10 +102,10 @@ class Scope:
         return waiting
 
 
-def aggregation(part: Compare) -> Aggregation | None:
+def aggregation(part: Constraint) -> Aggregation | None:
     """An aggregate as a constraint on its result; None for other constraints."""
     match part:
-        case Compare("=", Variable(result), Aggregate(function, arguments, (Atom() as atom,))):
+        case Constraint("=", RuleVariable(result), AggregateTerm(function, arguments, (RuleAtom() as atom,))):
             return Aggregation(result, function, tuple(str(a) for a in arguments), atom)
         case _:
             return None
@@ -106,12 +113,12 @@ def aggregation(part: Compare) -> Aggregation | None:
 
 def names_in(terms: Iterable[Term]) -> Names:
     """The variables among some terms."""
-    return frozenset(term.name for term in terms if isinstance(term, Variable))
+    return frozenset(variables(*terms))
 
 
-def _selected(part: Atom | Identified) -> Names:
+def _selected(part: RuleAtom | Identified) -> Names:
     match part:
-        case Atom():
+        case RuleAtom():
             return names_in(part.terms)
         case Identified(variable, atom):
             return names_in(atom.terms) | {variable.name}

@@ -1,6 +1,6 @@
 """PomoRA as data: expressions over relations, formulas over attributes, and the statements of a program.
 
->>> edge, path = Named("edge"), Named("path")
+>>> edge, path = NamedRelation("edge"), NamedRelation("path")
 >>> print(Assignment("path", Combined("natural_join", path, edge)))
 path := natural_join(path, edge);
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from everview.frontends.datalog.program import NOWHERE, Comparison, Constant, Place
+from everview.frontends.rules.program import NOWHERE, Comparison, Constant, TextPlace
 
 Operator = Literal["difference", "cartesian_product", "natural_join", "theta_join", "equijoin", "semijoin", "antijoin"]
 
@@ -20,7 +20,7 @@ Operator = Literal["difference", "cartesian_product", "natural_join", "theta_joi
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class AttributeName:
     name: str
 
     def __str__(self) -> str:
@@ -28,10 +28,10 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class AttributeComparison:
     operator: Comparison
-    left: Attribute | Constant
-    right: Attribute | Constant
+    left: AttributeName | Constant
+    right: AttributeName | Constant
 
     def __str__(self) -> str:
         return f"{self.left} {self.operator} {self.right}"
@@ -50,29 +50,29 @@ class Connected:
         return f" {self.connective} ".join(f"({part})" for part in self.parts)
 
 
-Formula = Compared | Connected
+Formula = AttributeComparison | Connected
 
 
 # -- expressions
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRelation:
     """A relation as it is at this point of the program."""
 
     name: str
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.name
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRelation:
     """A relation that is written down, row by row, with the names of its attributes."""
 
     rows: tuple[tuple[tuple[str, Any], ...], ...]
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         rows = (", ".join(f"{name}: {Constant(value)}" for name, value in row) for row in self.rows)
@@ -83,7 +83,7 @@ class Written:
 class Projection:
     attributes: tuple[str, ...]
     input: Expression
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"projection([{', '.join(f':{name}' for name in self.attributes)}], {self.input})"
@@ -93,17 +93,17 @@ class Projection:
 class Renaming:
     pairs: tuple[tuple[str, str], ...]  # (from, to)
     input: Expression
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"rename([{', '.join(f'{old}: :{new}' for old, new in self.pairs)}], {self.input})"
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class FormulaSelection:
     formula: Formula
     input: Expression
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"selection({self.formula}, {self.input})"
@@ -112,7 +112,7 @@ class Selection:
 @dataclass(frozen=True, slots=True)
 class United:
     parts: tuple[Expression, ...]
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"union({', '.join(map(str, self.parts))})"
@@ -126,7 +126,7 @@ class Combined:
     left: Expression
     right: Expression
     formula: Formula | None = None
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         given = [str(part) for part in (self.formula, self.left, self.right) if part is not None]
@@ -142,14 +142,14 @@ class Grouping:
     function: str
     arguments: tuple[str, ...]
     input: Expression
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         by, called = ", ".join(f":{name}" for name in self.by), f"{self.function}({', '.join(self.arguments)})"
         return f"group_by([{by}], {self.name}, {called}, {self.input})"
 
 
-Expression = Named | Written | Projection | Renaming | Selection | United | Combined | Grouping
+Expression = NamedRelation | WrittenRelation | Projection | Renaming | FormulaSelection | United | Combined | Grouping
 
 
 # -- statements
@@ -161,24 +161,24 @@ class Assignment:
 
     target: str
     expression: Expression
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.target} := {self.expression};"
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class ChangeLoop:
     """A block that is repeated until none of the relations that it assigns to changes."""
 
     block: tuple[Statement, ...]
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"while change do {' '.join(map(str, self.block))} end"
 
 
-Statement = Assignment | Loop
+Statement = Assignment | ChangeLoop
 
 
 def assignments(block: tuple[Statement, ...]) -> Iterator[Assignment]:
@@ -187,26 +187,26 @@ def assignments(block: tuple[Statement, ...]) -> Iterator[Assignment]:
         match statement:
             case Assignment():
                 yield statement
-            case Loop(inner):
+            case ChangeLoop(inner):
                 yield from assignments(inner)
 
 
 def inputs_of(expression: Expression) -> tuple[Expression, ...]:
     """The relations that an operator takes."""
     match expression:
-        case Named() | Written():
+        case NamedRelation() | WrittenRelation():
             return ()
         case United(parts):
             return parts
         case Combined():
             return expression.left, expression.right
-        case Projection() | Renaming() | Selection() | Grouping():
+        case Projection() | Renaming() | FormulaSelection() | Grouping():
             return (expression.input,)
 
 
 def read_by(expression: Expression) -> Iterator[str]:
     """The relations that an expression names."""
-    if isinstance(expression, Named):
+    if isinstance(expression, NamedRelation):
         yield expression.name
     for part in inputs_of(expression):
         yield from read_by(part)
@@ -227,8 +227,8 @@ def _only(targets: frozenset[str], block: tuple[Statement, ...]) -> tuple[Statem
         match statement:
             case Assignment() if statement.target in targets:
                 found.append(statement)
-            case Loop(inner) if any(a.target in targets for a in assignments(inner)):
-                found.append(Loop(_only(targets, inner), statement.place))
+            case ChangeLoop(inner) if any(a.target in targets for a in assignments(inner)):
+                found.append(ChangeLoop(_only(targets, inner), statement.place))
             case _:
                 pass
     return tuple(found)

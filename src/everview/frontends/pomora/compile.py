@@ -5,7 +5,7 @@ each assignment adds to the last. A loop is a fixed point: the least sets that h
 and all that its assignments add. That is what repeating the block gives as long as more rows never take rows away;
 a loop in which they would, because it subtracts or aggregates what it assigns to, is refused.
 
->>> from everview.frontends.datalog.relations import Schemas
+>>> from everview.frontends.rules.relations import Schemas
 >>> from everview.frontends.pomora.parse import parse
 >>> from everview.types import Schema
 >>> known = Schemas({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")}, frozenset(["edge"]))
@@ -21,21 +21,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from everview.errors import DatalogError, NotStratified, UnknownRelation
-from everview.frontends.datalog.faults import fault
-from everview.frontends.datalog.relations import Relations
 from everview.frontends.pomora.algebra import (
     Assignment,
+    ChangeLoop,
     Combined,
     Expression,
+    FormulaSelection,
     Grouping,
-    Loop,
-    Named,
+    NamedRelation,
     Projection,
     Renaming,
-    Selection,
     Statement,
     United,
-    Written,
+    WrittenRelation,
     assignments,
     inputs_of,
     read_by,
@@ -50,6 +48,8 @@ from everview.frontends.pomora.operators import (
     united,
     written,
 )
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.relations import Relations
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Recursive, Reference, Scan
 from everview.plan.references import free_references
@@ -95,7 +95,7 @@ class Point:
         match statement:
             case Assignment():
                 return {statement.target: self._with_more(statement.target, [statement])}
-            case Loop(block):
+            case ChangeLoop(block):
                 return self._fixed_point(tuple(assignments(block)))
 
     def _with_more(self, target: str, given: Iterable[Assignment]) -> Plan:
@@ -147,15 +147,15 @@ class Point:
     def plan(self, expression: Expression) -> Plan:
         """What an expression gives, each row once."""
         match expression:
-            case Named():
+            case NamedRelation():
                 return self._named(expression)
-            case Written():
+            case WrittenRelation():
                 return written(expression)
             case Projection():
                 return projection(expression, self.plan(expression.input))
             case Renaming():
                 return renaming(expression, self.plan(expression.input))
-            case Selection():
+            case FormulaSelection():
                 return selection(expression, self.plan(expression.input))
             case United(parts):
                 return united(self._all_known(parts), expression.place)
@@ -176,7 +176,7 @@ class Point:
             raise _Unknown
         return found
 
-    def _named(self, named: Named) -> Plan:
+    def _named(self, named: NamedRelation) -> Plan:
         name = named.name
         if name in self.fed:
             schema = self.fed[name]

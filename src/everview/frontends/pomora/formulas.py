@@ -3,8 +3,8 @@
 >>> from everview.plan.nodes import Scan
 >>> from everview.types import Schema
 >>> plan = Scan("users", Schema.parse("region STRING, ok BOOLEAN"))
->>> formula = Connected("not", (Compared("=", Attribute("region"), Constant("Europe")),))
->>> print(condition(formula, Columns.of(plan)))
+>>> formula = Connected("not", (AttributeComparison("=", AttributeName("region"), Constant("Europe")),))
+>>> print(condition(formula, AttributeColumns.of(plan)))
 NOT region = 'Europe'
 """
 
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from everview.errors import TypeConflict, UnknownName
-from everview.frontends.datalog.faults import fault, placed
-from everview.frontends.datalog.meeting import alike, literal
-from everview.frontends.datalog.program import NOWHERE, Constant, Place
-from everview.frontends.pomora.algebra import Attribute, Compared, Connected, Formula
+from everview.frontends.pomora.algebra import AttributeComparison, AttributeName, Connected, Formula
+from everview.frontends.rules.faults import fault, placed
+from everview.frontends.rules.meeting import alike, literal
+from everview.frontends.rules.program import NOWHERE, Constant, TextPlace
 from everview.plan.node import Plan
 from everview.plan.typing import call
 from everview.scalars.expressions import Column, Expression
@@ -35,14 +35,14 @@ COMPARISONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class AttributeColumns:
     """The attributes that a formula may name."""
 
     by_name: Mapping[str, Column]
-    place: Place = NOWHERE
+    place: TextPlace = NOWHERE
 
     @classmethod
-    def of(cls, plan: Plan, place: Place = NOWHERE) -> Columns:
+    def of(cls, plan: Plan, place: TextPlace = NOWHERE) -> AttributeColumns:
         return cls(dict(zip(plan.schema.names, plan.columns, strict=True)), place)
 
     def __getitem__(self, name: str) -> Column:
@@ -52,10 +52,10 @@ class Columns:
         return self.by_name[name]
 
 
-def condition(formula: Formula, columns: Columns) -> Expression:
+def condition(formula: Formula, columns: AttributeColumns) -> Expression:
     """The condition that a formula is for rows with these attributes."""
     match formula:
-        case Compared(operator, left, right):
+        case AttributeComparison(operator, left, right):
             a, b = _value(left, columns), _value(right, columns)
             pair = alike(a, b)
             if pair is None:
@@ -68,14 +68,14 @@ def condition(formula: Formula, columns: Columns) -> Expression:
             return call(connective, *(condition(part, columns) for part in parts))
 
 
-def _value(side: Attribute | Constant, columns: Columns) -> Expression:
-    return columns[side.name] if isinstance(side, Attribute) else literal(side.value)
+def _value(side: AttributeName | Constant, columns: AttributeColumns) -> Expression:
+    return columns[side.name] if isinstance(side, AttributeName) else literal(side.value)
 
 
-def comparisons(formula: Formula) -> Iterator[Compared]:
+def comparisons(formula: Formula) -> Iterator[AttributeComparison]:
     """The comparisons that a formula is made of."""
     match formula:
-        case Compared():
+        case AttributeComparison():
             yield formula
         case Connected(_, parts):
             for part in parts:

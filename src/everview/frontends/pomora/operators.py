@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from everview.errors import BadAggregate, DatalogError, TypeConflict
-from everview.frontends.datalog.faults import fault
-from everview.frontends.datalog.meeting import alike, as_type, met
-from everview.frontends.datalog.program import Place
-from everview.frontends.datalog.relations import aggregate_type
 from everview.frontends.pomora.algebra import (
     Combined,
     Connected,
     Formula,
+    FormulaSelection,
     Grouping,
     Projection,
     Renaming,
-    Selection,
-    Written,
+    WrittenRelation,
 )
-from everview.frontends.pomora.formulas import Columns, comparisons, condition
+from everview.frontends.pomora.formulas import AttributeColumns, comparisons, condition
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.meeting import alike, as_type, met
+from everview.frontends.rules.program import TextPlace
+from everview.frontends.rules.relations import aggregate_type
 from everview.operators.aggregate.call import Call as Aggregated
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
@@ -31,7 +31,7 @@ from everview.types import BIGINT, Field, Schema, Type, unknown_name
 KNOWN = {"count": 0, "sum": 1, "min": 1, "max": 1}  # aggregates, and how many attributes each takes
 
 
-def written(expression: Written) -> Plan:
+def written(expression: WrittenRelation) -> Plan:
     """A relation that is written down."""
     if not expression.rows:
         raise fault(DatalogError, "a relation without rows has no attributes", None, "leave it out", expression.place)
@@ -46,7 +46,7 @@ def written(expression: Written) -> Plan:
     return Distinct(Values(tuple(zip(*columns, strict=True)), schema))
 
 
-def _constants(values: Sequence[object], name: str, place: Place) -> list[Literal]:
+def _constants(values: Sequence[object], name: str, place: TextPlace) -> list[Literal]:
     """Constants of one column as one type; whole numbers are BIGINT."""
     found = [literal(value, BIGINT if type(value) is int and _is_long(value) else None) for value in values]
     of: Type | None = found[0].type
@@ -65,14 +65,14 @@ def _is_long(value: int) -> bool:
 def projection(expression: Projection, given: Plan) -> Plan:
     """Some attributes, every combination of values once."""
     _check_different(expression.attributes, expression.place)
-    columns = Columns.of(given, expression.place)
+    columns = AttributeColumns.of(given, expression.place)
     kept = tuple(columns[name] for name in expression.attributes)
     return Distinct(Project(bag(given), kept, expression.attributes))
 
 
 def renaming(expression: Renaming, given: Plan) -> Plan:
     """The same rows, some attributes by other names."""
-    columns = Columns.of(given, expression.place)
+    columns = AttributeColumns.of(given, expression.place)
     new = dict(expression.pairs)
     for old in new:
         columns[old]  # refuses what is not there
@@ -82,12 +82,12 @@ def renaming(expression: Renaming, given: Plan) -> Plan:
     return Project(given, given.columns, names)
 
 
-def selection(expression: Selection, given: Plan) -> Plan:
+def selection(expression: FormulaSelection, given: Plan) -> Plan:
     """The rows for which a formula holds."""
-    return Filter(given, condition(expression.formula, Columns.of(given, expression.place)))
+    return Filter(given, condition(expression.formula, AttributeColumns.of(given, expression.place)))
 
 
-def united(plans: Sequence[Plan], place: Place) -> Plan:
+def united(plans: Sequence[Plan], place: TextPlace) -> Plan:
     """The rows of all, each once; they have the same attributes, in any order."""
     if len(plans) == 1:
         return plans[0]
@@ -103,7 +103,7 @@ def bag(plan: Plan) -> Plan:
     return bag(plan.input) if isinstance(plan, Distinct) else plan
 
 
-def _met(types: Iterable[Type], name: str, place: Place) -> Type:
+def _met(types: Iterable[Type], name: str, place: TextPlace) -> Type:
     first, *others = types
     for other in others:
         common = met(first, other)
@@ -115,7 +115,7 @@ def _met(types: Iterable[Type], name: str, place: Place) -> Type:
 
 def _as(plan: Plan, names: Sequence[str], types: Sequence[Type]) -> Plan:
     """The plan with its attributes in an order, as certain types."""
-    columns = Columns.of(plan)
+    columns = AttributeColumns.of(plan)
     wanted = tuple(coerced(columns[name], of) for name, of in zip(names, types, strict=True))
     return plan if wanted == plan.columns else Project(plan, wanted, tuple(names))
 
@@ -137,7 +137,7 @@ def combined(expression: Combined, left: Plan, right: Plan) -> Plan:
             return Join(left, right, kind, _common(left, right, expression.place))
 
 
-def _difference(left: Plan, right: Plan, place: Place) -> Plan:
+def _difference(left: Plan, right: Plan, place: TextPlace) -> Plan:
     _check_same(left, right, place)
     names = left.schema.names
     types = [_met((plan.schema[name].type for plan in (left, right)), name, place) for name in names]
@@ -150,7 +150,7 @@ def _theta(expression: Combined, left: Plan, right: Plan) -> Plan:
     if expression.operator == "equijoin":
         _check_equalities(expression)
     both = Join(left, right, "inner")
-    columns = Columns(_of_both(both), expression.place)
+    columns = AttributeColumns(_of_both(both), expression.place)
     return Join(left, right, "inner", condition(expression.formula, columns))
 
 
@@ -159,7 +159,7 @@ def _of_both(join: Join) -> dict[str, Column]:
     return {field.name: Column(at, field.name, field.type, field.nullable) for at, field in fields}
 
 
-def _natural(left: Plan, right: Plan, place: Place) -> Plan:
+def _natural(left: Plan, right: Plan, place: TextPlace) -> Plan:
     """Pairs that agree on their common attributes, which the result has once."""
     joined = Join(left, right, "inner", _common(left, right, place))
     width = len(left.schema)
@@ -168,7 +168,7 @@ def _natural(left: Plan, right: Plan, place: Place) -> Plan:
     return Project(joined, tuple(joined.column(at) for at in kept), tuple(names[at] for at in kept))
 
 
-def _common(left: Plan, right: Plan, place: Place) -> Expression | None:
+def _common(left: Plan, right: Plan, place: TextPlace) -> Expression | None:
     """That all common attributes are equal; None if there are none."""
     width, found = len(left.schema), list[Expression]()
     for at, field in enumerate(right.schema.fields):
@@ -185,7 +185,7 @@ def _common(left: Plan, right: Plan, place: Place) -> Expression | None:
 def grouping(expression: Grouping, given: Plan) -> Plan:
     """One row a group: the grouping attributes and the aggregate. A group that has no rows is not there."""
     _check_different((*expression.by, expression.name), expression.place)
-    columns = Columns.of(given, expression.place)
+    columns = AttributeColumns.of(given, expression.place)
     arguments = tuple(columns[name] for name in expression.arguments)
     made = _aggregate(expression, arguments, given.schema)
     groups = tuple(columns[name] for name in expression.by)
@@ -218,13 +218,13 @@ def _aggregate(expression: Grouping, arguments: tuple[Column, ...], schema: Sche
 # -- checks
 
 
-def _check_different(names: Sequence[str], place: Place) -> None:
+def _check_different(names: Sequence[str], place: TextPlace) -> None:
     for name in names:
         if list(names).count(name) > 1:
             raise fault(DatalogError, f"attribute {name} would be there twice", None, "give it another name", place)
 
 
-def _check_same(left: Plan, right: Plan, place: Place) -> None:
+def _check_same(left: Plan, right: Plan, place: TextPlace) -> None:
     if set(left.schema.names) != set(right.schema.names):
         shown = [", ".join(plan.schema.names) for plan in (left, right)]
         problem = f"relations with different attributes: ({shown[0]}) and ({shown[1]})"

@@ -17,25 +17,25 @@ from lark.tree import Meta
 from lark.visitors import v_args
 
 from everview.errors import DatalogError
-from everview.frontends.datalog.program import Constant
-from everview.frontends.pomologic.parse import misread, number_of, place_of, text_of
 from everview.frontends.pomora.algebra import (
     Assignment,
-    Attribute,
+    AttributeComparison,
+    AttributeName,
+    ChangeLoop,
     Combined,
-    Compared,
     Connected,
     Formula,
+    FormulaSelection,
     Grouping,
-    Loop,
-    Named,
+    NamedRelation,
     Projection,
     Renaming,
-    Selection,
     Statement,
     United,
-    Written,
+    WrittenRelation,
 )
+from everview.frontends.rules.program import Constant
+from everview.frontends.rules.texts import misread, number_of, place_of, text_of
 
 GRAMMAR: Final = r"""
 program: block
@@ -113,18 +113,18 @@ class _Statements(Transformer[Token, Any]):
         return Assignment(parts[0], parts[1], place_of(meta))
 
     @v_args(meta=True)
-    def loop(self, meta: Meta, parts: list[Any]) -> Loop:
-        return Loop(parts[0], place_of(meta))
+    def loop(self, meta: Meta, parts: list[Any]) -> ChangeLoop:
+        return ChangeLoop(parts[0], place_of(meta))
 
     # -- expressions
 
     @v_args(meta=True)
-    def named(self, meta: Meta, parts: list[str]) -> Named:
-        return Named(parts[0], place_of(meta))
+    def named(self, meta: Meta, parts: list[str]) -> NamedRelation:
+        return NamedRelation(parts[0], place_of(meta))
 
     @v_args(meta=True)
-    def written(self, meta: Meta, rows: list[Any]) -> Written:
-        return Written(tuple(rows), place_of(meta))
+    def written(self, meta: Meta, rows: list[Any]) -> WrittenRelation:
+        return WrittenRelation(tuple(rows), place_of(meta))
 
     @v_args(meta=True)
     def projection(self, meta: Meta, parts: list[Any]) -> Projection:
@@ -135,8 +135,8 @@ class _Statements(Transformer[Token, Any]):
         return Renaming(parts[0], parts[1], place_of(meta))
 
     @v_args(meta=True)
-    def selection(self, meta: Meta, parts: list[Any]) -> Selection:
-        return Selection(parts[0], parts[1], place_of(meta))
+    def selection(self, meta: Meta, parts: list[Any]) -> FormulaSelection:
+        return FormulaSelection(parts[0], parts[1], place_of(meta))
 
     @v_args(meta=True)
     def united(self, meta: Meta, parts: list[Any]) -> United:
@@ -184,12 +184,12 @@ class _Statements(Transformer[Token, Any]):
     def denial(self, parts: list[Formula]) -> Formula:
         return Connected("not", (parts[0],))
 
-    def comparison(self, parts: list[Any]) -> Compared:
+    def comparison(self, parts: list[Any]) -> AttributeComparison:
         left, operator, right = parts
-        return Compared("=" if operator == "==" else str(operator), left, right)  # pyright: ignore[reportArgumentType]
+        return AttributeComparison("=" if operator == "==" else str(operator), left, right)  # pyright: ignore[reportArgumentType]
 
-    def attribute_of(self, parts: list[str]) -> Attribute:
-        return Attribute(parts[0])
+    def attribute_of(self, parts: list[str]) -> AttributeName:
+        return AttributeName(parts[0])
 
     def attribute(self, parts: list[str]) -> str:
         return parts[0]

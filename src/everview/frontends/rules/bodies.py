@@ -1,0 +1,292 @@
+"""Bodies as plans: atoms are joined, what is known along the way becomes conditions, negations are antijoins.
+
+Relations are sets, so what a body gives is one: a row for every way in which its atoms match, wildcards included.
+
+- Atoms are taken in their order, but one that shares a variable with those before comes first.
+- An equality binds an unbound variable as soon as its other side is bound. Nothing is computed for that: the variable
+  stands for the expression.
+- A constraint becomes a condition where its variables are first bound together, so that equalities are keys of joins.
+- A negation is an antijoin. Variables inside of it that the rule does not bind elsewhere are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+from typing import Final
+
+from everview.errors import DatalogError
+from everview.frontends.rules.bindings import Bindings, BodyContext
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.matching import (
+    in_range,
+    is_pattern,
+    is_record,
+    matched,
+    opened,
+    paired,
+    tested,
+    tied,
+)
+from everview.frontends.rules.program import (
+    AggregateTerm,
+    BodyLiteral,
+    Constant,
+    Constraint,
+    Either,
+    Functor,
+    Holds,
+    Identified,
+    Negation,
+    RuleAtom,
+    RuleVariable,
+    Term,
+    Wildcard,
+)
+from everview.frontends.rules.terms import comparison, expression, unbound
+from everview.frontends.rules.walk import aggregates, all_variables, inner, outside, variables, walk
+from everview.plan.conditions import conjunction
+from everview.plan.nodes import Filter, Join
+from everview.scalars.expressions import Expression, moved
+
+MOST_WAYS: Final = 1024  # through the disjunctions of a body, each of which is a join
+
+
+def ways(body: Sequence[BodyLiteral]) -> int:
+    """How many bodies without disjunctions a body stands for; those of a negation are beside each other."""
+    found = prod(sum(map(ways, part.branches)) for part in body if isinstance(part, Either))
+    return max([found, *(ways(part.body) for part in body if isinstance(part, Negation))])
+
+
+def bodies(body: Sequence[BodyLiteral]) -> Iterator[tuple[BodyLiteral, ...]]:
+    """A body without disjunctions: one for every choice of branches."""
+    choices: list[list[tuple[BodyLiteral, ...]]] = []
+    for literal_ in body:
+        match literal_:
+            case Either(branches):
+                choices.append([inner for branch in branches for inner in bodies(branch)])
+            case Negation(inner):
+                choices.append([tuple(Negation(branch) for branch in bodies(inner))])
+            case _:
+                choices.append([(literal_,)])
+    for chosen in product(*choices):
+        yield tuple(part for parts in chosen for part in parts)
+
+
+def solved(body: Sequence[BodyLiteral], context: BodyContext, start: Bindings | None = None) -> Bindings:
+    """All ways in which a body without disjunctions holds; raises `UnboundVariable`."""
+    found, left = attempted(body, context, start)
+    for literal_ in left:
+        _refuse(literal_, found, context)
+    return found
+
+
+def attempted(
+    body: Sequence[BodyLiteral], context: BodyContext, start: Bindings | None = None
+) -> tuple[Bindings, list[BodyLiteral]]:
+    """The ways in which a body holds, and those of its literals for which too little is bound."""
+    here = _Solving(start or Bindings(), list(body), context)
+    here.join_all()
+    here.finish()
+    return here.found, here.waiting
+
+
+def _refuse(literal_: BodyLiteral, found: Bindings, context: BodyContext) -> None:
+    needed = list(variables(literal_))
+    if isinstance(literal_, Negation):
+        needed = list(all_variables(literal_))
+    for aggregate in aggregates(literal_):
+        needed += all_variables(*(aggregate.body or ()))
+    name = next((v for v in needed if v not in found.values), None)
+    assert name is not None, f"{literal_} waits for nothing"
+    raise unbound(name, context.rule, f" in {literal_}")
+
+
+class _Solving:
+    """A body on its way to bindings."""
+
+    def __init__(self, found: Bindings, waiting: list[BodyLiteral], context: BodyContext) -> None:
+        self.found = found
+        self.waiting = waiting
+        self.context = context
+
+    # -- atoms
+
+    def join_all(self) -> None:
+        self._assign()
+        while (atom := self._next()) is not None:
+            self.waiting.remove(atom)
+            self._join(atom)
+            self._assign()
+
+    def _next(self) -> RuleAtom | Identified | None:
+        atoms = [a for a in self.waiting if isinstance(a, RuleAtom | Identified)]
+        tied = (a for a in atoms if any(v in self.found.values for v in variables(a)))
+        return next(tied, atoms[0] if atoms else None)
+
+    def _join(self, literal_: RuleAtom | Identified) -> None:
+        atom = literal_.atom if isinstance(literal_, Identified) else literal_
+        relation = self.context.relation(atom)
+        own, values, rest = matched(atom, relation, self.context.fresh, self.context.rule)
+        relation = relation if own is None else Filter(relation, own)
+        width = 0 if self.found.plan is None else len(self.found.plan.schema)
+
+        def beside(e: Expression) -> Expression:
+            return moved(e, lambda at: at + width)
+
+        new = {name: beside(e) for name, e in values.items() if name not in self.found.values}
+        ties = [self._tie(name, beside(e)) for name, e in values.items() if name in self.found.values]
+        if self.found.plan is not None:
+            relation = Join(self.found.plan, relation, "inner", conjunction(ties))
+            ties = []
+        self.found = Bindings(relation, {**self.found.values, **new}).where(ties)
+        if isinstance(literal_, Identified):
+            self._identify(literal_, width)
+        self.waiting = [*rest, *self.waiting]
+        self._constrain()
+
+    def _tie(self, name: str, column: Expression) -> Expression:
+        return tied(name, self.found.values[name], column, self.context.rule)
+
+    def _identify(self, literal_: Identified, width: int) -> None:
+        identify = self.context.identify
+        if identify is None:
+            raise fault(DatalogError, "content ids are not known here", self.context.rule, "leave the binding out")
+        columns = self.found.rows.columns[width:]
+        names = self.context.relation(literal_.atom).schema.names
+        made = identify(literal_.atom.relation, names, columns)
+        name = literal_.variable.name
+        if name in self.found.values:
+            self.found = self.found.where([tied(name, self.found.values[name], made, self.context.rule)])
+        else:
+            self.found = self.found.having({name: made})
+
+    # -- what is known
+
+    def _bound(self, literal_: BodyLiteral) -> bool:
+        """Are all variables of a constraint bound, and is it no aggregate?"""
+        if not isinstance(literal_, Constraint | Holds) or is_pattern(literal_):
+            return False
+        known = all(v in self.found.values for v in variables(literal_))
+        return known and not has_aggregate(literal_)
+
+    def _constrain(self) -> None:
+        """Constraints that are bound by now become part of the last join."""
+        self._assign()
+        ready = [part for part in self.waiting if self._bound(part)]
+        if not ready:
+            return
+        self.waiting = [part for part in self.waiting if part not in ready]
+        # What refuses negative numbers comes last: a condition beside it may be there to keep them out.
+        conditions = [self._condition(part) for part in sorted(ready, key=_refuses)]
+        plan = self.found.plan
+        if isinstance(plan, Join) and plan.kind == "inner":
+            both = conjunction([*([] if plan.condition is None else [plan.condition]), *conditions])
+            self.found = replace(self.found, plan=replace(plan, condition=both))
+        else:
+            self.found = self.found.where(conditions)
+
+    def _condition(self, literal_: BodyLiteral) -> Expression:
+        rule, values = self.context.rule, self.found.values
+        if isinstance(literal_, Constraint):
+            return comparison(literal_, values, rule)
+        assert isinstance(literal_, Holds)
+        return tested(literal_, values, rule)
+
+    def _assign(self) -> None:
+        """Bind what equalities say, as long as they say something new."""
+        changed = True
+        while changed:
+            changed = False
+            for part in list(self.waiting):
+                made = self._assigned(part)
+                if made is not None:
+                    self.waiting.remove(part)
+                    self.found, rest = made
+                    self.waiting = [*rest, *self.waiting]
+                    changed = True
+
+    def _assigned(self, part: BodyLiteral) -> tuple[Bindings, list[BodyLiteral]] | None:
+        if not isinstance(part, Constraint) or part.operator != "=":
+            return None
+        for target, source in ((part.left, part.right), (part.right, part.left)):
+            if isinstance(target, RuleVariable) and target.name not in self.found.values:
+                if isinstance(source, Functor) and source.name == "range":
+                    return self._ranged(target, source), []
+                if self._is_known(source) and not (_is_written(source) and self._is_read(target)):
+                    return self.found.having(
+                        {target.name: expression(source, self.found.values, self.context.rule)}
+                    ), []
+            if is_record(target) and not is_record(source) and self._is_known(source):
+                return self.found, opened(target, source, self.found.values, self.context.rule)
+            if is_record(target) and is_record(source):
+                return self.found, paired(target, source, self.context.rule)
+        return None
+
+    def _is_read(self, variable: RuleVariable) -> bool:
+        """Is an atom still to bind it? Then what is written has the names and the types of its relation."""
+        return any(variable in inner(part) for part in self.waiting if isinstance(part, RuleAtom | Identified))
+
+    def _is_known(self, term: Term) -> bool:
+        if any(isinstance(part, Wildcard | AggregateTerm) for part in walk((term,), outside)):
+            return False
+        return all(v in self.found.values for v in variables(term))
+
+    def _ranged(self, target: RuleVariable, source: Functor) -> Bindings:
+        rows = in_range(source, self.context.rule)
+        width = 0 if self.found.plan is None else len(self.found.plan.schema)
+        plan = rows if self.found.plan is None else Join(self.found.plan, rows, "inner")
+        return Bindings(plan, {**self.found.values, target.name: moved(rows.column(0), lambda at: at + width)})
+
+    # -- what needs the rows to be there
+
+    def finish(self) -> None:
+        """Negations and aggregates, as soon as what they share with the rule is bound."""
+        changed = True
+        while changed:
+            self._constrain()
+            changed = False
+            for part in list(self.waiting):
+                changed = self._take(part) or changed
+
+    def _take(self, part: BodyLiteral) -> bool:
+        from everview.frontends.rules.aggregating import aggregated
+        from everview.frontends.rules.negating import negated
+
+        at = self.waiting.index(part)
+        if isinstance(part, Negation):
+            made = negated(part, self.found, self._awaited(), self.context)
+            if made is not None:
+                self.found = made
+                del self.waiting[at]
+            return made is not None
+        if not has_aggregate(part):
+            return False
+        found = aggregated(part, self.found, self._elsewhere(part), self.context)
+        if found is not None:
+            self.found, self.waiting[at] = found
+        return found is not None
+
+    def _awaited(self) -> set[str]:
+        """Variables that equalities with aggregates are still to bind."""
+        constraints = (part for part in self.waiting if isinstance(part, Constraint))
+        return {v for v in variables(*constraints) if v not in self.found.values}
+
+    def _elsewhere(self, part: BodyLiteral) -> set[str]:
+        """The variables of the rule outside of one literal: what an aggregate in it shares with the rule."""
+        return {*variables(*self.context.rule.head.terms, *self.waiting), *self.found.values, *self.context.around}
+
+
+def _refuses(part: BodyLiteral) -> bool:
+    """Does a constraint refuse rows, and not only leave them out?"""
+    return any(isinstance(p, Functor) and p.name == "unsigned" for p in walk((part,), outside))
+
+
+def _is_written(term: Term) -> bool:
+    return is_record(term) or isinstance(term, Constant)
+
+
+def has_aggregate(part: BodyLiteral) -> bool:
+    return any(True for _ in aggregates(part))

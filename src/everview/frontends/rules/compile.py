@@ -1,0 +1,340 @@
+"""From a program to plans: one for every head, in the order in which they can be computed.
+
+Relations are sets. A head that other rules read is a relation to them; heads that read each other are one `Recursive`,
+whose bindings are the same for all of them.
+
+>>> from everview.frontends.rules.program import RuleAtom, RuleProgram, Rule, RuleVariable
+>>> from everview.frontends.rules.relations import Schemas
+>>> from everview.types import Schema
+>>> x, y, z = RuleVariable("x"), RuleVariable("y"), RuleVariable("z")
+>>> path = RuleProgram((Rule(RuleAtom("path", (x, y)), (RuleAtom("edge", (x, y)),)),
+...                 Rule(RuleAtom("path", (x, z)), (RuleAtom("path", (x, y)), RuleAtom("edge", (y, z))))))
+>>> edge = Schemas({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")}, frozenset(["edge"]))
+>>> print(compile_program(path, edge).heads["path"].plan)
+Recursive path
+  path =
+    Union
+      Project a AS x, b AS y
+        Scan edge
+      Project x, b AS y
+        Join inner on y = a
+          Reference path
+          Scan edge
+  Reference path
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from everview.errors import DatalogError, TypeConflict, UnknownRelation
+from everview.frontends.rules.bindings import BodyContext, Identify
+from everview.frontends.rules.bodies import bodies
+from everview.frontends.rules.content_ids import content_id
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.functors import unsigned
+from everview.frontends.rules.heads import (
+    RuleRows,
+    all_of,
+    column_names,
+    column_types,
+    contributed,
+    functions_of,
+    given_rows,
+    grouped,
+    parts_of,
+    union_of,
+)
+from everview.frontends.rules.monotone import EXTREMES, check_extremes
+from everview.frontends.rules.program import Constant, Declaration, Rule, RuleAtom, RuleProgram
+from everview.frontends.rules.relations import Relations, given_name
+from everview.frontends.rules.resolve import Resolving, check_directed
+from everview.frontends.rules.signs import with_signs
+from everview.frontends.rules.stratification import check_stratified, groups, is_recursive, reads
+from everview.frontends.rules.walk import literals
+from everview.optimize import optimize
+from everview.plan.node import Plan
+from everview.plan.nodes import Distinct, Project, Recursive, Reference, Scan, Values, scans
+from everview.plan.typing import is_integer
+from everview.types import Schema, unknown_name
+
+ROUNDS = 12  # of finding the types of a group; each widens a column
+
+
+@dataclass(frozen=True)
+class Head:
+    """A relation that rules define: its columns, its plan, and the relations that the plan scans."""
+
+    name: str
+    schema: Schema
+    plan: Plan
+    optimized: Plan
+    reads: tuple[str, ...]
+    given: str | None = None  # the relation that holds the rows which it is given besides
+
+
+@dataclass(frozen=True)
+class HeadGroup:
+    """Heads that read each other, or one alone."""
+
+    heads: tuple[Head, ...]
+    recursive: bool
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """A program as plans."""
+
+    groups: tuple[HeadGroup, ...]
+    inputs: Mapping[str, Schema] = field(default_factory=dict[str, Schema])  # what is given from outside
+    outputs: tuple[str, ...] = ()
+
+    @cached_property
+    def heads(self) -> dict[str, Head]:
+        """All heads by name, each after those that it reads."""
+        return {head.name: head for group in self.groups for head in group.heads}
+
+
+def compile_program(program: RuleProgram, known: Relations, identify: Identify | None = content_id) -> CompiledProgram:
+    """The plans of all heads; each scans the relations around the program, and the heads of other groups."""
+    check_directed(program, frozenset(known.names()))
+    compiling = _Compiling(program, known, identify, inline=False)
+    compiling.check_constants()
+    found = tuple(compiling.group(names) for names in groups(program.rules))
+    heads = set(program.heads)
+    given = {d.name: d.schema for d in program.declarations if d.input or d.name not in heads}
+    outputs = tuple(d.name for d in program.declarations if d.output)
+    return CompiledProgram(found, given, outputs)
+
+
+def whole(program: RuleProgram, goal: str, known: Relations, identify: Identify | None = content_id) -> Plan:
+    """One plan for one head: it scans nothing but relations around the program."""
+    compiling = _Compiling(program, known, identify, inline=True)
+    for names in groups(program.rules):
+        compiling.group(names)
+    if goal not in compiling.plans:
+        raise UnknownRelation(unknown_name("head", goal, compiling.plans).message, hint="a head has a rule")
+    return compiling.plans[goal]
+
+
+def columns_of(program: RuleProgram, known: Relations) -> dict[str, Schema]:
+    """The columns of all heads, whether or not they can be computed: no order of them is asked for."""
+    compiling = _Compiling(program, known, content_id, inline=True)
+    for names in groups(program.rules):
+        compiling.columns_of_group(names)
+    return {name: plan.schema for name, plan in compiling.plans.items()}
+
+
+class _Compiling:
+    def __init__(self, program: RuleProgram, known: Relations, identify: Identify | None, *, inline: bool) -> None:
+        program = with_signs(program)
+        self.known = known
+        self.identify = identify
+        self.inline = inline
+        self.declared = _declared(program.declarations)
+        self.rules: dict[str, list[Rule]] = {}
+        for rule in program.rules:
+            self.rules.setdefault(rule.head.relation, []).append(rule)
+        self.columns = {name: column_names(rules[0].head) for name, rules in self.rules.items()}
+        resolving = Resolving(self._columns, self._all_names)
+        self.rules = {name: [resolving.rule(rule) for rule in rules] for name, rules in self.rules.items()}
+        self.functions = {name: functions_of(rules) for name, rules in self.rules.items()}
+        self.plans: dict[str, Plan] = {}  # of heads, as others read them
+        self.schemas: dict[str, Schema] = {}  # of the heads of a recursive group, as far as they are known
+        self._scanned: dict[str, Plan] = {}
+
+    def check_constants(self) -> None:
+        """Refuse atoms that ask for a fraction where there are whole numbers: a slip, which nothing matches."""
+        for rule in (rule for rules in self.rules.values() for rule in rules):
+            for atom in (part for part in literals(rule.body) if isinstance(part, RuleAtom)):
+                said = self._said(atom.relation)
+                for f, term in zip(() if said is None else said.fields, atom.terms, strict=False):
+                    value = term.value if isinstance(term, Constant) else None
+                    if isinstance(value, float) and is_integer(f.type):
+                        message = f"column {f.name} of {atom.relation} is {f.type}, and {value} is none"
+                        raise fault(
+                            TypeConflict, message, rule, "a whole number is written without a point", atom.place
+                        )
+
+    # -- groups
+
+    def group(self, names: Sequence[str]) -> HeadGroup:
+        rules = [rule for name in names for rule in self.rules[name]]
+        recursive = is_recursive(names, rules)
+        if not recursive:
+            return HeadGroup((self._alone(names[0]),), False)
+        check_stratified(names, rules, EXTREMES)
+        check_extremes(names, rules)
+        return HeadGroup(self._together(names, rules), True)
+
+    def columns_of_group(self, names: Sequence[str]) -> None:
+        """Note what the heads of a group look like."""
+        rules = [rule for name in names for rule in self.rules[name]]
+        if is_recursive(names, rules):
+            self._together(names, rules)
+        else:
+            self._alone(names[0])
+
+    def _alone(self, name: str) -> Head:
+        plan = self._plan(name, [part for rule in self.rules[name] for part in self._parts(rule)])
+        is_set = isinstance(plan, Values) or bool(self.functions[name])
+        plan = plan if is_set else Distinct(plan)
+        return self._head(name, plan, optimize(plan) if not self.inline else plan)
+
+    def _head(self, name: str, plan: Plan, better: Plan) -> Head:
+        self.plans[name] = plan if self.inline else Scan(name, plan.schema)
+        given = given_name(name) if self._is_given(name) else None
+        return Head(name, plan.schema, plan, better, scans(plan), given)
+
+    def _together(self, names: Sequence[str], rules: Sequence[Rule]) -> tuple[Head, ...]:
+        """The heads of a fixed point; their types are found by going around until nothing is new."""
+        self.schemas = {name: d for name in names if (d := self._said(name)) is not None}
+        known: dict[str, tuple[object, Plan]] = {}
+        for _ in range(ROUNDS + len(names)):
+            before = dict(self.schemas)
+            bound = self._round(names, known)
+            found = {name: plan.schema for name, plan in bound.items()}
+            if found == before and len(found) == len(names):
+                break
+            if found == before and len(found) < len(names):
+                raise self._endless(names, found, rules)
+        else:
+            raise fault(DatalogError, f"the types of {names[0]} grow with every round", rules[0], "declare them")
+        bindings = tuple((name, bound[name]) for name in names)
+        better = bindings if self.inline else tuple((name, optimize(plan)) for name, plan in bindings)
+        self.schemas = {}
+        return tuple(
+            self._head(n, Recursive(bindings, _reference(n, b)), Recursive(better, _reference(n, o)))
+            for (n, b), (_, o) in zip(bindings, better, strict=True)
+        )
+
+    def _round(self, names: Sequence[str], known: dict[str, tuple[object, Plan]]) -> dict[str, Plan]:
+        """The plans of the heads with the types that are known by now; those that have none yet are not there.
+
+        A head is seen by those after it at once, and one that saw the same when it was ``known`` stays as it is.
+        """
+        found: dict[str, Plan] = {}
+        for name in names:
+            ready = [branch for rule in self.rules[name] for branch in self._ready(rule, names)]
+            read = {r.relation: self.schemas.get(r.relation) for branch in ready for r in reads(branch)}
+            seen = (len(ready), self.schemas.get(name), read)
+            if name in known and known[name][0] == seen:
+                found[name] = known[name][1]
+            elif parts := [part for branch in ready for part in self._parts(branch)]:
+                found[name] = self._plan(name, parts)
+                known[name] = (seen, found[name])
+                self.schemas[name] = found[name].schema
+        return found
+
+    def _ready(self, rule: Rule, names: Sequence[str]) -> list[Rule]:
+        """The rule, or as much of it as reads only what is known by now."""
+
+        def is_ready(part: Rule) -> bool:
+            return all(read.relation in self.schemas for read in reads(part) if read.relation in names)
+
+        if is_ready(rule):
+            return [rule]
+        return [part for body in bodies(rule.body) if is_ready(part := replace(rule, body=body))]
+
+    def _endless(self, names: Sequence[str], found: Mapping[str, Plan | Schema], rules: Sequence[Rule]) -> DatalogError:
+        name = next(n for n in names if n not in found)
+        rule = next(rule for rule in rules if rule.head.relation == name)
+        hint = f"give it a rule that reads other relations, or declare it: .decl {name}(…)"
+        return fault(DatalogError, f"{name} is defined by itself alone, so its types are not known", rule, hint)
+
+    # -- heads
+
+    def _plan(self, name: str, parts: Sequence[RuleRows]) -> Plan:
+        """The rows of a head, not yet a set."""
+        rules = self.rules[name]
+        functions = self.functions[name]
+        said = self._said(name)
+        names = said.names if said is not None else self.columns[name]
+        before = self.schemas.get(name) if not functions else None
+        if not functions:
+            schema = column_types(name, said, before, parts, names)
+            return all_of([*union_of(schema, parts), *self._given(name, schema)])
+        inner = column_types(name, None, None, parts, names)
+        inner = contributed(said, functions, inner)
+        return grouped(all_of([*union_of(inner, parts), *self._given(name, inner)]), functions, said, rules[0])
+
+    def _parts(self, rule: Rule) -> list[RuleRows]:
+        return parts_of(rule, self.functions[rule.head.relation], self._context(rule))
+
+    def _said(self, name: str) -> Schema | None:
+        """The columns of a head that are said: declared, or those of the table that it extends."""
+        if name in self.declared:
+            return self.declared[name].schema
+        if name in self._names:
+            found = self.known.relation(name)
+            return found if isinstance(found, Schema) else found.schema
+        return None
+
+    def _is_given(self, name: str) -> bool:
+        return name in self._names or (name in self.declared and self.declared[name].input)
+
+    def _given(self, name: str, schema: Schema) -> list[Plan]:
+        said = self._said(name)
+        if not self._is_given(name) or said is None:
+            return []
+        return [given_rows(self._without_sign(name, Scan(given_name(name), said)), schema)]
+
+    def _without_sign(self, name: str, plan: Plan) -> Plan:
+        """What is given to a relation, its unsigned columns checked."""
+        places = self.declared[name].unsigned if name in self.declared else ()
+        if not places:
+            return plan
+        columns = tuple(unsigned(c) if at in places else c for at, c in enumerate(plan.columns))
+        return Project(plan, columns, plan.schema.names)
+
+    # -- relations
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.known.names())
+
+    def _context(self, rule: Rule) -> BodyContext:
+        return BodyContext(rule, lambda atom: self._read(atom.relation), self.identify)
+
+    def _columns(self, name: str) -> tuple[str, ...] | None:
+        """The columns of a relation, without their types."""
+        said = self._said(name)
+        if said is not None:
+            return said.names
+        return self.columns.get(name)
+
+    def _all_names(self) -> Iterable[str]:
+        return {*self._names, *self.declared, *self.rules}
+
+    def _read(self, name: str) -> Plan:
+        """The rows of a relation as a set."""
+        if name in self.schemas:
+            return Reference(name, self.schemas[name])
+        if name in self.plans:
+            return self.plans[name]
+        if name not in self._scanned:
+            self._scanned[name] = self._scan(name)
+        return self._scanned[name]
+
+    def _scan(self, name: str) -> Plan:
+        if name not in self._names:  # declared, and given from outside
+            return Distinct(self._without_sign(name, Scan(name, self.declared[name].schema)))
+        found = self.known.relation(name)
+        plan = self._without_sign(name, Scan(name, found) if isinstance(found, Schema) else found)
+        return plan if self.known.is_set(name) else Distinct(plan)
+
+
+def _reference(name: str, plan: Plan) -> Reference:
+    return Reference(name, plan.schema)
+
+
+def _declared(declarations: Sequence[Declaration]) -> dict[str, Declaration]:
+    found: dict[str, Declaration] = {}
+    for declaration in declarations:
+        if declaration.name in found:
+            message = f"relation {declaration.name} is declared twice"
+            raise fault(DatalogError, message, None, "declare it once", declaration.place)
+        found[declaration.name] = declaration
+    return found

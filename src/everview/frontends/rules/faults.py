@@ -1,0 +1,57 @@
+"""Errors of rules: what is wrong, the rule it is wrong in, and where that stands.
+
+>>> from everview.errors import UnboundVariable
+>>> from everview.frontends.rules.program import RuleAtom, TextPlace, Rule, RuleVariable
+>>> rule = Rule(RuleAtom("p", (RuleVariable("x"),)), (RuleAtom("q", (RuleVariable("y"),)),), place=TextPlace(3, 1))
+>>> print(fault(UnboundVariable, "variable x is not bound", rule, "bind it in the body"))
+variable x is not bound
+  line 3, column 1:
+    p(x) :- q(y).
+  hint: bind it in the body
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from everview.errors import DatalogError, EverviewError, TypeConflict, TypeMismatch
+from everview.frontends.rules.program import NOWHERE, Rule, TextPlace
+
+__all__ = ["fault", "misplaced", "placed", "within_depth"]
+
+SHOWN = 160  # characters of a rule at most
+
+E = TypeVar("E", bound=DatalogError)
+
+
+@contextmanager
+def within_depth(kind: type[EverviewError]) -> Generator[None]:
+    """Say of a text that is nested too deeply to be read that it is."""
+    try:
+        yield
+    except RecursionError:
+        raise kind("the text is nested too deeply", hint="give inner parts relations of their own") from None
+
+
+def fault(kind: type[E], message: str, rule: Rule | None, hint: str, place: TextPlace = NOWHERE) -> E:
+    """An error of a rule; ``place`` if more is known than where the rule stands."""
+    if rule is None:
+        return kind(message + placed("", place), hint=hint)
+    return kind(message + placed(str(rule), place if place != NOWHERE else rule.place), hint=hint)
+
+
+def placed(text: str, place: TextPlace) -> str:
+    """What follows a message: where it is, and the text there."""
+    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    where = f"line {place.line}, column {place.column}" if place != NOWHERE else "in" if shown else ""
+    return "" if not where else f"\n  {where}:\n    {shown}" if shown else f"\n  {where}"
+
+
+def misplaced(error: EverviewError, rule: Rule) -> DatalogError:
+    """An error of an expression, told as one of the rule in which it stands."""
+    if isinstance(error, DatalogError):
+        return error
+    kind = TypeConflict if isinstance(error, TypeMismatch) else DatalogError
+    return fault(kind, error.message, rule, error.hint or "look at the types of its columns")

@@ -1,0 +1,216 @@
+"""Rules as plans: the rows of a head are those of all its rules, each once.
+
+The types of a head are those declared, or else those that its rules give: integers meet in the wider type. A head with
+aggregates is grouped by its other columns, over the bindings of all its rules together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from everview.errors import DatalogError, TypeConflict
+from everview.frontends.rules.aggregating import made, together
+from everview.frontends.rules.bindings import Bindings, BodyContext
+from everview.frontends.rules.bodies import bodies, solved
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.meeting import as_type, met
+from everview.frontends.rules.program import AggregateTerm, Rule, RuleAtom, RuleVariable, Term, Wildcard
+from everview.frontends.rules.relations import NULLARY
+from everview.frontends.rules.terms import expression, unbound
+from everview.plan import nodes
+from everview.plan.node import Plan, unique
+from everview.plan.nodes import Project, Union, Values
+from everview.plan.typing import is_integer
+from everview.scalars.expressions import TRUE, Expression, Literal
+from everview.types import BIGINT, Field, Schema, Type
+
+
+@dataclass(frozen=True)
+class RuleRows:
+    """Rows of one rule: a plan, and over it what each column of the head is, or what it aggregates."""
+
+    rule: Rule
+    rows: Plan
+    columns: tuple[Expression, ...]
+
+
+def column_names(head: RuleAtom) -> tuple[str, ...]:
+    """What the columns of a head that is not declared are called: as the variables that stand there."""
+    if not head.terms:
+        return NULLARY.names
+    if head.names is not None:
+        return head.names
+    return unique(_name(term, at) for at, term in enumerate(head.terms))
+
+
+def _name(term: Term, at: int) -> str:
+    match term:
+        case RuleVariable(name):
+            return name
+        case AggregateTerm(function, (RuleVariable(name),), None):
+            return f"{function}_{name}"
+        case AggregateTerm(function):
+            return function
+        case _:
+            return f"c{at + 1}"
+
+
+def functions_of(rules: Sequence[Rule]) -> dict[int, str]:
+    """The aggregated columns of a head, and by which function."""
+    found: dict[int, str] = {}
+    for rule in rules:
+        for at, term in enumerate(rule.head.terms):
+            if isinstance(term, AggregateTerm) and term.body is None:
+                before = found.setdefault(at, term.function)
+                if before != term.function:
+                    message = f"column {at + 1} of {rule.head.relation} is aggregated by {before} and {term.function}"
+                    raise fault(DatalogError, message, rule, "use one function in all rules of a head")
+    return found
+
+
+def parts_of(rule: Rule, functions: dict[int, str], context: BodyContext) -> list[RuleRows]:
+    """The rows of a rule, one part for each choice of branches."""
+    found = [solved(body, context) for body in bodies(rule.body)]
+    if len(found) > 1 and any(function not in ("min", "max") for function in functions.values()):
+        found = [together(found)]  # what several branches give counts once
+    return [RuleRows(rule, bound.rows, _columns(rule, functions, bound)) for bound in found]
+
+
+def _columns(rule: Rule, functions: dict[int, str], bound: Bindings) -> tuple[Expression, ...]:
+    return tuple(_column(rule, at, functions.get(at), bound) for at in range(len(rule.head.terms)))
+
+
+def _column(rule: Rule, at: int, function: str | None, bound: Bindings) -> Expression:
+    term = rule.head.terms[at]
+    if isinstance(term, Wildcard):
+        raise unbound("_", rule, " in the head")
+    if function is None:
+        return expression(term, bound.values, rule)
+    if not isinstance(term, AggregateTerm):
+        if function not in ("min", "max"):
+            message = f"column {at + 1} of {rule.head.relation} is a {function} in other rules"
+            raise fault(DatalogError, message, rule, f"aggregate it here, too: {function}({term})")
+        return expression(term, bound.values, rule)
+    if function == "count" or not term.arguments:
+        return Literal(1, BIGINT)
+    if len(term.arguments) != 1:
+        raise fault(DatalogError, f"{function} takes one argument", rule, f"write {function}(x)")
+    return expression(term.arguments[0], bound.values, rule)
+
+
+# -- types
+
+
+def column_types(
+    head: str, declared: Schema | None, before: Schema | None, parts: Sequence[RuleRows], names: Sequence[str]
+) -> Schema:
+    """The columns of what rules give: as declared, else as they and ``before`` say together."""
+    fields: list[Field] = []
+    for at, column in enumerate(names):
+        given = [(p.rule, p.columns[at]) for p in parts]
+        nullable = any(e.nullable for _, e in given) or (before is not None and before.fields[at].nullable)
+        if declared is not None:
+            fields.append(replace(declared.fields[at], nullable=nullable))
+            continue
+        of = None if before is None else before.fields[at].type
+        for rule, e in sorted(given, key=lambda pair: isinstance(pair[1], Literal)):
+            of = _with(of, e, rule, f"column {column} of {head}")
+        assert of is not None, "a head has a rule"
+        fields.append(Field(column, of, nullable))
+    return Schema(fields)
+
+
+def _with(of: Type | None, e: Expression, rule: Rule, what: str) -> Type:
+    own = BIGINT if isinstance(e, Literal) and is_integer(e.type) else e.type
+    if of is None:
+        return own
+    if isinstance(e, Literal) and as_type(e, of) is not None:
+        return of
+    found = met(of, own)
+    if found is None:
+        hint = "a column has one type; to_number, to_float and to_string convert"
+        raise fault(TypeConflict, f"{what} is {of} and {own}", rule, hint)
+    return found
+
+
+# -- plans
+
+
+def union_of(schema: Schema, parts: Sequence[RuleRows]) -> list[Plan]:
+    """The rows of all parts under one schema; facts are written down together."""
+    facts = [p for p in parts if not p.rule.body and all(isinstance(e, Literal) for e in p.columns)]
+    typed = [_as_types(p, schema) for p in facts]
+    written = dict.fromkeys(row for row in typed if all(isinstance(e, Literal) for e in row))
+    rest = [p for p, row in zip(facts, typed, strict=True) if row not in written]
+    rest += [p for p in parts if p.rule.body or not all(isinstance(e, Literal) for e in p.columns)]
+    found: list[Plan] = []
+    if written:
+        found.append(Values(tuple(tuple(e for e in row if isinstance(e, Literal)) for row in written), schema))
+    return found + [Project(p.rows, _as_types(p, schema), schema.names) for p in rest]
+
+
+def given_rows(given: Plan, schema: Schema) -> Plan:
+    """The rows that a head was given, under its schema."""
+    columns = tuple(as_type(c, f.type) or c for c, f in zip(given.columns, schema.fields, strict=True))
+    return Project(given, columns, schema.names)
+
+
+def _as_types(part: RuleRows, schema: Schema) -> tuple[Expression, ...]:
+    found: list[Expression] = []
+    for e, f in zip(part.columns, schema.fields, strict=True):
+        made_of = as_type(e, f.type)
+        if made_of is None:
+            message = f"column {f.name} of {part.rule.head.relation} is {f.type}, and the rule gives {e.type}"
+            raise fault(TypeConflict, message, part.rule, "to_number, to_float and to_string convert")
+        found.append(made_of)
+    return tuple(found)
+
+
+def all_of(plans: Sequence[Plan]) -> Plan:
+    """The rows of all plans."""
+    return plans[0] if len(plans) == 1 else Union(tuple(plans))
+
+
+# -- heads with aggregates
+
+
+def contributed(declared: Schema | None, functions: Mapping[int, str], rows: Schema) -> Schema:
+    """The columns of what a head aggregates: grouped by, and of which there is a least or a greatest, as declared."""
+    if declared is None:
+        return rows
+    fields = zip(declared.fields, rows.fields, strict=True)
+    kept = (at not in functions or functions[at] in ("min", "max") for at in range(len(rows)))
+    return Schema(
+        Field(d.name, d.type if keep else r.type, r.nullable) for keep, (d, r) in zip(kept, fields, strict=True)
+    )
+
+
+def grouped(rows: Plan, functions: Mapping[int, str], declared: Schema | None, rule: Rule) -> Plan:
+    """The columns of a head with aggregates, over the bindings of all its rules."""
+    keys = [at for at in range(len(rows.schema)) if at not in functions]
+    groups = tuple(rows.column(at) for at in keys) or (TRUE,)  # one group, but of nothing there is none
+    aggregates = {at: made(function, (rows.column(at),), rule) for at, function in functions.items()}
+    calls = [c for found in aggregates.values() for c in found.calls]
+    names = unique([*(str(g) for g in groups), *(f"a{i}" for i in range(len(calls)))])
+    plan = nodes.Aggregate(rows, groups, tuple(calls), names)
+    results = iter(plan.columns[len(groups) :])
+    values: dict[int, Expression] = {at: plan.column(place) for place, at in enumerate(keys)}
+    for at, found in aggregates.items():
+        values[at] = found.finish([next(results) for _ in found.calls])
+    shown = declared.names if declared is not None else rows.schema.names
+    columns = tuple(_declared(values[at], declared, at, rule) for at in range(len(rows.schema)))
+    if columns == plan.columns and shown == plan.schema.names:
+        return plan
+    return Project(plan, columns, shown)
+
+
+def _declared(value: Expression, declared: Schema | None, at: int, rule: Rule) -> Expression:
+    if declared is None:
+        return value
+    f = declared.fields[at]
+    found = as_type(value, f.type)
+    if found is None:
+        message = f"column {f.name} of {rule.head.relation} is {f.type}, and the rule gives {value.type}"
+        raise fault(TypeConflict, message, rule, "declare it as that type")
+    return found

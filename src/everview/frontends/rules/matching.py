@@ -1,0 +1,131 @@
+"""What an atom asks of its relation's rows and what it binds, and how records are taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from everview.errors import DatalogError, TypeConflict
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.meeting import alike, family, written
+from everview.frontends.rules.program import (
+    AggregateTerm,
+    BodyLiteral,
+    Constant,
+    Constraint,
+    Functor,
+    Holds,
+    Rule,
+    RuleAtom,
+    RuleVariable,
+    Term,
+    Wildcard,
+)
+from everview.frontends.rules.terms import RECORD, Values, compared, expression
+from everview.frontends.rules.walk import RulePart, outside, walk
+from everview.plan import nodes
+from everview.plan.conditions import conjunction
+from everview.plan.node import Plan
+from everview.plan.typing import call, is_number
+from everview.scalars.expressions import Expression, Literal
+from everview.types import BIGINT, BOOLEAN, Field, Schema, Struct
+
+HIDDEN: Final = "."  # before the names of variables that nobody wrote
+LONGEST: Final = 100_000  # numbers of a range, each of which is written down in the plan
+
+
+def matched(
+    atom: RuleAtom, relation: Plan, fresh: Callable[[], str], rule: Rule
+) -> tuple[Expression | None, Values, list[BodyLiteral]]:
+    """What an atom asks of its own relation, the variables that it gives, and equalities with terms that it has."""
+    own: list[Expression] = []
+    values: dict[str, Expression] = {}
+    rest: list[BodyLiteral] = []
+    for at, term in enumerate(atom.terms):
+        column: Expression = relation.column(at)
+        match term:
+            case Wildcard():
+                pass
+            case RuleVariable(name) if name in values:
+                own.append(tied(name, values[name], column, rule))
+            case RuleVariable(name):
+                values[name] = column
+            case Constant(value, of):
+                what = f"column {relation.schema.names[at]} of {atom.relation}"
+                own.append(compared("=", column, written(value, of), what, rule))
+            case Functor() | AggregateTerm():
+                hidden = fresh()
+                values[hidden] = column
+                rest.append(Constraint("=", RuleVariable(hidden), term))
+    return conjunction(own), values, rest
+
+
+def tied(name: str, known: Expression, column: Expression, rule: Rule, *, seeded: bool = False) -> Expression:
+    """A variable that stands in two places has one value; a ``seeded`` one came from the other place, also as NULL."""
+    constant = isinstance(known, Literal) or isinstance(column, Literal)
+    pair = alike(known, column) if constant or family(known.type) == family(column.type) else None
+    if pair is None:
+        hint = "a variable has one type; convert with to_number, to_float or to_string, and compare"
+        raise fault(TypeConflict, f"variable {name} is {known.type} and {column.type}", rule, hint)
+    return call("null_safe_equal" if seeded and known.nullable else "equal", *pair)
+
+
+def tested(part: Holds, values: Values, rule: Rule) -> Expression:
+    """A function that must be true: a truth value, or a number that is not 0."""
+    found = expression(part.term, values, rule)
+    if found.type == BOOLEAN:
+        return found
+    if is_number(found.type):
+        return call("not_equal", found, Literal(0, found.type))
+    raise fault(TypeConflict, f"{part} is {found.type}, and no condition", rule, "compare it with something")
+
+
+# -- records
+
+
+def is_record(term: RulePart) -> bool:
+    """Is a part a record or a tuple?"""
+    return isinstance(term, Functor) and term.name == RECORD
+
+
+def is_pattern(literal_: BodyLiteral) -> bool:
+    """Is a constraint one with a record in which some fields may be anything?"""
+    return isinstance(literal_, Constraint) and any(isinstance(p, Wildcard) for p in walk((literal_,), outside))
+
+
+def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[BodyLiteral]:
+    """A pattern against a value: its fields, one by one."""
+    assert isinstance(target, Functor)
+    of = expression(source, values, rule).type
+    if not isinstance(of, Struct) or len(of.fields) != len(target.arguments):
+        message = f"{target} has {len(target.arguments)} fields, and {source} is {of}"
+        raise fault(TypeConflict, message, rule, "write as many terms as the record has fields")
+    fields = zip(target.arguments, of.fields, strict=True)
+    return [
+        Constraint("=", argument, Functor("sql.get_field", (source, Constant(f.name))))
+        for argument, f in fields
+        if not isinstance(argument, Wildcard)
+    ]
+
+
+def paired(left: Term, right: Term, rule: Rule) -> list[BodyLiteral]:
+    """Two records against each other, field by field."""
+    assert isinstance(left, Functor) and isinstance(right, Functor)
+    if len(left.arguments) != len(right.arguments):
+        message = f"{left} and {right} have different numbers of fields"
+        raise fault(TypeConflict, message, rule, "write as many terms on both sides")
+    pairs = zip(left.arguments, right.arguments, strict=True)
+    return [Constraint("=", a, b) for a, b in pairs if not isinstance(a, Wildcard) and not isinstance(b, Wildcard)]
+
+
+def in_range(functor: Functor, rule: Rule) -> nodes.Values:
+    """``range(from, to)`` or ``range(from, to, step)``, without the end, written down."""
+    given = [a.value for a in functor.arguments if isinstance(a, Constant) and isinstance(a.value, int)]
+    if len(given) not in (2, 3) or len(given) != len(functor.arguments) or 0 in given[2:]:
+        hint = "write range(0, 10) or range(0, 10, 2), with constants"
+        raise fault(DatalogError, f"{functor} is no range of constants", rule, hint)
+    if len(range(*given)) > LONGEST:
+        hint = "keep so many numbers in a table, or derive them by a rule"
+        raise fault(DatalogError, f"{functor} has more than {LONGEST:,} numbers", rule, hint)
+    rows = tuple((Literal(n, BIGINT),) for n in range(*given))
+    return nodes.Values(rows, Schema([Field("value", BIGINT, nullable=False)]))

@@ -1,0 +1,113 @@
+"""Negations: the rows for which what is inside has no match.
+
+What is inside is computed alone where it can be, and the rows that match it are taken away; constraints that need what
+the rule binds join the condition. Where that is not enough, it is computed for the rule's different bindings.
+
+A negation inside of another waits until all is bound that it shares with what is around it. So one that holds nothing
+but negations and constraints has no rows of its own: ``!!b(x)`` keeps the rows with a match, and ``!(!b(x), !d(x))``
+those for which one of its parts fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Literal
+
+from everview.frontends.rules.bindings import Bindings, BodyContext, seeded
+from everview.frontends.rules.bodies import attempted, has_aggregate, solved
+from everview.frontends.rules.matching import is_pattern, tested, tied
+from everview.frontends.rules.program import BodyLiteral, Constraint, Holds, Negation, Rule
+from everview.frontends.rules.terms import Values, comparison
+from everview.frontends.rules.walk import all_variables, variables
+from everview.plan.conditions import conjunction
+from everview.plan.nodes import Join, Union
+from everview.plan.references import free_references
+from everview.plan.typing import call
+from everview.scalars.expressions import FALSE, Expression, moved
+
+Kind = Literal["semi", "anti"]  # the rows that have a match, or those that have none
+
+
+def negated(part: Negation, found: Bindings, awaited: set[str], context: BodyContext) -> Bindings | None:
+    """The bindings without those for which a negation fails; None if it has to wait for a variable."""
+    shared = set(all_variables(part))
+    if shared & (awaited | context.around) - found.values.keys():
+        return None
+    return _kept("anti", part.body, found, context)
+
+
+def _kept(kind: Kind, body: Sequence[BodyLiteral], found: Bindings, context: BodyContext) -> Bindings:
+    """The bindings for which a body without disjunctions has a match, or has none."""
+    if _is_closed(body, found) and (len(body) == 1 or kind == "semi" or free_references(found.rows)):
+        if kind == "semi":
+            return reduce(lambda rows, part: _holding(part, rows, context), body, found)
+        return _failing(body, found, context)
+    inner, left, is_seeded = _matches(body, found, context)
+    width = len(found.rows.schema)
+    values = {name: moved(e, lambda at: at + width) for name, e in inner.values.items()}
+    shared = [name for name in values if name in found.values]
+    ties = [tied(n, found.values[n], values[n], context.rule, seeded=is_seeded) for n in shared]
+    both = {**values, **found.values}
+    ties += [_condition(p, both, context.rule) for p in left]
+    return replace(found, plan=Join(found.rows, inner.rows, kind, conjunction(ties)))
+
+
+# -- what has rows of its own
+
+
+def _matches(
+    body: Sequence[BodyLiteral], found: Bindings, context: BodyContext
+) -> tuple[Bindings, list[BodyLiteral], bool]:
+    """The rows of a body, the constraints over them and what is around, and whether they began with what is around."""
+    inner, left = attempted(body, context.inside(found))
+    if all(_covers(p, inner, found) for p in left):
+        return inner, left, False
+    shared = sorted(set(all_variables(*body)) & found.values.keys())
+    start = seeded(found, shared, str(Negation(tuple(body))), context)
+    return solved(body, context.inside(found), start), [], True
+
+
+def _covers(part: BodyLiteral, inner: Bindings, found: Bindings) -> bool:
+    """Can a constraint be a condition over what is inside and what is around?"""
+    if not isinstance(part, Constraint | Holds) or has_aggregate(part) or is_pattern(part):
+        return False
+    return all(v in inner.values or v in found.values for v in variables(part))
+
+
+def _condition(part: BodyLiteral, values: Values, rule: Rule) -> Expression:
+    if isinstance(part, Constraint):
+        return comparison(part, values, rule)
+    assert isinstance(part, Holds)
+    return tested(part, values, rule)
+
+
+# -- what has none: negations and constraints of what is around
+
+
+def _is_closed(body: Sequence[BodyLiteral], found: Bindings) -> bool:
+    """Does a body bind nothing, so that each part holds or fails for a row around it?"""
+    return any(isinstance(p, Negation) for p in body) and all(
+        isinstance(part, Negation) or _covers(part, Bindings(), found) for part in body
+    )
+
+
+def _holding(part: BodyLiteral, found: Bindings, context: BodyContext) -> Bindings:
+    if isinstance(part, Negation):
+        return _kept("anti", part.body, found, context)
+    return found.where([_condition(part, found.values, context.rule)])
+
+
+def _failing(body: Sequence[BodyLiteral], found: Bindings, context: BodyContext) -> Bindings:
+    """The rows for which a part fails, each once: those that fail the first, then of the others those of the next."""
+    first, *rest = body
+    if isinstance(first, Negation):
+        failed = _kept("semi", first.body, found, context)
+    else:
+        holds = call("coalesce", _condition(first, found.values, context.rule), FALSE)
+        failed = found.where([call("not", holds)])
+    if not rest:
+        return failed
+    others = _failing(rest, _holding(first, found, context), context)
+    return replace(found, plan=Union((failed.rows, others.rows)))

@@ -1,0 +1,243 @@
+"""Datalog as data: terms, literals, rules and programs, whatever the syntax that they were written in.
+
+A relation is a set of rows. A rule says that its head holds for every binding of its variables for which its body
+does. The Soufflé-like syntax, PomoLogic and EDN queries all become these values; `compile` makes plans of them.
+
+>>> x, y, z = RuleVariable("x"), RuleVariable("y"), RuleVariable("z")
+>>> print(Rule(RuleAtom("path", (x, z)), (RuleAtom("path", (x, y)), RuleAtom("edge", (y, z)))))
+path(x, z) :- path(x, y), edge(y, z).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from everview.types import Schema, Type
+
+Comparison = Literal["=", "!=", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPlace:
+    """Where something stands in its text, from 1; it tells no two values apart."""
+
+    line: int = 0
+    column: int = 0
+
+
+NOWHERE = TextPlace()
+
+
+# -- terms
+
+
+@dataclass(frozen=True, slots=True)
+class RuleVariable:
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value; ``type`` if the text says more than the value does."""
+
+    value: Any
+    type: Type | None = None
+
+    def __str__(self) -> str:
+        match self.value:
+            case bool():
+                return str(self.value).lower()
+            case str():
+                return '"' + "".join(_ESCAPED.get(c, c) for c in self.value) + '"'
+            case None:
+                return "nil"
+            case _:
+                return str(self.value)
+
+
+_ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """Any value: ``_``."""
+
+    def __str__(self) -> str:
+        return "_"
+
+
+@dataclass(frozen=True, slots=True)
+class Functor:
+    """A function of terms, by the name that the plan has for it, or a registered one of the user's: ``cat(x, y)``."""
+
+    name: str
+    arguments: tuple[Term, ...]
+
+    def __str__(self) -> str:
+        if self.name == "unsigned" and len(self.arguments) == 1:  # a check that nobody wrote
+            return str(self.arguments[0])
+        if self.name == "record":
+            return f"[{', '.join(map(str, self.arguments))}]"
+        if len(self.arguments) == 2 and self.name in _INFIX:
+            return f" {self.name} ".join(map(_operand, self.arguments))
+        if self.name == "-" and len(self.arguments) == 1:
+            return f"-{_operand(self.arguments[0])}"
+        return f"{self.name}({', '.join(map(str, self.arguments))})"
+
+
+_INFIX = frozenset(
+    ["+", "-", "*", "/", "%", "^", "land", "lor", "lxor", "band", "bor", "bxor", "bshl", "bshr", "bshru"]
+)
+
+
+def _operand(term: Term) -> str:
+    is_infix = isinstance(term, Functor) and term.name in _INFIX and len(term.arguments) == 2
+    return f"({term})" if is_infix else str(term)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateTerm:
+    """A number of rows as one value: of the bindings of a body, or, in a head without one, of its group.
+
+    ``count : {edge(x, _)}`` is ``Aggregate("count", (), (Atom(…),))``. The variables of the body that the rule binds
+    elsewhere tell groups apart; the others are its own.
+    """
+
+    function: str
+    arguments: tuple[Term, ...] = ()
+    body: tuple[BodyLiteral, ...] | None = None
+
+    def __str__(self) -> str:
+        inside = ", ".join(map(str, self.arguments))
+        if self.body is None:
+            return f"{self.function}({inside})"
+        return f"{self.function}{' ' if inside else ''}{inside} : {{ {', '.join(map(str, self.body))} }}"
+
+
+Term = RuleVariable | Constant | Wildcard | Functor | AggregateTerm
+
+
+# -- literals
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAtom:
+    """Rows of a relation whose columns match the terms: by position, or by ``names``, then in any number."""
+
+    relation: str
+    terms: tuple[Term, ...]
+    names: tuple[str, ...] | None = None
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        shown = map(str, self.terms)
+        if self.names is not None:
+            shown = (f"{name}: {term}" for name, term in zip(self.names, shown, strict=True))
+        return f"{self.relation}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """No binding of what is inside: its variables that the rule does not bind elsewhere are its own."""
+
+    body: tuple[BodyLiteral, ...]
+
+    def __str__(self) -> str:
+        inside = ", ".join(map(str, self.body))
+        return f"!{inside}" if len(self.body) == 1 and isinstance(self.body[0], RuleAtom | Either) else f"!({inside})"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A constraint; ``=`` with an unbound variable on one side binds it."""
+
+    operator: Comparison
+    left: Term
+    right: Term
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.operator} {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A function that must be true: ``contains("a", x)``."""
+
+    term: Term
+
+    def __str__(self) -> str:
+        return str(self.term)
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """One of several bodies."""
+
+    branches: tuple[tuple[BodyLiteral, ...], ...]
+
+    def __str__(self) -> str:
+        return "(" + " ; ".join(", ".join(map(str, branch)) for branch in self.branches) + ")"
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """Rows of an atom, and the content id of each: ``C := point(x: X)``."""
+
+    variable: RuleVariable
+    atom: RuleAtom
+
+    def __str__(self) -> str:
+        return f"{self.variable} := {self.atom}"
+
+
+BodyLiteral = RuleAtom | Negation | Constraint | Holds | Either | Identified
+
+
+# -- rules and programs
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A head that holds wherever its body does; without a body it is a fact.
+
+    ``next`` rules are inductive: what they derive in one tick holds in the next.
+    """
+
+    head: RuleAtom
+    body: tuple[BodyLiteral, ...] = ()
+    next: bool = False
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        head = f"{self.head}@next" if self.next else f"{self.head}"
+        return f"{head} :- {', '.join(map(str, self.body))}." if self.body else f"{head}."
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A relation and its columns; ``input`` ones are given from outside, ``output`` ones are shown."""
+
+    name: str
+    schema: Schema
+    input: bool = False
+    output: bool = False
+    place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
+    unsigned: frozenset[int] = frozenset()  # the columns whose numbers have no sign
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProgram:
+    """Rules, and what is said of their relations."""
+
+    rules: tuple[Rule, ...] = ()
+    declarations: tuple[Declaration, ...] = ()
+    directed: tuple[tuple[str, str, TextPlace], ...] = ()  # directives: their kind, a relation, and where
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The relations that rules define, in order of their first."""
+        return tuple(dict.fromkeys(rule.head.relation for rule in self.rules))

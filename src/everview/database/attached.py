@@ -21,7 +21,7 @@ from everview.database.counting import counted
 from everview.database.definitions import TableDefinition, check_name, find_name
 from everview.database.tentative import Tentative, undoing_table
 from everview.errors import DefinitionError, DuplicateKey, LostPosition, SchemaDrift, SourceError, shown
-from everview.pull import Pipeline
+from everview.runtimes.pull import Pipeline
 from everview.sources.feed import Feed, Following, Step
 from everview.sources.protocol import Followed, Position, Source
 from everview.types import unknown_name

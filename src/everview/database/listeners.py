@@ -9,7 +9,7 @@ from typing import Any
 
 from everview.blocks import Busy
 from everview.errors import ListenerError
-from everview.pull.listening import Raised, call_of, raise_first
+from everview.runtimes.pull.listening import Raised, call_of, raise_first
 from everview.views.feed import Together
 from everview.views.subscription import Ended, Listener, Subscription
 from everview.zset.batch import Batch

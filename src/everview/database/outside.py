@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from everview.pull import Pipeline
-from everview.pull import Transaction as Changes
-from everview.pull.turn import UnderWay
+from everview.runtimes.pull import Pipeline
+from everview.runtimes.pull import Transaction as Changes
+from everview.runtimes.pull.turn import UnderWay
 
 
 class Outside:

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from everview.frontends.fluent import Part
-from everview.pull import Feed, Feeds
-from everview.pull.fluent import AtPipeline
+from everview.runtimes.pull import Feed, Feeds
+from everview.runtimes.pull.fluent import AtPipeline
 from everview.types import Schema
 from everview.views import OrderedView, ScalarView, Shape, TableView, TreeView
 from everview.views import feed as views

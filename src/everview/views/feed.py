@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from everview.pull.listening import Through
+from everview.runtimes.pull.listening import Through
 from everview.types import Schema
 from everview.views.subscription import Ended, Listener
 
@@ -38,7 +38,7 @@ class Feed(Protocol):
     """Rows of one relation, as they are and as they change.
 
     A listener with a method `follow` takes changes by it before any other is told, and has its own listeners told by
-    what it returns; see `everview.pull.listening.call_of`.
+    what it returns; see `everview.runtimes.pull.listening.call_of`.
     """
 
     @property

@@ -21,7 +21,7 @@ from everview.blocks import Busy
 from everview.doors import doors
 from everview.errors import ListenerError
 from everview.process import forks
-from everview.pull.listening import call_of, end_all
+from everview.runtimes.pull.listening import call_of, end_all
 from everview.views.change import Change
 from everview.views.changes import Changes
 from everview.views.feed import Ending

@@ -1,0 +1,221 @@
+"""Plans as pipelines: a node for every part, the same one where a part is there already.
+
+>>> from everview.plan.nodes import Scan as From
+>>> from everview.sources.memory import Memory
+>>> from everview.types import Schema
+>>> artist = Memory("id BIGINT", "id")
+>>> Build({"artist": artist}).of(From("track", Schema.parse("id BIGINT")))
+Traceback (most recent call last):
+everview.errors.UnknownName: source "track" does not exist
+  hint: available: artist
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from everview.errors import DefinitionError
+from everview.lowering.aggregates import direction
+from everview.operators.index import Direction
+from everview.optimize.predicates import push_predicates
+from everview.optimize.simplify import drop_needless, fold_constants
+from everview.optimize.subqueries import decorrelate
+from everview.plan import nodes as plans
+from everview.plan.conditions import Key, conjunction, split
+from everview.plan.node import Plan, unique
+from everview.plan.tree import title
+from everview.plan.typing import call
+from everview.runtimes.pull.aggregate import Aggregate
+from everview.runtimes.pull.calls import KEEP
+from everview.runtimes.pull.demand import Sort
+from everview.runtimes.pull.filter import Filter
+from everview.runtimes.pull.join import Join
+from everview.runtimes.pull.lookup import Matching
+from everview.runtimes.pull.node import Node
+from everview.runtimes.pull.project import Project
+from everview.runtimes.pull.scan import Scan
+from everview.runtimes.pull.semijoin import SemiJoin
+from everview.runtimes.pull.top import Top
+from everview.runtimes.pull.union import Union
+from everview.runtimes.pull.values import Values
+from everview.scalars.expressions import Column, Expression, Literal, Now, moved, walk
+from everview.sources.protocol import Source
+from everview.types import Field, Schema, Struct, unknown_name
+
+# Subqueries become joins, and predicates go down to where they decide how much is read.
+PASSES: Final[tuple[Callable[[Plan], Plan], ...]] = (
+    fold_constants,
+    decorrelate,
+    drop_needless,
+    push_predicates,
+    fold_constants,
+    drop_needless,
+)
+
+
+def prepared(plan: Plan) -> Plan:
+    """The plan as it is built: conditions near the sources, columns under their names."""
+    found = plan
+    for change in PASSES:
+        found = change(found)
+    return found if found.schema.names == plan.schema.names else plans.Project(found, found.columns, plan.schema.names)
+
+
+class Build:
+    """Nodes for plans over some sources; what has been built is built once."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        known: Mapping[Plan, Node] | None = None,
+        around: Callable[[Node], Node] = lambda node: node,
+    ) -> None:
+        self.sources = sources
+        self.nodes: dict[Plan, Node] = dict(known or {})
+        self._around = around
+
+    def of(self, plan: Plan) -> Node:
+        """The node of a plan."""
+        found = self.nodes.get(plan)
+        if found is None:
+            _check(plan)
+            found = self.nodes[plan] = self._made(plan)
+        return found
+
+    def _made(self, plan: Plan) -> Node:
+        match plan:
+            case plans.Scan(relation):
+                if relation not in self.sources:
+                    raise unknown_name("source", relation, list(self.sources))
+                return self._around(Scan(relation, self.sources[relation]))
+            case plans.Values(rows, schema):
+                return self._around(Values([tuple(found.value for found in row) for row in rows], schema))
+            case plans.Filter(input_, predicate):
+                return self._around(Filter(self.of(input_), predicate))
+            case plans.Project(input_, expressions):
+                return self._around(Project(self.of(input_), expressions, plan.schema))
+            case plans.Union():
+                return self._around(Union([self.of(i) for i in plan.inputs], plan.schema))
+            case plans.Distinct(input_):
+                found = self.of(input_)
+                return self._around(Aggregate(found, range(len(found.schema)), (), plan.schema))
+            case plans.Aggregate(input_, groups, calls):
+                found, places = self._extended(self.of(input_), groups)
+                return self._around(Aggregate(found, places, calls, plan.schema))
+            case plans.Top():
+                return self._top(plan)
+            case plans.Join():
+                return self._join(plan)
+            case plans.Intersect(left, right, False) | plans.Except(left, right, False):
+                kind = "semi" if isinstance(plan, plans.Intersect) else "anti"
+                there = [moved(c, lambda at: at + len(left.schema)) for c in right.columns]
+                same = conjunction(map(partial(call, "null_safe_equal"), left.columns, there))
+                return self.of(plans.Distinct(plans.Join(left, right, kind, same)))
+            case _:
+                raise DefinitionError(f"{title(plan)} cannot be maintained by pulling from sources", hint=KEEP)
+
+    def _extended(self, node: Node, expressions: Sequence[Expression]) -> tuple[Node, tuple[int, ...]]:
+        """A node with a column for every expression that is none, and where each of them stands."""
+        added = list(dict.fromkeys(e for e in expressions if not isinstance(e, Column)))
+        width = len(node.schema)
+        places = tuple(e.index if isinstance(e, Column) else width + added.index(e) for e in expressions)
+        if not added:
+            return node, places
+        fields = (*node.schema.fields, *(Field(f"computed {at}", e.type, e.nullable) for at, e in enumerate(added)))
+        names = unique(f.name for f in fields)
+        schema = Schema(replace(f, name=name) for f, name in zip(fields, names, strict=True))
+        return self._around(Project(node, (*columns(node.schema), *added), schema)), places
+
+    def _narrowed(self, node: Node, schema: Schema, chosen: Sequence[int]) -> Node:
+        """A node with some of its columns, under a schema."""
+        if len(chosen) == len(node.schema):
+            return node
+        every = columns(node.schema)
+        return self._around(Project(node, [every[at] for at in chosen], schema))
+
+    def _top(self, plan: plans.Top) -> Node:
+        input_ = self.of(plan.input)
+        if plan.limit is None and not plan.offset:
+            return input_
+        width = len(input_.schema)
+        found, places = self._extended(input_, [by for by, _ in plan.order])
+        sorts = [sort_of(at, how) for at, (_, how) in zip(places, plan.order, strict=True)]
+        if plan.limit is None and plan.partition:
+            raise DefinitionError(f"{title(plan)} cannot be maintained by pulling from sources", hint=KEEP)
+        top = self._around(Top(found, sorts, plan.limit, plan.offset, plan.partition))
+        return self._narrowed(top, plan.schema, range(width))
+
+    def _join(self, plan: plans.Join) -> Node:
+        if plan.kind in ("right", "full"):
+            return self.of(_turned(plan))
+        width = len(plan.left.schema)
+        parts = split(plan.condition, width)
+        left, lefts = self._extended(self.of(plan.left), [k.left for k in parts.keys])
+        right, rights = self._extended(self.of(plan.right), [k.right for k in parts.keys])
+        matching = self._matching(plan, (left, right), parts.keys, (lefts, rights), parts.rest)
+        if plan.kind in ("semi", "anti"):
+            kind = "semi" if plan.kind == "semi" else "anti"
+            return self._narrowed(self._around(SemiJoin(left, right, kind, matching)), plan.schema, range(width))
+        own = (*range(width), *(len(left.schema) + at for at in range(len(plan.right.schema))))
+        kind = "left" if plan.kind == "left" else "inner"
+        schema = plan.schema if len(own) == len(left.schema) + len(right.schema) else _beside(left, right, kind)
+        return self._narrowed(self._around(Join(left, right, kind, matching, schema)), plan.schema, own)
+
+    def _matching(
+        self,
+        plan: plans.Join,
+        sides: tuple[Node, Node],
+        keys: Sequence[Key],
+        places: tuple[tuple[int, ...], tuple[int, ...]],
+        rest: Expression | None,
+    ) -> Matching:
+        left, right = sides
+        width, wide = len(plan.left.schema), len(left.schema)
+        test = None if rest is None else moved(rest, lambda at: at if at < width else at - width + wide)
+        return Matching.of(places, [key.null_safe for key in keys], test, _beside(left, right, "inner"))
+
+
+def _beside(left: Node, right: Node, kind: str) -> Schema:
+    fields = (*left.schema.fields, *(replace(f, nullable=f.nullable or kind == "left") for f in right.schema.fields))
+    names = unique(f.name for f in fields)
+    return Schema(replace(f, name=name) for f, name in zip(fields, names, strict=True))
+
+
+def _turned(plan: plans.Join) -> Plan:
+    """A right join as a left one, a full one as a left one and what the right has alone."""
+    left, right = plan.left, plan.right
+    wide, width = len(right.schema), len(left.schema)
+    condition = plan.condition and moved(plan.condition, lambda at: at + wide if at < width else at - width)
+    if plan.kind == "right":
+        turned = plans.Join(right, left, "left", condition)
+        order = (*range(wide, wide + width), *range(wide))
+        return plans.Project(turned, tuple(turned.column(at) for at in order), plan.schema.names)
+    alone = plans.Join(right, left, "anti", condition)
+    nothing = tuple(Literal(None, of) for of in left.schema.types)
+    padded = plans.Project(alone, (*nothing, *alone.columns), plan.schema.names)
+    return plans.Union((plans.Join(left, right, "left", plan.condition), padded))
+
+
+def columns(schema: Schema) -> tuple[Column, ...]:
+    """The expressions that read all columns."""
+    return tuple(Column(at, f.name, f.type, f.nullable) for at, f in enumerate(schema.fields))
+
+
+def sort_of(column: int, how: str) -> Sort:
+    """A column in an order as plans write it."""
+    found = direction(how)
+    descends = found in (Direction.DESC, Direction.DESC_NULLS_FIRST)
+    return Sort(column, descends, found in (Direction.ASC, Direction.DESC_NULLS_FIRST))
+
+
+def _check(plan: Plan) -> None:
+    """Refuse what only a circuit can tell: the time, and columns that hold records."""
+    for expression in plan.expressions:
+        if any(isinstance(part, Now) for part in walk(expression)):
+            raise DefinitionError(f"{expression} changes with time, which no source tells", hint=KEEP)
+    for field in plan.schema.fields:
+        if isinstance(field.type, Struct):
+            raise DefinitionError(f'column "{field.name}" is a {field.type}, which cannot be pulled', hint=KEEP)

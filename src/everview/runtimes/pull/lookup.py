@@ -1,0 +1,88 @@
+"""Partners by key: what joins ask of a side, and nothing of it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from everview.runtimes.pull.demand import Among, Demand, Row
+from everview.runtimes.pull.node import Node
+from everview.runtimes.pull.rows import Test
+from everview.scalars.expressions import Expression
+from everview.types import Schema
+
+FIRST, MOST = 32, 512  # rows of a side for which partners are looked up at once
+Found = Mapping[Row, Sequence[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """When rows of two sides are partners: equal in some columns, and what else there is to be true of both."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    test: Test | None
+
+    @staticmethod
+    def of(
+        places: tuple[tuple[int, ...], tuple[int, ...]],
+        null_safe: Sequence[bool],
+        rest: Expression | None,
+        both: Schema,
+    ) -> Matching:
+        """Columns of the left and the right that are equal, and a condition over both."""
+        return Matching(*places, tuple(null_safe), None if rest is None else Test((rest,), both))
+
+    def key(self, columns: tuple[int, ...]) -> Callable[[Row], Row | None]:
+        """A row's key, None if it equals nothing."""
+        safe = all(self.null_safe)
+
+        def key(row: Row) -> Row | None:
+            found = tuple([row[at] for at in columns])
+            return found if safe or None not in found or self._safe(found) else None
+
+        return key
+
+    def _safe(self, key: Row) -> bool:
+        return all(safe for value, safe in zip(key, self.null_safe, strict=True) if value is None)
+
+    def partners(self, row: Row, others: Sequence[Row], *, turned: bool = False) -> Sequence[Row]:
+        """Those of one key that are partners indeed."""
+        if self.test is None or not others:
+            return others
+        pairs = [other + row if turned else row + other for other in others]
+        return [other for other, holds in zip(others, self.test.of(pairs), strict=True) if holds]
+
+
+def found_by(node: Node, columns: tuple[int, ...], keys: Iterable[Row], demand: Demand = Demand()) -> Found:  # noqa: B008
+    """The rows of a node that have certain keys, by key."""
+    wanted = frozenset(keys)
+    found: dict[Row, list[Row]] = {}
+    if not wanted:
+        return found
+    asked = demand.and_among(Among(columns, wanted)) if columns else demand
+    for row in node.pull(asked):
+        found.setdefault(tuple([row[at] for at in columns]), []).append(row)
+    return found
+
+
+def batches(rows: Iterable[Row], first: int | None) -> Iterator[list[Row]]:
+    """Rows by the list, few at first and then more and more."""
+    waiting, size = iter(rows), max(1, min(first or FIRST, MOST))
+    while part := list(islice(waiting, size)):
+        yield part
+        size = min(2 * size, MOST)
+
+
+def by_key(
+    rows: Mapping[Row, int], key: Callable[[Row], Row | None]
+) -> tuple[dict[Row, dict[Row, int]], dict[Row, int]]:
+    """Changed rows by their keys, and those that equal nothing."""
+    found: dict[Row, dict[Row, int]] = {}
+    unmatched: dict[Row, int] = {}
+    for row, weight in rows.items():
+        own = key(row)
+        (unmatched if own is None else found.setdefault(own, {}))[row] = weight
+    return found, unmatched

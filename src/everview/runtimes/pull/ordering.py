@@ -1,0 +1,167 @@
+"""Orders of rows: keys that compare as SQL orders, and orders of which a part comes from below.
+
+A node that gets its rows in the order of the first columns asked for sorts only the runs in which those are equal.
+
+>>> from everview.types import Schema
+>>> key = sort_key(Schema.parse("a BIGINT, b STRING"), (Sort(0, descends=True, nulls_first=False), Sort(1)))
+>>> sorted([(1, "x"), (None, "y"), (2, "b"), (2, "a")], key=key)
+[(2, 'a'), (2, 'b'), (1, 'x'), (None, 'y')]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import chain, takewhile
+from operator import itemgetter
+from typing import Any
+
+from everview.runtimes.pull.demand import Among, Demand, Row, Sort
+from everview.scalars.functions.comparison import order_key
+from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, TIMESTAMP, Array, Decimal, Field, Schema
+
+Key = Callable[[Row], Any]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+
+
+class Reversed:
+    """A value that is less than another where the value itself is greater."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __lt__(self, other: Reversed) -> bool:
+        return other.value < self.value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reversed) and self.value == other.value
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
+def sort_key(schema: Schema, order: Iterable[Sort]) -> Key:
+    """The function from a row to what sorts it."""
+    sorts = tuple(order)
+    fields = [schema.fields[s.column] for s in sorts]
+    if all(_plain(f, s) for f, s in zip(fields, sorts, strict=True)):
+        return _picked([s.column for s in sorts])
+    parts = [(s.column, _part(f, s)) for f, s in zip(fields, sorts, strict=True)]
+    return lambda row: tuple([part(row[at]) for at, part in parts])
+
+
+def place_key(schema: Schema, order: Iterable[Sort]) -> Callable[[Row], Any]:
+    """`sort_key` of the ordered values alone, as `Demand.after` holds them."""
+    sorts = tuple(order)
+    fields = Schema(replace(schema.fields[s.column], name=f"c{at}") for at, s in enumerate(sorts))
+    return sort_key(fields, (s.at(at) for at, s in enumerate(sorts)))
+
+
+def coming_after(schema: Schema, order: Iterable[Sort], after: Row) -> Callable[[Row], bool]:
+    """Whether a row comes after a place, which may be one of rows that an outer join has padded with NULL."""
+    sorts = tuple(order)
+    padded = Schema(replace(f, nullable=True) for f in schema.fields)
+    key, start = sort_key(padded, sorts), place_key(padded, sorts)(after)
+    return lambda row: key(row) > start
+
+
+def _picked(columns: list[int]) -> Key:
+    if len(columns) == 1:
+        (at,) = columns
+        return lambda row: (row[at],)
+    return itemgetter(*columns) if columns else lambda row: ()
+
+
+def _plain(field: Field, sort: Sort) -> bool:
+    """Whether values order as Python does."""
+    return not field.nullable and not sort.descends and field.type not in (FLOAT, DOUBLE) and not _nested(field)
+
+
+def _nested(field: Field) -> bool:
+    return isinstance(field.type, Array)
+
+
+def _part(field: Field, sort: Sort) -> Callable[[Any], Any]:
+    turn = _turned(field) if sort.descends else _straight(field)
+    if not field.nullable:
+        return turn
+    null = (0,) if sort.nulls_first else (2,)
+    return lambda value: null if value is None else (1, turn(value))
+
+
+def _straight(field: Field) -> Callable[[Any], Any]:
+    if field.type in (FLOAT, DOUBLE):
+        return lambda value: (1, 0.0) if value != value else (0, value)
+    return order_key if _nested(field) else lambda value: value
+
+
+def _turned(field: Field) -> Callable[[Any], Any]:
+    of = field.type
+    if of in (FLOAT, DOUBLE):
+        return lambda value: (0, 0.0) if value != value else (1, -value)
+    if of == BOOLEAN or of.sql in INTEGERS:
+        return lambda value: -value
+    if isinstance(of, Decimal):
+        return lambda value: value.copy_negate()
+    if of == DATE:
+        return lambda value: -value.toordinal()
+    if of == TIMESTAMP:
+        return lambda value: EPOCH - value
+    return (lambda value: Reversed(order_key(value))) if _nested(field) else Reversed
+
+
+# -- orders that come from below in part
+
+
+def in_runs(rows: Iterable[Row], prefix: Key, full: Key) -> Iterator[Row]:
+    """Rows that are in the order of ``prefix``, in the order of ``full``, of which that is the beginning."""
+    run: list[Row] = []
+    found: Any = None
+    for row in rows:
+        key = prefix(row)
+        if run and key != found:
+            yield from sorted(run, key=full) if len(run) > 1 else run
+            run = []
+        found = key
+        run.append(row)
+    yield from sorted(run, key=full) if len(run) > 1 else run
+
+
+def through(
+    demand: Demand, schema: Schema, place: Callable[[int], int | None], ask: Callable[[Demand], Iterable[Row]]
+) -> Iterator[Row]:
+    """Rows in the order that is demanded of ``schema``, by asking for what of it a node below has.
+
+    ``place`` says where a column stands below, None where it does not. ``ask`` gives rows of ``schema`` in the order
+    below; it gets a demand with nothing but ``order``, ``after``, ``limit`` and keys that the ordered columns have.
+    """
+    order = demand.order
+    known = list(takewhile(lambda s: place(s.column) is not None, order))
+    count, whole = len(known), len(known) == len(order)
+    below = tuple(s.at(_there(place(s.column))) for s in known)
+    asked = Demand(order=below, near=demand.guess, keep=demand.keep)
+    if whole:
+        yield from ask(replace(asked, after=demand.after, limit=demand.limit))
+        return
+    full = sort_key(schema, order)
+    if demand.after is None:
+        yield from in_runs(ask(asked), sort_key(schema, known), full)
+        return
+    rows = ask(asked) if not count else _from(asked, demand.after[:count], ask)
+    ordered = in_runs(rows, sort_key(schema, known), full)
+    yield from filter(coming_after(schema, order, demand.after), ordered)
+
+
+def _from(asked: Demand, start: Row, ask: Callable[[Demand], Iterable[Row]]) -> Iterator[Row]:
+    """From a place on, that included: first those at it, then those after."""
+    same = Among(tuple(s.column for s in asked.order), frozenset({start}))
+    at = (ask(replace(d, near=d.near)) for d in (asked.and_among(same), replace(asked, after=start)))
+    return chain.from_iterable(at)
+
+
+def _there(place: int | None) -> int:
+    assert place is not None
+    return place

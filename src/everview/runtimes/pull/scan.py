@@ -1,0 +1,172 @@
+"""Where a pipeline begins: demands become requests of a source, its changes become updates.
+
+What the source cannot decide or order, is decided and ordered here; then no limit is given to it, and it is read
+until enough has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import cached_property
+from itertools import chain
+from typing import Any, Final
+
+from everview.runtimes.pull.conditions import beyond, looked_up, told
+from everview.runtimes.pull.demand import Among, Demand, Row, Sort
+from everview.runtimes.pull.node import Node
+from everview.runtimes.pull.rows import Test, satisfied, within
+from everview.scalars.expressions import Expression
+from everview.sources.protocol import All, Condition, Direction, Request, Source, Update, is_keyed
+from everview.types import Array, Id, Symbol, Type
+
+MOST_KEYS = 500  # that are looked for in one request
+Told = tuple[tuple[Condition, ...], Test | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """An order of a source: its sorts, their places in what was asked for, and whether it tells all rows apart."""
+
+    sorts: tuple[Sort, ...]
+    places: tuple[int, ...]
+    names: tuple[tuple[str, Direction], ...]
+    whole: bool
+
+
+class Scan(Node):
+    """All rows of a source."""
+
+    def __init__(self, name: str, source: Source) -> None:
+        self.name, self.source = name, source
+        self.schema = source.schema
+        columns = tuple(self.schema.index(column) for column in source.key)
+        self._ties = columns or tuple(range(len(self.schema)))
+        self.key = columns if is_keyed(source) else None
+        # A row to start after is a whole one; what its other columns hold means nothing.
+        self._blank = [None if f.nullable else _some(f.type) for f in self.schema.fields]
+        self._orders: dict[tuple[Sort, ...], Ordered] = {}
+        self._told: dict[tuple[Expression, ...], Told] = {}
+        self.pulls = self.rows_read = 0
+        self.last: Request | None = None
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        return frozenset({self.name})
+
+    def push(self, *updates: Update) -> Update:
+        (update,) = updates
+        return update
+
+    @property
+    def title(self) -> str:
+        return f"Scan {self.name}"
+
+    # -- history
+
+    def pull(self, demand: Demand) -> Iterator[Row]:
+        if any(not among.keys for among in demand.among):
+            return iter(())
+        large = next((a for a in demand.among if len(a.keys) > MOST_KEYS), None)
+        if large is not None:
+            return self._in_parts(demand, large)
+        conditions, test = self._decided(demand.where)
+        inexact: list[Among] = []
+        for among in demand.among:
+            condition, exact = looked_up(among, self.schema)
+            conditions = (*conditions, condition)
+            if not exact:
+                inexact.append(among)
+        order = demand.order
+        if any(s.nulls_first == s.descends and self.schema.fields[s.column].nullable for s in order):
+            found = self._asked(Request(All(conditions)))
+            return satisfied(_kept(found, inexact, test), self.schema, replace(demand, where=(), among=()))
+        limit = demand.limit if not inexact and test is None else None
+        known = self._orders.get(order) or self._known_order(order)
+        after = None
+        if demand.after is not None:
+            if known.whole and self._may_stand(known, demand.after):
+                after = self._row_at(known, demand.after)
+            elif known.sorts:
+                values = tuple(demand.after[at] for at in known.places)
+                conditions = (*conditions, beyond(known.sorts, values, self.schema))
+        return _kept(self._asked(Request(All(conditions), known.names, after, limit)), inexact, test)
+
+    def _known_order(self, order: tuple[Sort, ...]) -> Ordered:
+        """An order as the source has it: each column once, none after a whole key."""
+        seen: dict[int, int] = {}
+        for at, sort in enumerate(order):
+            if not set(self._ties) <= set(seen):
+                seen.setdefault(sort.column, at)
+        sorts = tuple(order[at] for at in seen.values())
+        directions: list[Direction] = ["desc" if s.descends else "asc" for s in sorts]
+        names = tuple(zip((self.schema.names[s.column] for s in sorts), directions, strict=True))
+        found = Ordered(sorts, tuple(seen.values()), names, set(self._ties) <= set(seen))
+        self._orders[order] = found
+        return found
+
+    def _may_stand(self, order: Ordered, after: Row) -> bool:
+        """Whether a row may be there: of what an outer join has padded, no key is NULL."""
+        values = zip((self.schema.fields[s.column] for s in order.sorts), order.places, strict=True)
+        return all(field.nullable or after[at] is not None for field, at in values)
+
+    def _row_at(self, order: Ordered, after: Row) -> Row:
+        """A row that stands at a place in an order."""
+        row = self._blank.copy()
+        for sort, at in zip(order.sorts, order.places, strict=True):
+            row[sort.column] = after[at]
+        return tuple(row)
+
+    def _decided(self, where: tuple[Expression, ...]) -> Told:
+        """Conditions for the source, and a test of those that are not for it."""
+        found = self._told.get(where)
+        if found is None:
+            parts = [(each, told(each, self.schema)) for each in where]
+            rest = [each for each, condition in parts if condition is None]
+            test = Test(rest, self.schema) if rest else None
+            found = self._told[where] = tuple(c for _, c in parts if c is not None), test
+        return found
+
+    def _asked(self, request: Request) -> Iterator[Row]:
+        self.pulls += 1
+        self.last = request
+        for row in self.source.pull(request):
+            self.rows_read += 1
+            yield row
+
+    def _in_parts(self, demand: Demand, large: Among) -> Iterator[Row]:
+        """Many keys, some at a time; an order is made afterwards."""
+        keys = list(large.keys)
+        others = tuple(a for a in demand.among if a is not large)
+        parts = [frozenset(keys[at : at + MOST_KEYS]) for at in range(0, len(keys), MOST_KEYS)]
+        plain = Demand(demand.where, others, keep=demand.keep)
+        found = chain.from_iterable(self.pull(plain.and_among(Among(large.columns, part))) for part in parts)
+        return satisfied(found, self.schema, replace(demand, where=(), among=()))
+
+
+def _kept(rows: Iterator[Row], inexact: Sequence[Among], test: Test | None) -> Iterator[Row]:
+    for among in inexact:
+        rows = within(rows, among)
+    return rows if test is None else test.lazily(rows)
+
+
+def _some(of: Type) -> Any:
+    """A value of a type."""
+    if of.sql in _SOME:
+        return _SOME[of.sql]
+    return () if isinstance(of, Array) else Decimal(0)
+
+
+_SOME: Final[dict[str, Any]] = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "ANY"), 0),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), 0.0),
+    "BOOLEAN": False,
+    "STRING": "",
+    "BINARY": b"",
+    "DATE": date(1970, 1, 1),
+    "TIMESTAMP": datetime(1970, 1, 1, tzinfo=UTC),
+    "SYMBOL": Symbol(""),
+    "ID": Id(""),
+}

@@ -1,0 +1,24 @@
+"""A relation that is written down: it is there from the beginning, and never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from everview.runtimes.pull.demand import Demand, Row
+from everview.runtimes.pull.node import NOTHING, Node
+from everview.runtimes.pull.rows import satisfied
+from everview.sources.protocol import Update
+from everview.types import Schema
+
+
+class Values(Node):
+    """Constant rows."""
+
+    def __init__(self, rows: Sequence[Row], schema: Schema) -> None:
+        self.rows, self.schema, self.few = tuple(rows), schema, len(rows)
+
+    def pull(self, demand: Demand) -> Iterator[Row]:
+        return satisfied(self.rows, self.schema, demand)
+
+    def push(self, *updates: Update) -> Update:
+        return NOTHING

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from everview.frontends.fluent import Part
+from everview.listening import Handle
 from everview.runtimes.pull import Feed, Feeds
 from everview.runtimes.pull.fluent import AtPipeline
 from everview.types import Schema
@@ -44,7 +45,7 @@ def in_shape(name: str, part: Part, root: views.Feed, feeds: views.Feeds) -> Sha
 class _Ending:
     """The end of following feeds that nobody else does."""
 
-    def __init__(self, subscription: views.Ending, feeds: Feeds) -> None:
+    def __init__(self, subscription: Handle, feeds: Feeds) -> None:
         self._subscription, self._feeds = subscription, feeds
 
     @property
@@ -70,7 +71,7 @@ class Owned:
     def lock(self) -> AbstractContextManager[Any]:
         return self._feeds.lock
 
-    def subscribe(self, listener: Any, *, snapshot: bool = False, ended: Any = None) -> views.Ending:
+    def subscribe(self, listener: Any, *, snapshot: bool = False, ended: Any = None) -> Handle:
         """See `Feeds`."""
         return _Ending(self._feeds.subscribe(listener, snapshot=snapshot, ended=ended), self._feeds)
 
@@ -97,6 +98,6 @@ class Root:
         """See `Feed`."""
         return self._feed.contents()
 
-    def subscribe(self, listener: Any, *, snapshot: bool = False, ended: Any = None) -> views.Ending:
+    def subscribe(self, listener: Any, *, snapshot: bool = False, ended: Any = None) -> Handle:
         """See `Feed`."""
         return _Ending(self._feed.subscribe(listener, snapshot=snapshot, ended=ended), self._feeds)

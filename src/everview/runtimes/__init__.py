@@ -1,1 +1,1 @@
-"""Where plans run: circuits in one process or on Spark, and pipelines that pull. A runtime decides where, never what."""
+"""Where plans run: circuits in one process or on Spark, pipelines that pull. A runtime decides where, never what."""

@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from everview.listening import Ended, Listener, Subscription, Together
+from everview.listening.calls import Through
 from everview.plan.node import Plan
 from everview.runtimes.pull.demand import Demand, Row, Sort
-from everview.runtimes.pull.listening import Ended, Listener, Subscription, Through, Together
 from everview.runtimes.pull.node import NOTHING, Node
 from everview.runtimes.pull.ordering import sort_key
 from everview.sources.protocol import Update

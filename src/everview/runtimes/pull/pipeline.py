@@ -23,13 +23,13 @@ from itertools import count
 from typing import Any
 
 from everview.errors import PipelineError, TransactionError
+from everview.listening import Ended, Listeners, Subscription, Together
 from everview.plan.node import Plan
 from everview.process import ProcessLock
 from everview.runtimes.pull.build import Build, prepared
 from everview.runtimes.pull.demand import Demand, Row
 from everview.runtimes.pull.feed import Feed, Feeds, showing
 from everview.runtimes.pull.leaving import Leaving, Lock
-from everview.runtimes.pull.listening import Ended, Subscription, Together, Told
 from everview.runtimes.pull.node import Node, every_node
 from everview.runtimes.pull.transaction import Transaction
 from everview.runtimes.pull.turn import Turn, UnderWay
@@ -61,7 +61,7 @@ class Pipeline:
         self._around = around
         self._nodes: dict[Plan, Node] = {}
         self._anew: dict[Plan, Node] = {}
-        self._told = Told()
+        self._listeners = Listeners()
         self._open: Transaction | None = None
         self._names = count(1)
         self._closed = False
@@ -162,7 +162,7 @@ class Pipeline:
             self._keep_only_needed(self._nodes)
             for feed in feeds:
                 feed.closed = True
-            self._told.end([feed.name for feed in feeds])
+            self._listeners.end_now([feed.name for feed in feeds])
 
     def _keep_only_needed(self, nodes: Mapping[Plan, Node]) -> None:
         """Nodes that no view needs are told of no changes, so nobody may find them. Views go at any time."""
@@ -184,7 +184,7 @@ class Pipeline:
             closed = next((feed.name for feed in feeds if feed.closed), None)
             if closed is not None:
                 raise PipelineError(f"view {closed} is closed", hint="attach it again")
-            found = self._told.add([feed.name for feed in feeds], listener, self.epoch, ended)
+            found = self._listeners.add_group([feed.name for feed in feeds], listener, self.epoch, ended)
             if snapshot:
                 try:
                     listener({feed.name: feed.contents() for feed in feeds}, self.epoch)
@@ -244,7 +244,7 @@ class Pipeline:
 
     def tell(self) -> None:
         """Tell who listens of what has been committed."""
-        self._told.tell()
+        self._listeners.tell()
 
     def apply(self, changes: Mapping[str, Any]) -> None:
         """One transaction of rows with weights."""
@@ -306,7 +306,7 @@ class Pipeline:
         found = {feed.name: feed.shown(update.rows) for feed, update in changes.items() if update}
         if found:
             self.epoch += 1
-            self._told.note(self.epoch, found)
+            self._listeners.note(self.epoch, found)
 
     def _require_open(self) -> None:
         if self._closed:

@@ -1,4 +1,4 @@
-"""Someone who is told of changes, until either side ends it.
+"""One listener of changes, until the listener or the view ends it.
 
 >>> told = []
 >>> subscription = Subscription(lambda changes, epoch: told.append(epoch), ended=lambda: told.append("end"))
@@ -10,31 +10,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 Listener = Callable[[Any, int], None]  # told (changes, epoch); changes iterate as (row, weight)
-Ended = Callable[[], None]
+Together = Callable[[Mapping[str, Any], int], None]  # told ({view: changes}, epoch)
+Ended = Callable[[], None]  # told, once, that no more changes will come
+
+
+class Handle(Protocol):
+    """What a listener holds of its subscription: closing the handle ends it."""
+
+    @property
+    def active(self) -> bool: ...
+
+    def close(self) -> None:
+        """End the subscription: nothing more is told."""
+        ...
 
 
 class Subscription:
-    """Someone who is told of a view's changes; calling or closing it ends that."""
+    """A listener that is told of a view's changes; calling or closing the subscription ends it."""
 
     def __init__(
         self,
-        listener: Listener,
+        listener: Listener | Together,
         since: int = 0,
         end: Callable[[Subscription], None] | None = None,
         ended: Ended | None = None,
     ) -> None:
-        self.listener = listener
-        self.since = since  # it is told of later epochs
+        self.listener: Callable[[Any, int], None] = listener
+        self.since = since  # the listener is told of later epochs
         self.active = True
         self._end = end
         self._ended = ended
 
     def close(self) -> None:
-        """Be told no more."""
+        """End the subscription: nothing more is told."""
         self.active = False
         if self._end is not None:
             self._end(self)
@@ -42,7 +54,7 @@ class Subscription:
     __call__ = close
 
     def over(self) -> None:
-        """What it listens to has ended: tell it so, once."""
+        """Tell the listener, once, that its view has ended."""
         if self.active:
             self.active = False
             if self._ended is not None:

@@ -1,4 +1,11 @@
-"""Who is told of the changes of views: in order, once each, whatever the others do."""
+"""The listeners of many views, told of changes in order, once each, whatever the others do.
+
+>>> listeners = Listeners()
+>>> with listeners.add("v", lambda changes, epoch: print(epoch, changes), epoch=0):
+...     listeners.note(1, {"v": [("a", 1)]})
+...     listeners.tell()
+1 [('a', 1)]
+"""
 
 from __future__ import annotations
 
@@ -9,14 +16,12 @@ from typing import Any
 
 from everview.blocks import Busy
 from everview.errors import ListenerError
-from everview.runtimes.pull.listening import Raised, call_of, raise_first
-from everview.views.feed import Together
-from everview.views.subscription import Ended, Listener, Subscription
-from everview.zset.batch import Batch
+from everview.listening.calls import Raised, call_of, end_all, raise_first
+from everview.listening.subscription import Ended, Listener, Subscription, Together
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ViewGroup:
     """Views whose listener is told of all of them in one call."""
 
     views: tuple[str, ...]
@@ -25,23 +30,23 @@ class Group:
 
 @dataclass(slots=True)
 class Untold:
-    """Changes, and what is left to be done until everyone has been told of them."""
+    """The changes of an epoch, and what is left to be done until every listener has been told of them."""
 
     epoch: int
-    changes: Mapping[str, Batch]
-    concerned: deque[tuple[str, Subscription, Any]] | None = None  # who has yet to take them
+    changes: Mapping[str, Any]
+    concerned: deque[tuple[str, Subscription, Any]] | None = None  # those that have yet to take the changes
     calls: deque[tuple[str, Callable[[], None]]] = field(default_factory=deque[tuple[str, Callable[[], None]]])
 
 
 class Listeners:
-    """Subscriptions by view, and the changes that they have not been told of yet."""
+    """Subscriptions by view, and the changes that their listeners have not been told of yet."""
 
     def __init__(self) -> None:
         self._of: dict[str, list[Subscription]] = {}
-        self._groups: list[Group] = []
+        self._groups: list[ViewGroup] = []
         self._untold: deque[Untold] = deque()
         self._telling: Busy | None = None
-        self._at_end: list[tuple[str, Exception]] = []  # what was raised by those who were told that a view has ended
+        self._at_end: list[tuple[str, Exception]] = []  # raised by listeners that were told that a view has ended
 
     def __bool__(self) -> bool:
         return bool(self._of or self._groups)
@@ -51,14 +56,14 @@ class Listeners:
         return bool(self._of.get(view)) or any(view in group.views for group in self._groups)
 
     def add(self, view: str, listener: Listener, epoch: int, ended: Ended | None = None) -> Subscription:
-        """Tell someone of a view's changes after an epoch."""
+        """Tell a listener of a view's changes after an epoch."""
         return _added(self._of.setdefault(view, []), listener, epoch, ended)
 
     def add_group(
         self, views: Collection[str], listener: Together, epoch: int, ended: Ended | None = None
     ) -> Subscription:
-        """Tell someone of the changes of several views after an epoch, in one call for each."""
-        group = Group(tuple(views))
+        """Tell a listener of the changes of several views after an epoch, in one call for each epoch."""
+        group = ViewGroup(tuple(views))
         self._groups = [*self._groups, group]
 
         def end() -> None:
@@ -66,32 +71,45 @@ class Listeners:
 
         return _added(group.subscriptions, listener, epoch, ended, end)
 
+    # -- views that end
+
     def end(self, view: str) -> None:
-        """Tell nobody of a view any more; nor of others with it. Should one of them raise, `tell` says so."""
-        over = [*self._of.pop(view, ())]
-        over += [each for group in self._groups if view in group.views for each in group.subscriptions]
-        self._groups = [group for group in self._groups if view not in group.views]
-        for subscription in over:
+        """End the subscriptions of a view, also those of groups with it; `tell` reports listeners that raise."""
+        for subscription in self._taken_out((view,)):
             try:
                 subscription.over()
             except Exception as error:  # noqa: BLE001, whatever it is, the others are told
                 self._at_end.append((view, error))
 
+    def end_now(self, views: Collection[str]) -> None:
+        """`end` for several views, which reports a listener that raises at once."""
+        end_all(self._taken_out(views))
+
     def end_all_but(self, views: Container[str]) -> None:
-        """Tell nobody of views that are not among these."""
+        """End the subscriptions of all views that are not among these."""
         known = [*self._of, *(view for group in self._groups for view in group.views)]
         for view in dict.fromkeys(view for view in known if view not in views):
             self.end(view)
 
-    def note(self, epoch: int, changes: Mapping[str, Batch]) -> None:
-        """Changes to tell of, when it is time."""
+    def _taken_out(self, views: Collection[str]) -> list[Subscription]:
+        gone = set(views)
+        over = [each for view in views for each in self._of.pop(view, ())]
+        over += [each for group in self._groups if not gone.isdisjoint(group.views) for each in group.subscriptions]
+        self._groups = [group for group in self._groups if gone.isdisjoint(group.views)]
+        return over
+
+    # -- changes
+
+    def note(self, epoch: int, changes: Mapping[str, Any]) -> None:
+        """Put the changes of an epoch aside until `tell`."""
         if self and not (self._untold and self._untold[-1].epoch >= epoch):
             self._untold.append(Untold(epoch, changes))
 
     def tell(self) -> None:
-        """Tell of all that was noted, in order; if a listener makes more happen, of that afterwards.
+        """Tell of all noted changes, in order; of what a listener makes happen meanwhile, afterwards.
 
-        An exception that no listener should raise, as Ctrl-C does, ends it: whoever is left is told the next time.
+        An exception that no listener should raise, as Ctrl-C does, ends the telling: whoever is left is told the next
+        time.
         """
         if not (self._untold or self._at_end) or (self._telling is not None and self._telling.alive):
             return
@@ -114,14 +132,14 @@ class Listeners:
             ) from error
 
     def _tell_of(self, untold: Untold) -> Iterator[Raised]:
-        """All shapes take the changes, then all listeners are told: none of them sees a shape that is behind."""
+        """Let all shapes take the changes, then call all listeners: none of them sees a shape that is behind."""
         epoch = untold.epoch
         if untold.concerned is None:
             untold.concerned = deque(self._concerned(epoch, untold.changes))
         while untold.concerned:
-            view, subscription, found = untold.concerned[0]
+            view, subscription, changes = untold.concerned[0]
             try:
-                call = call_of(subscription, found, epoch)
+                call = call_of(subscription, changes, epoch)
             except Exception as error:  # noqa: BLE001, whatever it is, the others are told
                 yield view, epoch, error
             else:
@@ -135,12 +153,12 @@ class Listeners:
             except Exception as error:  # noqa: BLE001, the same
                 yield view, epoch, error
 
-    def _concerned(self, epoch: int, changes: Mapping[str, Batch]) -> Iterator[tuple[str, Subscription, Any]]:
-        """Everyone who is to be told something, and what."""
+    def _concerned(self, epoch: int, changes: Mapping[str, Any]) -> Iterator[tuple[str, Subscription, Any]]:
+        """The subscriptions whose views have changed, each with the changes for its listener."""
         for view, listeners in list(self._of.items()):
-            found = changes.get(view)
-            if found is not None and len(found):
-                yield from ((view, each, found) for each in tuple(listeners) if epoch > each.since)
+            changed = changes.get(view)
+            if changed is not None and len(changed):
+                yield from ((view, each, changed) for each in tuple(listeners) if epoch > each.since)
         for group in self._groups:
             parts = {view: changes[view] for view in group.views if view in changes and len(changes[view])}
             if parts:
@@ -154,12 +172,12 @@ def _added(
     ended: Ended | None,
     end: Callable[[], None] | None = None,
 ) -> Subscription:
-    def removed(it: Subscription) -> None:
-        if it in among:
-            among.remove(it)
+    def removed(subscription: Subscription) -> None:
+        if subscription in among:
+            among.remove(subscription)
         if end is not None:
             end()
 
-    found = Subscription(listener, epoch, removed, ended)
-    among.append(found)
-    return found
+    added = Subscription(listener, epoch, removed, ended)
+    among.append(added)
+    return added

@@ -22,10 +22,11 @@ from uuid import uuid4
 
 from everview.doors import doors
 from everview.errors import DuplicateKey, LostPosition, NegativeWeight, SourceError
+from everview.orders import SortKey
 from everview.sources.conditions import normal, test
 from everview.sources.index import Index, Range, bound
 from everview.sources.link import ended
-from everview.sources.order import Order, SortKey, sort_key, total
+from everview.sources.order import Order, sort_key, total
 from everview.sources.protocol import RESYNC, Position, Reply, Request, Row, Update
 from everview.sources.values import keyed, rows_of
 from everview.types import Schema

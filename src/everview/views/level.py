@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from operator import is_, itemgetter
 from typing import Any
 
+from everview.orders.sorted_rows import SortedRows
 from everview.types import Schema
 from everview.views.branch import Branch, Shown
 from everview.views.change import Change, Net, add_one
 from everview.views.identity import frozen, identity
 from everview.views.node import Names, Node, held
 from everview.views.order import sort_key
-from everview.views.sorted_rows import SortedRows
 
 Of = Callable[[Any], Hashable]
 Before = dict[Hashable, tuple[Any, int]]  # by the key of a row: the node that it had, and its weight

@@ -18,8 +18,6 @@ from functools import partial
 from typing import Final
 
 from everview.errors import DefinitionError
-from everview.lowering.aggregates import direction
-from everview.operators.index import Direction
 from everview.optimize.predicates import push_predicates
 from everview.optimize.simplify import drop_needless, fold_constants
 from everview.optimize.subqueries import decorrelate
@@ -142,7 +140,7 @@ class Build:
             return input_
         width = len(input_.schema)
         found, places = self._extended(input_, [by for by, _ in plan.order])
-        sorts = [sort_of(at, how) for at, (_, how) in zip(places, plan.order, strict=True)]
+        sorts = [Sort.of(at, how) for at, (_, how) in zip(places, plan.order, strict=True)]
         if plan.limit is None and plan.partition:
             raise DefinitionError(f"{title(plan)} cannot be maintained by pulling from sources", hint=KEEP)
         top = self._around(Top(found, sorts, plan.limit, plan.offset, plan.partition))
@@ -202,13 +200,6 @@ def _turned(plan: plans.Join) -> Plan:
 def columns(schema: Schema) -> tuple[Column, ...]:
     """The expressions that read all columns."""
     return tuple(Column(at, f.name, f.type, f.nullable) for at, f in enumerate(schema.fields))
-
-
-def sort_of(column: int, how: str) -> Sort:
-    """A column in an order as plans write it."""
-    found = direction(how)
-    descends = found in (Direction.DESC, Direction.DESC_NULLS_FIRST)
-    return Sort(column, descends, found in (Direction.ASC, Direction.DESC_NULLS_FIRST))
 
 
 def _check(plan: Plan) -> None:

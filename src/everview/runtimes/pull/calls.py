@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from everview.errors import DefinitionError
-from everview.lowering.aggregates import direction
-from everview.operators.index import Direction
 from everview.runtimes.pull.demand import Row, Sort
 from everview.runtimes.pull.ordering import sort_key
 from everview.runtimes.pull.sums import Sum, Total, average, total
@@ -241,18 +239,12 @@ def ordered(call: AggregateCall, entries: Sequence[Entry]) -> list[Row]:
     width = len(call.arguments)
     types = [e.type for e in (*call.arguments, *(by for by, _ in call.order))]
     schema = Schema(Field(f"c{at}", of) for at, of in enumerate(types))
-    sorts = [_sort(width + at, how) for at, (_, how) in enumerate(call.order)] + [Sort(0)]
+    sorts = [Sort.of(width + at, how) for at, (_, how) in enumerate(call.order)] + [Sort(0)]
     there = [(values, weight) for values, weight in entries if weight > 0]
     rows = sorted((values for values, weight in there for _ in range(weight)), key=sort_key(schema, sorts))
     if not call.distinct:
         return rows
     return list({values[0]: values for values in reversed(rows)}.values())[::-1]
-
-
-def _sort(column: int, how: str) -> Sort:
-    found = direction(how)
-    descends = found in (Direction.DESC, Direction.DESC_NULLS_FIRST)
-    return Sort(column, descends, found in (Direction.ASC, Direction.DESC_NULLS_FIRST))
 
 
 def _key_of(of: Type) -> Callable[[Any], Any]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from everview.orders import Direction, direction_of
 from everview.scalars.expressions import Expression
 
 Row = tuple[Any, ...]
@@ -25,6 +26,20 @@ class Sort:
     column: int
     descends: bool = False
     nulls_first: bool = True
+
+    @classmethod
+    def of(cls, column: int, how: str) -> Sort:
+        """A column in a direction as plans write it: ``desc nulls first``."""
+        direction = direction_of(how)
+        assert direction is not None, f"{how} is a direction"
+        return cls(column, direction.startswith("desc"), direction in ("asc", "desc nulls first"))
+
+    @property
+    def direction(self) -> Direction:
+        """The direction in words."""
+        if self.descends:
+            return "desc nulls first" if self.nulls_first else "desc"
+        return "asc" if self.nulls_first else "asc nulls last"
 
     def at(self, column: int) -> Sort:
         """The same order of another column."""

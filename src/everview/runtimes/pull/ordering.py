@@ -12,45 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import chain, takewhile
-from operator import itemgetter
 from typing import Any
 
+from everview.orders import SortKey, row_key
 from everview.runtimes.pull.demand import Among, Demand, Row, Sort
-from everview.scalars.functions.comparison import order_key
-from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, TIMESTAMP, Array, Decimal, Field, Schema
-
-Key = Callable[[Row], Any]
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+from everview.types import Schema
 
 
-class Reversed:
-    """A value that is less than another where the value itself is greater."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __lt__(self, other: Reversed) -> bool:
-        return other.value < self.value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Reversed) and self.value == other.value
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-
-def sort_key(schema: Schema, order: Iterable[Sort]) -> Key:
+def sort_key(schema: Schema, order: Iterable[Sort]) -> SortKey:
     """The function from a row to what sorts it."""
-    sorts = tuple(order)
-    fields = [schema.fields[s.column] for s in sorts]
-    if all(_plain(f, s) for f, s in zip(fields, sorts, strict=True)):
-        return _picked([s.column for s in sorts])
-    parts = [(s.column, _part(f, s)) for f, s in zip(fields, sorts, strict=True)]
-    return lambda row: tuple([part(row[at]) for at, part in parts])
+    return row_key(schema, [(sort.column, sort.direction) for sort in order])
 
 
 def place_key(schema: Schema, order: Iterable[Sort]) -> Callable[[Row], Any]:
@@ -68,55 +40,10 @@ def coming_after(schema: Schema, order: Iterable[Sort], after: Row) -> Callable[
     return lambda row: key(row) > start
 
 
-def _picked(columns: list[int]) -> Key:
-    if len(columns) == 1:
-        (at,) = columns
-        return lambda row: (row[at],)
-    return itemgetter(*columns) if columns else lambda row: ()
-
-
-def _plain(field: Field, sort: Sort) -> bool:
-    """Whether values order as Python does."""
-    return not field.nullable and not sort.descends and field.type not in (FLOAT, DOUBLE) and not _nested(field)
-
-
-def _nested(field: Field) -> bool:
-    return isinstance(field.type, Array)
-
-
-def _part(field: Field, sort: Sort) -> Callable[[Any], Any]:
-    turn = _turned(field) if sort.descends else _straight(field)
-    if not field.nullable:
-        return turn
-    null = (0,) if sort.nulls_first else (2,)
-    return lambda value: null if value is None else (1, turn(value))
-
-
-def _straight(field: Field) -> Callable[[Any], Any]:
-    if field.type in (FLOAT, DOUBLE):
-        return lambda value: (1, 0.0) if value != value else (0, value)
-    return order_key if _nested(field) else lambda value: value
-
-
-def _turned(field: Field) -> Callable[[Any], Any]:
-    of = field.type
-    if of in (FLOAT, DOUBLE):
-        return lambda value: (0, 0.0) if value != value else (1, -value)
-    if of == BOOLEAN or of.sql in INTEGERS:
-        return lambda value: -value
-    if isinstance(of, Decimal):
-        return lambda value: value.copy_negate()
-    if of == DATE:
-        return lambda value: -value.toordinal()
-    if of == TIMESTAMP:
-        return lambda value: EPOCH - value
-    return (lambda value: Reversed(order_key(value))) if _nested(field) else Reversed
-
-
 # -- orders that come from below in part
 
 
-def in_runs(rows: Iterable[Row], prefix: Key, full: Key) -> Iterator[Row]:
+def in_runs(rows: Iterable[Row], prefix: SortKey, full: SortKey) -> Iterator[Row]:
     """Rows that are in the order of ``prefix``, in the order of ``full``, of which that is the beginning."""
     run: list[Row] = []
     found: Any = None

@@ -5,12 +5,14 @@ A row stands where its key belongs; a row that is there several times stands the
 >>> rows = SortedRows([(key, f"row {key}") for key in (5, 1, 3)])
 >>> rows.add(2, "row 2"), rows.remove(5), list(rows), rows[1], rows[1:]
 (1, (3, 'row 5'), ['row 1', 'row 2', 'row 3'], 'row 2', ['row 2', 'row 3'])
+>>> list(rows.since(2)), list(rows.after(2))
+(['row 2', 'row 3'], ['row 3'])
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, overload
@@ -22,13 +24,16 @@ ALL = 1 << 62  # more places than there are rows
 class SortedRows:
     """A list of rows that is ordered by keys."""
 
+    __slots__ = ("_keys", "_last", "_len", "_rows")
+
     def __init__(self, keyed: Iterable[tuple[Any, Any]] = ()) -> None:
-        found = sorted(keyed, key=itemgetter(0))
-        starts = range(0, len(found), PIECE)
-        self._keys = [[key for key, _ in found[at : at + PIECE]] for at in starts]
-        self._rows = [[row for _, row in found[at : at + PIECE]] for at in starts]
+        """Sort pairs (key, row)."""
+        pairs = sorted(keyed, key=itemgetter(0))
+        starts = range(0, len(pairs), PIECE)
+        self._keys = [[key for key, _ in pairs[start : start + PIECE]] for start in starts]
+        self._rows = [[row for _, row in pairs[start : start + PIECE]] for start in starts]
         self._last = [keys[-1] for keys in self._keys]  # the greatest key of each piece
-        self._len = len(found)
+        self._len = len(pairs)
 
     def __len__(self) -> int:
         return self._len
@@ -82,6 +87,23 @@ class SortedRows:
         else:
             del self._keys[piece], self._rows[piece], self._last[piece]
         return place, row
+
+    def since(self, key: Any) -> Iterator[Any]:
+        """The rows in order from a key on, or from where it would be; without a key, all."""
+        return self._rows_from(key, bisect_left)
+
+    def after(self, key: Any = None) -> Iterator[Any]:
+        """The rows in order after a key; without one, all."""
+        return self._rows_from(key, bisect_right)
+
+    def _rows_from(self, key: Any, place: Callable[[list[Any], Any], int]) -> Iterator[Any]:
+        first = 0 if key is None else place(self._last, key)
+        if first == len(self._last):
+            return
+        start = 0 if key is None else place(self._keys[first], key)
+        yield from self._rows[first][start:]
+        for piece in range(first + 1, len(self._rows)):
+            yield from self._rows[piece]
 
     def _place(self, piece: int, at: int, upto: int) -> int:
         """The place of a row of a piece; whoever looks at the first places only need not count them all."""

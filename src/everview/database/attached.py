@@ -21,7 +21,7 @@ from everview.database.counting import counted
 from everview.database.definitions import TableDefinition, check_name, find_name
 from everview.database.tentative import Tentative, undoing_table
 from everview.errors import DefinitionError, DuplicateKey, LostPosition, SchemaDrift, SourceError, shown
-from everview.runtimes.pull import Pipeline
+from everview.runtimes.pull import PullPipeline
 from everview.sources.feed import Feed, Following, Step
 from everview.sources.protocol import Followed, Position, Source
 from everview.types import unknown_name
@@ -60,7 +60,7 @@ class Attached:
 
     def __init__(self, database: Core) -> None:
         self._database = database
-        self.pipeline = Pipeline(lock=database.still)  # of the sources that are not kept
+        self.pipeline = PullPipeline(lock=database.still)  # of the sources that are not kept
         self._fed: dict[str, Fed] = {}
         self._turns: Turns | None = None
 

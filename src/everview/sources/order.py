@@ -39,10 +39,10 @@ def total(order: Iterable[tuple[str, Direction]], key: Iterable[str]) -> Order:
 @cache
 def sort_key(schema: Schema, order: Order) -> SortKey:
     """A function of rows whose values compare as the rows do: of one column that compares itself, its value."""
-    places = tuple((schema.index(column), direction) for column, direction in order)
-    if len(order) == 1 and column_key(schema[places[0][0]], order[0][1]) is None:
-        return itemgetter(places[0][0])
-    return row_key(schema, places)
+    places = [schema.index(column) for column, _ in order]
+    if len(order) == 1 and column_key(schema[places[0]], order[0][1]) is None:
+        return itemgetter(places[0])
+    return row_key(schema, [(place, direction) for place, (_, direction) in zip(places, order, strict=True)])
 
 
 def first_key(schema: Schema, order: Order, value: Any) -> Any:

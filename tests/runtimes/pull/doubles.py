@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from everview.runtimes.pull import Demand, Node
+from everview.pull import Demand, Node
 from everview.sources.memory import Memory
 from everview.sources.protocol import Update
 

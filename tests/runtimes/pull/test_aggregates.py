@@ -11,7 +11,7 @@ import pytest
 from everview.errors import DefinitionError, WeightOverflow
 from everview.plan.nodes import Aggregate, Filter, Scan, Top
 from everview.plan.typing import call, literal
-from everview.runtimes.pull import Pipeline
+from everview.pull import Pipeline
 from everview.scalars.expressions import AggregateCall, Column
 from everview.sources.memory import Memory
 from everview.types import BIGINT, Array, Type

@@ -138,7 +138,7 @@ def test_a_source_that_is_read_is_not_detached(db: Any) -> None:
 
 def test_what_cannot_be_pulled_says_so() -> None:
     from everview.plan.nodes import Scan, Window
-    from everview.runtimes.pull import Pipeline
+    from everview.pull import Pipeline
     from everview.scalars.expressions import WindowCall
     from everview.types import BIGINT
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from everview.oracle.plans import contents as contents_of
 from everview.oracle.rows import Rows
 from everview.plan.node import Plan
-from everview.runtimes.pull import Feed, Pipeline
+from everview.pull import Feed, Pipeline
 from everview.sources.memory import Memory
 from everview.sources.protocol import Request, Source
 from runtimes.pull.drawn import KEYS, SCHEMAS, contents, plans

@@ -13,7 +13,7 @@ import pytest
 import everview as ev
 from everview.errors import DefinitionError, ListenerError, PipelineError, SourceError
 from everview.plan.nodes import Distinct, Project, Scan
-from everview.runtimes.pull import Pipeline
+from everview.pull import Pipeline
 from everview.runtimes.pull.node import every_node
 from everview.sources import Memory, SQLite
 from everview.sources.protocol import Request

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from everview.frontends.fluent import agg
-from everview.runtimes.pull import Pipeline
+from everview.pull import Pipeline
 from everview.runtimes.pull.fluent import AtPipeline
 from everview.sources.memory import Memory
 from everview.sources.sqlite import SQLite

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from everview.oracle.plans import contents as contents_of
 from everview.oracle.rows import Rows
 from everview.plan.node import Plan, walk
-from everview.runtimes.pull import Feed, Pipeline
+from everview.pull import Feed, Pipeline
 from everview.sources.memory import Memory
 from runtimes.pull.doubles import Snitch
 from runtimes.pull.drawn import KEYS, SCHEMAS, contents, plans

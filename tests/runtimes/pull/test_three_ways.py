@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from everview.oracle.plans import contents as contents_of
 from everview.oracle.rows import Rows
 from everview.plan.node import Plan
-from everview.runtimes.pull import Feed, Pipeline
+from everview.pull import Feed, Pipeline
 from everview.runtimes.pull.fluent import AtPipeline
 from everview.sources.protocol import Source
 from everview.types import Schema

@@ -12,7 +12,7 @@ from everview.errors import DuplicateKey, ListenerError, NegativeWeight, Pipelin
 from everview.oracle.plans import contents as contents_of
 from everview.oracle.rows import Rows
 from everview.plan.node import Plan
-from everview.runtimes.pull import Feed, Pipeline
+from everview.pull import Feed, Pipeline
 from everview.sources.memory import Memory
 from everview.sources.protocol import Request, Update
 from runtimes.pull.doubles import Fault, Faults, Fragile, FragileSource

@@ -16,7 +16,7 @@ from everview.lowering.aggregates import of_nothing
 from everview.plan.typing import call as typed
 from everview.runtimes.pull.calls import AddedUp, Called, Collected, End, called, kept, reads
 from everview.runtimes.pull.demand import Among, Demand, Row, Sort
-from everview.runtimes.pull.node import NOTHING, Node
+from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.runtimes.pull.ordering import through
 from everview.runtimes.pull.rows import Rowwise, satisfied
 from everview.scalars.expressions import AggregateCall, Column, Expression, columns_of, rewritten
@@ -28,17 +28,17 @@ Entries = list[tuple[Row, int]]  # the values of all that the calls read, and ho
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class KnownGroup:
     """What is known of a group: how many rows it has, and of each call its sum, its end, or its result."""
 
     count: int
     states: tuple[object, ...]
 
 
-class Aggregate(Node):
+class PullAggregate(PullNode):
     """The values of some columns, and the results of calls over all rows that share them; also `Distinct`."""
 
-    def __init__(self, input_: Node, groups: Sequence[int], calls: Sequence[AggregateCall], schema: Schema) -> None:
+    def __init__(self, input_: PullNode, groups: Sequence[int], calls: Sequence[AggregateCall], schema: Schema) -> None:
         self.input, self.groups, self.schema = input_, tuple(groups), schema
         self.inputs, self.few = (input_,), input_.few if groups else 1
         self.key = tuple(range(len(self.groups)))
@@ -48,8 +48,8 @@ class Aggregate(Node):
         self._spans = _spans(calls)
         self._values = Rowwise([e for call in calls for e in reads(call)], input_.schema)
         self._collects = any(isinstance(kind, Collected) for kind in self._kinds)
-        self._known: dict[Row, Group] = {}
-        self._staged: dict[Row, Group] = {}
+        self._known: dict[Row, KnownGroup] = {}
+        self._staged: dict[Row, KnownGroup] = {}
         self._complete = False  # whether a group that is not known has no rows
 
     @property
@@ -123,7 +123,7 @@ class Aggregate(Node):
 
     def _hashed(self, rows: Iterable[Row], keep: bool) -> Iterator[Row]:
         """The groups of some rows, which are all there are of them."""
-        found: dict[Row, Group] = {}
+        found: dict[Row, KnownGroup] = {}
         collected: dict[Row, Entries] = {}
         pairs = self._values.lazily(rows)
         while part := list(islice(pairs, AT_ONCE)):
@@ -141,7 +141,7 @@ class Aggregate(Node):
             found.setdefault(self._group(row), []).append((values, 1))
         return found
 
-    def _noted(self, key: Row, group: Group, keep: bool) -> Row:
+    def _noted(self, key: Row, group: KnownGroup, keep: bool) -> Row:
         if keep and key not in self._known:
             self._known[key] = group
         return self._row(key, group)
@@ -154,15 +154,15 @@ class Aggregate(Node):
 
     # -- groups
 
-    def _empty(self) -> Group:
-        return Group(0, tuple(_start(kind) for kind in self._kinds))
+    def _empty(self) -> KnownGroup:
+        return KnownGroup(0, tuple(_start(kind) for kind in self._kinds))
 
-    def _of(self, entries: Entries) -> Group:
+    def _of(self, entries: Entries) -> KnownGroup:
         """A group of these rows."""
         found = self._with(self._empty(), entries)[0]
         return self._reread(found, entries)
 
-    def _with(self, group: Group, entries: Entries) -> tuple[Group, bool]:
+    def _with(self, group: KnownGroup, entries: Entries) -> tuple[KnownGroup, bool]:
         """A group with rows more and less, and whether all of it is sure."""
         states, sure = list(group.states), not self._collects
         for at, (call, kind, span) in enumerate(zip(self._calls, self._kinds, self._spans, strict=True)):
@@ -174,9 +174,9 @@ class Aggregate(Node):
             elif isinstance(kind, End):
                 states[at], certain = kind.moved(states[at], given)
                 sure = sure and certain
-        return Group(group.count + sum(weight for _, weight in entries), tuple(states)), sure
+        return KnownGroup(group.count + sum(weight for _, weight in entries), tuple(states)), sure
 
-    def _reread(self, group: Group, entries: Entries) -> Group:
+    def _reread(self, group: KnownGroup, entries: Entries) -> KnownGroup:
         """The group with what cannot be added up computed from all its rows."""
         states = list(group.states)
         for at, (call, kind, span) in enumerate(zip(self._calls, self._kinds, self._spans, strict=True)):
@@ -184,9 +184,9 @@ class Aggregate(Node):
                 continue
             given = [(values[span], weight) for values, weight in entries]
             states[at] = kind.result([(values, weight) for values, weight in given if kept(call, values)])
-        return Group(group.count, tuple(states))
+        return KnownGroup(group.count, tuple(states))
 
-    def _row(self, key: Row, group: Group) -> Row:
+    def _row(self, key: Row, group: KnownGroup) -> Row:
         if group.count <= 0 and not self.groups:
             return self._nothing
         pairs = zip(self._kinds, group.states, strict=True)
@@ -202,7 +202,7 @@ class Aggregate(Node):
         for (row, weight), values in zip(rows.items(), self._values(list(rows)), strict=True):
             touched.setdefault(self._group(row), []).append((values, weight))
         before = {key: self._was(key) for key in touched}
-        after: dict[Row, Group] = {}
+        after: dict[Row, KnownGroup] = {}
         again: list[Row] = []
         for key, group in before.items():
             found, sure = self._with(group, touched[key]) if group is not None else (self._empty(), False)
@@ -217,12 +217,12 @@ class Aggregate(Node):
             before[key] = group if group is not None else self._of(_back(entries, touched[key]))
         return self._replaced(before, after)
 
-    def _was(self, key: Row) -> Group | None:
+    def _was(self, key: Row) -> KnownGroup | None:
         found = self._known.get(key)
         return self._empty() if found is None and self._complete else found
 
     def _ends_found(
-        self, key: Row, entries: Entries, before: Mapping[Row, Group | None], after: dict[Row, Group]
+        self, key: Row, entries: Entries, before: Mapping[Row, KnownGroup | None], after: dict[Row, KnownGroup]
     ) -> bool:
         """Find what has become the least or greatest by one row in that order, if nothing else is unsure."""
         group = before[key]
@@ -237,7 +237,7 @@ class Aggregate(Node):
             if not isinstance(argument, Column):
                 return False
             states[at] = self._outermost(key, argument, call, kind)
-        after[key] = Group(after[key].count, tuple(states))
+        after[key] = KnownGroup(after[key].count, tuple(states))
         return True
 
     def _outermost(self, key: Row, argument: Column, call: AggregateCall, kind: End) -> object:
@@ -255,7 +255,7 @@ class Aggregate(Node):
             found.update(self._by_group(self._values.lazily(self.input.pull(demand))))
         return found
 
-    def _replaced(self, before: Mapping[Row, Group | None], after: Mapping[Row, Group]) -> Update:
+    def _replaced(self, before: Mapping[Row, KnownGroup | None], after: Mapping[Row, KnownGroup]) -> Update:
         out: dict[Row, int] = {}
         for key, group in before.items():
             assert group is not None, "a group that was not known has been read"

@@ -26,19 +26,19 @@ from everview.plan.conditions import Key, conjunction, split
 from everview.plan.node import Plan, unique
 from everview.plan.tree import title
 from everview.plan.typing import call
-from everview.runtimes.pull.aggregate import Aggregate
+from everview.runtimes.pull.aggregate import PullAggregate
 from everview.runtimes.pull.calls import KEEP
 from everview.runtimes.pull.demand import Sort
-from everview.runtimes.pull.filter import Filter
-from everview.runtimes.pull.join import Join
-from everview.runtimes.pull.lookup import Matching
-from everview.runtimes.pull.node import Node
-from everview.runtimes.pull.project import Project
-from everview.runtimes.pull.scan import Scan
-from everview.runtimes.pull.semijoin import SemiJoin
-from everview.runtimes.pull.top import Top
-from everview.runtimes.pull.union import Union
-from everview.runtimes.pull.values import Values
+from everview.runtimes.pull.filter import PullFilter
+from everview.runtimes.pull.join import PullJoin
+from everview.runtimes.pull.lookup import JoinMatching
+from everview.runtimes.pull.node import PullNode
+from everview.runtimes.pull.project import PullProject
+from everview.runtimes.pull.scan import PullScan
+from everview.runtimes.pull.semijoin import PullSemiJoin
+from everview.runtimes.pull.top import PullTop
+from everview.runtimes.pull.union import PullUnion
+from everview.runtimes.pull.values import PullValues
 from everview.scalars.expressions import Column, Expression, Literal, Now, moved, walk
 from everview.sources.protocol import Source
 from everview.types import Field, Schema, Struct, unknown_name
@@ -68,14 +68,14 @@ class Build:
     def __init__(
         self,
         sources: Mapping[str, Source],
-        known: Mapping[Plan, Node] | None = None,
-        around: Callable[[Node], Node] = lambda node: node,
+        known: Mapping[Plan, PullNode] | None = None,
+        around: Callable[[PullNode], PullNode] = lambda node: node,
     ) -> None:
         self.sources = sources
-        self.nodes: dict[Plan, Node] = dict(known or {})
+        self.nodes: dict[Plan, PullNode] = dict(known or {})
         self._around = around
 
-    def of(self, plan: Plan) -> Node:
+    def of(self, plan: Plan) -> PullNode:
         """The node of a plan."""
         found = self.nodes.get(plan)
         if found is None:
@@ -83,26 +83,26 @@ class Build:
             found = self.nodes[plan] = self._made(plan)
         return found
 
-    def _made(self, plan: Plan) -> Node:
+    def _made(self, plan: Plan) -> PullNode:
         match plan:
             case plans.Scan(relation):
                 if relation not in self.sources:
                     raise unknown_name("source", relation, list(self.sources))
-                return self._around(Scan(relation, self.sources[relation]))
+                return self._around(PullScan(relation, self.sources[relation]))
             case plans.Values(rows, schema):
-                return self._around(Values([tuple(found.value for found in row) for row in rows], schema))
+                return self._around(PullValues([tuple(found.value for found in row) for row in rows], schema))
             case plans.Filter(input_, predicate):
-                return self._around(Filter(self.of(input_), predicate))
+                return self._around(PullFilter(self.of(input_), predicate))
             case plans.Project(input_, expressions):
-                return self._around(Project(self.of(input_), expressions, plan.schema))
+                return self._around(PullProject(self.of(input_), expressions, plan.schema))
             case plans.Union():
-                return self._around(Union([self.of(i) for i in plan.inputs], plan.schema))
+                return self._around(PullUnion([self.of(i) for i in plan.inputs], plan.schema))
             case plans.Distinct(input_):
                 found = self.of(input_)
-                return self._around(Aggregate(found, range(len(found.schema)), (), plan.schema))
+                return self._around(PullAggregate(found, range(len(found.schema)), (), plan.schema))
             case plans.Aggregate(input_, groups, calls):
                 found, places = self._extended(self.of(input_), groups)
-                return self._around(Aggregate(found, places, calls, plan.schema))
+                return self._around(PullAggregate(found, places, calls, plan.schema))
             case plans.Top():
                 return self._top(plan)
             case plans.Join():
@@ -115,7 +115,7 @@ class Build:
             case _:
                 raise DefinitionError(f"{title(plan)} cannot be maintained by pulling from sources", hint=KEEP)
 
-    def _extended(self, node: Node, expressions: Sequence[Expression]) -> tuple[Node, tuple[int, ...]]:
+    def _extended(self, node: PullNode, expressions: Sequence[Expression]) -> tuple[PullNode, tuple[int, ...]]:
         """A node with a column for every expression that is none, and where each of them stands."""
         added = list(dict.fromkeys(e for e in expressions if not isinstance(e, Column)))
         width = len(node.schema)
@@ -125,16 +125,16 @@ class Build:
         fields = (*node.schema.fields, *(Field(f"computed {at}", e.type, e.nullable) for at, e in enumerate(added)))
         names = unique(f.name for f in fields)
         schema = Schema(replace(f, name=name) for f, name in zip(fields, names, strict=True))
-        return self._around(Project(node, (*columns(node.schema), *added), schema)), places
+        return self._around(PullProject(node, (*columns(node.schema), *added), schema)), places
 
-    def _narrowed(self, node: Node, schema: Schema, chosen: Sequence[int]) -> Node:
+    def _narrowed(self, node: PullNode, schema: Schema, chosen: Sequence[int]) -> PullNode:
         """A node with some of its columns, under a schema."""
         if len(chosen) == len(node.schema):
             return node
         every = columns(node.schema)
-        return self._around(Project(node, [every[at] for at in chosen], schema))
+        return self._around(PullProject(node, [every[at] for at in chosen], schema))
 
-    def _top(self, plan: plans.Top) -> Node:
+    def _top(self, plan: plans.Top) -> PullNode:
         input_ = self.of(plan.input)
         if plan.limit is None and not plan.offset:
             return input_
@@ -143,10 +143,10 @@ class Build:
         sorts = [Sort.of(at, how) for at, (_, how) in zip(places, plan.order, strict=True)]
         if plan.limit is None and plan.partition:
             raise DefinitionError(f"{title(plan)} cannot be maintained by pulling from sources", hint=KEEP)
-        top = self._around(Top(found, sorts, plan.limit, plan.offset, plan.partition))
+        top = self._around(PullTop(found, sorts, plan.limit, plan.offset, plan.partition))
         return self._narrowed(top, plan.schema, range(width))
 
-    def _join(self, plan: plans.Join) -> Node:
+    def _join(self, plan: plans.Join) -> PullNode:
         if plan.kind in ("right", "full"):
             return self.of(_turned(plan))
         width = len(plan.left.schema)
@@ -156,27 +156,27 @@ class Build:
         matching = self._matching(plan, (left, right), parts.keys, (lefts, rights), parts.rest)
         if plan.kind in ("semi", "anti"):
             kind = "semi" if plan.kind == "semi" else "anti"
-            return self._narrowed(self._around(SemiJoin(left, right, kind, matching)), plan.schema, range(width))
+            return self._narrowed(self._around(PullSemiJoin(left, right, kind, matching)), plan.schema, range(width))
         own = (*range(width), *(len(left.schema) + at for at in range(len(plan.right.schema))))
         kind = "left" if plan.kind == "left" else "inner"
         schema = plan.schema if len(own) == len(left.schema) + len(right.schema) else _beside(left, right, kind)
-        return self._narrowed(self._around(Join(left, right, kind, matching, schema)), plan.schema, own)
+        return self._narrowed(self._around(PullJoin(left, right, kind, matching, schema)), plan.schema, own)
 
     def _matching(
         self,
         plan: plans.Join,
-        sides: tuple[Node, Node],
+        sides: tuple[PullNode, PullNode],
         keys: Sequence[Key],
         places: tuple[tuple[int, ...], tuple[int, ...]],
         rest: Expression | None,
-    ) -> Matching:
+    ) -> JoinMatching:
         left, right = sides
         width, wide = len(plan.left.schema), len(left.schema)
         test = None if rest is None else moved(rest, lambda at: at if at < width else at - width + wide)
-        return Matching.of(places, [key.null_safe for key in keys], test, _beside(left, right, "inner"))
+        return JoinMatching.of(places, [key.null_safe for key in keys], test, _beside(left, right, "inner"))
 
 
-def _beside(left: Node, right: Node, kind: str) -> Schema:
+def _beside(left: PullNode, right: PullNode, kind: str) -> Schema:
     fields = (*left.schema.fields, *(replace(f, nullable=f.nullable or kind == "left") for f in right.schema.fields))
     names = unique(f.name for f in fields)
     return Schema(replace(f, name=name) for f, name in zip(fields, names, strict=True))

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from everview.runtimes.pull.feed import Feed
-from everview.runtimes.pull.node import Node
-from everview.runtimes.pull.scan import Scan
+from everview.runtimes.pull.feed import PulledFeed
+from everview.runtimes.pull.node import PullNode
+from everview.runtimes.pull.scan import PullScan
 from everview.sources.protocol import All, Any_, Compare, Condition, Not, Request
 
 MOST = 5  # values that are shown of a list
 
 
-def explained(feed: Feed) -> str:
+def explained(feed: PulledFeed) -> str:
     """The pipeline of a view, inputs under what reads them."""
     return "\n".join([f"view of {len(feed)} rows", *_lines(feed.root, 1)])
 
 
-def _lines(node: Node, depth: int) -> Iterator[str]:
+def _lines(node: PullNode, depth: int) -> Iterator[str]:
     kept = f" [keeps {node.kept}]" if node.kept else ""
     yield f"{'  ' * depth}{node.title}{kept}"
-    if isinstance(node, Scan):
+    if isinstance(node, PullScan):
         yield f"{'  ' * (depth + 1)}{node.pulls} pulls, {node.rows_read} rows; {_asked(node.last)}"
     for input_ in node.inputs:
         yield from _lines(input_, depth + 1)

@@ -15,13 +15,13 @@ from everview.listening import Ended, Listener, Subscription, Together
 from everview.listening.calls import Through
 from everview.plan.node import Plan
 from everview.runtimes.pull.demand import Demand, Row, Sort
-from everview.runtimes.pull.node import NOTHING, Node
+from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.runtimes.pull.ordering import sort_key
 from everview.sources.protocol import Update
 from everview.types import TIMESTAMP, Array, Schema
 
 if TYPE_CHECKING:
-    from everview.runtimes.pull.pipeline import Pipeline
+    from everview.runtimes.pull.pipeline import PullPipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,15 @@ class Weighted:
         return len(self.pairs)
 
 
-class Feed:
-    """A view over sources. Made by `Pipeline.attach`; it holds its rows, and is closed when nobody needs it."""
+class PulledFeed:
+    """A view over sources. Made by `PullPipeline.attach`; it holds its rows, and is closed when nobody needs it."""
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        pipeline: PullPipeline,
         name: str,
         plan: Plan | None,
-        root: Node,
+        root: PullNode,
         schema: Schema,
         asked: Plan | None = None,
     ) -> None:
@@ -135,17 +135,17 @@ class Feed:
         """Forget the change that was put aside."""
         self._staged = NOTHING
 
-    def became(self, other: Feed) -> Update:
+    def became(self, other: PulledFeed) -> Update:
         """Hold what another has pulled anew; the difference."""
         before, self._rows, self.root = self._rows, other._rows, other.root
         changes = ((row, self._rows.get(row, 0) - before.get(row, 0)) for row in {**before, **self._rows})
         return Update({row: weight for row, weight in changes if weight})
 
 
-class Feeds:
+class PulledFeeds:
     """Several views that change in the same transactions, told of together."""
 
-    def __init__(self, feeds: Mapping[str, Feed], pipeline: Pipeline) -> None:
+    def __init__(self, feeds: Mapping[str, PulledFeed], pipeline: PullPipeline) -> None:
         self.feeds, self._pipeline = dict(feeds), pipeline
 
     @property

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 from everview.plan.conditions import conjuncts
 from everview.runtimes.pull.demand import Demand, Row
-from everview.runtimes.pull.node import NOTHING, Node
-from everview.runtimes.pull.rows import Test
+from everview.runtimes.pull.node import NOTHING, PullNode
+from everview.runtimes.pull.rows import RowTest
 from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.sources.protocol import Update
 
 
-class Filter(Node):
+class PullFilter(PullNode):
     """The rows of its input for which a predicate is true."""
 
-    def __init__(self, input_: Node, predicate: Expression) -> None:
+    def __init__(self, input_: PullNode, predicate: Expression) -> None:
         self.input, self.predicate = input_, predicate
         self.inputs, self.schema, self.key = (input_,), input_.schema, input_.key
         self._conditions = tuple(conjuncts(predicate))
-        self._test = Test(self._conditions, self.schema)
+        self._test = RowTest(self._conditions, self.schema)
         self.few = self._few()
 
     @property

@@ -1,10 +1,10 @@
 """Fluent queries over sources: run by one pull, or kept as views of a pipeline.
 
->>> from everview.runtimes.pull.pipeline import Pipeline
+>>> from everview.runtimes.pull.pipeline import PullPipeline
 >>> from everview.sources.memory import Memory
 >>> artists = Memory("id BIGINT, name STRING", "id", [(1, "Ada"), (2, "Bob")])
 >>> tracks = Memory("id BIGINT, artist BIGINT, rating BIGINT", "id", [(1, 1, 5), (2, 1, 3), (3, 2, 4)])
->>> home = AtPipeline(Pipeline({"artist": artists, "track": tracks}))
+>>> home = AtPipeline(PullPipeline({"artist": artists, "track": tracks}))
 >>> best = home.query("track").order_by("rating", "desc").limit(1)
 >>> home.query("artist").where("name", "Ada").related_many("best", best, on=("id", "artist")).run()
 [{'id': 1, 'name': 'Ada', 'best': [{'id': 1, 'artist': 1, 'rating': 5}]}]
@@ -19,18 +19,18 @@ from typing import Any
 from everview.frontends.fluent import Home, Part, Query, trees
 from everview.frontends.fluent.conditions import relation_name
 from everview.runtimes.pull.build import prepared
-from everview.runtimes.pull.feed import Feeds
-from everview.runtimes.pull.pipeline import Pipeline
+from everview.runtimes.pull.feed import PulledFeeds
+from everview.runtimes.pull.pipeline import PullPipeline
 from everview.sources.protocol import is_keyed
 from everview.types import Schema, unknown_name
 
-Shaped = Callable[[str, Part, Feeds], Any]  # a view of a query, by the name, its parts, and their feeds
+Shaped = Callable[[str, Part, PulledFeeds], Any]  # a view of a query, by the name, its parts, and their feeds
 
 
 class AtPipeline:
     """Where queries over the sources of a pipeline are at home; ``shaped`` makes of their feeds what is handed out."""
 
-    def __init__(self, pipeline: Pipeline, shaped: Shaped | None = None) -> None:
+    def __init__(self, pipeline: PullPipeline, shaped: Shaped | None = None) -> None:
         self.pipeline = pipeline
         self._shaped: Shaped = shaped or Living
 
@@ -112,7 +112,7 @@ class Prepared:
 class Living:
     """A view of a query as trees, put together anew whenever it is read."""
 
-    def __init__(self, name: str, part: Part, feeds: Feeds) -> None:
+    def __init__(self, name: str, part: Part, feeds: PulledFeeds) -> None:
         self.name, self.part, self.feeds = name, part, feeds
 
     def value(self) -> Any:

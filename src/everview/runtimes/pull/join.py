@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from everview.runtimes.pull.demand import Among, Demand, Row
-from everview.runtimes.pull.lookup import Matching, batches, by_key, found_by
-from everview.runtimes.pull.node import NOTHING, Node
+from everview.runtimes.pull.lookup import JoinMatching, batches, by_key, found_by
+from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.runtimes.pull.ordering import through
-from everview.runtimes.pull.rows import Test, within
+from everview.runtimes.pull.rows import RowTest, within
 from everview.scalars.expressions import Expression, columns_of, moved
 from everview.sources.protocol import Update
 from everview.types import Schema
@@ -37,13 +37,15 @@ class Parted:
     def rest(self, rows: Iterator[Row], schema: Schema) -> Iterator[Row]:
         for among in self.among:
             rows = within(rows, among)
-        return Test(self.where, schema).lazily(rows) if self.where else rows
+        return RowTest(self.where, schema).lazily(rows) if self.where else rows
 
 
-class Join(Node):
+class PullJoin(PullNode):
     """Pairs of partners; a left join has rows of the left without a partner, too, padded with NULL."""
 
-    def __init__(self, left: Node, right: Node, kind: Literal["inner", "left"], matching: Matching, schema: Schema):
+    def __init__(
+        self, left: PullNode, right: PullNode, kind: Literal["inner", "left"], matching: JoinMatching, schema: Schema
+    ) -> None:
         self.left, self.right, self.kind, self.matching, self.schema = left, right, kind, matching, schema
         self.inputs = (left, right)
         self._width = len(left.schema)
@@ -118,7 +120,7 @@ class Join(Node):
             if places and not any(all(key[at] is None for at in places) for key in among.keys):
                 return True
         own = [w for w in demand.where if (read := columns_of(w)) and min(read) >= self._width]
-        return any(not Test((each,), self.schema).of([nothing])[0] for each in own)
+        return any(not RowTest((each,), self.schema).of([nothing])[0] for each in own)
 
     def _parted(self, demand: Demand, inner: bool) -> Parted:
         width, both = self._width, list[Expression]()
@@ -202,7 +204,7 @@ def _less(after: Changes, change: dict[Row, int]) -> Changes:
     return found
 
 
-def _least(demand: Demand, node: Node) -> int:
+def _least(demand: Demand, node: PullNode) -> int:
     """How many keys are looked for, or how many rows there are, if that is known to be few."""
     known = [len(among.keys) for among in demand.among]
     if node.few is not None:

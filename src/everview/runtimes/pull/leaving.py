@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from everview.runtimes.pull.feed import Feed
+from everview.runtimes.pull.feed import PulledFeed
 
 
 class Lock(AbstractContextManager[Any], Protocol):
@@ -24,9 +24,9 @@ class Leaving:
 
     def __init__(self, lock: Lock, detach: Callable[..., None]) -> None:
         self._lock, self._detach = lock, detach
-        self._gone: deque[Feed] = deque()
+        self._gone: deque[PulledFeed] = deque()
 
-    def add(self, feeds: Iterable[Feed]) -> None:
+    def add(self, feeds: Iterable[PulledFeed]) -> None:
         """Let views go: now, if nobody else is at work."""
         self._gone.extend(feeds)
         if self._lock.acquire(False):
@@ -37,7 +37,7 @@ class Leaving:
 
     def sweep(self) -> None:
         """Let go of all that wait, with the lock held."""
-        feeds: list[Feed] = []
+        feeds: list[PulledFeed] = []
         while self._gone:
             feeds.append(self._gone.popleft())
         if feeds:

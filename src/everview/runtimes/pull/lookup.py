@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from everview.runtimes.pull.demand import Among, Demand, Row
-from everview.runtimes.pull.node import Node
-from everview.runtimes.pull.rows import Test
+from everview.runtimes.pull.node import PullNode
+from everview.runtimes.pull.rows import RowTest
 from everview.scalars.expressions import Expression
 from everview.types import Schema
 
@@ -17,13 +17,13 @@ Found = Mapping[Row, Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class JoinMatching:
     """When rows of two sides are partners: equal in some columns, and what else there is to be true of both."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
     null_safe: tuple[bool, ...]
-    test: Test | None
+    test: RowTest | None
 
     @staticmethod
     def of(
@@ -31,9 +31,9 @@ class Matching:
         null_safe: Sequence[bool],
         rest: Expression | None,
         both: Schema,
-    ) -> Matching:
+    ) -> JoinMatching:
         """Columns of the left and the right that are equal, and a condition over both."""
-        return Matching(*places, tuple(null_safe), None if rest is None else Test((rest,), both))
+        return JoinMatching(*places, tuple(null_safe), None if rest is None else RowTest((rest,), both))
 
     def key(self, columns: tuple[int, ...]) -> Callable[[Row], Row | None]:
         """A row's key, None if it equals nothing."""
@@ -56,7 +56,7 @@ class Matching:
         return [other for other, holds in zip(others, self.test.of(pairs), strict=True) if holds]
 
 
-def found_by(node: Node, columns: tuple[int, ...], keys: Iterable[Row], demand: Demand = Demand()) -> Found:  # noqa: B008
+def found_by(node: PullNode, columns: tuple[int, ...], keys: Iterable[Row], demand: Demand = Demand()) -> Found:  # noqa: B008
     """The rows of a node that have certain keys, by key."""
     wanted = frozenset(keys)
     found: dict[Row, list[Row]] = {}

@@ -19,11 +19,11 @@ from everview.types import Schema
 NOTHING = Update({})
 
 
-class Node(ABC):
+class PullNode(ABC):
     """An operator of a pipeline."""
 
     schema: Schema
-    inputs: tuple[Node, ...] = ()
+    inputs: tuple[PullNode, ...] = ()
     key: tuple[int, ...] | None = None  # columns that tell rows apart; None if one may be there twice
     few: int | None = None  # how many rows there are at most, if that is known beforehand
 
@@ -61,7 +61,7 @@ class Node(ABC):
         return type(self).__name__
 
 
-def every_node(root: Node) -> Iterator[Node]:
+def every_node(root: PullNode) -> Iterator[PullNode]:
     """A node and all that it reads, each once, inputs after what reads them."""
     seen: set[int] = set()
     waiting = [root]

@@ -3,7 +3,7 @@
 >>> from everview.plan.nodes import Scan, Top
 >>> from everview.sources.memory import Memory
 >>> tracks = Memory("id BIGINT, rating BIGINT NOT NULL", "id", [(n, n % 100) for n in range(1000)])
->>> pipeline = Pipeline({"track": tracks})
+>>> pipeline = PullPipeline({"track": tracks})
 >>> track = Scan("track", tracks.schema)
 >>> best = pipeline.attach(Top(track, ((track.column(1), "desc"),), 2))
 >>> sorted(best.rows()), tracks.rows_read
@@ -28,22 +28,22 @@ from everview.plan.node import Plan
 from everview.process import ProcessLock
 from everview.runtimes.pull.build import Build, prepared
 from everview.runtimes.pull.demand import Demand, Row
-from everview.runtimes.pull.feed import Feed, Feeds, showing
+from everview.runtimes.pull.feed import PulledFeed, PulledFeeds, showing
 from everview.runtimes.pull.leaving import Leaving, Lock
-from everview.runtimes.pull.node import Node, every_node
-from everview.runtimes.pull.transaction import Transaction
-from everview.runtimes.pull.turn import Turn, UnderWay
+from everview.runtimes.pull.node import PullNode, every_node
+from everview.runtimes.pull.transaction import SourceTransaction
+from everview.runtimes.pull.turn import OpenTransaction, Turn
 from everview.sources.protocol import Request, Source, Update
 from everview.types import unknown_name
 from everview.verify import Verdict, verify_plans
 from everview.zset.batch import Batch
 
 
-def _plainly(node: Node) -> Node:
+def _plainly(node: PullNode) -> PullNode:
     return node
 
 
-class Pipeline:
+class PullPipeline:
     """Sources, and the views that are attached over them."""
 
     def __init__(
@@ -51,18 +51,18 @@ class Pipeline:
         sources: Mapping[str, Source] | None = None,
         *,
         lock: Lock | None = None,
-        around: Callable[[Node], Node] = _plainly,
+        around: Callable[[PullNode], PullNode] = _plainly,
     ) -> None:
         self.sources: dict[str, Source] = dict(sources or {})
         self.lock: Lock = ProcessLock("the pipeline") if lock is None else lock
-        self.feeds: tuple[Feed, ...] = ()
+        self.feeds: tuple[PulledFeed, ...] = ()
         self.epoch = 0
         self.stale = False  # whether views must be pulled anew
         self._around = around
-        self._nodes: dict[Plan, Node] = {}
-        self._anew: dict[Plan, Node] = {}
+        self._nodes: dict[Plan, PullNode] = {}
+        self._anew: dict[Plan, PullNode] = {}
         self._listeners = Listeners()
-        self._open: Transaction | None = None
+        self._open: SourceTransaction | None = None
         self._names = count(1)
         self._closed = False
         self.leaving = Leaving(self.lock, self.detach)
@@ -101,11 +101,11 @@ class Pipeline:
 
     # -- views
 
-    def attach(self, plan: Plan, name: str | None = None) -> Feed:
+    def attach(self, plan: Plan, name: str | None = None) -> PulledFeed:
         """A view of a plan: one pull from the view up to the sources, and then every change."""
         return self.attach_all({name or "": plan}).feeds[name or ""]
 
-    def attach_all(self, plans: Mapping[str, Plan | Node]) -> Feeds:
+    def attach_all(self, plans: Mapping[str, Plan | PullNode]) -> PulledFeeds:
         """Views that are attached at one moment, and told of together; what they share is there once."""
         with self.lock:
             self._require_open()
@@ -121,16 +121,16 @@ class Pipeline:
             self.feeds = (*self.feeds, *feeds.values())
             self._keep_only_needed(build.nodes)
             self.tell()
-            return Feeds(feeds, self)
+            return PulledFeeds(feeds, self)
 
-    def _feed(self, name: str, plan: Plan | Node, build: Build) -> Feed:
+    def _feed(self, name: str, plan: Plan | PullNode, build: Build) -> PulledFeed:
         unique = f"{name or 'view'}#{next(self._names)}"
-        if isinstance(plan, Node):
-            return Feed(self, unique, None, plan, plan.schema)
+        if isinstance(plan, PullNode):
+            return PulledFeed(self, unique, None, plan, plan.schema)
         better = prepared(plan)
-        return Feed(self, unique, better, build.of(better), plan.schema, plan)
+        return PulledFeed(self, unique, better, build.of(better), plan.schema, plan)
 
-    def _hydrate(self, feeds: tuple[Feed, ...]) -> None:
+    def _hydrate(self, feeds: tuple[PulledFeed, ...]) -> None:
         """Pull what new views hold, in a turn of all sources: what these tell then counts for the others."""
         turn = Turn(self)
         try:
@@ -155,7 +155,7 @@ class Pipeline:
             turn.rollback()
             raise
 
-    def detach(self, *feeds: Feed) -> None:
+    def detach(self, *feeds: PulledFeed) -> None:
         """Let views go, and the nodes that only they need."""
         with self.lock:
             self.feeds = tuple(feed for feed in self.feeds if feed not in feeds)
@@ -164,7 +164,7 @@ class Pipeline:
                 feed.closed = True
             self._listeners.end_now([feed.name for feed in feeds])
 
-    def _keep_only_needed(self, nodes: Mapping[Plan, Node]) -> None:
+    def _keep_only_needed(self, nodes: Mapping[Plan, PullNode]) -> None:
         """Nodes that no view needs are told of no changes, so nobody may find them. Views go at any time."""
         needed = {id(node) for feed in self.feeds for node in every_node(feed.root)}
         self._nodes = {plan: node for plan, node in nodes.items() if id(node) in needed}
@@ -177,9 +177,9 @@ class Pipeline:
             self.detach(*self.feeds)
 
     def subscribe(
-        self, feeds: tuple[Feed, ...], listener: Together, *, snapshot: bool, ended: Ended | None
+        self, feeds: tuple[PulledFeed, ...], listener: Together, *, snapshot: bool, ended: Ended | None
     ) -> Subscription:
-        """See `Feed.subscribe` and `Feeds.subscribe`."""
+        """See `PulledFeed.subscribe` and `PulledFeeds.subscribe`."""
         with self.lock:
             closed = next((feed.name for feed in feeds if feed.closed), None)
             if closed is not None:
@@ -206,7 +206,7 @@ class Pipeline:
     # -- changes
 
     @contextmanager
-    def transaction(self) -> Generator[Transaction]:
+    def transaction(self) -> Generator[SourceTransaction]:
         """Changes of several sources that count together, when the block ends; an exception leaves no trace of them.
 
         Views show the state before until it ends, and each is told of once. One inside another joins it: should it
@@ -227,14 +227,14 @@ class Pipeline:
                 raise
             self.tell()
 
-    def begin(self) -> UnderWay:
-        """A transaction that its caller ends, with the lock held all the while; see `UnderWay`."""
+    def begin(self) -> OpenTransaction:
+        """A transaction that its caller ends, with the lock held all the while; see `OpenTransaction`."""
         self._require_open()
         self._require_no_turn("a transaction is begun")
         self.leaving.sweep()
         turn = Turn(self)
-        self._open = Transaction(self.sources, turn.begin)
-        return UnderWay(self, turn, self._open)
+        self._open = SourceTransaction(self.sources, turn.begin)
+        return OpenTransaction(self, turn, self._open)
 
     def end(self) -> None:
         """The transaction under way is over."""
@@ -283,25 +283,25 @@ class Pipeline:
 
     # -- views that must be pulled anew
 
-    def pulled_anew(self) -> dict[Feed, Feed]:
+    def pulled_anew(self) -> dict[PulledFeed, PulledFeed]:
         """Every view as it is when all of it is pulled again; nothing of the old nodes is used."""
         build = Build(self.sources, {}, self._around)
-        found: dict[Feed, Feed] = {}
+        found: dict[PulledFeed, PulledFeed] = {}
         for feed in self.feeds:
             root = feed.root if feed.plan is None else build.of(feed.plan)
-            found[feed] = Feed(self, feed.name, feed.plan, root, feed.schema)
+            found[feed] = PulledFeed(self, feed.name, feed.plan, root, feed.schema)
             found[feed].hydrate()
         self._anew = build.nodes
         return found
 
-    def took_anew(self, found: Mapping[Feed, Feed]) -> dict[Feed, Update]:
+    def took_anew(self, found: Mapping[PulledFeed, PulledFeed]) -> dict[PulledFeed, Update]:
         """From now on views go on from there; how they differ from before."""
         changes = {feed: feed.became(other) for feed, other in found.items()}
         self._keep_only_needed(self._anew)
         self._anew, self.stale = {}, False
         return changes
 
-    def note(self, changes: Mapping[Feed, Update]) -> None:
+    def note(self, changes: Mapping[PulledFeed, Update]) -> None:
         """Changes of views to tell of."""
         found = {feed.name: feed.shown(update.rows) for feed, update in changes.items() if update}
         if found:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from everview.runtimes.pull.demand import Demand, Row
-from everview.runtimes.pull.node import NOTHING, Node
+from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.runtimes.pull.ordering import through
 from everview.runtimes.pull.rows import Rowwise, within
 from everview.scalars.expressions import Column, Expression, rewritten
@@ -14,10 +14,10 @@ from everview.sources.protocol import Update
 from everview.types import Schema
 
 
-class Project(Node):
+class PullProject(PullNode):
     """The values of some expressions, for every row of its input."""
 
-    def __init__(self, input_: Node, expressions: Sequence[Expression], schema: Schema) -> None:
+    def __init__(self, input_: PullNode, expressions: Sequence[Expression], schema: Schema) -> None:
         self.input, self.expressions, self.schema = input_, tuple(expressions), schema
         self.inputs, self.few = (input_,), input_.few
         self._values = Rowwise(self.expressions, input_.schema)

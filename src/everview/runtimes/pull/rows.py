@@ -95,7 +95,7 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 
-class Test:
+class RowTest:
     """Conditions that are all true of a row."""
 
     def __init__(self, conditions: Sequence[Expression], schema: Schema) -> None:
@@ -122,7 +122,7 @@ def satisfied(rows: Iterable[Row], schema: Schema, demand: Demand) -> Iterator[R
     for among in demand.among:
         found = within(found, among)
     if demand.where:
-        found = Test(demand.where, schema).lazily(found)
+        found = RowTest(demand.where, schema).lazily(found)
     if not demand.order:
         return found
     key = sort_key(schema, demand.order)

@@ -16,18 +16,18 @@ from typing import Any, Final
 
 from everview.runtimes.pull.conditions import beyond, looked_up, told
 from everview.runtimes.pull.demand import Among, Demand, Row, Sort
-from everview.runtimes.pull.node import Node
-from everview.runtimes.pull.rows import Test, satisfied, within
+from everview.runtimes.pull.node import PullNode
+from everview.runtimes.pull.rows import RowTest, satisfied, within
 from everview.scalars.expressions import Expression
 from everview.sources.protocol import All, Condition, Direction, Request, Source, Update, is_keyed
 from everview.types import Array, Id, Symbol, Type
 
 MOST_KEYS = 500  # that are looked for in one request
-Told = tuple[tuple[Condition, ...], Test | None]
+Told = tuple[tuple[Condition, ...], RowTest | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class SourceOrder:
     """An order of a source: its sorts, their places in what was asked for, and whether it tells all rows apart."""
 
     sorts: tuple[Sort, ...]
@@ -36,7 +36,7 @@ class Ordered:
     whole: bool
 
 
-class Scan(Node):
+class PullScan(PullNode):
     """All rows of a source."""
 
     def __init__(self, name: str, source: Source) -> None:
@@ -47,7 +47,7 @@ class Scan(Node):
         self.key = columns if is_keyed(source) else None
         # A row to start after is a whole one; what its other columns hold means nothing.
         self._blank = [None if f.nullable else _some(f.type) for f in self.schema.fields]
-        self._orders: dict[tuple[Sort, ...], Ordered] = {}
+        self._orders: dict[tuple[Sort, ...], SourceOrder] = {}
         self._told: dict[tuple[Expression, ...], Told] = {}
         self.pulls = self.rows_read = 0
         self.last: Request | None = None
@@ -94,7 +94,7 @@ class Scan(Node):
                 conditions = (*conditions, beyond(known.sorts, values, self.schema))
         return _kept(self._asked(Request(All(conditions), known.names, after, limit)), inexact, test)
 
-    def _known_order(self, order: tuple[Sort, ...]) -> Ordered:
+    def _known_order(self, order: tuple[Sort, ...]) -> SourceOrder:
         """An order as the source has it: each column once, none after a whole key."""
         seen: dict[int, int] = {}
         for at, sort in enumerate(order):
@@ -103,16 +103,16 @@ class Scan(Node):
         sorts = tuple(order[at] for at in seen.values())
         directions: list[Direction] = ["desc" if s.descends else "asc" for s in sorts]
         names = tuple(zip((self.schema.names[s.column] for s in sorts), directions, strict=True))
-        found = Ordered(sorts, tuple(seen.values()), names, set(self._ties) <= set(seen))
+        found = SourceOrder(sorts, tuple(seen.values()), names, set(self._ties) <= set(seen))
         self._orders[order] = found
         return found
 
-    def _may_stand(self, order: Ordered, after: Row) -> bool:
+    def _may_stand(self, order: SourceOrder, after: Row) -> bool:
         """Whether a row may be there: of what an outer join has padded, no key is NULL."""
         values = zip((self.schema.fields[s.column] for s in order.sorts), order.places, strict=True)
         return all(field.nullable or after[at] is not None for field, at in values)
 
-    def _row_at(self, order: Ordered, after: Row) -> Row:
+    def _row_at(self, order: SourceOrder, after: Row) -> Row:
         """A row that stands at a place in an order."""
         row = self._blank.copy()
         for sort, at in zip(order.sorts, order.places, strict=True):
@@ -125,7 +125,7 @@ class Scan(Node):
         if found is None:
             parts = [(each, told(each, self.schema)) for each in where]
             rest = [each for each, condition in parts if condition is None]
-            test = Test(rest, self.schema) if rest else None
+            test = RowTest(rest, self.schema) if rest else None
             found = self._told[where] = tuple(c for _, c in parts if c is not None), test
         return found
 
@@ -146,7 +146,7 @@ class Scan(Node):
         return satisfied(found, self.schema, replace(demand, where=(), among=()))
 
 
-def _kept(rows: Iterator[Row], inexact: Sequence[Among], test: Test | None) -> Iterator[Row]:
+def _kept(rows: Iterator[Row], inexact: Sequence[Among], test: RowTest | None) -> Iterator[Row]:
     for among in inexact:
         rows = within(rows, among)
     return rows if test is None else test.lazily(rows)

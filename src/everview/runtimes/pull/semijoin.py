@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Literal
 
 from everview.runtimes.pull.demand import Among, Demand, Row
-from everview.runtimes.pull.lookup import Found, Matching, batches, by_key, found_by
-from everview.runtimes.pull.node import NOTHING, Node
+from everview.runtimes.pull.lookup import Found, JoinMatching, batches, by_key, found_by
+from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.sources.protocol import Update
 
 FEW = 1000  # rows of the right whose keys are looked for in the left
@@ -20,10 +20,10 @@ FEW = 1000  # rows of the right whose keys are looked for in the left
 Rows = dict[Row, int]
 
 
-class SemiJoin(Node):
+class PullSemiJoin(PullNode):
     """The rows of the left that have a partner; of an anti join those that have none."""
 
-    def __init__(self, left: Node, right: Node, kind: Literal["semi", "anti"], matching: Matching) -> None:
+    def __init__(self, left: PullNode, right: PullNode, kind: Literal["semi", "anti"], matching: JoinMatching) -> None:
         self.left, self.right, self.kind, self.matching = left, right, kind, matching
         self.inputs, self.schema = (left, right), left.schema
         self.key, self.few = left.key, left.few

@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from everview.runtimes.pull.demand import Among, Demand, Row, Sort
-from everview.runtimes.pull.node import NOTHING, Node
+from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.runtimes.pull.ordering import coming_after, sort_key
 from everview.runtimes.pull.rows import satisfied
 from everview.sources.protocol import Update
@@ -54,11 +54,11 @@ class First:
         self.rows.append(row)
 
 
-class Top(Node):
+class PullTop(PullNode):
     """Rows ``offset`` to ``offset + limit`` in an order, of each partition; without a limit, all after the offset."""
 
     def __init__(
-        self, input_: Node, order: Sequence[Sort], limit: int | None, offset: int, partition: Sequence[int]
+        self, input_: PullNode, order: Sequence[Sort], limit: int | None, offset: int, partition: Sequence[int]
     ) -> None:
         self.input, self.limit, self.offset, self.partition = input_, limit, offset, tuple(partition)
         self.inputs, self.schema, self.key = (input_,), input_.schema, input_.key

@@ -12,8 +12,8 @@ from everview.sources.protocol import Source, Update
 from everview.types import unknown_name
 
 
-class Transaction:
-    """Changes under way. Made by `Pipeline.transaction`; its methods return how many rows they change.
+class SourceTransaction:
+    """Changes under way. Made by `PullPipeline.transaction`; its methods return how many rows they change.
 
     Commands are checked when they are given, against the sources with what has been changed so far.
     """

@@ -11,24 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from everview.runtimes.pull.feed import Feed
-from everview.runtimes.pull.node import NOTHING, Node
-from everview.runtimes.pull.transaction import Transaction
+from everview.runtimes.pull.feed import PulledFeed
+from everview.runtimes.pull.node import NOTHING, PullNode
+from everview.runtimes.pull.transaction import SourceTransaction
 from everview.sources.protocol import Update
 
 if TYPE_CHECKING:
-    from everview.runtimes.pull.pipeline import Pipeline
+    from everview.runtimes.pull.pipeline import PullPipeline
 
 
 class Turn:
     """What is under way between the first thing that is asked of a source, and the end."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: PullPipeline) -> None:
         self._pipeline = pipeline
         self._begun: list[str] = []
-        self._pushed: list[Node] = []
-        self._changed: list[Feed] = []
-        self._anew: dict[Feed, Feed] | None = None
+        self._pushed: list[PullNode] = []
+        self._changed: list[PulledFeed] = []
+        self._anew: dict[PulledFeed, PulledFeed] | None = None
 
     def begin(self, names: Iterable[str]) -> None:
         """See to it that sources have begun."""
@@ -63,7 +63,7 @@ class Turn:
                 feed.stage(update)
 
     def _of(
-        self, node: Node, changes: Mapping[str, Update], changed: frozenset[str], done: dict[int, Update]
+        self, node: PullNode, changes: Mapping[str, Update], changed: frozenset[str], done: dict[int, Update]
     ) -> Update:
         """The change of a node, after those of all that it reads."""
         found = done.get(id(node))
@@ -94,7 +94,7 @@ class Turn:
             del self._begun[0]  # a source that could not commit has ended its turn
             raise
 
-    def take_over(self) -> dict[Feed, Update]:
+    def take_over(self) -> dict[PulledFeed, Update]:
         """The new states count from now on; the changes of the views."""
         if self._anew is not None:
             return self._pipeline.took_anew(self._anew)
@@ -119,14 +119,14 @@ class Turn:
             raise errors[0]
 
 
-class UnderWay:
+class OpenTransaction:
     """A transaction of a pipeline in three steps, between which another system can commit.
 
     `stage` raises if anything is wrong, and nothing has happened then but what `rollback` undoes. `commit` commits the
-    sources and takes over the new states. Who listens is told afterwards, by `Pipeline.tell`.
+    sources and takes over the new states. Who listens is told afterwards, by `PullPipeline.tell`.
     """
 
-    def __init__(self, pipeline: Pipeline, turn: Turn, changes: Transaction) -> None:
+    def __init__(self, pipeline: PullPipeline, turn: Turn, changes: SourceTransaction) -> None:
         self._pipeline, self._turn, self.changes = pipeline, turn, changes
 
     def stage(self) -> None:

@@ -7,19 +7,23 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from everview.runtimes.pull.demand import Demand, Row
-from everview.runtimes.pull.node import Node
+from everview.runtimes.pull.node import PullNode
 from everview.runtimes.pull.ordering import sort_key
 from everview.sources.protocol import Update
 from everview.types import Schema
 
 
-class Union(Node):
+class PullUnion(PullNode):
     """All rows of all inputs."""
 
-    def __init__(self, inputs: Sequence[Node], schema: Schema) -> None:
+    def __init__(self, inputs: Sequence[PullNode], schema: Schema) -> None:
         self.inputs, self.schema = tuple(inputs), schema
         counts = [node.few for node in inputs]
         self.few = None if None in counts else sum(c for c in counts if c is not None)
+
+    @property
+    def title(self) -> str:
+        return "Union"
 
     def pull(self, demand: Demand) -> Iterator[Row]:
         found = (node.pull(demand) for node in self.inputs)

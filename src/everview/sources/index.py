@@ -2,7 +2,7 @@
 
 >>> from everview.types import Schema
 >>> schema = Schema.parse("id BIGINT NOT NULL, n BIGINT NOT NULL")
->>> by_n = Index.of(schema, ("n",), (("id", "desc"),), [(1, 5), (2, 7), (3, 5)])
+>>> by_n = MemoryIndex.of(schema, ("n",), (("id", "desc"),), [(1, 5), (2, 7), (3, 5)])
 >>> list(by_n.groups[5,].after())
 [(3, 5), (1, 5)]
 >>> bound(All((Compare("n", "=", 5), Compare("id", "<", 3))))[::2]
@@ -28,7 +28,7 @@ MOST_GROUPS: Final = 10_000  # that one request reads
 
 
 @dataclass(slots=True)
-class Index:
+class MemoryIndex:
     """By the values of some columns, the rows that have them, in an order."""
 
     group_of: SortKey
@@ -36,7 +36,7 @@ class Index:
     groups: dict[Any, SortedRows] = field(default_factory=dict[Any, SortedRows])
 
     @classmethod
-    def of(cls, schema: Schema, columns: tuple[str, ...], order: Order, rows: Iterable[Row]) -> Index:
+    def of(cls, schema: Schema, columns: tuple[str, ...], order: Order, rows: Iterable[Row]) -> MemoryIndex:
         places = [schema.index(column) for column in columns]
         found = cls(_values_at(places), sort_key(schema, order))
         groups: dict[Any, list[tuple[Any, Row]]] = {}

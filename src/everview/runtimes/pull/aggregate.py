@@ -58,7 +58,7 @@ class PullAggregate(PullNode):
 
     @property
     def title(self) -> str:
-        by = ", ".join(self.input.schema.names[at] for at in self.groups)
+        by = ", ".join(self.input.schema.names[column] for column in self.groups)
         return f"Aggregate {', '.join(self._texts)} by {by}" if self._calls else f"Distinct {by}"
 
     # -- history
@@ -70,15 +70,17 @@ class PullAggregate(PullNode):
             return satisfied(rows, self.schema, demand)
         if not self.groups:
             return satisfied(self._one(demand.keep), self.schema, demand)
-        below, here = self._parted(demand)
+        below, rest = self._parted(demand)
 
         def ask(asked: Demand) -> Iterator[Row]:
-            found = self._grouped(replace(asked, where=below.where, among=(*below.among, *asked.among), limit=None))
-            return satisfied(found, self.schema, here)
+            groups = self._grouped(replace(asked, where=below.where, among=(*below.among, *asked.among), limit=None))
+            return satisfied(groups, self.schema, rest)
 
         if demand.keep and demand.everything and not demand.order:
             return self._whole()
-        return through(demand, self.schema, lambda at: self.groups[at] if at < len(self.groups) else None, ask)
+        return through(
+            demand, self.schema, lambda column: self.groups[column] if column < len(self.groups) else None, ask
+        )
 
     def _whole(self) -> Iterator[Row]:
         """All groups, which then are all known."""
@@ -118,28 +120,28 @@ class PullAggregate(PullNode):
             yield from self._hashed(self.input.pull(asked), asked.keep)
             return
         columns = tuple(s.column for s in asked.order)
-        for _, run in groupby(self.input.pull(asked), lambda row: tuple([row[at] for at in columns])):
+        for _, run in groupby(self.input.pull(asked), lambda row: tuple([row[column] for column in columns])):
             yield from self._hashed(run, asked.keep)
 
     def _hashed(self, rows: Iterable[Row], keep: bool) -> Iterator[Row]:
         """The groups of some rows, which are all there are of them."""
-        found: dict[Row, KnownGroup] = {}
+        groups: dict[Row, KnownGroup] = {}
         collected: dict[Row, Entries] = {}
         pairs = self._values.lazily(rows)
         while part := list(islice(pairs, AT_ONCE)):
             for key, entries in self._by_group(part).items():
-                found[key] = self._with(found.get(key) or self._empty(), entries)[0]
+                groups[key] = self._with(groups.get(key) or self._empty(), entries)[0]
                 if self._collects:
                     collected.setdefault(key, []).extend(entries)
-        for key, group in found.items():
+        for key, group in groups.items():
             yield self._noted(key, self._reread(group, collected[key]) if self._collects else group, keep)
 
     def _by_group(self, pairs: Iterable[tuple[Row, Row]]) -> dict[Row, Entries]:
         """What the calls read of rows, each of which is there once, by group."""
-        found: dict[Row, Entries] = {}
+        entries: dict[Row, Entries] = {}
         for row, values in pairs:
-            found.setdefault(self._group(row), []).append((values, 1))
-        return found
+            entries.setdefault(self._group(row), []).append((values, 1))
+        return entries
 
     def _noted(self, key: Row, group: KnownGroup, keep: bool) -> Row:
         if keep and key not in self._known:
@@ -147,7 +149,7 @@ class PullAggregate(PullNode):
         return self._row(key, group)
 
     def _group(self, row: Row) -> Row:
-        return tuple([row[at] for at in self.groups])
+        return tuple([row[column] for column in self.groups])
 
     def _read(self, rows: Iterable[Row]) -> Entries:
         return [(values, 1) for _, values in self._values.lazily(rows)]
@@ -159,31 +161,31 @@ class PullAggregate(PullNode):
 
     def _of(self, entries: Entries) -> KnownGroup:
         """A group of these rows."""
-        found = self._with(self._empty(), entries)[0]
-        return self._reread(found, entries)
+        group = self._with(self._empty(), entries)[0]
+        return self._reread(group, entries)
 
     def _with(self, group: KnownGroup, entries: Entries) -> tuple[KnownGroup, bool]:
         """A group with rows more and less, and whether all of it is sure."""
         states, sure = list(group.states), not self._collects
-        for at, (call, kind, span) in enumerate(zip(self._calls, self._kinds, self._spans, strict=True)):
+        for place, (call, kind, span) in enumerate(zip(self._calls, self._kinds, self._spans, strict=True)):
             given = [(values[span], weight) for values, weight in entries]
             if call.filter is not None:
                 given = [(values, weight) for values, weight in given if kept(call, values)]
             if isinstance(kind, AddedUp):
-                states[at] = kind.added(states[at], given)
+                states[place] = kind.added(states[place], given)
             elif isinstance(kind, End):
-                states[at], certain = kind.moved(states[at], given)
+                states[place], certain = kind.moved(states[place], given)
                 sure = sure and certain
         return KnownGroup(group.count + sum(weight for _, weight in entries), tuple(states)), sure
 
     def _reread(self, group: KnownGroup, entries: Entries) -> KnownGroup:
         """The group with what cannot be added up computed from all its rows."""
         states = list(group.states)
-        for at, (call, kind, span) in enumerate(zip(self._calls, self._kinds, self._spans, strict=True)):
+        for place, (call, kind, span) in enumerate(zip(self._calls, self._kinds, self._spans, strict=True)):
             if isinstance(kind, AddedUp):
                 continue
             given = [(values[span], weight) for values, weight in entries]
-            states[at] = kind.result([(values, weight) for values, weight in given if kept(call, values)])
+            states[place] = kind.result([(values, weight) for values, weight in given if kept(call, values)])
         return KnownGroup(group.count, tuple(states))
 
     def _row(self, key: Row, group: KnownGroup) -> Row:
@@ -205,9 +207,9 @@ class PullAggregate(PullNode):
         after: dict[Row, KnownGroup] = {}
         again: list[Row] = []
         for key, group in before.items():
-            found, sure = self._with(group, touched[key]) if group is not None else (self._empty(), False)
-            gone = group is not None and found.count <= 0
-            after[key] = self._empty() if gone else found
+            changed, sure = self._with(group, touched[key]) if group is not None else (self._empty(), False)
+            gone = group is not None and changed.count <= 0
+            after[key] = self._empty() if gone else changed
             if not sure and not gone:
                 again.append(key)
         ended = {key for key in again if before[key] is not None and self._ends_found(key, touched[key], before, after)}
@@ -218,8 +220,8 @@ class PullAggregate(PullNode):
         return self._replaced(before, after)
 
     def _was(self, key: Row) -> KnownGroup | None:
-        found = self._known.get(key)
-        return self._empty() if found is None and self._complete else found
+        known = self._known.get(key)
+        return self._empty() if known is None and self._complete else known
 
     def _ends_found(
         self, key: Row, entries: Entries, before: Mapping[Row, KnownGroup | None], after: dict[Row, KnownGroup]
@@ -229,14 +231,14 @@ class PullAggregate(PullNode):
         if self._collects or group is None:
             return False
         states = list(after[key].states)
-        for at, (call, kind, span) in enumerate(zip(self._calls, self._kinds, self._spans, strict=True)):
+        for place, (call, kind, span) in enumerate(zip(self._calls, self._kinds, self._spans, strict=True)):
             given = [(values[span], weight) for values, weight in entries if kept(call, values[span])]
-            if not isinstance(kind, End) or kind.moved(group.states[at], given)[1]:
+            if not isinstance(kind, End) or kind.moved(group.states[place], given)[1]:
                 continue
             (argument,) = call.arguments
             if not isinstance(argument, Column):
                 return False
-            states[at] = self._outermost(key, argument, call, kind)
+            states[place] = self._outermost(key, argument, call, kind)
         after[key] = KnownGroup(after[key].count, tuple(states))
         return True
 
@@ -249,11 +251,11 @@ class PullAggregate(PullNode):
 
     def _pulled(self, keys: Sequence[Row]) -> Mapping[Row, Entries]:
         """All rows of some groups, as they are now."""
-        found: dict[Row, Entries] = {key: [] for key in keys}
+        entries: dict[Row, Entries] = {key: [] for key in keys}
         if keys:
             demand = Demand(among=(Among(self.groups, frozenset(keys)),)) if self.groups else Demand()
-            found.update(self._by_group(self._values.lazily(self.input.pull(demand))))
-        return found
+            entries.update(self._by_group(self._values.lazily(self.input.pull(demand))))
+        return entries
 
     def _replaced(self, before: Mapping[Row, KnownGroup | None], after: Mapping[Row, KnownGroup]) -> Update:
         out: dict[Row, int] = {}

@@ -56,10 +56,12 @@ PASSES: Final[tuple[Callable[[Plan], Plan], ...]] = (
 
 def prepared(plan: Plan) -> Plan:
     """The plan as it is built: conditions near the sources, columns under their names."""
-    found = plan
+    better = plan
     for change in PASSES:
-        found = change(found)
-    return found if found.schema.names == plan.schema.names else plans.Project(found, found.columns, plan.schema.names)
+        better = change(better)
+    return (
+        better if better.schema.names == plan.schema.names else plans.Project(better, better.columns, plan.schema.names)
+    )
 
 
 class Build:
@@ -77,43 +79,43 @@ class Build:
 
     def of(self, plan: Plan) -> PullNode:
         """The node of a plan."""
-        found = self.nodes.get(plan)
-        if found is None:
+        node = self.nodes.get(plan)
+        if node is None:
             _check(plan)
-            found = self.nodes[plan] = self._made(plan)
-        return found
+            node = self.nodes[plan] = self._made(plan)
+        return node
 
     def _made(self, plan: Plan) -> PullNode:
         match plan:
             case plans.Scan(relation):
-                if relation not in self.sources:
-                    raise unknown_name("source", relation, list(self.sources))
-                return self._around(PullScan(relation, self.sources[relation]))
+                return self._around(PullScan(relation, self._source(relation)))
             case plans.Values(rows, schema):
-                return self._around(PullValues([tuple(found.value for found in row) for row in rows], schema))
+                return self._around(PullValues([tuple(cell.value for cell in row) for row in rows], schema))
             case plans.Filter(input_, predicate):
                 return self._around(PullFilter(self.of(input_), predicate))
             case plans.Project(input_, expressions):
                 return self._around(PullProject(self.of(input_), expressions, plan.schema))
             case plans.Union():
-                return self._around(PullUnion([self.of(i) for i in plan.inputs], plan.schema))
+                return self._around(PullUnion(list(map(self.of, plan.inputs)), plan.schema))
             case plans.Distinct(input_):
-                found = self.of(input_)
-                return self._around(PullAggregate(found, range(len(found.schema)), (), plan.schema))
+                return self._around(PullAggregate(self.of(input_), range(len(plan.schema)), (), plan.schema))
             case plans.Aggregate(input_, groups, calls):
-                found, places = self._extended(self.of(input_), groups)
-                return self._around(PullAggregate(found, places, calls, plan.schema))
+                node, places = self._extended(self.of(input_), groups)
+                return self._around(PullAggregate(node, places, calls, plan.schema))
             case plans.Top():
                 return self._top(plan)
             case plans.Join():
                 return self._join(plan)
             case plans.Intersect(left, right, False) | plans.Except(left, right, False):
                 kind = "semi" if isinstance(plan, plans.Intersect) else "anti"
-                there = [moved(c, lambda at: at + len(left.schema)) for c in right.columns]
-                same = conjunction(map(partial(call, "null_safe_equal"), left.columns, there))
-                return self.of(plans.Distinct(plans.Join(left, right, kind, same)))
+                return self.of(plans.Distinct(plans.Join(left, right, kind, _all_equal(left, right))))
             case _:
                 raise DefinitionError(f"{title(plan)} cannot be maintained by pulling from sources", hint=KEEP)
+
+    def _source(self, name: str) -> Source:
+        if name not in self.sources:
+            raise unknown_name("source", name, list(self.sources))
+        return self.sources[name]
 
     def _extended(self, node: PullNode, expressions: Sequence[Expression]) -> tuple[PullNode, tuple[int, ...]]:
         """A node with a column for every expression that is none, and where each of them stands."""
@@ -122,7 +124,10 @@ class Build:
         places = tuple(e.index if isinstance(e, Column) else width + added.index(e) for e in expressions)
         if not added:
             return node, places
-        fields = (*node.schema.fields, *(Field(f"computed {at}", e.type, e.nullable) for at, e in enumerate(added)))
+        fields = (
+            *node.schema.fields,
+            *(Field(f"computed {number}", e.type, e.nullable) for number, e in enumerate(added)),
+        )
         names = unique(f.name for f in fields)
         schema = Schema(replace(f, name=name) for f, name in zip(fields, names, strict=True))
         return self._around(PullProject(node, (*columns(node.schema), *added), schema)), places
@@ -132,18 +137,18 @@ class Build:
         if len(chosen) == len(node.schema):
             return node
         every = columns(node.schema)
-        return self._around(PullProject(node, [every[at] for at in chosen], schema))
+        return self._around(PullProject(node, [every[column] for column in chosen], schema))
 
     def _top(self, plan: plans.Top) -> PullNode:
         input_ = self.of(plan.input)
         if plan.limit is None and not plan.offset:
             return input_
         width = len(input_.schema)
-        found, places = self._extended(input_, [by for by, _ in plan.order])
-        sorts = [Sort.of(at, how) for at, (_, how) in zip(places, plan.order, strict=True)]
+        node, places = self._extended(input_, [by for by, _ in plan.order])
+        sorts = [Sort.of(column, how) for column, (_, how) in zip(places, plan.order, strict=True)]
         if plan.limit is None and plan.partition:
             raise DefinitionError(f"{title(plan)} cannot be maintained by pulling from sources", hint=KEEP)
-        top = self._around(PullTop(found, sorts, plan.limit, plan.offset, plan.partition))
+        top = self._around(PullTop(node, sorts, plan.limit, plan.offset, plan.partition))
         return self._narrowed(top, plan.schema, range(width))
 
     def _join(self, plan: plans.Join) -> PullNode:
@@ -157,7 +162,7 @@ class Build:
         if plan.kind in ("semi", "anti"):
             kind = "semi" if plan.kind == "semi" else "anti"
             return self._narrowed(self._around(PullSemiJoin(left, right, kind, matching)), plan.schema, range(width))
-        own = (*range(width), *(len(left.schema) + at for at in range(len(plan.right.schema))))
+        own = (*range(width), *(len(left.schema) + column for column in range(len(plan.right.schema))))
         kind = "left" if plan.kind == "left" else "inner"
         schema = plan.schema if len(own) == len(left.schema) + len(right.schema) else _beside(left, right, kind)
         return self._narrowed(self._around(PullJoin(left, right, kind, matching, schema)), plan.schema, own)
@@ -172,8 +177,14 @@ class Build:
     ) -> JoinMatching:
         left, right = sides
         width, wide = len(plan.left.schema), len(left.schema)
-        test = None if rest is None else moved(rest, lambda at: at if at < width else at - width + wide)
+        test = None if rest is None else moved(rest, lambda column: column if column < width else column - width + wide)
         return JoinMatching.of(places, [key.null_safe for key in keys], test, _beside(left, right, "inner"))
+
+
+def _all_equal(left: Plan, right: Plan) -> Expression | None:
+    """The condition that two rows side by side are equal in all columns, NULL to NULL."""
+    others = [moved(column, lambda place: place + len(left.schema)) for column in right.columns]
+    return conjunction(map(partial(call, "null_safe_equal"), left.columns, others))
 
 
 def _beside(left: PullNode, right: PullNode, kind: str) -> Schema:
@@ -186,20 +197,22 @@ def _turned(plan: plans.Join) -> Plan:
     """A right join as a left one, a full one as a left one and what the right has alone."""
     left, right = plan.left, plan.right
     wide, width = len(right.schema), len(left.schema)
-    condition = plan.condition and moved(plan.condition, lambda at: at + wide if at < width else at - width)
+    condition = plan.condition and moved(
+        plan.condition, lambda column: column + wide if column < width else column - width
+    )
     if plan.kind == "right":
         turned = plans.Join(right, left, "left", condition)
         order = (*range(wide, wide + width), *range(wide))
-        return plans.Project(turned, tuple(turned.column(at) for at in order), plan.schema.names)
+        return plans.Project(turned, tuple(turned.column(column) for column in order), plan.schema.names)
     alone = plans.Join(right, left, "anti", condition)
-    nothing = tuple(Literal(None, of) for of in left.schema.types)
+    nothing = tuple(Literal(None, type_) for type_ in left.schema.types)
     padded = plans.Project(alone, (*nothing, *alone.columns), plan.schema.names)
     return plans.Union((plans.Join(left, right, "left", plan.condition), padded))
 
 
 def columns(schema: Schema) -> tuple[Column, ...]:
     """The expressions that read all columns."""
-    return tuple(Column(at, f.name, f.type, f.nullable) for at, f in enumerate(schema.fields))
+    return tuple(Column(place, f.name, f.type, f.nullable) for place, f in enumerate(schema.fields))
 
 
 def _check(plan: Plan) -> None:

@@ -55,21 +55,21 @@ class End:
     def moved(self, value: Any, entries: Iterable[Entry]) -> tuple[Any, bool]:
         """The value after changes, and whether that is sure."""
         held = value
-        for (found, *_), weight in entries:
-            if found is None:
+        for (argument, *_), weight in entries:
+            if argument is None:
                 continue
             if weight > 0:
-                value = self.outer(value, found)
-            elif held is not None and self.key(found) == self.key(held):
+                value = self.outer(value, argument)
+            elif held is not None and self.key(argument) == self.key(held):
                 return value, False
         return value, True
 
     def result(self, entries: Iterable[Entry]) -> Any:
         """Of all rows."""
         value = None
-        for (found, *_), weight in entries:
-            if weight > 0 and found is not None:
-                value = self.outer(value, found)
+        for (argument, *_), weight in entries:
+            if weight > 0 and argument is not None:
+                value = self.outer(value, argument)
         return value
 
 
@@ -128,12 +128,12 @@ def _count_if(call: AggregateCall) -> Called:
 
 def _summed(finish: Callable[[Total, Type], Any]) -> Callable[[AggregateCall], Called]:
     def make(call: AggregateCall) -> Called:
-        units, of = Sum.of(call.arguments[0].type), call.type
+        units, type_ = Sum.of(call.arguments[0].type), call.type
 
         def added(state: Total, entries: Sequence[Entry]) -> Total:
             return units.added(state, [(values[0], weight) for values, weight in entries if values[0] is not None])
 
-        return AddedUp(units.zero, added, lambda state: finish(state, of))
+        return AddedUp(units.zero, added, lambda state: finish(state, type_))
 
     return make
 
@@ -174,8 +174,8 @@ def _of_different(call: AggregateCall) -> Callable[[Sequence[Entry]], Any]:
 
 def _truth(every: bool) -> Callable[[AggregateCall], Callable[[Sequence[Entry]], Any]]:
     def result(entries: Sequence[Entry]) -> bool | None:
-        found = {values[0] for values, weight in entries if weight > 0 and values[0] is not None}
-        return None if not found else (False not in found if every else True in found)
+        truths = {values[0] for values, weight in entries if weight > 0 and values[0] is not None}
+        return None if not truths else (False not in truths if every else True in truths)
 
     return lambda call: result
 
@@ -193,8 +193,8 @@ def _text(call: AggregateCall) -> Callable[[Sequence[Entry]], Any]:
     separator = call.arguments[1].value if len(call.arguments) > 1 and isinstance(call.arguments[1], Literal) else ""
 
     def result(entries: Sequence[Entry]) -> Any:
-        found = [values[0] for values in ordered(call, _without_null(entries))]
-        return (separator or "").join(found) if found else None
+        texts = [values[0] for values in ordered(call, _without_null(entries))]
+        return (separator or "").join(texts) if texts else None
 
     return result
 
@@ -206,8 +206,8 @@ def _first(last: bool) -> Callable[[AggregateCall], Callable[[Sequence[Entry]], 
         skips = len(call.arguments) > 1 and isinstance(call.arguments[1], Literal) and bool(call.arguments[1].value)
 
         def result(entries: Sequence[Entry]) -> Any:
-            found = ordered(call, _without_null(entries) if skips else entries)
-            return found[-1 if last else 0][0] if found else None
+            rows = ordered(call, _without_null(entries) if skips else entries)
+            return rows[-1 if last else 0][0] if rows else None
 
         return result
 
@@ -238,8 +238,8 @@ def ordered(call: AggregateCall, entries: Sequence[Entry]) -> list[Row]:
     """Rows in the order of a call, ties in that of the values; different values once, if it says so."""
     width = len(call.arguments)
     types = [e.type for e in (*call.arguments, *(by for by, _ in call.order))]
-    schema = Schema(Field(f"c{at}", of) for at, of in enumerate(types))
-    sorts = [Sort.of(width + at, how) for at, (_, how) in enumerate(call.order)] + [Sort(0)]
+    schema = Schema(Field(f"c{place}", type_) for place, type_ in enumerate(types))
+    sorts = [Sort.of(width + place, how) for place, (_, how) in enumerate(call.order)] + [Sort(0)]
     there = [(values, weight) for values, weight in entries if weight > 0]
     rows = sorted((values for values, weight in there for _ in range(weight)), key=sort_key(schema, sorts))
     if not call.distinct:
@@ -247,8 +247,8 @@ def ordered(call: AggregateCall, entries: Sequence[Entry]) -> list[Row]:
     return list({values[0]: values for values in reversed(rows)}.values())[::-1]
 
 
-def _key_of(of: Type) -> Callable[[Any], Any]:
-    key = sort_key(Schema((Field("value", of),)), (Sort(0),))
+def _key_of(type_: Type) -> Callable[[Any], Any]:
+    key = sort_key(Schema((Field("value", type_),)), (Sort(0),))
     return lambda value: key((value,))
 
 

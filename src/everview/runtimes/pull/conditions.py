@@ -10,7 +10,7 @@ Compare(column='rating', operator='>', value=3)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from everview.codes.coerce import Unfit, coerce
@@ -42,15 +42,9 @@ def told(expression: Expression, schema: Schema) -> Condition | None:
     match expression:
         case Column(index) if expression.type == BOOLEAN:
             return Compare(schema.names[index], "=", True)
-        case Call("and", arguments):
-            found = [told(a, schema) for a in arguments]
-            return All(tuple(c for c in found if c is not None)) if all(found) else None
-        case Call("or", arguments):
-            found = [told(a, schema) for a in arguments]
-            return Any_(tuple(c for c in found if c is not None)) if all(found) else None
-        case Call("not", (argument,)):
-            inner = told(argument, schema)
-            return None if inner is None else Not(inner)
+        case Call("and" | "or" | "not" as name, arguments):
+            parts = [told(argument, schema) for argument in arguments]
+            return None if None in parts else _JOINED[name](tuple(part for part in parts if part is not None))
         case Call("is_null" | "is_not_null" as name, (Column(index),)):
             return Compare(schema.names[index], "is" if name == "is_null" else "is not", None)
         case Call("in", (value, *chosen)):
@@ -63,13 +57,20 @@ def told(expression: Expression, schema: Schema) -> Condition | None:
             return None
 
 
+_JOINED: Final[dict[str, Callable[[tuple[Condition, ...]], Condition]]] = {
+    "and": All,
+    "or": Any_,
+    "not": lambda conditions: Not(*conditions),
+}
+
+
 def _text(schema: Schema, index: int) -> bool:
     return schema.fields[index].type == STRING
 
 
 def _in(value: Expression, chosen: Sequence[Expression], schema: Schema) -> Condition | None:
-    found = [_against("equal", value, c, schema) for c in chosen]
-    known = [c for c in found if isinstance(c, Compare)]
+    equalities = [_against("equal", value, c, schema) for c in chosen]
+    known = [c for c in equalities if isinstance(c, Compare)]
     return Compare(known[0].column, "in", tuple(c.value for c in known)) if len(known) == len(chosen) else None
 
 
@@ -78,11 +79,11 @@ def _against(name: str, a: Expression, b: Expression, schema: Schema) -> Conditi
     column = _bare(a)
     if not isinstance(column, Column) or not isinstance(b, Literal) or b.value is None:
         return None
-    of = schema.fields[column.index].type
-    if not plain(of) or of == FLOAT or b.value != b.value:
+    type_ = schema.fields[column.index].type
+    if not plain(type_) or type_ == FLOAT or b.value != b.value:
         return None  # not every store has NaN, nor floats of one word
     try:
-        value = coerce(of, b.value)
+        value = coerce(type_, b.value)
     except Unfit:
         return None
     return Compare(schema.names[column.index], COMPARISONS[name], value)
@@ -101,9 +102,9 @@ def _bare(expression: Expression) -> Expression:
 
 def looked_up(among: Among, schema: Schema) -> tuple[Condition, bool]:
     """Keys as a condition, and whether it is exactly that; else it lets more rows through."""
-    names = [schema.names[at] for at in among.columns]
-    columns = [tuple(dict.fromkeys(key[at] for key in among.keys)) for at in range(len(names))]
-    several = [at for at, values in enumerate(columns) if len(values) > 1]
+    names = [schema.names[place] for place in among.columns]
+    columns = [tuple(dict.fromkeys(key[place] for key in among.keys)) for place in range(len(names))]
+    several = [place for place, values in enumerate(columns) if len(values) > 1]
     parts = tuple(_one_of(name, values) for name, values in zip(names, columns, strict=True))
     if len(several) <= 1:
         return (parts[0] if len(parts) == 1 else All(parts)), True
@@ -129,8 +130,8 @@ def beyond(order: Sequence[Sort], after: Row, schema: Schema) -> Condition:
     further = _greater(name, value, first)
     if not others:
         return further
-    here = Compare(name, "is", None) if value is None else Compare(name, "=", value)
-    return Any_((further, All((here, beyond(others, after[1:], schema)))))
+    same = Compare(name, "is", None) if value is None else Compare(name, "=", value)
+    return Any_((further, All((same, beyond(others, after[1:], schema)))))
 
 
 def _greater(name: str, value: Any, sort: Sort) -> Condition:

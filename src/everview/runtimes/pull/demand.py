@@ -61,7 +61,8 @@ class Among:
         """What it says of some of its places alone."""
         places = tuple(chosen)
         return Among(
-            tuple(self.columns[at] for at in places), frozenset(tuple(key[at] for at in places) for key in self.keys)
+            tuple(self.columns[place] for place in places),
+            frozenset(tuple(key[place] for place in places) for key in self.keys),
         )
 
 

@@ -18,7 +18,7 @@ from everview.runtimes.pull.demand import Demand, Row, Sort
 from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.runtimes.pull.ordering import sort_key
 from everview.sources.protocol import Update
-from everview.types import TIMESTAMP, Array, Schema
+from everview.types import TIMESTAMP, Array, Schema, Type
 
 if TYPE_CHECKING:
     from everview.runtimes.pull.pipeline import PullPipeline
@@ -161,7 +161,7 @@ class PulledFeeds:
     def subscribe(self, listener: Together, *, snapshot: bool = False, ended: Ended | None = None) -> Subscription:
         """Call ``listener({name: changes}, epoch)`` once after every transaction that changed any of them."""
         names = {feed.name: name for name, feed in self.feeds.items()}
-        told = Through(listener, lambda changes: {names[name]: found for name, found in changes.items()})
+        told = Through(listener, lambda changes: {names[name]: changed for name, changed in changes.items()})
         return self._pipeline.subscribe(tuple(self.feeds.values()), told, snapshot=snapshot, ended=ended)
 
     def let_go(self) -> None:
@@ -175,19 +175,18 @@ class PulledFeeds:
 
 def showing(schema: Schema) -> Callable[[Row], Row] | None:
     """How rows become those that people see; None if they are."""
-    moments = {at for at, of in enumerate(schema.types) if of == TIMESTAMP}
-    arrays = {at for at, of in enumerate(schema.types) if isinstance(of, Array)}
-    if not moments and not arrays:
+    shows = [_showing(type_) for type_ in schema.types]
+    if not any(shows):
         return None
 
     def show(row: Row) -> Row:
-        return tuple(
-            value
-            if value is None or at not in moments | arrays
-            else value.replace(tzinfo=None)
-            if at in moments
-            else list(value)
-            for at, value in enumerate(row)
-        )
+        pairs = zip(row, shows, strict=True)
+        return tuple([value if value is None or how is None else how(value) for value, how in pairs])
 
     return show
+
+
+def _showing(type_: Type) -> Callable[[Any], Any] | None:
+    if type_ == TIMESTAMP:
+        return lambda moment: moment.replace(tzinfo=None)
+    return list if isinstance(type_, Array) else None

@@ -46,10 +46,10 @@ class PullFilter(PullNode):
         named = dict(filter(None, map(_equated, self._conditions)))
         if not set(self.key) <= set(named):
             return self.input.few
-        found = 1
-        for at in self.key:
-            found *= named[at]
-        return found if self.input.few is None else min(found, self.input.few)
+        rows = 1
+        for column in self.key:
+            rows *= named[column]
+        return rows if self.input.few is None else min(rows, self.input.few)
 
 
 def _equated(condition: Expression) -> tuple[int, int] | None:

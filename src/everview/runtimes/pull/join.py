@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from everview.runtimes.pull.demand import Among, Demand, Row
-from everview.runtimes.pull.lookup import JoinMatching, batches, by_key, found_by
+from everview.runtimes.pull.lookup import JoinMatching, batches, before, by_key, found_by
 from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.runtimes.pull.ordering import through
 from everview.runtimes.pull.rows import RowTest, within
@@ -52,15 +52,13 @@ class PullJoin(PullNode):
         self._padding: Row = (None,) * len(right.schema)
         self._left_key, self._right_key = matching.key(matching.left), matching.key(matching.right)
         if left.key is not None and right.key is not None:
-            self.key = (*left.key, *(self._width + at for at in right.key))
+            self.key = (*left.key, *(self._width + column for column in right.key))
             if set(right.key) <= set(matching.right):
                 self.key, self.few = left.key, left.few  # a row of the left has one partner at most
 
     @property
     def title(self) -> str:
-        pairs = zip(self.matching.left, self.matching.right, strict=True)
-        on = ", ".join(f"{self.left.schema.names[a]} = {self.right.schema.names[b]}" for a, b in pairs)
-        return f"Join {self.kind}{f' on {on}' if on else ''}"
+        return self.matching.title(self.kind, self.left, self.right)
 
     # -- history
 
@@ -71,11 +69,11 @@ class PullJoin(PullNode):
             return through(demand, self.schema, self._place_right, lambda asked: self._by_right(asked, parted))
         return through(demand, self.schema, self._place_left, lambda asked: self._by_left(asked, parted, inner))
 
-    def _place_left(self, at: int) -> int | None:
-        return at if at < self._width else None
+    def _place_left(self, column: int) -> int | None:
+        return column if column < self._width else None
 
-    def _place_right(self, at: int) -> int | None:
-        return at - self._width if at >= self._width else None
+    def _place_right(self, column: int) -> int | None:
+        return column - self._width if column >= self._width else None
 
     def _by_left(self, asked: Demand, parted: Parted, inner: bool) -> Iterator[Row]:
         driving = replace(asked, where=parted.left.where, among=(*parted.left.among, *asked.among), limit=None)
@@ -85,9 +83,9 @@ class PullJoin(PullNode):
         key, matching = self._left_key, self.matching
         for rows in batches(self.left.pull(driving), driving.near):
             keys = list(map(key, rows))
-            found = found_by(self.right, matching.right, (k for k in keys if k is not None), other)
+            others = found_by(self.right, matching.right, (k for k in keys if k is not None), other)
             for row, k in zip(rows, keys, strict=True):
-                partners = matching.partners(row, found.get(k, ())) if k is not None else ()
+                partners = matching.partners(row, others.get(k, ())) if k is not None else ()
                 yield from (row + partner for partner in partners)
                 if not partners and not inner:
                     yield row + self._padding
@@ -100,9 +98,9 @@ class PullJoin(PullNode):
         key, matching = self._right_key, self.matching
         for rows in batches(self.right.pull(driving), driving.near):
             keys = list(map(key, rows))
-            found = found_by(self.left, matching.left, (k for k in keys if k is not None), other)
+            others = found_by(self.left, matching.left, (k for k in keys if k is not None), other)
             for row, k in zip(rows, keys, strict=True):
-                partners = matching.partners(row, found.get(k, ()), turned=True) if k is not None else ()
+                partners = matching.partners(row, others.get(k, ()), turned=True) if k is not None else ()
                 yield from (partner + row for partner in partners)
 
     def _from_right(self, demand: Demand, parted: Parted) -> bool:
@@ -116,8 +114,8 @@ class PullJoin(PullNode):
         """Whether no row without a partner can be asked for: what is asked of the right does not hold for NULL."""
         nothing = (None,) * len(self.schema)
         for among in demand.among:
-            places = [at for at, column in enumerate(among.columns) if column >= self._width]
-            if places and not any(all(key[at] is None for at in places) for key in among.keys):
+            places = [place for place, column in enumerate(among.columns) if column >= self._width]
+            if places and not any(all(key[place] is None for place in places) for key in among.keys):
                 return True
         own = [w for w in demand.where if (read := columns_of(w)) and min(read) >= self._width]
         return any(not RowTest((each,), self.schema).of([nothing])[0] for each in own)
@@ -185,23 +183,13 @@ class PullJoin(PullNode):
     ) -> None:
         """All rows of a key as they are now, less all as they were."""
         self._add(out, mine.items(), theirs)
-        self._add(out, _less(mine, changed).items(), _less(theirs, others), -1)
+        self._add(out, before(mine, changed).items(), before(theirs, others), -1)
 
     def _pair(self, out: Changes, rows: Iterable[tuple[Row, int]], others: dict[Row, int] | Changes) -> None:
         there = list(others)
         for row, weight in rows:
             for partner in self.matching.partners(row, there):
                 out[row + partner] += weight * others[partner]
-
-
-def _less(after: Changes, change: dict[Row, int]) -> Changes:
-    """What was before a change."""
-    found = Counter(after)
-    for row, weight in change.items():
-        found[row] -= weight
-        if not found[row]:
-            del found[row]
-    return found
 
 
 def _least(demand: Demand, node: PullNode) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -35,13 +36,19 @@ class JoinMatching:
         """Columns of the left and the right that are equal, and a condition over both."""
         return JoinMatching(*places, tuple(null_safe), None if rest is None else RowTest((rest,), both))
 
+    def title(self, kind: str, left: PullNode, right: PullNode) -> str:
+        """A join of two nodes in one line: ``Join left on id = artist``."""
+        pairs = zip(self.left, self.right, strict=True)
+        on = ", ".join(f"{left.schema.names[a]} = {right.schema.names[b]}" for a, b in pairs)
+        return f"Join {kind}{f' on {on}' if on else ''}"
+
     def key(self, columns: tuple[int, ...]) -> Callable[[Row], Row | None]:
         """A row's key, None if it equals nothing."""
         safe = all(self.null_safe)
 
         def key(row: Row) -> Row | None:
-            found = tuple([row[at] for at in columns])
-            return found if safe or None not in found or self._safe(found) else None
+            values = tuple([row[column] for column in columns])
+            return values if safe or None not in values or self._safe(values) else None
 
         return key
 
@@ -59,13 +66,13 @@ class JoinMatching:
 def found_by(node: PullNode, columns: tuple[int, ...], keys: Iterable[Row], demand: Demand = Demand()) -> Found:  # noqa: B008
     """The rows of a node that have certain keys, by key."""
     wanted = frozenset(keys)
-    found: dict[Row, list[Row]] = {}
+    matched: dict[Row, list[Row]] = {}
     if not wanted:
-        return found
+        return matched
     asked = demand.and_among(Among(columns, wanted)) if columns else demand
     for row in node.pull(asked):
-        found.setdefault(tuple([row[at] for at in columns]), []).append(row)
-    return found
+        matched.setdefault(tuple([row[column] for column in columns]), []).append(row)
+    return matched
 
 
 def batches(rows: Iterable[Row], first: int | None) -> Iterator[list[Row]]:
@@ -76,13 +83,23 @@ def batches(rows: Iterable[Row], first: int | None) -> Iterator[list[Row]]:
         size = min(2 * size, MOST)
 
 
+def before(after: Counter[Row], change: Mapping[Row, int]) -> Counter[Row]:
+    """The rows before a change, of those after it."""
+    rows = Counter(after)
+    for row, weight in change.items():
+        rows[row] -= weight
+        if not rows[row]:
+            del rows[row]
+    return rows
+
+
 def by_key(
     rows: Mapping[Row, int], key: Callable[[Row], Row | None]
 ) -> tuple[dict[Row, dict[Row, int]], dict[Row, int]]:
     """Changed rows by their keys, and those that equal nothing."""
-    found: dict[Row, dict[Row, int]] = {}
+    changed: dict[Row, dict[Row, int]] = {}
     unmatched: dict[Row, int] = {}
     for row, weight in rows.items():
         own = key(row)
-        (unmatched if own is None else found.setdefault(own, {}))[row] = weight
-    return found, unmatched
+        (unmatched if own is None else changed.setdefault(own, {}))[row] = weight
+    return changed, unmatched

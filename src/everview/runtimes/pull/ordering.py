@@ -28,8 +28,8 @@ def sort_key(schema: Schema, order: Iterable[Sort]) -> SortKey:
 def place_key(schema: Schema, order: Iterable[Sort]) -> Callable[[Row], Any]:
     """`sort_key` of the ordered values alone, as `Demand.after` holds them."""
     sorts = tuple(order)
-    fields = Schema(replace(schema.fields[s.column], name=f"c{at}") for at, s in enumerate(sorts))
-    return sort_key(fields, (s.at(at) for at, s in enumerate(sorts)))
+    fields = Schema(replace(schema.fields[s.column], name=f"c{place}") for place, s in enumerate(sorts))
+    return sort_key(fields, (s.at(place) for place, s in enumerate(sorts)))
 
 
 def coming_after(schema: Schema, order: Iterable[Sort], after: Row) -> Callable[[Row], bool]:
@@ -46,13 +46,13 @@ def coming_after(schema: Schema, order: Iterable[Sort], after: Row) -> Callable[
 def in_runs(rows: Iterable[Row], prefix: SortKey, full: SortKey) -> Iterator[Row]:
     """Rows that are in the order of ``prefix``, in the order of ``full``, of which that is the beginning."""
     run: list[Row] = []
-    found: Any = None
+    last: Any = None
     for row in rows:
         key = prefix(row)
-        if run and key != found:
+        if run and key != last:
             yield from sorted(run, key=full) if len(run) > 1 else run
             run = []
-        found = key
+        last = key
         run.append(row)
     yield from sorted(run, key=full) if len(run) > 1 else run
 

@@ -89,9 +89,9 @@ class PullPipeline:
                 raise PipelineError(f"source {name} is read by {', '.join(readers)}", hint="close those views first")
             if name not in self.sources:
                 raise unknown_name("source", name, list(self.sources))
-            found = self.sources[name]
+            source = self.sources[name]
             self.sources = {each: source for each, source in self.sources.items() if each != name}
-            return found
+            return source
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -184,14 +184,14 @@ class PullPipeline:
             closed = next((feed.name for feed in feeds if feed.closed), None)
             if closed is not None:
                 raise PipelineError(f"view {closed} is closed", hint="attach it again")
-            found = self._listeners.add_group([feed.name for feed in feeds], listener, self.epoch, ended)
+            subscription = self._listeners.add_group([feed.name for feed in feeds], listener, self.epoch, ended)
             if snapshot:
                 try:
                     listener({feed.name: feed.contents() for feed in feeds}, self.epoch)
                 except BaseException:
-                    found.close()
+                    subscription.close()
                     raise
-            return found
+            return subscription
 
     def pull(self, *plans: Plan) -> list[list[Row]]:
         """The rows of plans now, all at one moment; nothing is kept."""
@@ -200,8 +200,8 @@ class PullPipeline:
             build = Build(self.sources, {}, self._around)
             roots = [build.of(prepared(plan)) for plan in plans]
             shows = [showing(plan.schema) for plan in plans]
-            found = [list(root.pull(Demand())) for root in roots]
-            return [rows if show is None else list(map(show, rows)) for rows, show in zip(found, shows, strict=True)]
+            replies = [list(root.pull(Demand())) for root in roots]
+            return [rows if show is None else list(map(show, rows)) for rows, show in zip(replies, shows, strict=True)]
 
     # -- changes
 
@@ -286,27 +286,27 @@ class PullPipeline:
     def pulled_anew(self) -> dict[PulledFeed, PulledFeed]:
         """Every view as it is when all of it is pulled again; nothing of the old nodes is used."""
         build = Build(self.sources, {}, self._around)
-        found: dict[PulledFeed, PulledFeed] = {}
+        anew: dict[PulledFeed, PulledFeed] = {}
         for feed in self.feeds:
             root = feed.root if feed.plan is None else build.of(feed.plan)
-            found[feed] = PulledFeed(self, feed.name, feed.plan, root, feed.schema)
-            found[feed].hydrate()
+            anew[feed] = PulledFeed(self, feed.name, feed.plan, root, feed.schema)
+            anew[feed].hydrate()
         self._anew = build.nodes
-        return found
+        return anew
 
-    def took_anew(self, found: Mapping[PulledFeed, PulledFeed]) -> dict[PulledFeed, Update]:
+    def took_anew(self, anew: Mapping[PulledFeed, PulledFeed]) -> dict[PulledFeed, Update]:
         """From now on views go on from there; how they differ from before."""
-        changes = {feed: feed.became(other) for feed, other in found.items()}
+        changes = {feed: feed.became(other) for feed, other in anew.items()}
         self._keep_only_needed(self._anew)
         self._anew, self.stale = {}, False
         return changes
 
     def note(self, changes: Mapping[PulledFeed, Update]) -> None:
         """Changes of views to tell of."""
-        found = {feed.name: feed.shown(update.rows) for feed, update in changes.items() if update}
-        if found:
+        shown = {feed.name: feed.shown(update.rows) for feed, update in changes.items() if update}
+        if shown:
             self.epoch += 1
-            self._listeners.note(self.epoch, found)
+            self._listeners.note(self.epoch, shown)
 
     def _require_open(self) -> None:
         if self._closed:

@@ -34,41 +34,41 @@ class PullProject(PullNode):
         key = self.input.key
         if key is None or not set(key) <= set(self._places):
             return None
-        return tuple(self._places.index(at) for at in key)
+        return tuple(self._places.index(column) for column in key)
 
     def pull(self, demand: Demand) -> Iterator[Row]:
         where = self._below(demand.where)
-        below = [a for a in demand.among if all(self._places[at] is not None for at in a.columns)]
-        here = [a for a in demand.among if a not in below]
+        below = [a for a in demand.among if all(self._places[column] is not None for column in a.columns)]
+        undecided = [a for a in demand.among if a not in below]
         keys = tuple(a.at(self._place) for a in below)
 
         def ask(asked: Demand) -> Iterator[Row]:
-            limit = None if here else asked.limit
-            found = self.input.pull(replace(asked, where=where, among=(*keys, *asked.among), limit=limit))
-            rows = (values for _, values in self._values.lazily(found))
-            for among in here:
+            limit = None if undecided else asked.limit
+            below_rows = self.input.pull(replace(asked, where=where, among=(*keys, *asked.among), limit=limit))
+            rows = (values for _, values in self._values.lazily(below_rows))
+            for among in undecided:
                 rows = within(rows, among)
             return rows
 
         return through(demand, self.schema, self._places.__getitem__, ask)
 
-    def _place(self, at: int) -> int:
-        found = self._places[at]
-        assert found is not None
-        return found
+    def _place(self, column: int) -> int:
+        place = self._places[column]
+        assert place is not None
+        return place
 
     def _below(self, where: tuple[Expression, ...]) -> tuple[Expression, ...]:
         """Conditions of its columns as conditions of what they are computed from."""
-        found = self._rewritten.get(where)
-        if found is None:
-            found = self._rewritten[where] = tuple(rewritten(each, self._computed) for each in where)
-        return found
+        below = self._rewritten.get(where)
+        if below is None:
+            below = self._rewritten[where] = tuple(rewritten(each, self._computed) for each in where)
+        return below
 
     def _computed(self, expression: Expression) -> Expression:
         return self.expressions[expression.index] if isinstance(expression, Column) else expression
 
     def values(self, columns: tuple[int, ...], keep: bool) -> frozenset[Row] | None:
-        places = [self._places[at] for at in columns]
+        places = [self._places[column] for column in columns]
         return None if None in places else self.input.values(tuple(map(self._place, columns)), keep)
 
     def push(self, *updates: Update) -> Update:

@@ -42,9 +42,9 @@ class Rowwise:
         if self.simple:
             self.one = _together([run for run in self._runs if run is not None], self._columns)
         else:
-            self._arguments = sorted({at for e in expressions for at in columns_of(e)}) or [0]
-            self._read = [(at, schema.fields[at].type) for at in self._arguments]
-            self._results = Schema(Field(f"c{at}", e.type) for at, e in enumerate(expressions))
+            self._arguments = sorted({column for e in expressions for column in columns_of(e)}) or [0]
+            self._read = [(column, schema.fields[column].type) for column in self._arguments]
+            self._results = Schema(Field(f"c{column}", e.type) for column, e in enumerate(expressions))
             self._evaluate = Evaluate(tuple(moved(e, self._arguments.index) for e in expressions))
 
     def __call__(self, rows: Sequence[Row]) -> list[Row]:
@@ -53,13 +53,13 @@ class Rowwise:
             return list(map(self.one, rows))
         if not rows:
             return []
-        columns = [pa.array([row[at] for row in rows], of.arrow) for at, of in self._read]
+        columns = [pa.array([row[column] for row in rows], type_.arrow) for column, type_ in self._read]
         table = pa.table(list(self._evaluate(*columns)), names=list(self._results.names))
-        changes = [canonical(of) for of in self._results.types]
-        found = to_rows(self._results, table)
+        changes = [canonical(type_) for type_ in self._results.types]
+        values = to_rows(self._results, table)
         if not any(changes):
-            return found
-        return [tuple(v if c is None else c(v) for v, c in zip(row, changes, strict=True)) for row in found]
+            return values
+        return [tuple(v if c is None else c(v) for v, c in zip(row, changes, strict=True)) for row in values]
 
     def lazily(self, rows: Iterable[Row]) -> Iterator[tuple[Row, Row]]:
         """Each row with its values, as they are asked for; of what goes through Arrow a little more is read."""
@@ -74,17 +74,17 @@ class Rowwise:
 
 
 def _together(runs: list[Run], columns: list[int | None]) -> Callable[[Row], Row]:
-    places = [at for at in columns if at is not None]
+    places = [column for column in columns if column is not None]
     if len(places) == len(columns):
-        return lambda row: tuple([row[at] for at in places])
+        return lambda row: tuple([row[column] for column in places])
     return lambda row: tuple([run(row) for run in runs])
 
 
-def canonical(of: Type) -> Callable[[Any], Any] | None:
+def canonical(type_: Type) -> Callable[[Any], Any] | None:
     """What makes equal values equal to Python, too; None where they are."""
-    if of in (FLOAT, DOUBLE):
+    if type_ in (FLOAT, DOUBLE):
         return lambda value: value if value is None else math.nan if value != value else value + 0.0
-    return _frozen if of.arrow.num_fields else None
+    return _frozen if type_.arrow.num_fields else None
 
 
 def _frozen(value: Any) -> Any:
@@ -113,20 +113,20 @@ class RowTest:
 def within(rows: Iterable[Row], among: Among) -> Iterator[Row]:
     """The rows with certain keys."""
     columns, keys = among.columns, among.keys
-    return (row for row in rows if tuple([row[at] for at in columns]) in keys)
+    return (row for row in rows if tuple([row[column] for column in columns]) in keys)
 
 
 def satisfied(rows: Iterable[Row], schema: Schema, demand: Demand) -> Iterator[Row]:
     """What a demand leaves of rows, in its order."""
-    found = iter(rows)
+    left = iter(rows)
     for among in demand.among:
-        found = within(found, among)
+        left = within(left, among)
     if demand.where:
-        found = RowTest(demand.where, schema).lazily(found)
+        left = RowTest(demand.where, schema).lazily(left)
     if not demand.order:
-        return found
+        return left
     key = sort_key(schema, demand.order)
-    ordered = sorted(found, key=key)
+    ordered = sorted(left, key=key)
     if demand.after is None:
         return iter(ordered)
     return filter(coming_after(schema, demand.order, demand.after), ordered)

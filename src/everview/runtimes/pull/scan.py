@@ -81,8 +81,8 @@ class PullScan(PullNode):
                 inexact.append(among)
         order = demand.order
         if any(s.nulls_first == s.descends and self.schema.fields[s.column].nullable for s in order):
-            found = self._asked(Request(All(conditions)))
-            return satisfied(_kept(found, inexact, test), self.schema, replace(demand, where=(), among=()))
+            rows = self._asked(Request(All(conditions)))
+            return satisfied(_kept(rows, inexact, test), self.schema, replace(demand, where=(), among=()))
         limit = demand.limit if not inexact and test is None else None
         known = self._orders.get(order) or self._known_order(order)
         after = None
@@ -90,44 +90,44 @@ class PullScan(PullNode):
             if known.whole and self._may_stand(known, demand.after):
                 after = self._row_at(known, demand.after)
             elif known.sorts:
-                values = tuple(demand.after[at] for at in known.places)
+                values = tuple(demand.after[place] for place in known.places)
                 conditions = (*conditions, beyond(known.sorts, values, self.schema))
         return _kept(self._asked(Request(All(conditions), known.names, after, limit)), inexact, test)
 
     def _known_order(self, order: tuple[Sort, ...]) -> SourceOrder:
         """An order as the source has it: each column once, none after a whole key."""
         seen: dict[int, int] = {}
-        for at, sort in enumerate(order):
+        for place, sort in enumerate(order):
             if not set(self._ties) <= set(seen):
-                seen.setdefault(sort.column, at)
-        sorts = tuple(order[at] for at in seen.values())
+                seen.setdefault(sort.column, place)
+        sorts = tuple(order[place] for place in seen.values())
         directions: list[Direction] = ["desc" if s.descends else "asc" for s in sorts]
         names = tuple(zip((self.schema.names[s.column] for s in sorts), directions, strict=True))
-        found = SourceOrder(sorts, tuple(seen.values()), names, set(self._ties) <= set(seen))
-        self._orders[order] = found
-        return found
+        known = SourceOrder(sorts, tuple(seen.values()), names, set(self._ties) <= set(seen))
+        self._orders[order] = known
+        return known
 
     def _may_stand(self, order: SourceOrder, after: Row) -> bool:
         """Whether a row may be there: of what an outer join has padded, no key is NULL."""
         values = zip((self.schema.fields[s.column] for s in order.sorts), order.places, strict=True)
-        return all(field.nullable or after[at] is not None for field, at in values)
+        return all(field.nullable or after[place] is not None for field, place in values)
 
     def _row_at(self, order: SourceOrder, after: Row) -> Row:
         """A row that stands at a place in an order."""
         row = self._blank.copy()
-        for sort, at in zip(order.sorts, order.places, strict=True):
-            row[sort.column] = after[at]
+        for sort, place in zip(order.sorts, order.places, strict=True):
+            row[sort.column] = after[place]
         return tuple(row)
 
     def _decided(self, where: tuple[Expression, ...]) -> Told:
         """Conditions for the source, and a test of those that are not for it."""
-        found = self._told.get(where)
-        if found is None:
+        decided = self._told.get(where)
+        if decided is None:
             parts = [(each, told(each, self.schema)) for each in where]
             rest = [each for each, condition in parts if condition is None]
             test = RowTest(rest, self.schema) if rest else None
-            found = self._told[where] = tuple(c for _, c in parts if c is not None), test
-        return found
+            decided = self._told[where] = tuple(c for _, c in parts if c is not None), test
+        return decided
 
     def _asked(self, request: Request) -> Iterator[Row]:
         self.pulls += 1
@@ -140,10 +140,10 @@ class PullScan(PullNode):
         """Many keys, some at a time; an order is made afterwards."""
         keys = list(large.keys)
         others = tuple(a for a in demand.among if a is not large)
-        parts = [frozenset(keys[at : at + MOST_KEYS]) for at in range(0, len(keys), MOST_KEYS)]
+        parts = [frozenset(keys[start : start + MOST_KEYS]) for start in range(0, len(keys), MOST_KEYS)]
         plain = Demand(demand.where, others, keep=demand.keep)
-        found = chain.from_iterable(self.pull(plain.and_among(Among(large.columns, part))) for part in parts)
-        return satisfied(found, self.schema, replace(demand, where=(), among=()))
+        rows = chain.from_iterable(self.pull(plain.and_among(Among(large.columns, part))) for part in parts)
+        return satisfied(rows, self.schema, replace(demand, where=(), among=()))
 
 
 def _kept(rows: Iterator[Row], inexact: Sequence[Among], test: RowTest | None) -> Iterator[Row]:
@@ -152,11 +152,11 @@ def _kept(rows: Iterator[Row], inexact: Sequence[Among], test: RowTest | None) -
     return rows if test is None else test.lazily(rows)
 
 
-def _some(of: Type) -> Any:
+def _some(type_: Type) -> Any:
     """A value of a type."""
-    if of.sql in _SOME:
-        return _SOME[of.sql]
-    return () if isinstance(of, Array) else Decimal(0)
+    if type_.sql in _SOME:
+        return _SOME[type_.sql]
+    return () if isinstance(type_, Array) else Decimal(0)
 
 
 _SOME: Final[dict[str, Any]] = {

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Literal
 
 from everview.runtimes.pull.demand import Among, Demand, Row
-from everview.runtimes.pull.lookup import Found, JoinMatching, batches, by_key, found_by
+from everview.runtimes.pull.lookup import Found, JoinMatching, batches, before, by_key, found_by
 from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.sources.protocol import Update
 
@@ -31,9 +31,7 @@ class PullSemiJoin(PullNode):
 
     @property
     def title(self) -> str:
-        pairs = zip(self.matching.left, self.matching.right, strict=True)
-        on = ", ".join(f"{self.left.schema.names[a]} = {self.right.schema.names[b]}" for a, b in pairs)
-        return f"Join {self.kind}{f' on {on}' if on else ''}"
+        return self.matching.title(self.kind, self.left, self.right)
 
     # -- history
 
@@ -54,18 +52,18 @@ class PullSemiJoin(PullNode):
         asked = demand.and_among(Among(self.matching.left, keys))
         if self.matching.test is None:
             return self.left.pull(asked)
-        found = self.left.pull(replace(asked, limit=None, near=demand.guess))
+        rows = self.left.pull(replace(asked, limit=None, near=demand.guess))
         by = Counter(others)
-        return (row for row in found if self.matching.partners(row, list(by)))
+        return (row for row in rows if self.matching.partners(row, list(by)))
 
     def _by_left(self, demand: Demand) -> Iterator[Row]:
         asked = replace(demand, limit=None, near=demand.guess)
         for rows in batches(self.left.pull(asked), asked.near):
             keys = list(map(self._left_key, rows))
             wanted = (k for k in keys if k is not None)
-            found = found_by(self.right, self.matching.right, wanted, Demand(keep=demand.keep))
+            partners = found_by(self.right, self.matching.right, wanted, Demand(keep=demand.keep))
             for row, key in zip(rows, keys, strict=True):
-                if self._stays(row, found.get(key, ()) if key is not None else ()):
+                if self._stays(row, partners.get(key, ()) if key is not None else ()):
                     yield row
 
     def _stays(self, row: Row, others: Iterable[Row]) -> bool:
@@ -108,16 +106,10 @@ class PullSemiJoin(PullNode):
             return
         rows = Counter(mine.get(key, ()))
         self._add(out, rows, after, 1)
-        self._add(out, _less(rows, changed), _less(after, others), -1)
+        self._add(out, before(rows, changed), before(after, others), -1)
 
     def _add(self, out: Counter[Row], rows: Rows, others: Rows, sign: int) -> None:
         there = [row for row, weight in others.items() if weight > 0]
         for row, weight in rows.items():
             if self._stays(row, there):
                 out[row] += sign * weight
-
-
-def _less(after: Rows, change: Rows) -> Rows:
-    """What was before a change."""
-    found = {row: after.get(row, 0) - change.get(row, 0) for row in {*after, *change}}
-    return {row: weight for row, weight in found.items() if weight}

@@ -50,10 +50,10 @@ def simple(expression: Expression) -> Run | None:
             return None
 
 
-def plain(of: Type) -> bool:
+def plain(type_: Type) -> bool:
     """Whether Python compares its values as SQL does, but for NaN."""
-    scalar = of in (BOOLEAN, *FLOATS, DATE, TIMESTAMP, STRING, BINARY)
-    return scalar or of.sql in WIDTHS or isinstance(of, Decimal)
+    scalar = type_ in (BOOLEAN, *FLOATS, DATE, TIMESTAMP, STRING, BINARY)
+    return scalar or type_.sql in WIDTHS or isinstance(type_, Decimal)
 
 
 # -- logic
@@ -61,28 +61,28 @@ def plain(of: Type) -> bool:
 
 def _and(*runs: Run) -> Run:
     def run(row: Row) -> bool | None:
-        found: bool | None = True
+        truth: bool | None = True
         for one in runs:
             value = one(row)
             if value is False:
                 return False
             if value is None:
-                found = None
-        return found
+                truth = None
+        return truth
 
     return run
 
 
 def _or(*runs: Run) -> Run:
     def run(row: Row) -> bool | None:
-        found: bool | None = False
+        truth: bool | None = False
         for one in runs:
             value = one(row)
             if value is True:
                 return True
             if value is None:
-                found = None
-        return found
+                truth = None
+        return truth
 
     return run
 
@@ -144,10 +144,10 @@ def _both(a: Expression, b: Expression) -> tuple[Run, Run] | None:
 
 
 def _compared(name: str, a: Expression, b: Expression) -> Run | None:
-    found = _both(a, b)
-    if found is None:
+    both = _both(a, b)
+    if both is None:
         return None
-    x, y = found
+    x, y = both
     meets = (_OF_FLOATS if a.type in FLOATS else _PLAIN)[name]
 
     def run(row: Row) -> bool | None:
@@ -158,10 +158,10 @@ def _compared(name: str, a: Expression, b: Expression) -> Run | None:
 
 
 def _null_safe(a: Expression, b: Expression) -> Run | None:
-    found = _both(a, b)
-    if found is None:
+    both = _both(a, b)
+    if both is None:
         return None
-    x, y = found
+    x, y = both
 
     def run(row: Row) -> bool:
         p, q = x(row), y(row)
@@ -179,8 +179,8 @@ def _in(value: Expression, chosen: list[Expression]) -> Run | None:
     otherwise = None if len(known) < len(constants) and None in constants else False
 
     def run(row: Row) -> bool | None:
-        found = one(row)
-        return None if found is None else True if found in known else otherwise
+        member = one(row)
+        return None if member is None else True if member in known else otherwise
 
     return run
 
@@ -195,8 +195,8 @@ def _like(value: Expression, pattern: str, escape: list[Expression]) -> Run | No
         return None  # the evaluator says what is wrong, when a row comes to it
 
     def run(row: Row) -> bool | None:
-        found = one(row)
-        return None if found is None else compiled.fullmatch(found) is not None
+        text = one(row)
+        return None if text is None else compiled.fullmatch(text) is not None
 
     return run
 
@@ -204,8 +204,8 @@ def _like(value: Expression, pattern: str, escape: list[Expression]) -> Run | No
 # -- casts
 
 
-def _widened(argument: Expression, of: Type) -> Run | None:
-    one, change = simple(argument), widening(argument.type, of)
+def _widened(argument: Expression, type_: Type) -> Run | None:
+    one, change = simple(argument), widening(argument.type, type_)
     if one is None or change is None:
         return None
 

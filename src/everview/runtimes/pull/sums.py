@@ -70,38 +70,38 @@ def _multiple(value: float) -> int:
 def _noted(endless: tuple[tuple[str, int], ...], value: str, weight: int) -> tuple[tuple[str, int], ...]:
     counts = dict(endless)
     counts[value] = counts.get(value, 0) + weight
-    return tuple((found, count) for found, count in counts.items() if count)
+    return tuple((each, count) for each, count in counts.items() if count)
 
 
-def total(state: Total, of: Type) -> Any:
+def total(state: Total, type_: Type) -> Any:
     """The sum; of no values NULL."""
-    return _divided(state, 1, of, "sum")
+    return _divided(state, 1, type_, "sum")
 
 
-def average(state: Total, of: Type) -> Any:
+def average(state: Total, type_: Type) -> Any:
     """The mean; of no values NULL."""
-    return _divided(state, state.count, of, "avg")
+    return _divided(state, state.count, type_, "avg")
 
 
-def _divided(state: Total, divisor: int, of: Type, name: str) -> Any:
+def _divided(state: Total, divisor: int, type_: Type, name: str) -> Any:
     if state.count == 0:
         return None
     if state.endless:
         return float(state.endless[0][0]) if len(state.endless) == 1 and state.endless[0][0] != "nan" else math.nan
-    if of == BIGINT:
-        return _in_range(state.units, of, name, 2**63)
+    if type_ == BIGINT:
+        return _in_range(state.units, type_, name, 2**63)
     exact = Fraction(state.units, state.unit * divisor)
-    if not isinstance(of, Decimal):
+    if not isinstance(type_, Decimal):
         return _float(exact)
-    rounded = math.floor(abs(exact) * 10**of.scale + Fraction(1, 2))
-    _in_range(rounded, of, name, 10**of.precision)
-    return decimal.Decimal(rounded if exact >= 0 else -rounded).scaleb(-of.scale, DIGITS)
+    rounded = math.floor(abs(exact) * 10**type_.scale + Fraction(1, 2))
+    _in_range(rounded, type_, name, 10**type_.precision)
+    return decimal.Decimal(rounded if exact >= 0 else -rounded).scaleb(-type_.scale, DIGITS)
 
 
-def _in_range(value: int, of: Type, name: str, limit: int) -> int:
+def _in_range(value: int, type_: Type, name: str, limit: int) -> int:
     if -limit <= value < limit:
         return value
-    raise WeightOverflow(f"{name} of a group left the range of {of}", hint="cast it to a wider type")
+    raise WeightOverflow(f"{name} type_ a group left the range type_ {type_}", hint="cast it to a wider type")
 
 
 def _float(exact: Fraction) -> float:

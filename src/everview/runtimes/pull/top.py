@@ -34,18 +34,18 @@ class First:
         return First(self.keys.copy(), self.rows.copy())
 
     def put(self, key: Any, row: Row) -> None:
-        at = bisect_right(self.keys, key)
-        self.keys.insert(at, key)
-        self.rows.insert(at, row)
+        place = bisect_right(self.keys, key)
+        self.keys.insert(place, key)
+        self.rows.insert(place, row)
 
     def take(self, key: Any, row: Row) -> bool:
         """Remove a row, if it is there."""
-        at = bisect_left(self.keys, key)
-        while at < len(self.rows) and self.keys[at] == key:
-            if self.rows[at] == row:
-                del self.keys[at], self.rows[at]
+        place = bisect_left(self.keys, key)
+        while place < len(self.rows) and self.keys[place] == key:
+            if self.rows[place] == row:
+                del self.keys[place], self.rows[place]
                 return True
-            at += 1
+            place += 1
         return False
 
     def add(self, key: Any, row: Row) -> None:
@@ -80,7 +80,7 @@ class PullTop(PullNode):
         names = self.schema.names
         by = ", ".join(f"{names[s.column]}{' desc' if s.descends else ''}" for s in self.order)
         skipped = f" after {self.offset}" if self.offset else ""
-        each = f" of each {', '.join(names[at] for at in self.partition)}" if self.partition else ""
+        each = f" of each {', '.join(names[column] for column in self.partition)}" if self.partition else ""
         return f"Top {'all' if self.limit is None else self.limit}{skipped}{each} by {by}"
 
     # -- history
@@ -150,8 +150,8 @@ class PullTop(PullNode):
         """The partitions that a demand names, or that there can be; None if they may be many."""
         for among in demand.among:
             if sorted(among.columns) == sorted(self.partition):
-                places = [among.columns.index(at) for at in self.partition]
-                return frozenset(tuple(key[at] for at in places) for key in among.keys)
+                places = [among.columns.index(place) for place in self.partition]
+                return frozenset(tuple(key[place] for place in places) for key in among.keys)
         return self.input.values(self.partition, demand.keep)
 
     def _alone(self, key: Row, keep: bool) -> list[Row]:
@@ -163,7 +163,7 @@ class PullTop(PullNode):
 
     def _partitioned(self, asked: Demand) -> Iterator[Row]:
         """The first rows of many partitions, of which all rows are read."""
-        sorts = tuple(Sort(at) for at in self.partition)
+        sorts = tuple(Sort(column) for column in self.partition)
         rows = self.input.pull(replace(asked, order=(*sorts, *self.order)))
         for key, part in groupby(rows, self._partition):
             first = list(islice(part, self.count))
@@ -172,11 +172,11 @@ class PullTop(PullNode):
             yield from first[self.offset :]
 
     def _partition(self, row: Row) -> Row:
-        return tuple([row[at] for at in self.partition])
+        return tuple([row[column] for column in self.partition])
 
     def _of(self, key: Row) -> First | None:
-        found = self._staged.get(key) or self._known.get(key)
-        return First([], []) if found is None and self._complete else found
+        first = self._staged.get(key) or self._known.get(key)
+        return First([], []) if first is None and self._complete else first
 
     # -- changes
 
@@ -206,15 +206,15 @@ class PullTop(PullNode):
         first: First | None = None
         moved: dict[Row, int] = {}
         for row, weight in part.items():
-            at = self._key(row)
-            if full and (bound is None or at > bound or (weight > 0 and at == bound)):
+            own = self._key(row)
+            if full and (bound is None or own > bound or (weight > 0 and own == bound)):
                 continue  # beyond what is kept
             first = first or known.copy()
             for _ in range(abs(weight)):
                 if weight > 0:
-                    first.put(at, row)
+                    first.put(own, row)
                     moved[row] = moved.get(row, 0) + 1
-                elif first.take(at, row):
+                elif first.take(own, row):
                     moved[row] = moved.get(row, 0) - 1
         if first is None:
             return
@@ -257,8 +257,8 @@ class PullTop(PullNode):
         come = sum(weight for weight in part.values() if weight > 0)
         among = (Among(self.partition, frozenset({key})),) if self.partition else ()
         wanted = self.count + come
-        found = list(islice(self.input.pull(Demand(among=among, order=self.order, limit=wanted)), wanted))
-        now = First(list(map(self._key, found)), found)
+        rows = list(islice(self.input.pull(Demand(among=among, order=self.order, limit=wanted)), wanted))
+        now = First(list(map(self._key, rows)), rows)
         before = now.copy()
         for row, weight in part.items():
             for _ in range(abs(weight)):
@@ -290,12 +290,12 @@ class PullTop(PullNode):
 
 def completed(order: Sequence[Sort], width: int, key: tuple[int, ...] | None) -> tuple[Sort, ...]:
     """An order that is total: ties by all columns, as far as they tell rows apart."""
-    found: dict[int, Sort] = {}
-    for sort in (*order, *(Sort(at) for at in range(width))):
-        if key is not None and set(key) <= set(found):
+    sorts: dict[int, Sort] = {}
+    for sort in (*order, *(Sort(column) for column in range(width))):
+        if key is not None and set(key) <= set(sorts):
             break
-        found.setdefault(sort.column, sort)
-    return tuple(found.values())
+        sorts.setdefault(sort.column, sort)
+    return tuple(sorts.values())
 
 
 def _add(out: dict[Row, int], rows: Iterable[Row], weight: int) -> None:

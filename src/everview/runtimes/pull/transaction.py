@@ -67,10 +67,10 @@ class SourceTransaction:
     def _of(self, name: str) -> Writes:
         if self.closed:
             raise TransactionError("the transaction has ended", hint="begin another: with pipeline.transaction() as tx")
-        found = self._writes.get(name)
-        if found is None:
+        writes = self._writes.get(name)
+        if writes is None:
             if name not in self._sources:
                 raise unknown_name("source", name, list(self._sources))
             self._begin((name,))
-            found = self._writes[name] = Writes(name, self._sources[name])
-        return found
+            writes = self._writes[name] = Writes(name, self._sources[name])
+        return writes

@@ -66,20 +66,20 @@ class Turn:
         self, node: PullNode, changes: Mapping[str, Update], changed: frozenset[str], done: dict[int, Update]
     ) -> Update:
         """The change of a node, after those of all that it reads."""
-        found = done.get(id(node))
-        if found is not None:
-            return found
+        update = done.get(id(node))
+        if update is not None:
+            return update
         if not node.reads & changed:
-            found = NOTHING
+            update = NOTHING
         elif not node.inputs:
             (name,) = node.reads
-            found = node.push(changes[name])
+            update = node.push(changes[name])
         else:
             updates = [self._of(each, changes, changed, done) for each in node.inputs]
             self._pushed.append(node)
-            found = node.push(*updates) if any(updates) else NOTHING
-        done[id(node)] = found
-        return found
+            update = node.push(*updates) if any(updates) else NOTHING
+        done[id(node)] = update
+        return update
 
     def commit_sources(self) -> None:
         """Commit the sources; if one refuses after another has not, all views are pulled anew by the next turn."""

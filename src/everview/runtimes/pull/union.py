@@ -26,10 +26,10 @@ class PullUnion(PullNode):
         return "Union"
 
     def pull(self, demand: Demand) -> Iterator[Row]:
-        found = (node.pull(demand) for node in self.inputs)
+        replies = (node.pull(demand) for node in self.inputs)
         if not demand.order:
-            return chain.from_iterable(found)
-        return heapq.merge(*found, key=sort_key(self.schema, demand.order))
+            return chain.from_iterable(replies)
+        return heapq.merge(*replies, key=sort_key(self.schema, demand.order))
 
     def push(self, *updates: Update) -> Update:
         return Update.of(chain.from_iterable(updates))

@@ -41,31 +41,31 @@ class Writes:
 
     def insert(self, rows: Any) -> int:
         """Add rows; one whose key is there is refused."""
-        found = self._rows(rows)
+        given = self._rows(rows)
         if self.keyed:
             self._settle()
-            self._apply_by_key([(row, 1) for row in found])
+            self._apply_by_key([(row, 1) for row in given])
         else:
-            self.apply([(row, 1) for row in found])
-        return len(found)
+            self.apply([(row, 1) for row in given])
+        return len(given)
 
     def upsert(self, rows: Any) -> int:
         """Add rows in place of those with their keys; of several with one key the last counts."""
         self._require_key("upsert")
-        found = self._rows(rows)
+        given = self._rows(rows)
         self._settle()
-        held = self._known(map(self._key, found))
-        for row in found:
+        held = self._known(map(self._key, given))
+        for row in given:
             held[self._key(row)] = (held[self._key(row)][0], row)
         self._held.update(held)
-        return len(found)
+        return len(given)
 
     def delete(self, rows: Any) -> int:
         """Remove rows: by their keys if there is one, and those that are not there are no mistake."""
         if not self.keyed:
-            found = self._rows(rows)
-            self.apply([(row, -1) for row in found])
-            return len(found)
+            given = self._rows(rows)
+            self.apply([(row, -1) for row in given])
+            return len(given)
         keys = list(dict.fromkeys(self._keys(rows)))
         self._settle()
         held = self._known(keys)
@@ -124,21 +124,21 @@ class Writes:
     # -- inside
 
     def _key(self, row: Row) -> Row:
-        return tuple(row[at] for at in self._places)
+        return tuple(row[column] for column in self._places)
 
     def _known(self, keys: Iterable[Row]) -> Held:
         """What is there under some keys, and what is to be."""
         wanted = set(keys)
-        found: Held = {key: self._held[key] for key in wanted if key in self._held}
-        lacking = list(wanted - set(found))
-        found.update(dict.fromkeys(lacking, (None, None)))
-        for at in range(0, len(lacking), MOST_KEYS):
-            part = Among(self._places, frozenset(lacking[at : at + MOST_KEYS]))
+        known: Held = {key: self._held[key] for key in wanted if key in self._held}
+        lacking = list(wanted - set(known))
+        known.update(dict.fromkeys(lacking, (None, None)))
+        for start in range(0, len(lacking), MOST_KEYS):
+            part = Among(self._places, frozenset(lacking[start : start + MOST_KEYS]))
             condition, _ = looked_up(part, self.source.schema)
             for row in self.source.pull(Request(condition)):
-                if (key := self._key(row)) in found:
-                    found[key] = (row, row)
-        return found
+                if (key := self._key(row)) in known:
+                    known[key] = (row, row)
+        return known
 
     def _require_key(self, what: str) -> None:
         if not self.keyed:
@@ -182,8 +182,8 @@ class Writes:
 
 
 def _checked(changes: list[Any]) -> list[Any]:
-    for at, pair in enumerate(changes):
+    for place, pair in enumerate(changes):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], int):
             hint = "write ((1, 'a'), +1): a row, and how often it is added or removed"
-            raise WrongArity(f"rows[{at}] is {pair!r}, which is no pair of a row and a weight", hint=hint)
+            raise WrongArity(f"rows[{place}] is {pair!r}, which is no pair of a row and a weight", hint=hint)
     return changes

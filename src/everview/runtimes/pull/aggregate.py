@@ -1,9 +1,8 @@
-"""One row a group. Sums are kept, values at an end are kept; what else a group needs is pulled by its key.
+"""Aggregates: one row for each group. Sums and least or greatest values are kept; all else is pulled by the group's key.
 
-A group is known from when it was read whole, for a view being attached or because a change touched it. A change of a
-group that is not known reads it, as it is now, and takes the change back to know what was. So nothing has to be kept
-for groups that nobody has looked at, and what is kept is never added up twice: a group that is read is put in place,
-not on top.
+A group is *known* once all its rows were read: for a view being attached, or because a change touched it. The change of
+an unknown group reads the group as it is now, and takes the change back to learn the state before. So nothing is kept
+for groups that nobody has looked at, and no row is added up twice: a group that is read replaces its state.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ Entries = list[tuple[Row, int]]  # the values of all that the calls read, and ho
 
 @dataclass(frozen=True, slots=True)
 class KnownGroup:
-    """What is known of a group: how many rows it has, and of each call its sum, its end, or its result."""
+    """The kept state of a group: its number of rows, and for each call a sum, a value at an end, or a result."""
 
     count: int
     states: tuple[object, ...]
 
 
 class PullAggregate(PullNode):
-    """The values of some columns, and the results of calls over all rows that share them; also `Distinct`."""
+    """The node of GROUP BY: group columns and the results of aggregate calls. `Distinct` is one without calls."""
 
     def __init__(self, input_: PullNode, groups: Sequence[int], calls: Sequence[AggregateCall], schema: Schema) -> None:
         self.input, self.groups, self.schema = input_, tuple(groups), schema
@@ -83,12 +82,12 @@ class PullAggregate(PullNode):
         )
 
     def _whole(self) -> Iterator[Row]:
-        """All groups, which then are all known."""
+        """Pull all groups, and keep them: from now on a group that is not known has no rows."""
         yield from self._grouped(Demand(keep=True))
         self._complete = True
 
     def _one(self, keep: bool) -> Iterator[Row]:
-        """The one row that there is without groups."""
+        """Pull the only row of an aggregate without GROUP BY."""
         entries = self._read(self.input.pull(Demand(keep=keep)))
         group = self._of(entries)
         if keep:
@@ -97,7 +96,7 @@ class PullAggregate(PullNode):
         yield self._row((), group)
 
     def _parted(self, demand: Demand) -> tuple[Demand, Demand]:
-        """What groups decide, of the rows below; and what only results do."""
+        """Split a demand: the part over group columns goes to the input, the part over results is tested here."""
         width = len(self.groups)
         below = [w for w in demand.where if max(columns_of(w), default=width) < width]
         keys = [a for a in demand.among if max(a.columns, default=width) < width]
@@ -115,7 +114,7 @@ class PullAggregate(PullNode):
         return replace(expression, index=self.groups[expression.index])
 
     def _grouped(self, asked: Demand) -> Iterator[Row]:
-        """All groups below, in the order of the columns that are asked for."""
+        """The rows of all groups of a demand, in the order of the ordered columns."""
         if not asked.order:
             yield from self._hashed(self.input.pull(asked), asked.keep)
             return
@@ -124,7 +123,7 @@ class PullAggregate(PullNode):
             yield from self._hashed(run, asked.keep)
 
     def _hashed(self, rows: Iterable[Row], keep: bool) -> Iterator[Row]:
-        """The groups of some rows, which are all there are of them."""
+        """The rows of the groups of some input rows, which must be all rows of these groups."""
         groups: dict[Row, KnownGroup] = {}
         collected: dict[Row, Entries] = {}
         pairs = self._values.lazily(rows)
@@ -137,7 +136,7 @@ class PullAggregate(PullNode):
             yield self._noted(key, self._reread(group, collected[key]) if self._collects else group, keep)
 
     def _by_group(self, pairs: Iterable[tuple[Row, Row]]) -> dict[Row, Entries]:
-        """What the calls read of rows, each of which is there once, by group."""
+        """The values that the calls read, by group, of rows with weight 1."""
         entries: dict[Row, Entries] = {}
         for row, values in pairs:
             entries.setdefault(self._group(row), []).append((values, 1))
@@ -160,12 +159,12 @@ class PullAggregate(PullNode):
         return KnownGroup(0, tuple(_start(kind) for kind in self._kinds))
 
     def _of(self, entries: Entries) -> KnownGroup:
-        """A group of these rows."""
+        """The state of a group of these rows."""
         group = self._with(self._empty(), entries)[0]
         return self._reread(group, entries)
 
     def _with(self, group: KnownGroup, entries: Entries) -> tuple[KnownGroup, bool]:
-        """A group with rows more and less, and whether all of it is sure."""
+        """The group after its rows changed, and whether its state is certain without reading all its rows."""
         states, sure = list(group.states), not self._collects
         for place, (call, kind, span) in enumerate(zip(self._calls, self._kinds, self._spans, strict=True)):
             given = [(values[span], weight) for values, weight in entries]
@@ -179,7 +178,7 @@ class PullAggregate(PullNode):
         return KnownGroup(group.count + sum(weight for _, weight in entries), tuple(states)), sure
 
     def _reread(self, group: KnownGroup, entries: Entries) -> KnownGroup:
-        """The group with what cannot be added up computed from all its rows."""
+        """The group with the states that are not sums computed from all its rows."""
         states = list(group.states)
         for place, (call, kind, span) in enumerate(zip(self._calls, self._kinds, self._spans, strict=True)):
             if isinstance(kind, AddedUp):
@@ -226,7 +225,7 @@ class PullAggregate(PullNode):
     def _ends_found(
         self, key: Row, entries: Entries, before: Mapping[Row, KnownGroup | None], after: dict[Row, KnownGroup]
     ) -> bool:
-        """Find what has become the least or greatest by one row in that order, if nothing else is unsure."""
+        """Find a new least or greatest value by pulling one row in its order; False if more than that is unsure."""
         group = before[key]
         if self._collects or group is None:
             return False
@@ -250,7 +249,7 @@ class PullAggregate(PullNode):
         return None if row is None else row[argument.index]
 
     def _pulled(self, keys: Sequence[Row]) -> Mapping[Row, Entries]:
-        """All rows of some groups, as they are now."""
+        """The entries of all rows of some groups, as they are now."""
         entries: dict[Row, Entries] = {key: [] for key in keys}
         if keys:
             demand = Demand(among=(Among(self.groups, frozenset(keys)),)) if self.groups else Demand()
@@ -300,7 +299,7 @@ def _spans(calls: Sequence[AggregateCall]) -> list[slice]:
 
 
 def _back(entries: Entries, change: Entries) -> Entries:
-    """Rows before a change: those now, less what came, with what went."""
+    """The entries before a change, of those after it."""
     sums: dict[Row, int] = {}
     for values, weight in entries:
         sums[values] = sums.get(values, 0) + weight

@@ -1,4 +1,4 @@
-"""Plans as pipelines: a node for every part, the same one where a part is there already.
+"""Pipelines from plans: one node for each part of a plan, shared by all views that have this part.
 
 >>> from everview.plan.nodes import Scan as From
 >>> from everview.sources.memory import Memory
@@ -55,7 +55,7 @@ PASSES: Final[tuple[Callable[[Plan], Plan], ...]] = (
 
 
 def prepared(plan: Plan) -> Plan:
-    """The plan as it is built: conditions near the sources, columns under their names."""
+    """The plan after `PASSES`: conditions near the sources, columns under their names."""
     better = plan
     for change in PASSES:
         better = change(better)
@@ -65,7 +65,7 @@ def prepared(plan: Plan) -> Plan:
 
 
 class Build:
-    """Nodes for plans over some sources; what has been built is built once."""
+    """A builder of nodes for plans over some sources; equal parts of plans get the same node."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Build:
         self._around = around
 
     def of(self, plan: Plan) -> PullNode:
-        """The node of a plan."""
+        """The node of a plan, built if it is not there yet."""
         node = self.nodes.get(plan)
         if node is None:
             _check(plan)
@@ -118,7 +118,7 @@ class Build:
         return self.sources[name]
 
     def _extended(self, node: PullNode, expressions: Sequence[Expression]) -> tuple[PullNode, tuple[int, ...]]:
-        """A node with a column for every expression that is none, and where each of them stands."""
+        """A node extended by a column for each expression that is not a column, and the places of all expressions."""
         added = list(dict.fromkeys(e for e in expressions if not isinstance(e, Column)))
         width = len(node.schema)
         places = tuple(e.index if isinstance(e, Column) else width + added.index(e) for e in expressions)
@@ -133,7 +133,7 @@ class Build:
         return self._around(PullProject(node, (*columns(node.schema), *added), schema)), places
 
     def _narrowed(self, node: PullNode, schema: Schema, chosen: Sequence[int]) -> PullNode:
-        """A node with some of its columns, under a schema."""
+        """A node with only the chosen columns, under a schema."""
         if len(chosen) == len(node.schema):
             return node
         every = columns(node.schema)
@@ -194,7 +194,7 @@ def _beside(left: PullNode, right: PullNode, kind: str) -> Schema:
 
 
 def _turned(plan: plans.Join) -> Plan:
-    """A right join as a left one, a full one as a left one and what the right has alone."""
+    """A right join as a left join; a full join as a left join and the unmatched rows of the right."""
     left, right = plan.left, plan.right
     wide, width = len(right.schema), len(left.schema)
     condition = plan.condition and moved(
@@ -211,12 +211,12 @@ def _turned(plan: plans.Join) -> Plan:
 
 
 def columns(schema: Schema) -> tuple[Column, ...]:
-    """The expressions that read all columns."""
+    """One expression for each column, which reads it."""
     return tuple(Column(place, f.name, f.type, f.nullable) for place, f in enumerate(schema.fields))
 
 
 def _check(plan: Plan) -> None:
-    """Refuse what only a circuit can tell: the time, and columns that hold records."""
+    """Refuse what only a circuit can maintain: the current time, and columns of structs."""
     for expression in plan.expressions:
         if any(isinstance(part, Now) for part in walk(expression)):
             raise DefinitionError(f"{expression} changes with time, which no source tells", hint=KEEP)

@@ -1,8 +1,9 @@
 """Aggregate calls over the rows of a group, of three kinds.
 
-What is *added up* (counts, sums, averages) has a sum that takes rows in and out, exactly. An *end* (least, greatest) is
-a value that rows coming in can only move outwards; when the very row goes that holds it, the group is read again. What
-is *collected* (arrays, texts, different values) is computed from the rows of the group whenever they change.
+*Added up* (counts, sums, averages): the state is an exact sum, to which rows are added and from which they are taken.
+*Ends* (least, greatest): the state is a value that new rows can only move outwards; when a row with this value goes, the
+group is read again. *Collected* (arrays, texts, different values): the result is computed from all rows of the group
+whenever they change.
 
 >>> from everview.scalars.expressions import AggregateCall, Column
 >>> from everview.types import BIGINT
@@ -32,7 +33,7 @@ KEEP = "attach the source with keep=True, so that a circuit maintains it"
 
 @dataclass(frozen=True, slots=True)
 class AddedUp:
-    """A call with a sum that rows are added to and taken from."""
+    """A call whose state is a sum: rows are added to it and taken from it."""
 
     zero: Any
     added: Callable[[Any, Sequence[Entry]], Any]
@@ -41,19 +42,19 @@ class AddedUp:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The least value or the greatest."""
+    """A call for the least or the greatest value."""
 
     key: Callable[[Any], Any]
     greatest: bool
 
     def outer(self, a: Any, b: Any) -> Any:
-        """The one of two that is further out; None is no value."""
+        """The outer one of two values; None is no value."""
         if a is None or b is None:
             return b if a is None else a
         return b if (self.key(b) > self.key(a)) == self.greatest and self.key(a) != self.key(b) else a
 
     def moved(self, value: Any, entries: Iterable[Entry]) -> tuple[Any, bool]:
-        """The value after changes, and whether that is sure."""
+        """The value after changes, and whether it is certain: not if the value itself may have gone."""
         held = value
         for (argument, *_), weight in entries:
             if argument is None:
@@ -65,7 +66,7 @@ class End:
         return value, True
 
     def result(self, entries: Iterable[Entry]) -> Any:
-        """Of all rows."""
+        """The outermost value of all rows."""
         value = None
         for (argument, *_), weight in entries:
             if weight > 0 and argument is not None:
@@ -75,7 +76,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A function of all rows of a group."""
+    """A call that is computed from all rows of its group."""
 
     result: Callable[[Sequence[Entry]], Any]
 
@@ -84,17 +85,17 @@ Called = AddedUp | End | Collected
 
 
 def reads(call: AggregateCall) -> tuple[Expression, ...]:
-    """What a call reads of a row: whether it counts, its arguments, what it is ordered by."""
+    """The expressions that a call reads of a row: its arguments, its order, and last its filter."""
     return (*call.arguments, *(by for by, _ in call.order), TRUE if call.filter is None else call.filter)
 
 
 def kept(call: AggregateCall, values: Row) -> bool:
-    """Whether a row counts for a call, by the values that it reads."""
+    """Whether a row passes the call's filter, whose value is the last of those read."""
     return values[-1] is True
 
 
 def called(call: AggregateCall) -> Called:
-    """What a call does with the values of its arguments, and then of what it is ordered by."""
+    """The kind of a call, with the functions that compute it."""
     name = call.function.lower()
     if name in _ADDED and not call.distinct:
         return _ADDED[name](call)
@@ -152,7 +153,7 @@ _ADDED: Final[dict[str, Callable[[AggregateCall], Called]]] = {
 
 
 def _different(call: AggregateCall, entries: Iterable[Entry]) -> list[Row]:
-    """The arguments without NULL, each once."""
+    """The different argument values, without those that have a NULL."""
     width, sums = len(call.arguments), dict[Row, int]()
     for values, weight in entries:
         given = values[:width]
@@ -162,7 +163,7 @@ def _different(call: AggregateCall, entries: Iterable[Entry]) -> list[Row]:
 
 
 def _of_different(call: AggregateCall) -> Callable[[Sequence[Entry]], Any]:
-    """A call that is added up, of different values."""
+    """The result of a DISTINCT call: what is added up are the different values."""
     plain = _ADDED[call.function.lower()](call)
     assert isinstance(plain, AddedUp)
 
@@ -200,7 +201,7 @@ def _text(call: AggregateCall) -> Callable[[Sequence[Entry]], Any]:
 
 
 def _first(last: bool) -> Callable[[AggregateCall], Callable[[Sequence[Entry]], Any]]:
-    """The first or last in an order, NULL included unless it is passed over."""
+    """The first or last value in the call's order; NULL counts unless the call ignores NULLs."""
 
     def make(call: AggregateCall) -> Callable[[Sequence[Entry]], Any]:
         skips = len(call.arguments) > 1 and isinstance(call.arguments[1], Literal) and bool(call.arguments[1].value)
@@ -215,7 +216,7 @@ def _first(last: bool) -> Callable[[AggregateCall], Callable[[Sequence[Entry]], 
 
 
 def _by(greatest: bool) -> Callable[[AggregateCall], Callable[[Sequence[Entry]], Any]]:
-    """The value in the row where another one is least or greatest; of several, as the values are ordered."""
+    """The first argument's value where the second is least or greatest; ties are broken by the values."""
 
     def make(call: AggregateCall) -> Callable[[Sequence[Entry]], Any]:
         by, own = _key_of(call.arguments[1].type), _key_of(call.arguments[0].type)
@@ -235,7 +236,7 @@ def _without_null(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def ordered(call: AggregateCall, entries: Sequence[Entry]) -> list[Row]:
-    """Rows in the order of a call, ties in that of the values; different values once, if it says so."""
+    """Rows in the order of a call, ties by the first argument; with DISTINCT each value once."""
     width = len(call.arguments)
     types = [e.type for e in (*call.arguments, *(by for by, _ in call.order))]
     schema = Schema(Field(f"c{place}", type_) for place, type_ in enumerate(types))

@@ -1,4 +1,4 @@
-"""Conditions of plans as conditions of sources: what a source can decide, decided exactly as here.
+"""Conditions of plans as conditions of sources, where a source decides them exactly as the evaluator does.
 
 >>> from everview.scalars.expressions import Column
 >>> from everview.plan.typing import call, literal
@@ -38,7 +38,7 @@ MOST_PAIRS = 32  # keys of several columns that are written out
 
 
 def told(expression: Expression, schema: Schema) -> Condition | None:
-    """A condition that a source can decide; None if it cannot."""
+    """The expression as a condition that a source can decide; None if there is none."""
     match expression:
         case Column(index) if expression.type == BOOLEAN:
             return Compare(schema.names[index], "=", True)
@@ -75,7 +75,7 @@ def _in(value: Expression, chosen: Sequence[Expression], schema: Schema) -> Cond
 
 
 def _against(name: str, a: Expression, b: Expression, schema: Schema) -> Condition | None:
-    """A column against a constant that it can hold: widening keeps order and equality."""
+    """The comparison of a column with a constant that the column can hold; None if it is something else."""
     column = _bare(a)
     if not isinstance(column, Column) or not isinstance(b, Literal) or b.value is None:
         return None
@@ -90,7 +90,7 @@ def _against(name: str, a: Expression, b: Expression, schema: Schema) -> Conditi
 
 
 def _bare(expression: Expression) -> Expression:
-    """Without casts that only widen, and keep different values different."""
+    """The expression without widening casts, which keep order and equality."""
     if not isinstance(expression, Cast) or widening(expression.argument.type, expression.type) is None:
         return expression
     rounds = expression.argument.type == BIGINT and expression.type == DOUBLE
@@ -101,7 +101,7 @@ def _bare(expression: Expression) -> Expression:
 
 
 def looked_up(among: Among, schema: Schema) -> tuple[Condition, bool]:
-    """Keys as a condition, and whether it is exactly that; else it lets more rows through."""
+    """The condition that rows have one of some keys, and whether it is exact; if not, other rows may pass."""
     names = [schema.names[place] for place in among.columns]
     columns = [tuple(dict.fromkeys(key[place] for key in among.keys)) for place in range(len(names))]
     several = [place for place, values in enumerate(columns) if len(values) > 1]
@@ -124,7 +124,7 @@ def _one_of(name: str, values: Sequence[Any]) -> Condition:
 
 
 def beyond(order: Sequence[Sort], after: Row, schema: Schema) -> Condition:
-    """After a place in an order: greater in the first column, or equal there and beyond in the others."""
+    """The condition of the rows after a place: later in the first column, or equal there and later in the others."""
     first, *others = order
     name, value = schema.names[first.column], after[0]
     further = _greater(name, value, first)
@@ -135,7 +135,7 @@ def beyond(order: Sequence[Sort], after: Row, schema: Schema) -> Condition:
 
 
 def _greater(name: str, value: Any, sort: Sort) -> Condition:
-    """Greater in one column."""
+    """The condition of the rows that come later by one column."""
     if value is None:
         return Compare(name, "is not", None) if sort.nulls_first else Any_()
     further = Compare(name, "<" if sort.descends else ">", value)

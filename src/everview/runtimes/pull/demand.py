@@ -1,7 +1,7 @@
-"""What a node is asked for when history is pulled: which rows of its own, in which order, from where on.
+"""Demands: what a node is asked for when rows are pulled, namely which rows, in which order, from where on.
 
-A demand grows on its way up: filters add their conditions, limits their order, joins the keys that they look for. At a
-source it becomes a `Request` of that source's columns. Columns are positions in the rows of whom is asked.
+A demand grows on its way to the sources: filters add conditions, limits add an order, joins add the keys that they look
+for. At a source it becomes a `Request`. Columns are places in the rows of the node that is asked.
 
 >>> Demand(order=(Sort(0),), limit=3).and_among(Among((0,), frozenset({(7,)}))).limit
 3
@@ -21,7 +21,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """A column that rows are ordered by; NULL is the least unless it is said otherwise."""
+    """A column that rows are ordered by; NULL is the least value unless ``nulls_first`` says otherwise."""
 
     column: int
     descends: bool = False
@@ -48,17 +48,17 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """The values of some columns are one of these; NULL is a value like any other."""
+    """A set of keys: rows whose values in some columns are one of them. NULL is a value like any other."""
 
     columns: tuple[int, ...]
     keys: frozenset[Row]
 
     def at(self, place: Callable[[int], int]) -> Among:
-        """The same of rows whose columns stand elsewhere."""
+        """The same keys, of columns that stand elsewhere."""
         return Among(tuple(map(place, self.columns)), self.keys)
 
     def of(self, chosen: Iterable[int]) -> Among:
-        """What it says of some of its places alone."""
+        """The keys cut to some of their places."""
         places = tuple(chosen)
         return Among(
             tuple(self.columns[place] for place in places),
@@ -68,11 +68,11 @@ class Among:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Rows for which conditions are true and whose keys are among some, in an order, after a place in it.
+    """The rows that are wanted: conditions and keys that hold of them, their order, and the place that they come after.
 
-    ``after`` holds values of the columns of ``order``, and all rows of the reply come after them. Who asks reads no
-    more than ``limit`` rows; ``near`` is only a guess of how many. ``keep`` says that a view is being attached: what
-    passes may be kept by whoever needs it for updates.
+    ``after`` holds values of the columns of ``order``, and all rows of the reply come after them. At most ``limit``
+    rows will be read; ``near`` is only a guess of how many. With ``keep`` a view is being attached, and nodes on the
+    way may keep what they need for later changes.
     """
 
     where: tuple[Expression, ...] = ()
@@ -84,16 +84,16 @@ class Demand:
     keep: bool = False
 
     def and_where(self, *conditions: Expression) -> Demand:
-        """Of these rows, those for which more conditions are true."""
+        """The demand with more conditions."""
         return replace(self, where=(*self.where, *conditions))
 
     def and_among(self, *among: Among) -> Demand:
-        """Of these rows, those with certain keys."""
+        """The demand for rows that have certain keys, too."""
         return replace(self, among=(*self.among, *among))
 
     @property
     def guess(self) -> int | None:
-        """How many rows are probably read."""
+        """The number of rows that will probably be read."""
         return self.limit if self.limit is not None else self.near
 
     @property

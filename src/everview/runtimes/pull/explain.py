@@ -13,7 +13,7 @@ MOST = 5  # values that are shown of a list
 
 
 def explained(feed: PulledFeed) -> str:
-    """The pipeline of a view, inputs under what reads them."""
+    """The nodes of a view as lines, inputs indented under the node that reads them."""
     return "\n".join([f"view of {len(feed)} rows", *_lines(feed.root, 1)])
 
 

@@ -1,7 +1,7 @@
-"""The end of a pipeline: what a view holds now, and who is told when that changes.
+"""Views at the end of a pipeline: the rows that a view holds, and the listeners that are told when these change.
 
-Its rows are shown as those of a database are: a TIMESTAMP without a zone, an ARRAY as a list. Changes are told once a
-transaction, after it has been committed, and only if there are any.
+Rows are shown as those of a database are: a TIMESTAMP without a zone, an ARRAY as a list. Listeners are told once for
+each transaction that changed the rows, after it has been committed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
-    """Rows with weights, as people see them; iterates as (row, weight), in no order."""
+    """Rows with weights, as users see them; iterates as (row, weight), in no order."""
 
     pairs: tuple[tuple[Row, int], ...]
 
@@ -38,7 +38,7 @@ class Weighted:
 
 
 class PulledFeed:
-    """A view over sources. Made by `PullPipeline.attach`; it holds its rows, and is closed when nobody needs it."""
+    """A view over sources, which holds its rows. `PullPipeline.attach` makes it, `close` ends it."""
 
     def __init__(
         self,
@@ -89,17 +89,17 @@ class PulledFeed:
         return self._pipeline.subscribe((self,), told, snapshot=snapshot, ended=ended)
 
     def explain(self) -> str:
-        """Its pipeline: nodes, what sources were asked last, rows read and kept."""
+        """The view's nodes as text, with the last request to each source, and the rows read and kept."""
         from everview.runtimes.pull.explain import explained
 
         return explained(self)
 
     def close(self) -> None:
-        """Let it go, and whatever of the pipeline only it needs."""
+        """End the view, and drop the nodes that only this view needs."""
         self._pipeline.detach(self)
 
     def shown(self, rows: Mapping[Row, int]) -> Weighted:
-        """Rows as people see them."""
+        """Rows as users see them."""
         if self._show is None:
             return Weighted(tuple(rows.items()))
         return Weighted(tuple((self._show(row), weight) for row, weight in rows.items()))
@@ -107,21 +107,21 @@ class PulledFeed:
     # -- turns
 
     def hydrate(self) -> None:
-        """Pull all there is."""
+        """Pull all rows of the view."""
         rows: dict[Row, int] = {}
         for row in self.root.pull(Demand(keep=True)):
             rows[row] = rows.get(row, 0) + 1
         self._rows = rows
 
     def stage(self, update: Update) -> None:
-        """Put a change aside."""
+        """Put a change aside until `commit`."""
         for row, weight in update.rows.items():
             total = self._rows.get(row, 0) + weight
             assert total >= 0, f"{self.name} would hold {row} {total} times"
         self._staged = update
 
     def commit(self) -> Update:
-        """Take over the change that was put aside; what it was."""
+        """Apply the change that was put aside, and return it."""
         change, self._staged = self._staged, NOTHING
         for row, weight in change.rows.items():
             total = self._rows.get(row, 0) + weight
@@ -136,21 +136,21 @@ class PulledFeed:
         self._staged = NOTHING
 
     def became(self, other: PulledFeed) -> Update:
-        """Hold what another has pulled anew; the difference."""
+        """Take over the rows and nodes of a view that was pulled anew; the difference to the rows before."""
         before, self._rows, self.root = self._rows, other._rows, other.root
         changes = ((row, self._rows.get(row, 0) - before.get(row, 0)) for row in {**before, **self._rows})
         return Update({row: weight for row, weight in changes if weight})
 
 
 class PulledFeeds:
-    """Several views that change in the same transactions, told of together."""
+    """Several views that change in the same transactions; a listener is told of all of them in one call."""
 
     def __init__(self, feeds: Mapping[str, PulledFeed], pipeline: PullPipeline) -> None:
         self.feeds, self._pipeline = dict(feeds), pipeline
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
-        """The columns of each."""
+        """The columns of each view."""
         return {name: feed.schema for name, feed in self.feeds.items()}
 
     @property
@@ -169,12 +169,12 @@ class PulledFeeds:
         self._pipeline.leaving.add(self.feeds.values())
 
     def close(self) -> None:
-        """Let all of them go."""
+        """End all views."""
         self._pipeline.detach(*self.feeds.values())
 
 
 def showing(schema: Schema) -> Callable[[Row], Row] | None:
-    """How rows become those that people see; None if they are."""
+    """The function that turns stored rows into those that users see; None if they are the same."""
     shows = [_showing(type_) for type_ in schema.types]
     if not any(shows):
         return None

@@ -1,4 +1,4 @@
-"""Rows for which a predicate is true: a condition more on the way up, a test of each changed row on the way down."""
+"""Filters: one more condition for what is pulled, a test of each row that is pushed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from everview.sources.protocol import Update
 
 
 class PullFilter(PullNode):
-    """The rows of its input for which a predicate is true."""
+    """The node of WHERE: the rows of its input for which a predicate is true."""
 
     def __init__(self, input_: PullNode, predicate: Expression) -> None:
         self.input, self.predicate = input_, predicate
@@ -40,7 +40,7 @@ class PullFilter(PullNode):
         return Update({row: weight for (row, weight), holds in chosen if holds})
 
     def _few(self) -> int | None:
-        """Equalities with a whole key leave no more rows than they name."""
+        """The most rows that there can be: equalities with a whole key leave no more than they name."""
         if self.key is None:
             return self.input.few
         named = dict(filter(None, map(_equated, self._conditions)))
@@ -53,7 +53,7 @@ class PullFilter(PullNode):
 
 
 def _equated(condition: Expression) -> tuple[int, int] | None:
-    """A column that has one of so many values."""
+    """The column that a condition equates with constants, and how many there are; None for other conditions."""
     match condition:
         case Call("equal", (Column(index), Literal())) | Call("equal", (Literal(), Column(index))):
             return index, 1

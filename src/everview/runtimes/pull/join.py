@@ -27,7 +27,7 @@ FEW = 100  # rows from which it is better to start, whatever the order
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """A demand of pairs as demands of the sides, and what both together have to decide."""
+    """A demand of a join split into demands of its sides, and conditions and keys that need both sides."""
 
     left: Demand
     right: Demand
@@ -41,7 +41,7 @@ class Parted:
 
 
 class PullJoin(PullNode):
-    """Pairs of partners; a left join has rows of the left without a partner, too, padded with NULL."""
+    """The node of an inner or left join: pairs of partners; LEFT pads rows without a partner with NULL."""
 
     def __init__(
         self, left: PullNode, right: PullNode, kind: Literal["inner", "left"], matching: JoinMatching, schema: Schema
@@ -104,14 +104,14 @@ class PullJoin(PullNode):
                 yield from (partner + row for partner in partners)
 
     def _from_right(self, demand: Demand, parted: Parted) -> bool:
-        """Whether the right drives: keys are looked for there, or few rows are there, or the order is its."""
+        """Whether to start from the right: it has the keys, fewer rows, or the first ordered column."""
         left, right = _least(parted.left, self.left), _least(parted.right, self.right)
         if min(left, right) <= max(FEW, demand.guess or 0) or not demand.order:
             return right < left
         return demand.order[0].column >= self._width
 
     def _needs_partner(self, demand: Demand) -> bool:
-        """Whether no row without a partner can be asked for: what is asked of the right does not hold for NULL."""
+        """Whether a demand excludes rows without a partner: its conditions on the right do not hold for NULL."""
         nothing = (None,) * len(self.schema)
         for among in demand.among:
             places = [place for place, column in enumerate(among.columns) if column >= self._width]
@@ -169,7 +169,7 @@ class PullJoin(PullNode):
         return Update({row: weight for row, weight in out.items() if weight})
 
     def _add(self, out: Changes, rows: Iterable[tuple[Row, int]], others: Changes, sign: int = 1) -> None:
-        """What rows of the left give beside all rows of the right that have their key."""
+        """Add the pairs of rows of the left with all rows of the right that have their key."""
         there = list(others)
         for row, weight in rows:
             partners = self.matching.partners(row, there)
@@ -181,7 +181,7 @@ class PullJoin(PullNode):
     def _add_whole(
         self, out: Changes, mine: Changes, changed: dict[Row, int], theirs: Changes, others: dict[Row, int]
     ) -> None:
-        """All rows of a key as they are now, less all as they were."""
+        """Add the difference of a key: all its pairs after the change, less all before."""
         self._add(out, mine.items(), theirs)
         self._add(out, before(mine, changed).items(), before(theirs, others), -1)
 
@@ -193,7 +193,7 @@ class PullJoin(PullNode):
 
 
 def _least(demand: Demand, node: PullNode) -> int:
-    """How many keys are looked for, or how many rows there are, if that is known to be few."""
+    """The most rows that a demand can give, by the number of its keys or what the node knows."""
     known = [len(among.keys) for among in demand.among]
     if node.few is not None:
         known.append(node.few)

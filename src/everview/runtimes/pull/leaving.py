@@ -1,5 +1,7 @@
-"""Views that go without waiting: the collector of garbage closes them anywhere, in a thread that may hold what others
-wait for. If another is at work, it is left to whoever comes next.
+"""Views that end without waiting for the lock.
+
+The garbage collector closes views anywhere, in a thread that may hold what others wait for. If another thread has the
+lock, the views are detached by whoever takes it next.
 """
 
 from __future__ import annotations
@@ -13,21 +15,21 @@ from everview.runtimes.pull.feed import PulledFeed
 
 
 class Lock(AbstractContextManager[Any], Protocol):
-    """A lock that its holder may take again."""
+    """A reentrant lock."""
 
     def acquire(self, blocking: bool = True) -> bool: ...
     def release(self) -> None: ...
 
 
 class Leaving:
-    """Views that nobody holds any more, until somebody has the lock to ``detach`` them."""
+    """Views that wait to be detached until some thread holds the lock."""
 
     def __init__(self, lock: Lock, detach: Callable[..., None]) -> None:
         self._lock, self._detach = lock, detach
         self._gone: deque[PulledFeed] = deque()
 
     def add(self, feeds: Iterable[PulledFeed]) -> None:
-        """Let views go: now, if nobody else is at work."""
+        """Detach views: now if the lock is free, else when it is held next."""
         self._gone.extend(feeds)
         if self._lock.acquire(False):
             try:
@@ -36,7 +38,7 @@ class Leaving:
                 self._lock.release()
 
     def sweep(self) -> None:
-        """Let go of all that wait, with the lock held."""
+        """Detach all views that wait; the caller holds the lock."""
         feeds: list[PulledFeed] = []
         while self._gone:
             feeds.append(self._gone.popleft())

@@ -1,4 +1,4 @@
-"""Partners by key: what joins ask of a side, and nothing of it is kept."""
+"""Partners by key: how joins look rows up in one of their sides, and keep none of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Found = Mapping[Row, Sequence[Row]]
 
 @dataclass(frozen=True, slots=True)
 class JoinMatching:
-    """When rows of two sides are partners: equal in some columns, and what else there is to be true of both."""
+    """A join's condition: columns of both sides that are equal, and a test of the pair."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -33,7 +33,7 @@ class JoinMatching:
         rest: Expression | None,
         both: Schema,
     ) -> JoinMatching:
-        """Columns of the left and the right that are equal, and a condition over both."""
+        """The matching of equal columns, by their places on both sides, and of a condition over the pair."""
         return JoinMatching(*places, tuple(null_safe), None if rest is None else RowTest((rest,), both))
 
     def title(self, kind: str, left: PullNode, right: PullNode) -> str:
@@ -43,7 +43,7 @@ class JoinMatching:
         return f"Join {kind}{f' on {on}' if on else ''}"
 
     def key(self, columns: tuple[int, ...]) -> Callable[[Row], Row | None]:
-        """A row's key, None if it equals nothing."""
+        """The function from a row to its key, None if a NULL in it matches nothing."""
         safe = all(self.null_safe)
 
         def key(row: Row) -> Row | None:
@@ -56,7 +56,7 @@ class JoinMatching:
         return all(safe for value, safe in zip(key, self.null_safe, strict=True) if value is None)
 
     def partners(self, row: Row, others: Sequence[Row], *, turned: bool = False) -> Sequence[Row]:
-        """Those of one key that are partners indeed."""
+        """The rows among those with the same key that pass the test of the pair."""
         if self.test is None or not others:
             return others
         pairs = [other + row if turned else row + other for other in others]
@@ -64,7 +64,7 @@ class JoinMatching:
 
 
 def found_by(node: PullNode, columns: tuple[int, ...], keys: Iterable[Row], demand: Demand = Demand()) -> Found:  # noqa: B008
-    """The rows of a node that have certain keys, by key."""
+    """The rows of a node by key, for some keys."""
     wanted = frozenset(keys)
     matched: dict[Row, list[Row]] = {}
     if not wanted:
@@ -76,7 +76,7 @@ def found_by(node: PullNode, columns: tuple[int, ...], keys: Iterable[Row], dema
 
 
 def batches(rows: Iterable[Row], first: int | None) -> Iterator[list[Row]]:
-    """Rows by the list, few at first and then more and more."""
+    """Rows in lists that double in size, up to `MOST`."""
     waiting, size = iter(rows), max(1, min(first or FIRST, MOST))
     while part := list(islice(waiting, size)):
         yield part
@@ -96,7 +96,7 @@ def before(after: Counter[Row], change: Mapping[Row, int]) -> Counter[Row]:
 def by_key(
     rows: Mapping[Row, int], key: Callable[[Row], Row | None]
 ) -> tuple[dict[Row, dict[Row, int]], dict[Row, int]]:
-    """Changed rows by their keys, and those that equal nothing."""
+    """Changed rows by key, and those whose key has a NULL that matches nothing."""
     changed: dict[Row, dict[Row, int]] = {}
     unmatched: dict[Row, int] = {}
     for row, weight in rows.items():

@@ -1,9 +1,9 @@
 """The seam between all nodes of a pipeline: history is pulled, changes are pushed.
 
-`pull` answers a demand from the state now: rows in order, lazily, to be left unread when enough have come. `push`
-takes the changes of this turn of all inputs, whole and without an order, and gives the node's own. Replies and updates
-are different types. What a node keeps, it changes only when a turn ends: `push` puts the new state aside, `commit`
-takes it over, `rollback` forgets it. During a turn, once it has been pushed, a node answers from the new state.
+`pull` answers a demand from the state now: rows in order, lazily, so that a reader may stop when it has enough. `push`
+takes the changes of all inputs in this turn, whole and without an order, and returns the node's own change. A node's
+state changes only when a turn ends: `push` puts the new state aside, `commit` takes it over, `rollback` forgets it.
+Once a node has been pushed in a turn, it answers from the new state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOTHING = Update({})
 
 
 class PullNode(ABC):
-    """An operator of a pipeline."""
+    """An operator of a pipeline: what it reads, what it gives, and what is known of its rows."""
 
     schema: Schema
     inputs: tuple[PullNode, ...] = ()
@@ -29,40 +29,40 @@ class PullNode(ABC):
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """The sources whose changes reach it."""
+        """The names of the sources whose changes reach the node."""
         return frozenset[str]().union(*(node.reads for node in self.inputs))
 
     @abstractmethod
     def pull(self, demand: Demand) -> Iterator[Row]:
-        """The rows that are asked for, in order, as of now."""
+        """The rows of a demand, in its order, from the state now."""
 
     @abstractmethod
     def push(self, *updates: Update) -> Update:
-        """What the changes of all inputs change here."""
+        """The node's change, given the changes of all its inputs."""
 
     def commit(self) -> None:  # noqa: B027, most nodes keep nothing
-        """Take over what the pushes of this turn have put aside."""
+        """Take over the state that the pushes of this turn have put aside."""
 
     def rollback(self) -> None:  # noqa: B027
-        """Forget what the pushes of this turn have put aside."""
+        """Forget the state that the pushes of this turn have put aside."""
 
     def values(self, columns: tuple[int, ...], keep: bool) -> frozenset[Row] | None:
-        """The values that some columns have among its rows, and perhaps some more; None if these may be many."""
+        """The values that some columns can have, or a few more than these; None if there may be many."""
         return None
 
     @property
     def kept(self) -> int:
-        """How many rows or groups it holds."""
+        """The number of rows or groups that the node holds."""
         return 0
 
     @property
     def title(self) -> str:
-        """One line that says what it does."""
+        """The node in one line."""
         return type(self).__name__
 
 
 def every_node(root: PullNode) -> Iterator[PullNode]:
-    """A node and all that it reads, each once, inputs after what reads them."""
+    """A node and all nodes below it, each once, inputs after their readers."""
     seen: set[int] = set()
     waiting = [root]
     while waiting:

@@ -1,6 +1,6 @@
-"""Orders of rows: keys that compare as SQL orders, and orders of which a part comes from below.
+"""Orders of demands: sort keys of rows, and rows of which the input has a part of the order.
 
-A node that gets its rows in the order of the first columns asked for sorts only the runs in which those are equal.
+A node whose input gives rows in the order of the first demanded columns sorts only the runs in which these are equal.
 
 >>> from everview.types import Schema
 >>> key = sort_key(Schema.parse("a BIGINT, b STRING"), (Sort(0, descends=True, nulls_first=False), Sort(1)))
@@ -21,7 +21,7 @@ from everview.types import Schema
 
 
 def sort_key(schema: Schema, order: Iterable[Sort]) -> SortKey:
-    """The function from a row to what sorts it."""
+    """The function from a row to a value that compares as the order does."""
     return row_key(schema, [(sort.column, sort.direction) for sort in order])
 
 
@@ -33,7 +33,7 @@ def place_key(schema: Schema, order: Iterable[Sort]) -> Callable[[Row], Any]:
 
 
 def coming_after(schema: Schema, order: Iterable[Sort], after: Row) -> Callable[[Row], bool]:
-    """Whether a row comes after a place, which may be one of rows that an outer join has padded with NULL."""
+    """The test whether a row comes after a place; the place may hold NULLs that an outer join has padded."""
     sorts = tuple(order)
     padded = Schema(replace(f, nullable=True) for f in schema.fields)
     key, start = sort_key(padded, sorts), place_key(padded, sorts)(after)
@@ -44,7 +44,7 @@ def coming_after(schema: Schema, order: Iterable[Sort], after: Row) -> Callable[
 
 
 def in_runs(rows: Iterable[Row], prefix: SortKey, full: SortKey) -> Iterator[Row]:
-    """Rows that are in the order of ``prefix``, in the order of ``full``, of which that is the beginning."""
+    """Sort rows by ``full``; they come sorted by ``prefix``, its beginning, so only equal runs are sorted."""
     run: list[Row] = []
     last: Any = None
     for row in rows:
@@ -60,10 +60,10 @@ def in_runs(rows: Iterable[Row], prefix: SortKey, full: SortKey) -> Iterator[Row
 def through(
     demand: Demand, schema: Schema, place: Callable[[int], int | None], ask: Callable[[Demand], Iterable[Row]]
 ) -> Iterator[Row]:
-    """Rows in the order that is demanded of ``schema``, by asking for what of it a node below has.
+    """The rows of a demand in its order, of which the input is asked for the part that it has.
 
-    ``place`` says where a column stands below, None where it does not. ``ask`` gives rows of ``schema`` in the order
-    below; it gets a demand with nothing but ``order``, ``after``, ``limit`` and keys that the ordered columns have.
+    ``place`` gives a column's place in the input, None if it is computed. ``ask`` gives rows of ``schema`` in the order
+    of the input; its demand has nothing but ``order``, ``after``, ``limit`` and keys of the ordered columns.
     """
     order = demand.order
     known = list(takewhile(lambda s: place(s.column) is not None, order))
@@ -83,7 +83,7 @@ def through(
 
 
 def _from(asked: Demand, start: Row, ask: Callable[[Demand], Iterable[Row]]) -> Iterator[Row]:
-    """From a place on, that included: first those at it, then those after."""
+    """Rows from a place on: first those at the place, then those after it."""
     same = Among(tuple(s.column for s in asked.order), frozenset({start}))
     at = (ask(replace(d, near=d.near)) for d in (asked.and_among(same), replace(asked, after=start)))
     return chain.from_iterable(at)

@@ -1,4 +1,4 @@
-"""Views over sources that keep almost nothing: hydrated by one pull, kept right by what sources tell.
+"""Pipelines: views over sources that keep almost nothing. One pull gives their rows, pushed changes keep them right.
 
 >>> from everview.plan.nodes import Scan, Top
 >>> from everview.sources.memory import Memory
@@ -44,7 +44,7 @@ def _plainly(node: PullNode) -> PullNode:
 
 
 class PullPipeline:
-    """Sources, and the views that are attached over them."""
+    """Sources, and the views attached over them."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class PullPipeline:
     # -- sources
 
     def add(self, name: str, source: Source) -> None:
-        """One source more."""
+        """Add a source."""
         with self.lock:
             if name in self.sources:
                 raise PipelineError(f"there is a source {name} already", hint="give it another name")
@@ -80,7 +80,7 @@ class PullPipeline:
             self.sources = {**self.sources, name: source}
 
     def drop(self, name: str) -> Source:
-        """Let a source go that no view reads; it is not closed."""
+        """Remove a source that no view reads, and return it; it is not closed."""
         with self.lock:
             self._require_no_turn("a source is dropped")
             self.leaving.sweep()
@@ -95,18 +95,18 @@ class PullPipeline:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """The sources that views read."""
+        """The names of the sources that views read."""
         every = frozenset[str]().union(*(feed.root.reads for feed in self.feeds))
         return tuple(name for name in self.sources if name in every)
 
     # -- views
 
     def attach(self, plan: Plan, name: str | None = None) -> PulledFeed:
-        """A view of a plan: one pull from the view up to the sources, and then every change."""
+        """Attach a view of a plan: its rows are pulled once, then every change is pushed."""
         return self.attach_all({name or "": plan}).feeds[name or ""]
 
     def attach_all(self, plans: Mapping[str, Plan | PullNode]) -> PulledFeeds:
-        """Views that are attached at one moment, and told of together; what they share is there once."""
+        """Attach several views at one moment, told of together; they share the nodes of equal parts."""
         with self.lock:
             self._require_open()
             self._require_no_turn("a view is attached")
@@ -131,7 +131,7 @@ class PullPipeline:
         return PulledFeed(self, unique, better, build.of(better), plan.schema, plan)
 
     def _hydrate(self, feeds: tuple[PulledFeed, ...]) -> None:
-        """Pull what new views hold, in a turn of all sources: what these tell then counts for the others."""
+        """Pull the rows of new views, in a turn whose changes are pushed to the views that are there."""
         turn = Turn(self)
         try:
             turn.begin(sorted(frozenset[str]().union(*(feed.root.reads for feed in feeds))))
@@ -147,7 +147,7 @@ class PullPipeline:
             self._acknowledge(turn)
 
     def _acknowledge(self, turn: Turn) -> None:
-        """Commit sources whose changes have been taken over: if one refuses, it will tell of them again."""
+        """Commit sources whose changes have been pushed; if one refuses, all views are pulled anew later."""
         try:
             turn.commit_sources()
         except BaseException:
@@ -156,7 +156,7 @@ class PullPipeline:
             raise
 
     def detach(self, *feeds: PulledFeed) -> None:
-        """Let views go, and the nodes that only they need."""
+        """End views, and drop the nodes that only they need."""
         with self.lock:
             self.feeds = tuple(feed for feed in self.feeds if feed not in feeds)
             self._keep_only_needed(self._nodes)
@@ -165,7 +165,7 @@ class PullPipeline:
             self._listeners.end_now([feed.name for feed in feeds])
 
     def _keep_only_needed(self, nodes: Mapping[Plan, PullNode]) -> None:
-        """Nodes that no view needs are told of no changes, so nobody may find them. Views go at any time."""
+        """Forget nodes that no view needs: they get no changes, so no later view may share them."""
         needed = {id(node) for feed in self.feeds for node in every_node(feed.root)}
         self._nodes = {plan: node for plan, node in nodes.items() if id(node) in needed}
 
@@ -194,7 +194,7 @@ class PullPipeline:
             return subscription
 
     def pull(self, *plans: Plan) -> list[list[Row]]:
-        """The rows of plans now, all at one moment; nothing is kept."""
+        """The rows of plans, all from one moment; nothing is kept."""
         with self.lock:
             self._require_open()
             build = Build(self.sources, {}, self._around)
@@ -207,10 +207,10 @@ class PullPipeline:
 
     @contextmanager
     def transaction(self) -> Generator[SourceTransaction]:
-        """Changes of several sources that count together, when the block ends; an exception leaves no trace of them.
+        """Change several sources together: all changes count when the block ends, none if it raises.
 
-        Views show the state before until it ends, and each is told of once. One inside another joins it: should it
-        raise, only its own changes are undone.
+        Until then views show the state before; their listeners are told once. A transaction inside another joins it;
+        if the inner one raises, only its own changes are undone.
         """
         with self.lock:
             if self._open is not None:
@@ -228,7 +228,7 @@ class PullPipeline:
             self.tell()
 
     def begin(self) -> OpenTransaction:
-        """A transaction that its caller ends, with the lock held all the while; see `OpenTransaction`."""
+        """Begin a transaction that the caller ends, holding the lock meanwhile; see `OpenTransaction`."""
         self._require_open()
         self._require_no_turn("a transaction is begun")
         self.leaving.sweep()
@@ -237,22 +237,22 @@ class PullPipeline:
         return OpenTransaction(self, turn, self._open)
 
     def end(self) -> None:
-        """The transaction under way is over."""
+        """Note that the open transaction is over."""
         if self._open is not None:  # else an exception came when it was over already
             self._open.closed = True
             self._open = None
 
     def tell(self) -> None:
-        """Tell who listens of what has been committed."""
+        """Tell listeners of the changes that have been committed."""
         self._listeners.tell()
 
     def apply(self, changes: Mapping[str, Any]) -> None:
-        """One transaction of rows with weights."""
+        """Apply rows with weights as one transaction."""
         with self.transaction() as tx:
             tx.apply(changes)
 
     def poll(self) -> bool:
-        """Take what others have changed in all sources, as one transaction; whether any view changed."""
+        """Push what others have changed in all sources, as one transaction; whether any view changed."""
         with self.lock:
             self._require_no_turn("others' changes are taken")
             before, under = self.epoch, self.begin()
@@ -268,12 +268,12 @@ class PullPipeline:
     # -- whether it is right
 
     def explain(self) -> str:
-        """All views: their pipelines, what sources were asked last, rows read and kept."""
+        """All views as text: nodes, last requests to sources, rows read and kept."""
         with self.lock:
             return "\n\n".join(f"{feed.name}: {feed.explain()}" for feed in self.feeds)
 
     def verify(self) -> Verdict:
-        """All views computed from scratch by the oracle, over all rows of their sources, and compared."""
+        """Compare all views with what the oracle computes from all rows of their sources."""
         with self.lock:
             feeds = {feed.name: feed for feed in self.feeds if feed.asked is not None}
             plans = {name: feed.asked for name, feed in feeds.items() if feed.asked is not None}
@@ -284,7 +284,7 @@ class PullPipeline:
     # -- views that must be pulled anew
 
     def pulled_anew(self) -> dict[PulledFeed, PulledFeed]:
-        """Every view as it is when all of it is pulled again; nothing of the old nodes is used."""
+        """Pull every view again, with new nodes; the new views by the old."""
         build = Build(self.sources, {}, self._around)
         anew: dict[PulledFeed, PulledFeed] = {}
         for feed in self.feeds:
@@ -295,14 +295,14 @@ class PullPipeline:
         return anew
 
     def took_anew(self, anew: Mapping[PulledFeed, PulledFeed]) -> dict[PulledFeed, Update]:
-        """From now on views go on from there; how they differ from before."""
+        """Replace the views' rows and nodes by those pulled anew; the differences."""
         changes = {feed: feed.became(other) for feed, other in anew.items()}
         self._keep_only_needed(self._anew)
         self._anew, self.stale = {}, False
         return changes
 
     def note(self, changes: Mapping[PulledFeed, Update]) -> None:
-        """Changes of views to tell of."""
+        """Begin a new epoch with the changes of views, to be told by `tell`."""
         shown = {feed.name: feed.shown(update.rows) for feed, update in changes.items() if update}
         if shown:
             self.epoch += 1

@@ -1,4 +1,4 @@
-"""Rows of expressions: on the way up conditions and sorts are rewritten to the columns that they come from."""
+"""Projections: conditions and orders of a demand are rewritten to the input's columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from everview.types import Schema
 
 
 class PullProject(PullNode):
-    """The values of some expressions, for every row of its input."""
+    """The node of a SELECT list: the values of some expressions for every row of its input."""
 
     def __init__(self, input_: PullNode, expressions: Sequence[Expression], schema: Schema) -> None:
         self.input, self.expressions, self.schema = input_, tuple(expressions), schema
@@ -58,7 +58,7 @@ class PullProject(PullNode):
         return place
 
     def _below(self, where: tuple[Expression, ...]) -> tuple[Expression, ...]:
-        """Conditions of its columns as conditions of what they are computed from."""
+        """Conditions on computed columns as conditions on the input's columns."""
         below = self._rewritten.get(where)
         if below is None:
             below = self._rewritten[where] = tuple(rewritten(each, self._computed) for each in where)

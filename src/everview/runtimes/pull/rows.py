@@ -1,6 +1,6 @@
-"""Expressions on single rows: what is simple as a Python function, the rest by the evaluator of columns.
+"""Expressions on single rows: simple ones as Python functions, all others by the evaluator of columns.
 
-Both mean the same. An update is a handful of rows, for which going through Arrow would cost more than all else.
+Both give the same values. An update has few rows, for which going through Arrow would cost more than all else.
 
 >>> from everview.scalars.expressions import Column
 >>> from everview.plan.typing import call, literal
@@ -33,7 +33,7 @@ FIRST, MOST = 16, 1024  # rows that are evaluated at once, when they come one by
 
 
 class Rowwise:
-    """Some expressions of rows, as rows of their values."""
+    """A function from rows to rows of the values of some expressions."""
 
     def __init__(self, expressions: Sequence[Expression], schema: Schema) -> None:
         self._columns = [e.index if isinstance(e, Column) else None for e in expressions]
@@ -62,7 +62,7 @@ class Rowwise:
         return [tuple(v if c is None else c(v) for v, c in zip(row, changes, strict=True)) for row in values]
 
     def lazily(self, rows: Iterable[Row]) -> Iterator[tuple[Row, Row]]:
-        """Each row with its values, as they are asked for; of what goes through Arrow a little more is read."""
+        """Each row with its values, lazily; for expressions that go through Arrow some rows are read ahead."""
         if self.simple:
             one = self.one
             yield from ((row, one(row)) for row in rows)
@@ -81,7 +81,7 @@ def _together(runs: list[Run], columns: list[int | None]) -> Callable[[Row], Row
 
 
 def canonical(type_: Type) -> Callable[[Any], Any] | None:
-    """What makes equal values equal to Python, too; None where they are."""
+    """The function that makes equal values of a type equal in Python; None where they are."""
     if type_ in (FLOAT, DOUBLE):
         return lambda value: value if value is None else math.nan if value != value else value + 0.0
     return _frozen if type_.arrow.num_fields else None
@@ -96,28 +96,28 @@ def _frozen(value: Any) -> Any:
 
 
 class RowTest:
-    """Conditions that are all true of a row."""
+    """A test whether some conditions are all true of a row."""
 
     def __init__(self, conditions: Sequence[Expression], schema: Schema) -> None:
         self._rowwise = Rowwise((conjunction(conditions) or TRUE,), schema)
 
     def of(self, rows: Sequence[Row]) -> list[bool]:
-        """For which rows they are."""
+        """For each row, whether it passes."""
         return [value is True for (value,) in self._rowwise(rows)]
 
     def lazily(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows for which they are."""
+        """The rows that pass, lazily."""
         return (row for row, (value,) in self._rowwise.lazily(rows) if value is True)
 
 
 def within(rows: Iterable[Row], among: Among) -> Iterator[Row]:
-    """The rows with certain keys."""
+    """The rows whose key is among some keys."""
     columns, keys = among.columns, among.keys
     return (row for row in rows if tuple([row[column] for column in columns]) in keys)
 
 
 def satisfied(rows: Iterable[Row], schema: Schema, demand: Demand) -> Iterator[Row]:
-    """What a demand leaves of rows, in its order."""
+    """The rows that meet a demand, in its order."""
     left = iter(rows)
     for among in demand.among:
         left = within(left, among)

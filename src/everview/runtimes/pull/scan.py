@@ -1,7 +1,7 @@
-"""Where a pipeline begins: demands become requests of a source, its changes become updates.
+"""Scans of sources, where a pipeline begins: demands become requests, and changes of the source become updates.
 
-What the source cannot decide or order, is decided and ordered here; then no limit is given to it, and it is read
-until enough has come.
+Conditions that the source cannot decide, and orders that it does not have, are handled here. Then the request has no
+limit, and the reply is read until enough rows have come.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Told = tuple[tuple[Condition, ...], RowTest | None]
 
 @dataclass(frozen=True, slots=True)
 class SourceOrder:
-    """An order of a source: its sorts, their places in what was asked for, and whether it tells all rows apart."""
+    """A demanded order as a source has it; ``whole`` if it includes the key, so that no two rows are equal in it."""
 
     sorts: tuple[Sort, ...]
     places: tuple[int, ...]
@@ -37,7 +37,7 @@ class SourceOrder:
 
 
 class PullScan(PullNode):
-    """All rows of a source."""
+    """The node of a source: all its rows."""
 
     def __init__(self, name: str, source: Source) -> None:
         self.name, self.source = name, source
@@ -95,7 +95,7 @@ class PullScan(PullNode):
         return _kept(self._asked(Request(All(conditions), known.names, after, limit)), inexact, test)
 
     def _known_order(self, order: tuple[Sort, ...]) -> SourceOrder:
-        """An order as the source has it: each column once, none after a whole key."""
+        """The order for the source: each column once, none after the whole key."""
         seen: dict[int, int] = {}
         for place, sort in enumerate(order):
             if not set(self._ties) <= set(seen):
@@ -108,19 +108,19 @@ class PullScan(PullNode):
         return known
 
     def _may_stand(self, order: SourceOrder, after: Row) -> bool:
-        """Whether a row may be there: of what an outer join has padded, no key is NULL."""
+        """Whether a place can be a row of the source; one padded by an outer join has NULL where a column has none."""
         values = zip((self.schema.fields[s.column] for s in order.sorts), order.places, strict=True)
         return all(field.nullable or after[place] is not None for field, place in values)
 
     def _row_at(self, order: SourceOrder, after: Row) -> Row:
-        """A row that stands at a place in an order."""
+        """A row of the source's columns that stands at a place in an order."""
         row = self._blank.copy()
         for sort, place in zip(order.sorts, order.places, strict=True):
             row[sort.column] = after[place]
         return tuple(row)
 
     def _decided(self, where: tuple[Expression, ...]) -> Told:
-        """Conditions for the source, and a test of those that are not for it."""
+        """The conditions that the source can decide, and a test for the others."""
         decided = self._told.get(where)
         if decided is None:
             parts = [(each, told(each, self.schema)) for each in where]
@@ -137,7 +137,7 @@ class PullScan(PullNode):
             yield row
 
     def _in_parts(self, demand: Demand, large: Among) -> Iterator[Row]:
-        """Many keys, some at a time; an order is made afterwards."""
+        """Ask for many keys in several requests, and sort the rows afterwards."""
         keys = list(large.keys)
         others = tuple(a for a in demand.among if a is not large)
         parts = [frozenset(keys[start : start + MOST_KEYS]) for start in range(0, len(keys), MOST_KEYS)]
@@ -153,7 +153,7 @@ def _kept(rows: Iterator[Row], inexact: Sequence[Among], test: RowTest | None) -
 
 
 def _some(type_: Type) -> Any:
-    """A value of a type."""
+    """Any value of a type."""
     if type_.sql in _SOME:
         return _SOME[type_.sql]
     return () if isinstance(type_, Array) else Decimal(0)

@@ -1,6 +1,6 @@
-"""Rows of the left that have a partner, or none, and no trace of either side.
+"""Semi and anti joins that keep no rows of either side: partners are pulled by key.
 
-Where keys are all that partners share, only a key whose first partner comes or whose last one goes changes anything.
+Where partners only need equal keys, a key changes the result when its first partner comes or its last one goes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rows = dict[Row, int]
 
 
 class PullSemiJoin(PullNode):
-    """The rows of the left that have a partner; of an anti join those that have none."""
+    """The node of a semi or anti join: rows of the left that have a partner, or that have none."""
 
     def __init__(self, left: PullNode, right: PullNode, kind: Literal["semi", "anti"], matching: JoinMatching) -> None:
         self.left, self.right, self.kind, self.matching = left, right, kind, matching
@@ -46,7 +46,7 @@ class PullSemiJoin(PullNode):
         return self.right.few is not None and self.right.few <= min(FEW, mine)
 
     def _by_right(self, demand: Demand) -> Iterator[Row]:
-        """There are few partners: their keys are looked for."""
+        """Pull the few rows of the right, and look their keys up in the left."""
         others = list(self.right.pull(Demand(keep=demand.keep)))
         keys = frozenset(key for row in others if (key := self._right_key(row)) is not None)
         asked = demand.and_among(Among(self.matching.left, keys))
@@ -93,7 +93,7 @@ class PullSemiJoin(PullNode):
         return Update({row: weight for row, weight in out.items() if weight})
 
     def _turns(self, after: Iterable[Row], change: Rows) -> bool:
-        """Whether rows of the left may be in after that were out before, or the other way round."""
+        """Whether a change of the right may add or remove rows of the left."""
         if self.matching.test is not None:
             return True
         now = len(list(after))

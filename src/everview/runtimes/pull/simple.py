@@ -51,7 +51,7 @@ def simple(expression: Expression) -> Run | None:
 
 
 def plain(type_: Type) -> bool:
-    """Whether Python compares its values as SQL does, but for NaN."""
+    """Whether Python compares values of a type as SQL does, but for NaN."""
     scalar = type_ in (BOOLEAN, *FLOATS, DATE, TIMESTAMP, STRING, BINARY)
     return scalar or type_.sql in WIDTHS or isinstance(type_, Decimal)
 
@@ -217,7 +217,7 @@ def _widened(argument: Expression, type_: Type) -> Run | None:
 
 
 def widening(old: Type, new: Type) -> Callable[[Any], Any] | None:
-    """How a value becomes one of a type that has them all; None if it does not."""
+    """The function that turns a value into one of a wider type; None if the type is not wider."""
     if old == new or (old.sql in WIDTHS and new.sql in WIDTHS and WIDTHS[old.sql] <= WIDTHS[new.sql]):
         return lambda value: value
     if old.sql in WIDTHS and new == DOUBLE:

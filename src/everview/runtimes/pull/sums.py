@@ -1,7 +1,7 @@
-"""Exact sums that can be taken back: whole multiples of a unit, and how often what is no number is in it.
+"""Exact sums, from which rows can be taken back: whole multiples of a unit, and counts of infinities and NaN.
 
 The unit is 1 for integers, a power of ten for decimals, 2^-1074 for floats, of which every float is a multiple. So the
-order in which rows come and go never shows, and a result is rounded once.
+order in which rows come and go does not matter, and a result is rounded once.
 
 >>> from everview.types import DOUBLE
 >>> units = Sum.of(DOUBLE)
@@ -28,7 +28,7 @@ DIGITS: Final = decimal.Context(prec=100)
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """How many values there are, the sum of the finite ones, and the infinities and NaN among them."""
+    """The state of a sum: how many values, the sum of the finite ones, and counts of infinities and NaN."""
 
     unit: int  # how many units make one
     count: int = 0
@@ -38,20 +38,20 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """How values of a type are added up."""
+    """The way in which values of a type are added up: as whole multiples of a unit."""
 
     zero: Total
     units: Callable[[Any], int]
 
     @staticmethod
     def of(type_: Type) -> Sum:
-        """Of an integer, a decimal or a float."""
+        """The way for an integer, decimal or float type."""
         if isinstance(type_, Decimal):
             return Sum(Total(10**type_.scale), lambda value: int(value.scaleb(type_.scale, DIGITS)))
         return Sum(Total(1 << FINEST), _multiple) if type_ in (FLOAT, DOUBLE) else Sum(Total(1), int)
 
     def added(self, state: Total, values: Iterable[tuple[Any, int]]) -> Total:
-        """With values as often as their weights say."""
+        """The state with values added as often as their weights say."""
         count, sum_, endless = state.count, state.units, state.endless
         for value, weight in values:
             count += weight
@@ -74,12 +74,12 @@ def _noted(endless: tuple[tuple[str, int], ...], value: str, weight: int) -> tup
 
 
 def total(state: Total, type_: Type) -> Any:
-    """The sum; of no values NULL."""
+    """The sum in a type; None of no values."""
     return _divided(state, 1, type_, "sum")
 
 
 def average(state: Total, type_: Type) -> Any:
-    """The mean; of no values NULL."""
+    """The mean in a type; None of no values."""
     return _divided(state, state.count, type_, "avg")
 
 

@@ -1,8 +1,8 @@
-"""The first rows in an order, of all or of each partition: those are kept, and nothing beyond.
+"""Limits: the first rows in an order, of all rows or of each partition. These are kept, and none beyond.
 
-A row beyond the last one that is kept changes nothing, and nothing is read for it. When one of those that are kept
-goes, the next is pulled: the first after the last. A partition that nobody has looked at is not kept; what a change
-means to it follows from its first rows now, and the change taken back.
+A change beyond the last kept row changes nothing, and nothing is read for it. When a kept row goes, the row after the
+last kept one is pulled. A partition that nobody has looked at is not kept; its change follows from its first rows now
+and those with the change taken back.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class First:
         self.rows.insert(place, row)
 
     def take(self, key: Any, row: Row) -> bool:
-        """Remove a row, if it is there."""
+        """Remove a row; whether it was there."""
         place = bisect_left(self.keys, key)
         while place < len(self.rows) and self.keys[place] == key:
             if self.rows[place] == row:
@@ -49,7 +49,7 @@ class First:
         return False
 
     def add(self, key: Any, row: Row) -> None:
-        """A row that comes after all others."""
+        """Append a row that comes after all others."""
         self.keys.append(key)
         self.rows.append(row)
 
@@ -96,7 +96,7 @@ class PullTop(PullNode):
         return satisfied(self._each(demand), self.schema, demand)
 
     def _from(self, rows: Iterator[Row], demand: Demand) -> Iterator[Row]:
-        """In its own order nothing is sorted again."""
+        """The rows after the demand's place, without sorting: they are in its order."""
         if demand.after is None:
             return rows
         return filter(coming_after(self.schema, demand.order, demand.after), rows)
@@ -111,19 +111,19 @@ class PullTop(PullNode):
         return iter(first.rows[self.offset :])
 
     def _read(self, demand: Demand) -> First:
-        """The first rows, from below."""
+        """The first rows of a demand, pulled from the input."""
         asked = replace(demand, order=self.order, limit=self.count)
         rows = list(islice(self.input.pull(asked), self.count)) if self.count else []
         return First(list(map(self._key, rows)), rows)
 
     def _rest(self, keep: bool) -> Iterator[Row]:
-        """All rows but the first."""
+        """All rows but the first ``offset``."""
         if keep and self._of(()) is None:
             self._known[()] = self._read(Demand(keep=True))
         return islice(self.input.pull(Demand(order=self.order, keep=keep)), self.offset, None)
 
     def _each(self, demand: Demand) -> Iterator[Row]:
-        """The first rows of each partition that is asked for."""
+        """The first rows of each partition that a demand names."""
         if self._complete:
             known = {**self._known, **self._staged}
             yield from (row for first in known.values() for row in first.rows[self.offset :])
@@ -147,7 +147,7 @@ class PullTop(PullNode):
             yield from self._alone(key, demand.keep)
 
     def _asked_for(self, demand: Demand) -> frozenset[Row] | None:
-        """The partitions that a demand names, or that there can be; None if they may be many."""
+        """The keys of the partitions that a demand names, or that can exist; None if there may be many."""
         for among in demand.among:
             if sorted(among.columns) == sorted(self.partition):
                 places = [among.columns.index(place) for place in self.partition]
@@ -155,14 +155,14 @@ class PullTop(PullNode):
         return self.input.values(self.partition, demand.keep)
 
     def _alone(self, key: Row, keep: bool) -> list[Row]:
-        """The first rows of one partition: no more of it is read."""
+        """The first rows of one partition, of which no more is read."""
         first = self._read(Demand(among=(Among(self.partition, frozenset({key})),), keep=keep))
         if keep and first.rows:
             self._known[key] = first
         return first.rows[self.offset :]
 
     def _partitioned(self, asked: Demand) -> Iterator[Row]:
-        """The first rows of many partitions, of which all rows are read."""
+        """The first rows of many partitions, read whole and in order."""
         sorts = tuple(Sort(column) for column in self.partition)
         rows = self.input.pull(replace(asked, order=(*sorts, *self.order)))
         for key, part in groupby(rows, self._partition):
@@ -232,7 +232,7 @@ class PullTop(PullNode):
                 out[row] = out.get(row, 0) + weight
 
     def _refill(self, key: Row, first: First) -> None:
-        """The next rows, after the last that is left; one that is there several times may be there once more."""
+        """Pull the rows that follow the last kept one; of a row that occurs several times also further copies."""
         among = (Among(self.partition, frozenset({key})),) if self.partition else ()
         lacking = self.count - len(first.rows)
         after = None
@@ -253,7 +253,7 @@ class PullTop(PullNode):
         return sum(1 for _ in self.input.pull(Demand(among=(Among(every, frozenset({row})),))))
 
     def _unknown(self, key: Row, part: Rows, out: dict[Row, int]) -> None:
-        """A partition that is not kept: its first rows now, and with the change taken back."""
+        """The change of a partition that is not kept: its first rows now, less those with the change taken back."""
         come = sum(weight for weight in part.values() if weight > 0)
         among = (Among(self.partition, frozenset({key})),) if self.partition else ()
         wanted = self.count + come
@@ -289,7 +289,7 @@ class PullTop(PullNode):
 
 
 def completed(order: Sequence[Sort], width: int, key: tuple[int, ...] | None) -> tuple[Sort, ...]:
-    """An order that is total: ties by all columns, as far as they tell rows apart."""
+    """The order made total: ties by all columns, or until the key is included."""
     sorts: dict[int, Sort] = {}
     for sort in (*order, *(Sort(column) for column in range(width))):
         if key is not None and set(key) <= set(sorts):

@@ -1,4 +1,4 @@
-"""Changes of several sources under way: collected until the transaction ends, and then written together."""
+"""Transactions over several sources: changes are collected until the end, and then written together."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from everview.types import unknown_name
 
 
 class SourceTransaction:
-    """Changes under way. Made by `PullPipeline.transaction`; its methods return how many rows they change.
+    """The changes of an open transaction. Made by `PullPipeline.transaction`; methods return how many rows they change.
 
-    Commands are checked when they are given, against the sources with what has been changed so far.
+    A command is checked when it is given, against the sources with the changes so far.
     """
 
     def __init__(self, sources: Mapping[str, Source], begin: Callable[[Iterable[str]], None]) -> None:
@@ -42,7 +42,7 @@ class SourceTransaction:
 
     @contextmanager
     def inner(self) -> Generator[None]:
-        """What is collected within it is forgotten, should it raise."""
+        """A nested block: if it raises, what was collected in it is forgotten."""
         before = self.savepoint()
         try:
             yield
@@ -51,11 +51,11 @@ class SourceTransaction:
             raise
 
     def savepoint(self) -> dict[str, Any]:
-        """What has been collected so far."""
+        """What has been collected so far, for `back_to`."""
         return {name: writes.savepoint() for name, writes in self._writes.items()}
 
     def back_to(self, savepoint: Mapping[str, Any]) -> None:
-        """Forget what has been collected since."""
+        """Forget what has been collected since a savepoint."""
         self._writes = {name: writes for name, writes in self._writes.items() if name in savepoint}
         for name, writes in self._writes.items():
             writes.back_to(savepoint[name])

@@ -1,9 +1,9 @@
-"""One turn of a pipeline: what several sources change together, and what that changes in all views.
+"""Turns of a pipeline: what several sources change together, and what this changes in all views.
 
-A turn begins those of its sources. `stage` writes to them, takes all their changes and pushes those through the
-pipeline, where every new state is put aside; should anything raise until then, `rollback` leaves everything as it was.
-`commit` commits the sources, then takes over the states. Two databases are committed one after the other: should the
-second refuse, the first has its changes. Then the views are pulled anew by the next turn, so that they are right.
+A turn begins the turns of its sources. `stage` writes to the sources, reads all their changes and pushes these through
+the pipeline, where new states are put aside; if anything raises until then, `rollback` leaves everything as it was. The
+sources are committed next, then the new states are taken over. Two databases are committed one after the other: if the
+second refuses, the first has its changes, and the next turn pulls all views anew.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Turn:
-    """What is under way between the first thing that is asked of a source, and the end."""
+    """One turn, from the first request to a source until commit or rollback."""
 
     def __init__(self, pipeline: PullPipeline) -> None:
         self._pipeline = pipeline
@@ -31,14 +31,14 @@ class Turn:
         self._anew: dict[PulledFeed, PulledFeed] | None = None
 
     def begin(self, names: Iterable[str]) -> None:
-        """See to it that sources have begun."""
+        """Begin the turns of sources that have not begun yet."""
         for name in names:
             if name not in self._begun:
                 self._pipeline.sources[name].begin()
                 self._begun.append(name)
 
     def stage(self, writes: Mapping[str, Update]) -> bool:
-        """Write to sources, and push all that they tell; whether any view changes."""
+        """Write to sources, and push all their changes; whether any view changes."""
         written = {name: update for name, update in writes.items() if update}
         self.begin((*written, *self._pipeline.read))
         sources = self._pipeline.sources
@@ -65,7 +65,7 @@ class Turn:
     def _of(
         self, node: PullNode, changes: Mapping[str, Update], changed: frozenset[str], done: dict[int, Update]
     ) -> Update:
-        """The change of a node, after those of all that it reads."""
+        """The change of a node, computed after those of its inputs."""
         update = done.get(id(node))
         if update is not None:
             return update
@@ -82,7 +82,7 @@ class Turn:
         return update
 
     def commit_sources(self) -> None:
-        """Commit the sources; if one refuses after another has not, all views are pulled anew by the next turn."""
+        """Commit the sources; if one refuses after another has committed, the next turn pulls all views anew."""
         committed = 0
         try:
             while self._begun:
@@ -95,7 +95,7 @@ class Turn:
             raise
 
     def take_over(self) -> dict[PulledFeed, Update]:
-        """The new states count from now on; the changes of the views."""
+        """Take over the new states of nodes and views; the changes of the views."""
         if self._anew is not None:
             return self._pipeline.took_anew(self._anew)
         for node in self._pushed:
@@ -103,7 +103,7 @@ class Turn:
         return {feed: feed.commit() for feed in self._changed}
 
     def rollback(self) -> None:
-        """All is as it was."""
+        """Undo the turn: nodes, views and sources are as before."""
         for feed in self._changed:
             feed.rollback()
         for node in self._pushed:
@@ -122,25 +122,25 @@ class Turn:
 class OpenTransaction:
     """A transaction of a pipeline in three steps, between which another system can commit.
 
-    `stage` raises if anything is wrong, and nothing has happened then but what `rollback` undoes. `commit` commits the
-    sources and takes over the new states. Who listens is told afterwards, by `PullPipeline.tell`.
+    `stage` raises if anything is wrong; `rollback` undoes it. `commit` commits the sources and takes over the new
+    states. Listeners are told afterwards, by `PullPipeline.tell`.
     """
 
     def __init__(self, pipeline: PullPipeline, turn: Turn, changes: SourceTransaction) -> None:
         self._pipeline, self._turn, self.changes = pipeline, turn, changes
 
     def stage(self) -> None:
-        """Write what has been collected, and push all that sources tell."""
+        """Write what has been collected, and push all changes of the sources."""
         self._turn.stage(self.changes.updates())
 
     def commit(self) -> None:
-        """Commit the sources, take over the states."""
+        """Commit the sources, and take over the new states."""
         self._turn.commit_sources()
         self._pipeline.note(self._turn.take_over())
         self._pipeline.end()
 
     def rollback(self) -> None:
-        """Nothing of it counts."""
+        """Undo the transaction."""
         try:
             self._turn.rollback()
         finally:

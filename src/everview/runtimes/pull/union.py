@@ -1,4 +1,4 @@
-"""The rows of several inputs together; in an order, they are merged."""
+"""Unions: the rows of several inputs together, merged if an order is demanded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from everview.types import Schema
 
 
 class PullUnion(PullNode):
-    """All rows of all inputs."""
+    """The node of UNION ALL: all rows of all inputs."""
 
     def __init__(self, inputs: Sequence[PullNode], schema: Schema) -> None:
         self.inputs, self.schema = tuple(inputs), schema

@@ -1,4 +1,4 @@
-"""A relation that is written down: it is there from the beginning, and never changes."""
+"""Constant relations, as VALUES writes them: they never change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from everview.types import Schema
 
 
 class PullValues(PullNode):
-    """Constant rows."""
+    """The node of VALUES: constant rows."""
 
     def __init__(self, rows: Sequence[Row], schema: Schema) -> None:
         self.rows, self.schema, self.few = tuple(rows), schema, len(rows)

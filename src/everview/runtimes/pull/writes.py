@@ -1,7 +1,7 @@
-"""Changes of a source that a transaction has collected, before the source has seen them.
+"""The changes of one source that a transaction has collected, before they are written.
 
-With a key, a row is replaced or removed by it: what is there now is pulled, once for each key. What an inner
-transaction has collected is forgotten by going back to a savepoint.
+In a source with a key, rows are replaced and removed by key: the row under a key is pulled once. A nested transaction
+that fails goes back to its savepoint.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _reading = lru_cache(maxsize=256)(rows_of)
 
 
 class Writes:
-    """What is to change in one source. With a key, by key; without one, by row."""
+    """The collected changes of one source: by key if it has one, else by row."""
 
     def __init__(self, name: str, source: Source) -> None:
         self.name, self.source = name, source
@@ -79,13 +79,13 @@ class Writes:
             self._bag[row] = self._bag.get(row, 0) + weight
 
     def _settle(self) -> None:
-        """What was added with weights, by key: who asks for keys must know what is there."""
+        """Turn rows with weights into changes by key, before a command that works by key."""
         if self._bag and self.keyed:
             self._apply_by_key(list(self._bag.items()))
             self._bag = {}
 
     def _apply_by_key(self, pairs: list[tuple[Row, int]]) -> None:
-        """What goes first, so that a key may be used again."""
+        """Take in rows with weights by key: removals first, so that a key may be used again."""
         held = self._known(self._key(row) for row, _ in pairs)
         net = Update.of(pairs)
         for row, weight in sorted(net, key=lambda pair: pair[1]):
@@ -102,7 +102,7 @@ class Writes:
     # -- what it comes to
 
     def update(self) -> Update:
-        """The net change."""
+        """The net change of the source."""
         changes = dict(self._bag)
         for there, now in self._held.values():
             if there == now:
@@ -114,11 +114,11 @@ class Writes:
         return Update({row: weight for row, weight in changes.items() if weight})
 
     def savepoint(self) -> tuple[Held, dict[Row, int]]:
-        """What has been collected so far."""
+        """What has been collected so far, for `back_to`."""
         return dict(self._held), dict(self._bag)
 
     def back_to(self, savepoint: tuple[Held, dict[Row, int]]) -> None:
-        """Forget what has been collected since."""
+        """Forget what has been collected since a savepoint."""
         self._held, self._bag = savepoint
 
     # -- inside
@@ -127,7 +127,7 @@ class Writes:
         return tuple(row[column] for column in self._places)
 
     def _known(self, keys: Iterable[Row]) -> Held:
-        """What is there under some keys, and what is to be."""
+        """The rows under some keys: as the source has them, and as they will be."""
         wanted = set(keys)
         known: Held = {key: self._held[key] for key in wanted if key in self._held}
         lacking = list(wanted - set(known))
@@ -160,7 +160,7 @@ class Writes:
         return list(zip(rows, weights.tolist(), strict=True))
 
     def _keys(self, rows: Any) -> list[Row]:
-        """The keys in rows that may be whole, or keys only."""
+        """The keys of rows, which may be whole rows or keys only."""
         if not isinstance(rows, list):
             return list(map(self._key, self._rows(rows)))
         return [self._key_of(row) for row in rows]

@@ -9,9 +9,9 @@ from threading import RLock
 from typing import Any
 
 from everview.codes.order import atom_key
+from everview.listening.subscription import Ended, Listener
 from everview.types import Schema
 from everview.views import Subscription
-from everview.views.subscription import Ended, Listener
 
 Row = tuple[Any, ...]
 Pairs = Iterable[tuple[Row, int]]

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from everview.errors import EverviewError, ListenerError, ShapeError, UnknownName
 from everview.types import Schema
 from everview.views import OrderedView, ScalarView, Shape, TableView
-from everview.views.sorted_rows import PIECE, SortedRows
 from strategies import DOMAINS
 from views.given import Given, bag, in_order, rows_of, text
 
@@ -94,28 +93,6 @@ def test_ordered(data: st.DataObject) -> None:
         assert [text(row) for row in view[::-2]] == expected[::-2]
         assert told.held == Counter(expected) == bag(view.contents())
         assert told.calls - calls == (Counter(before) != Counter(expected)), "only if what shows has changed"
-
-
-@given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=200), st.integers(1, 5))
-def test_sorted_rows(steps: list[tuple[int, bool]], piece: int) -> None:
-    import everview.views.sorted_rows as module
-
-    module.PIECE = piece
-    try:
-        found, expected = SortedRows([(7, 7), (3, 3)]), [3, 7]
-        for key, add in steps:
-            if add:
-                place = found.add(key, key)
-                expected.append(key)
-                expected.sort()
-                assert expected[place] == key
-            elif key in expected:
-                place, row = found.remove(key)
-                assert row == key == expected[place]
-                expected.remove(key)
-            assert list(found) == expected == found[:] == [found[at] for at in range(len(found))]
-    finally:
-        module.PIECE = PIECE
 
 
 def test_where_null_stands() -> None:

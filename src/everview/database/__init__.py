@@ -4,6 +4,6 @@ from everview.database.connect import connect
 from everview.database.database import Database
 from everview.database.transaction import Transaction
 from everview.database.views import Table, View
-from everview.views.subscription import Subscription
+from everview.listening import Subscription
 
 __all__ = ["Database", "Subscription", "Table", "Transaction", "View", "connect"]

@@ -21,8 +21,8 @@ from everview.database.counting import counted
 from everview.database.definitions import TableDefinition, check_name, find_name
 from everview.database.tentative import Tentative, undoing_table
 from everview.errors import DefinitionError, DuplicateKey, LostPosition, SchemaDrift, SourceError, shown
-from everview.pull import Pipeline
-from everview.sources.feed import Feed, Following, Step
+from everview.runtimes.pull import PullPipeline
+from everview.sources.feed import FeedStep, FollowedFeed, TableFeed
 from everview.sources.protocol import Followed, Position, Source
 from everview.types import unknown_name
 from everview.zset.batch import Batch
@@ -38,7 +38,7 @@ class Fed:
     """A table and what feeds it."""
 
     table: TableDefinition
-    feed: Feed
+    feed: TableFeed
     stale: bool = False  # whether it must be told where to go on
 
     @property
@@ -47,7 +47,7 @@ class Fed:
 
 
 @dataclass
-class Turns:
+class SourceTurns:
     """Turns of sources under way: which have begun, and how far those have been read, once all are."""
 
     busy: Busy
@@ -60,9 +60,9 @@ class Attached:
 
     def __init__(self, database: Core) -> None:
         self._database = database
-        self.pipeline = Pipeline(lock=database.still)  # of the sources that are not kept
+        self.pipeline = PullPipeline(lock=database.still)  # of the sources that are not kept
         self._fed: dict[str, Fed] = {}
-        self._turns: Turns | None = None
+        self._turns: SourceTurns | None = None
 
     @property
     def sources(self) -> Mapping[str, Source]:
@@ -117,7 +117,7 @@ class Attached:
                 closing.callback(each.close)
             closing.callback(self.pipeline.close)
 
-    def _follow(self, name: str, feed: Feed, resync: bool) -> None:
+    def _follow(self, name: str, feed: TableFeed, resync: bool) -> None:
         known = self._database.catalog.tables.get(name)
         if known is not None:
             self._follow_again(Fed(known, feed), resync)
@@ -136,7 +136,7 @@ class Attached:
         try:
             fed.feed.resume(Position(position))
         except LostPosition:
-            if not resync or not isinstance(fed.feed, Following):
+            if not resync or not isinstance(fed.feed, FollowedFeed):
                 raise
             self._load(fed)
             return
@@ -195,7 +195,7 @@ class Attached:
         self._end_turns()
         busy = Busy()
         with busy:
-            turns = self._turns = Turns(busy)
+            turns = self._turns = SourceTurns(busy)
             try:
                 steps = {fed.table.name: self._read(fed, turns.begun, limit) for fed in feeds}
                 turns.positions = {fed.offset: fed.feed.position() for fed in feeds}
@@ -206,7 +206,7 @@ class Attached:
             finally:
                 self._end_turns()
 
-    def _counts(self, turns: Turns) -> bool:
+    def _counts(self, turns: SourceTurns) -> bool:
         """Whether what the sources have given is there, with how far they have been read."""
         known = self._database.run.offsets
         return turns.positions is not None and all(known.get(name) == at for name, at in turns.positions.items())
@@ -226,7 +226,7 @@ class Attached:
             turns.begun.pop()
         self._turns = None
 
-    def _read(self, fed: Fed, begun: list[Fed], limit: int | None) -> list[Step]:
+    def _read(self, fed: Fed, begun: list[Fed], limit: int | None) -> list[FeedStep]:
         if fed.stale:
             fed.feed.resume(Position(self._database.run.offsets[fed.offset]))
             fed.stale = False
@@ -238,7 +238,7 @@ class Attached:
             raise
         return fed.feed.read(limit)
 
-    def _commit(self, turns: Turns) -> None:
+    def _commit(self, turns: SourceTurns) -> None:
         """The tick counts: end the turns, and let the sources forget what a crash cannot bring back."""
         stored = self._database.run.saved_offsets
         feeds = list(turns.begun)
@@ -256,19 +256,19 @@ class Attached:
                 fed.feed.settle(Position(stored[fed.offset]))
 
 
-def feed_of(source: Any) -> Feed:
+def feed_of(source: Any) -> TableFeed:
     """What feeds a table from a source, if anything can."""
     if isinstance(source, Followed):
-        return Following(source)
-    if isinstance(source, Feed):
+        return FollowedFeed(source)
+    if isinstance(source, TableFeed):
         return source
     raise SourceError(
         f"{shown(source)} is no source", hint="everview.sources has Memory, SQLite, Postgres, Files, Iterator and Lines"
     )
 
 
-def _origin(feed: Feed) -> Any:
-    return feed.source if isinstance(feed, Following) else feed
+def _origin(feed: TableFeed) -> Any:
+    return feed.source if isinstance(feed, FollowedFeed) else feed
 
 
 def _source(source: Any) -> Source:
@@ -277,7 +277,7 @@ def _source(source: Any) -> Source:
     raise SourceError(f"{shown(source)} cannot be pulled from", hint="attach it with keep=True")
 
 
-def _feeding(steps: Mapping[str, list[Step]], positions: Mapping[str, str]) -> Callable[[Transaction], None]:
+def _feeding(steps: Mapping[str, list[FeedStep]], positions: Mapping[str, str]) -> Callable[[Transaction], None]:
     def change(tx: Transaction) -> None:
         tx.feeding = True
         tx.offsets.update(positions)
@@ -288,7 +288,7 @@ def _feeding(steps: Mapping[str, list[Step]], positions: Mapping[str, str]) -> C
     return change
 
 
-def _take_step_from(tx: Transaction, table: str, step: Step) -> None:
+def _take_step_from(tx: Transaction, table: str, step: FeedStep) -> None:
     try:
         _take_step(tx, table, step)
     except DuplicateKey as error:
@@ -297,7 +297,7 @@ def _take_step_from(tx: Transaction, table: str, step: Step) -> None:
         raise step.origin.duplicate(error) from error
 
 
-def _take_step(tx: Transaction, table: str, step: Step) -> None:
+def _take_step(tx: Transaction, table: str, step: FeedStep) -> None:
     match step.kind:
         case "become":
             tx.become(table, counted(step.rows, f"copying {table}"))

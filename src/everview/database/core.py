@@ -35,12 +35,12 @@ from everview.database.definitions import (
     find_name,
 )
 from everview.database.known import read_again
-from everview.database.listeners import Listeners
 from everview.database.shown import as_changes
 from everview.database.tentative import Tentative, undoing_table
 from everview.database.transaction import Inner, Transaction
 from everview.doors import doors, inside
 from everview.errors import EverviewError, StoreError, TransactionError
+from everview.listening import Ended, Listener, Listeners, Together
 from everview.lowering.lower import lower
 from everview.optimize import optimize
 from everview.plan.node import Plan
@@ -52,8 +52,6 @@ from everview.runtimes.embedded.once import answer
 from everview.runtimes.embedded.relation import Relation
 from everview.types import Schema, unknown_name
 from everview.views import Subscription, Turns
-from everview.views.feed import Together
-from everview.views.subscription import Ended, Listener
 from everview.zset.batch import Batch
 
 log = logging.getLogger("everview.database")

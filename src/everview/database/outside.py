@@ -10,24 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from everview.pull import Pipeline
-from everview.pull import Transaction as Changes
-from everview.pull.turn import UnderWay
+from everview.runtimes.pull import PullPipeline, SourceTransaction
+from everview.runtimes.pull.turn import OpenTransaction
 
 
 class Outside:
     """Changes of sources under way; nothing begins before the first of them."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: PullPipeline) -> None:
         self._pipeline = pipeline
-        self._under: UnderWay | None = None
+        self._under: OpenTransaction | None = None
 
     def has(self, name: str) -> bool:
         """Whether a name is that of a source."""
         return name in self._pipeline.sources
 
     @property
-    def changes(self) -> Changes:
+    def changes(self) -> SourceTransaction:
         """What is to change."""
         if self._under is None:
             self._under = self._pipeline.begin()

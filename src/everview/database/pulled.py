@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from everview.frontends.fluent import Part
-from everview.pull import Feed, Feeds
-from everview.pull.fluent import AtPipeline
+from everview.listening import Handle
+from everview.runtimes.pull import PulledFeed, PulledFeeds
+from everview.runtimes.pull.fluent import AtPipeline
 from everview.types import Schema
 from everview.views import OrderedView, ScalarView, Shape, TableView, TreeView
 from everview.views import feed as views
@@ -25,7 +26,7 @@ def at_sources(database: Database) -> AtPipeline:
     return AtPipeline(database.attached.pipeline, _living)
 
 
-def _living(name: str, part: Part, feeds: Feeds) -> Shape:
+def _living(name: str, part: Part, feeds: PulledFeeds) -> Shape:
     return in_shape(name, part, Root(feeds, name), Owned(feeds))
 
 
@@ -44,7 +45,7 @@ def in_shape(name: str, part: Part, root: views.Feed, feeds: views.Feeds) -> Sha
 class _Ending:
     """The end of following feeds that nobody else does."""
 
-    def __init__(self, subscription: views.Ending, feeds: Feeds) -> None:
+    def __init__(self, subscription: Handle, feeds: PulledFeeds) -> None:
         self._subscription, self._feeds = subscription, feeds
 
     @property
@@ -59,7 +60,7 @@ class _Ending:
 class Owned:
     """Feeds that are let go when the one who follows them ends."""
 
-    def __init__(self, feeds: Feeds) -> None:
+    def __init__(self, feeds: PulledFeeds) -> None:
         self._feeds = feeds
 
     @property
@@ -70,7 +71,7 @@ class Owned:
     def lock(self) -> AbstractContextManager[Any]:
         return self._feeds.lock
 
-    def subscribe(self, listener: Any, *, snapshot: bool = False, ended: Any = None) -> views.Ending:
+    def subscribe(self, listener: Any, *, snapshot: bool = False, ended: Any = None) -> Handle:
         """See `Feeds`."""
         return _Ending(self._feeds.subscribe(listener, snapshot=snapshot, ended=ended), self._feeds)
 
@@ -78,11 +79,11 @@ class Owned:
 class Root:
     """The feed of a query's own rows, let go likewise."""
 
-    def __init__(self, feeds: Feeds, name: str) -> None:
+    def __init__(self, feeds: PulledFeeds, name: str) -> None:
         self._feeds, self.name = feeds, name
 
     @property
-    def _feed(self) -> Feed:
+    def _feed(self) -> PulledFeed:
         return self._feeds.feeds[self.name]
 
     @property
@@ -97,6 +98,6 @@ class Root:
         """See `Feed`."""
         return self._feed.contents()
 
-    def subscribe(self, listener: Any, *, snapshot: bool = False, ended: Any = None) -> views.Ending:
+    def subscribe(self, listener: Any, *, snapshot: bool = False, ended: Any = None) -> Handle:
         """See `Feed`."""
         return _Ending(self._feed.subscribe(listener, snapshot=snapshot, ended=ended), self._feeds)

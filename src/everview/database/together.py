@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from everview.listening import Ended, Together
 from everview.types import Schema
 from everview.views import Related, Subscription, TreeView, Turns, branch
-from everview.views.feed import Together
-from everview.views.subscription import Ended
 
 if TYPE_CHECKING:
     from everview.database.database import Database

@@ -17,12 +17,12 @@ from everview.database.shown import shown
 from everview.database.together import tree_of
 from everview.doors import doors
 from everview.errors import ShapeError
+from everview.listening import Ended, Listener
 from everview.scalars.expressions import Column
 from everview.types import Schema
 from everview.views import Changes, OrderedView, Policy, Related, ScalarView, Subscription, TableView, TreeView, Turns
 from everview.views.order import By
 from everview.views.queue import MAXSIZE
-from everview.views.subscription import Ended, Listener
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:

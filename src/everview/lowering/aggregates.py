@@ -20,6 +20,7 @@ from everview.lowering.rows import extended, picked, projected
 from everview.operators.aggregate import Call
 from everview.operators.functions import Function
 from everview.operators.index import Direction
+from everview.orders import direction_of
 from everview.plan.nodes import Aggregate
 from everview.plan.typing import call, cast
 from everview.scalars.expressions import TRUE, USER, AggregateCall, Column, Expression, Literal
@@ -297,9 +298,4 @@ def direction(how: str) -> Direction:
     >>> direction("desc"), direction("asc nulls last")
     (<Direction.DESC: 'desc'>, <Direction.ASC_NULLS_LAST: 'asc nulls last'>)
     """
-    words = how.lower().split()
-    descends = "desc" in words
-    nulls_first = not descends if "nulls" not in words else "first" in words
-    if descends:
-        return Direction.DESC_NULLS_FIRST if nulls_first else Direction.DESC
-    return Direction.ASC if nulls_first else Direction.ASC_NULLS_LAST
+    return Direction(direction_of(how))

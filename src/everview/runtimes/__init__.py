@@ -1,1 +1,1 @@
-"""Where circuits run: in one process, or on Spark. A runtime decides where, never what."""
+"""Where plans run: circuits in one process or on Spark, pipelines that pull. A runtime decides where, never what."""

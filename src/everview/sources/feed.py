@@ -22,7 +22,7 @@ class Origin(Protocol):
         ...
 
 
-class Step(NamedTuple):
+class FeedStep(NamedTuple):
     """Rows, and what becomes of them: as in `Transaction`, or for ``become``, that they are all there is."""
 
     kind: Literal["insert", "upsert", "delete", "apply", "become"]
@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 
 @runtime_checkable
-class Feed(Protocol):
+class TableFeed(Protocol):
     """What gives the changes of one table, in turns.
 
     `read` gives what comes next, at most so many rows (or files, or whatever comes one by one), and `position` how far
@@ -44,7 +44,7 @@ class Feed(Protocol):
     loads: bool  # whether all that is there is to be read when it is attached; else it waits to be asked
 
     def begin(self) -> None: ...
-    def read(self, limit: int | None) -> list[Step]: ...
+    def read(self, limit: int | None) -> list[FeedStep]: ...
     def position(self) -> Position: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
@@ -54,7 +54,7 @@ class Feed(Protocol):
 
 
 @dataclass
-class Following:
+class FollowedFeed:
     """A source that is copied and followed."""
 
     source: Followed
@@ -68,12 +68,12 @@ class Following:
     def begin(self) -> None:
         self.source.begin()
 
-    def read(self, limit: int | None = None) -> list[Step]:
+    def read(self, limit: int | None = None) -> list[FeedStep]:
         """All of it: what has changed between two turns belongs together."""
         changes = self.source.changes()
         if self.whole:
-            return [Step("become", self.source.pull(Request()))]
-        return [Step("apply", list(changes))] if changes else []
+            return [FeedStep("become", self.source.pull(Request()))]
+        return [FeedStep("apply", list(changes))] if changes else []
 
     def position(self) -> Position:
         return self.source.position()
@@ -94,3 +94,7 @@ class Following:
 
     def close(self) -> None:
         self.source.close()
+
+
+# The names under which docs/how-to/sources.md sends those here who write a feed of their own.
+Feed, Step = TableFeed, FeedStep

@@ -30,7 +30,7 @@ from everview.codes.rows import to_rows
 from everview.doors import doors, path_of
 from everview.errors import BadRows, DuplicateKey, EverviewError, LostPosition, SourceError
 from everview.sources.delimited import lines_of_csv, read_csv
-from everview.sources.feed import Step
+from everview.sources.feed import FeedStep
 from everview.sources.protocol import Position
 from everview.sources.records import as_rows, lines_of_json, objects
 from everview.sources.values import keyed
@@ -83,10 +83,10 @@ class Files:
     def begin(self) -> None:
         self._new = {}
 
-    def read(self, limit: int | None = None) -> list[Step]:
+    def read(self, limit: int | None = None) -> list[FeedStep]:
         """The rows of files that have not been read, at most of so many files, in the order of their names."""
         self._check_seen()
-        found: list[Step] = []
+        found: list[FeedStep] = []
         for path in self._files():
             if str(path) in self._seen:
                 continue
@@ -94,7 +94,7 @@ class Files:
                 break
             self._new[str(path)] = seen(path)
             rows = self._table(path, self.schema)
-            found.append(Step(self._mode, rows, FileRows(path, rows, self.schema)))
+            found.append(FeedStep(self._mode, rows, FileRows(path, rows, self.schema)))
         return found
 
     def position(self) -> Position:

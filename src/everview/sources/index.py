@@ -2,7 +2,7 @@
 
 >>> from everview.types import Schema
 >>> schema = Schema.parse("id BIGINT NOT NULL, n BIGINT NOT NULL")
->>> by_n = Index.of(schema, ("n",), (("id", "desc"),), [(1, 5), (2, 7), (3, 5)])
+>>> by_n = MemoryIndex.of(schema, ("n",), (("id", "desc"),), [(1, 5), (2, 7), (3, 5)])
 >>> list(by_n.groups[5,].after())
 [(3, 5), (1, 5)]
 >>> bound(All((Compare("n", "=", 5), Compare("id", "<", 3))))[::2]
@@ -18,9 +18,9 @@ from itertools import chain, product, takewhile
 from operator import itemgetter
 from typing import Any, Final
 
+from everview.orders import SortedRows, SortKey
 from everview.sources.conditions import test
-from everview.sources.order import Order, SortKey, first_key, sort_key
-from everview.sources.ordered import Ordered
+from everview.sources.order import Order, first_key, sort_key
 from everview.sources.protocol import All, Compare, Condition, Row
 from everview.types import Schema
 
@@ -28,34 +28,33 @@ MOST_GROUPS: Final = 10_000  # that one request reads
 
 
 @dataclass(slots=True)
-class Index:
+class MemoryIndex:
     """By the values of some columns, the rows that have them, in an order."""
 
     group_of: SortKey
     key_of: SortKey
-    groups: dict[Any, Ordered] = field(default_factory=dict[Any, Ordered])
+    groups: dict[Any, SortedRows] = field(default_factory=dict[Any, SortedRows])
 
     @classmethod
-    def of(cls, schema: Schema, columns: tuple[str, ...], order: Order, rows: Iterable[Row]) -> Index:
+    def of(cls, schema: Schema, columns: tuple[str, ...], order: Order, rows: Iterable[Row]) -> MemoryIndex:
         places = [schema.index(column) for column in columns]
         found = cls(_values_at(places), sort_key(schema, order))
-        pairs = sorted(((found.key_of(row), row) for row in rows), key=itemgetter(0))
         groups: dict[Any, list[tuple[Any, Row]]] = {}
-        for pair in pairs:
-            groups.setdefault(found.group_of(pair[1]), []).append(pair)
-        found.groups = {values: Ordered(group) for values, group in groups.items()}
+        for row in rows:
+            groups.setdefault(found.group_of(row), []).append((found.key_of(row), row))
+        found.groups = {values: SortedRows(group) for values, group in groups.items()}
         return found
 
     def change(self, row: Row, weight: int) -> None:
         group, key = self.group_of(row), self.key_of(row)
         rows = self.groups.get(group)
         if rows is None:
-            rows = self.groups[group] = Ordered()
+            rows = self.groups[group] = SortedRows()
         for _ in range(abs(weight)):
             if weight > 0:
-                rows.add(key, row)
+                rows.add(key, row, 0)
             else:
-                rows.remove(key)
+                rows.remove(key, 0)
         if not rows:
             del self.groups[group]
 
@@ -136,7 +135,7 @@ class Range:
                 until = each
         return cls(start, is_after, until)
 
-    def rows(self, groups: list[Ordered], schema: Schema, key_of: SortKey) -> Iterator[Row]:
+    def rows(self, groups: list[SortedRows], schema: Schema, key_of: SortKey) -> Iterator[Row]:
         """The rows of groups in this range, in order."""
         parts = [group.after(self.start) if self.after else group.since(self.start) for group in groups]
         found = parts[0] if len(parts) == 1 else heapq.merge(*parts, key=key_of)

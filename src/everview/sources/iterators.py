@@ -15,7 +15,7 @@ from typing import Any
 
 from everview.doors import doors
 from everview.errors import LostPosition, SourceError
-from everview.sources.feed import Step
+from everview.sources.feed import FeedStep
 from everview.sources.protocol import Position
 from everview.sources.values import keyed
 from everview.types import Array, Schema, Struct
@@ -46,7 +46,7 @@ class Iterator:
     def begin(self) -> None:
         self._turn = []
 
-    def read(self, limit: int | None = None) -> list[Step]:
+    def read(self, limit: int | None = None) -> list[FeedStep]:
         """The next items, at most so many; without a limit, all that there are."""
         self._turn = []
         try:
@@ -96,14 +96,14 @@ class Iterator:
             raise SourceError(f"{found!r} gives no rows", hint="give an iterable, or a function that returns one")
         return iter(found)
 
-    def _steps(self, items: Iterable[Any]) -> Iterable[Step]:
+    def _steps(self, items: Iterable[Any]) -> Iterable[FeedStep]:
         """Items that are alike go together."""
         waiting: list[Any] = []
         kind = ""
         for item in items:
             if self._is_batch(item):
                 yield from self._ended(kind, waiting)
-                yield Step("apply" if self._is_weighted(item) else "insert", item)
+                yield FeedStep("apply" if self._is_weighted(item) else "insert", item)
                 waiting, kind = [], ""
                 continue
             its = "apply" if self._is_pair(item) else "insert"
@@ -114,9 +114,9 @@ class Iterator:
         yield from self._ended(kind, waiting)
 
     @staticmethod
-    def _ended(kind: str, waiting: list[Any]) -> Iterable[Step]:
+    def _ended(kind: str, waiting: list[Any]) -> Iterable[FeedStep]:
         if waiting:
-            yield Step("apply" if kind == "apply" else "insert", waiting)
+            yield FeedStep("apply" if kind == "apply" else "insert", waiting)
 
     @staticmethod
     def _is_batch(item: Any) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, TextIO
 from everview.codes.coerce import Unfit, coerce
 from everview.doors import doors, path_of
 from everview.errors import BadRows, LostPosition, SourceError
-from everview.sources.feed import Step
+from everview.sources.feed import FeedStep
 from everview.sources.protocol import Position
 from everview.sources.records import check_columns, one_object
 from everview.sources.values import keyed
@@ -54,7 +54,7 @@ class Lines:
     def begin(self) -> None:
         self._turn = []
 
-    def read(self, limit: int | None = None) -> list[Step]:
+    def read(self, limit: int | None = None) -> list[FeedStep]:
         """The next lines, at most so many; without a limit, all until the stream ends."""
         again = self._left if limit is None else self._left[:limit]
         rest = None if limit is None else limit - len(again)
@@ -107,7 +107,7 @@ class Lines:
         whole = (line for line in found if line.endswith(b"\n"))
         return [_text(line, number) for number, line in enumerate(whole, self._line + 1)]
 
-    def _steps(self) -> Iterator[Step]:
+    def _steps(self) -> Iterator[FeedStep]:
         waiting: list[Any] = []
         kind: Kind = "insert"
         for number, line in enumerate(self._turn, self._line + 1):
@@ -115,12 +115,12 @@ class Lines:
                 continue
             its, row = self._read(line, number)
             if its != kind and waiting:
-                yield Step(kind, waiting)
+                yield FeedStep(kind, waiting)
                 waiting = []
             kind = its
             waiting.append(row)
         if waiting:
-            yield Step(kind, waiting)
+            yield FeedStep(kind, waiting)
 
     def _read(self, line: str, number: int) -> tuple[Kind, Any]:
         row = one_object(line, number)

@@ -22,10 +22,11 @@ from uuid import uuid4
 
 from everview.doors import doors
 from everview.errors import DuplicateKey, LostPosition, NegativeWeight, SourceError
+from everview.orders import SortKey
 from everview.sources.conditions import normal, test
-from everview.sources.index import Index, Range, bound
+from everview.sources.index import MemoryIndex, Range, bound
 from everview.sources.link import ended
-from everview.sources.order import Order, SortKey, sort_key, total
+from everview.sources.order import Order, sort_key, total
 from everview.sources.protocol import RESYNC, Position, Reply, Request, Row, Update
 from everview.sources.values import keyed, rows_of
 from everview.types import Schema
@@ -47,7 +48,7 @@ class Memory:
         self._row_of = rows_of(self.schema, NAME)
         self._key_of = sort_key(self.schema, tuple((column, "asc") for column in self.key)) if self.keyed else _whole
         self._held = _Held(self.keyed)
-        self._indexes: dict[tuple[tuple[str, ...], Order], Index] = {}
+        self._indexes: dict[tuple[tuple[str, ...], Order], MemoryIndex] = {}
         self._ahead: list[tuple[Row, int]] = []  # written outside of a turn, to be told of by the next
         self._then: _Held | None = None  # what will be held after that
         self._turn: list[tuple[Row, int]] | None = None
@@ -83,12 +84,12 @@ class Memory:
             self.rows_read += 1
             yield row
 
-    def _index(self, columns: tuple[str, ...], order: Order) -> Index:
+    def _index(self, columns: tuple[str, ...], order: Order) -> MemoryIndex:
         found = self._indexes.get((columns, order))
         if found is None:
             for column in (*columns, *(column for column, _ in order)):
                 self.schema.index(column)
-            found = self._indexes[columns, order] = Index.of(self.schema, columns, order, self._held)
+            found = self._indexes[columns, order] = MemoryIndex.of(self.schema, columns, order, self._held)
         return found
 
     # -- turns

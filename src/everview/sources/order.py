@@ -14,97 +14,44 @@ come after a given one.
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from operator import itemgetter
 from typing import Any
 
+from everview.orders import SortKey, column_key, row_key
 from everview.sources.protocol import All, Any_, Compare, Condition, Direction, Row
-from everview.types import Decimal, Field, Scalar, Schema
+from everview.types import Schema
 
 Order = tuple[tuple[str, Direction], ...]
-SortKey = Callable[[Row], Any]
 
 
 def total(order: Iterable[tuple[str, Direction]], key: Iterable[str]) -> Order:
     """The order with the key, ascending, for its ties; each column once."""
-    found: dict[str, Direction] = {}
+    directions: dict[str, Direction] = {}
     for column, direction in order:
-        found.setdefault(column, direction)
+        directions.setdefault(column, direction)
     for column in key:
-        found.setdefault(column, "asc")
-    return tuple(found.items())
-
-
-class Down:
-    """A value the other way round."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __lt__(self, other: Down) -> bool:
-        return other.value < self.value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Down) and self.value == other.value
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
+        directions.setdefault(column, "asc")
+    return tuple(directions.items())
 
 
 @cache
 def sort_key(schema: Schema, order: Order) -> SortKey:
-    """A function of rows whose values compare as the rows do."""
+    """A function of rows whose values compare as the rows do: of one column that compares itself, its value."""
     places = [schema.index(column) for column, _ in order]
-    parts = [_part(schema[at], direction) for at, (_, direction) in zip(places, order, strict=True)]
-    if all(part is None for part in parts):
-        return itemgetter(*places) if len(places) > 1 else lambda row: row[places[0]]
-    pairs = [(at, part or _same) for at, part in zip(places, parts, strict=True)]
-    return lambda row: tuple([part(row[at]) for at, part in pairs])
+    if len(order) == 1 and column_key(schema[places[0]], order[0][1]) is None:
+        return itemgetter(places[0])
+    return row_key(schema, [(place, direction) for place, (_, direction) in zip(places, order, strict=True)])
 
 
 def first_key(schema: Schema, order: Order, value: Any) -> Any:
     """A sort key that comes before those of all rows with this value, or one after it, in the first column."""
     column, direction = order[0]
-    part = _part(schema[column], direction)
-    if len(order) == 1 and part is None:
+    key_of = column_key(schema[column], direction)
+    if len(order) == 1 and key_of is None:
         return value
-    return ((part or _same)(value),)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _part(field: Field, direction: Direction) -> Callable[[Any], Any] | None:
-    """How a column's values become comparable; None if they are so already."""
-    inner = _value(field, direction)
-    if not field.nullable:
-        return inner
-    value = inner or _same
-    if direction == "asc":
-        return lambda v: (0,) if v is None else (1, value(v))
-    return lambda v: (1,) if v is None else (0, value(v))
-
-
-def _value(field: Field, direction: Direction) -> Callable[[Any], Any] | None:
-    up = direction == "asc"
-    match field.type:
-        case Scalar("DOUBLE" | "FLOAT"):
-            return (lambda v: (v != v, v)) if up else (lambda v: (v == v, -v if v == v else v))
-        case _ if up:
-            return None
-        case Scalar("TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "BOOLEAN"):
-            return lambda v: -v
-        case Decimal():
-            return decimal.Decimal.copy_negate
-        case Scalar("DATE"):
-            return lambda v: -dt.date.toordinal(v)
-        case _:
-            return Down
+    return (value if key_of is None else key_of(value),)
 
 
 def beyond(order: Order, schema: Schema, row: Row) -> Condition:
@@ -117,13 +64,13 @@ def segments(order: Order, schema: Schema, row: Row) -> list[Condition]:
 
     First those that differ in the last column only, at the end those that differ in the first.
     """
-    found: list[Condition] = []
+    parts: list[Condition] = []
     for last in reversed(range(len(order))):
         same = [_same_as(column, row[schema.index(column)]) for column, _ in order[:last]]
         column, direction = order[last]
         further = _further(column, direction, row[schema.index(column)], schema[column].nullable)
-        found += [All((*same, each)) for each in further]
-    return found
+        parts += [All((*same, each)) for each in further]
+    return parts
 
 
 def _same_as(column: str, value: Any) -> Condition:

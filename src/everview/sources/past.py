@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 
-from everview.sources.order import SortKey
+from everview.orders import SortKey
 from everview.sources.protocol import Reply, Row, Update
 
 

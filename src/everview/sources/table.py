@@ -24,34 +24,34 @@ from everview.sources.sql import Dialect, Sql, select
 from everview.sources.values import rows_of
 from everview.types import Schema
 
-At = TypeVar("At")  # how far a log has been read
+Mark = TypeVar("Mark")  # how far a log has been read
 NOTHING = Update({})
 
 
-class Log(ABC, Generic[At]):
+class TableLog(ABC, Generic[Mark]):
     """What has happened to a table; read in the transaction that is open."""
 
     @abstractmethod
-    def since(self, at: At) -> tuple[Update, At]:
+    def since(self, mark: Mark) -> tuple[Update, Mark]:
         """The net of what has happened since, and how far that goes."""
 
     @abstractmethod
-    def text(self, at: At) -> Position: ...
+    def text(self, mark: Mark) -> Position: ...
 
     @abstractmethod
-    def read(self, position: Position) -> At:
+    def read(self, position: Position) -> Mark:
         """The place that a position says; raises `LostPosition`."""
 
     @abstractmethod
-    def trim(self, at: At) -> None:
+    def trim(self, mark: Mark) -> None:
         """This reader will not ask for what was before."""
 
     @abstractmethod
-    def take_over(self, new: At, old: At) -> None:
+    def take_over(self, new: Mark, old: Mark) -> None:
         """Go on as the reader that a position names, and not as a new one."""
 
     @abstractmethod
-    def leave(self, at: At) -> None:
+    def leave(self, mark: Mark) -> None:
         """A reader that will not come back."""
 
     @abstractmethod
@@ -59,7 +59,7 @@ class Log(ABC, Generic[At]):
         """Remove the log and its triggers."""
 
 
-class TableSource(ABC, Generic[At]):
+class TableSource(ABC, Generic[Mark]):
     """A table that is watched. Subclasses say how it is read and written."""
 
     name: str
@@ -71,14 +71,14 @@ class TableSource(ABC, Generic[At]):
     table: str  # quoted
     computed: frozenset[str] = frozenset()  # columns that the database computes, and nobody writes
     inserting: str = ""  # what an INSERT says besides
-    log: Log[At] | None  # None: it is not watched
-    at: At  # how far changes have been told
+    log: TableLog[Mark] | None  # None: it is not watched
+    mark: Mark  # how far changes have been told
 
     def __init__(self) -> None:
         self.rows_read = 0
         self._version = 0
         self._lasting = False
-        self._next: At | None = None  # how far changes have been told in this turn
+        self._next: Mark | None = None  # how far changes have been told in this turn
         self._asked = 0  # at which version that was
         self._given = rows_of(self.schema, self.name)
 
@@ -98,7 +98,7 @@ class TableSource(ABC, Generic[At]):
         if asked != (self.link.age, self._version):
             raise ended()
         with self.link.reply():
-            changes = NOTHING if self.link.in_turn(self) or self.log is None else self.log.since(self.at)[0]
+            changes = NOTHING if self.link.in_turn(self) or self.log is None else self.log.since(self.mark)[0]
             rows = self._rows(replace(request, limit=None) if changes else request, asked)
             if changes:
                 holds = test(All((request.where, self._after(request))), self.schema)
@@ -157,7 +157,7 @@ class TableSource(ABC, Generic[At]):
         if self.log is None:
             return NOTHING
         self.link.reading()
-        found, self._next = self.log.since(self.at)
+        found, self._next = self.log.since(self.mark)
         self._asked = self._version
         return found
 
@@ -171,30 +171,30 @@ class TableSource(ABC, Generic[At]):
         self._version += 1
         self.link.rollback(self)
 
-    def _told(self, at: At | None) -> None:
-        if self.log is None or at is None:
+    def _told(self, mark: Mark | None) -> None:
+        if self.log is None or mark is None:
             return
-        self.at = at
+        self.mark = mark
         if not self._lasting:
-            self.log.trim(at)
+            self.log.trim(mark)
 
     # -- positions
 
     def position(self) -> Position:
         self._lasting = True
-        return self._watched().text(self.at if self._next is None else self._next)
+        return self._watched().text(self.mark if self._next is None else self._next)
 
     def resume(self, position: Position) -> None:
         """Take up where a position was given."""
         with self.link.reply():
-            at = self._watched().read(position)
-        self._watched().take_over(at, self.at)
-        self.at, self._lasting = at, True
+            mark = self._watched().read(position)
+        self._watched().take_over(mark, self.mark)
+        self.mark, self._lasting = mark, True
 
     def settle(self, position: Position) -> None:
         with self.link.reply():
-            at = self._watched().read(position)
-        self._watched().trim(at)
+            mark = self._watched().read(position)
+        self._watched().trim(mark)
 
     def uninstall(self) -> None:
         """Remove the triggers and the log; changes are not noticed any more, by nobody."""
@@ -205,11 +205,11 @@ class TableSource(ABC, Generic[At]):
         """Leave the connection, and close it if it is our own; the log forgets a reader without a position."""
         if self.log is not None and not self._lasting:
             with suppress(SourceError):  # a reader that does not come any more is forgotten in time
-                self.log.leave(self.at)
+                self.log.leave(self.mark)
         self.log = None
         self.link.leave()
 
-    def _watched(self) -> Log[At]:
+    def _watched(self) -> TableLog[Mark]:
         if self.log is None:
             raise SourceError(f"{self.name} is not watched, and so only read", hint="open it with watch=True")
         return self.log

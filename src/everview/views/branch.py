@@ -22,7 +22,7 @@ from everview.types import Schema, unknown_name
 from everview.views.order import By, Order, complete, order_of
 
 
-class Shown(Protocol):
+class ShownFields(Protocol):
     """Names, and for each the column that it shows, or further names beneath; see `Record` of fluent queries."""
 
     @property
@@ -38,7 +38,7 @@ class Branch(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def record(self) -> Shown: ...
+    def record(self) -> ShownFields: ...
     @property
     def order(self) -> Order: ...
     @property

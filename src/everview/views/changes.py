@@ -20,10 +20,11 @@ from typing import Any
 
 from everview.doors import doors
 from everview.errors import EverviewError
+from everview.listening import Handle
 from everview.process import forks, require_same
 from everview.types import Schema
 from everview.views.change import Change, Missed
-from everview.views.feed import Ending, Feed, Weighted
+from everview.views.feed import Feed, Weighted
 from everview.views.identity import identity, itself
 from everview.views.queue import MAXSIZE, Policy, Queue
 from everview.views.turns import Turns
@@ -167,7 +168,7 @@ class Changes:
         return f"<changes of {self.name}: {len(self._queue)} waiting, policy {self._queue.policy}>"
 
 
-def _subscribed(feed: Feed, queue: Queue, snapshot: bool) -> Ending:
+def _subscribed(feed: Feed, queue: Queue, snapshot: bool) -> Handle:
     """Put what a feed tells into a queue; the first, if it is asked for, is the snapshot."""
     schema: Schema | None = getattr(feed, "schema", None)
     key = itself if schema is None else identity(schema)

@@ -10,35 +10,23 @@ Several feeds that change together are `Feeds`: their listener is called once a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from everview.pull.listening import Through
+from everview.listening import Ended, Handle, Listener, Together
+from everview.listening.calls import Through
 from everview.types import Schema
-from everview.views.subscription import Ended, Listener
 
 Row = tuple[Any, ...]
 Weighted = Iterable[tuple[Any, int]]  # rows with weights
-Together = Callable[[Mapping[str, Weighted], int], None]  # told ({name: changes}, epoch)
-
-
-class Ending(Protocol):
-    """A subscription as those see it who hold it."""
-
-    @property
-    def active(self) -> bool: ...
-
-    def close(self) -> None:
-        """Be told no more."""
-        ...
 
 
 class Feed(Protocol):
     """Rows of one relation, as they are and as they change.
 
     A listener with a method `follow` takes changes by it before any other is told, and has its own listeners told by
-    what it returns; see `everview.pull.listening.call_of`.
+    what it returns; see `everview.listening.calls`.
     """
 
     @property
@@ -53,7 +41,7 @@ class Feed(Protocol):
         """The rows now."""
         ...
 
-    def subscribe(self, listener: Listener, *, snapshot: bool = False, ended: Ended | None = None) -> Ending:
+    def subscribe(self, listener: Listener, *, snapshot: bool = False, ended: Ended | None = None) -> Handle:
         """Call ``listener(changes, epoch)`` once after every transaction that changed the rows.
 
         With ``snapshot`` at once, too, with all that is there. ``ended`` is called when there will be no more.
@@ -70,7 +58,7 @@ class Feeds(Protocol):
     @property
     def lock(self) -> AbstractContextManager[Any]: ...
 
-    def subscribe(self, listener: Together, *, snapshot: bool = False, ended: Ended | None = None) -> Ending:
+    def subscribe(self, listener: Together, *, snapshot: bool = False, ended: Ended | None = None) -> Handle:
         """Call ``listener({name: changes}, epoch)`` once after every transaction that changed any of them."""
         ...
 
@@ -89,7 +77,7 @@ class Alone:
     def lock(self) -> AbstractContextManager[Any]:
         return self._feed.lock
 
-    def subscribe(self, listener: Together, *, snapshot: bool = False, ended: Ended | None = None) -> Ending:
+    def subscribe(self, listener: Together, *, snapshot: bool = False, ended: Ended | None = None) -> Handle:
         """See `Feeds`."""
         told = Through(listener, lambda changes: {self._name: changes})
         return self._feed.subscribe(told, snapshot=snapshot, ended=ended)

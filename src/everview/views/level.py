@@ -12,36 +12,36 @@ from dataclasses import dataclass, field
 from operator import is_, itemgetter
 from typing import Any
 
+from everview.orders.sorted_rows import SortedRows
 from everview.types import Schema
-from everview.views.branch import Branch, Shown
+from everview.views.branch import Branch, ShownFields
 from everview.views.change import Change, Net, add_one
 from everview.views.identity import frozen, identity
 from everview.views.node import Names, Node, held
 from everview.views.order import sort_key
-from everview.views.sorted_rows import SortedRows
 
 Of = Callable[[Any], Hashable]
 Before = dict[Hashable, tuple[Any, int]]  # by the key of a row: the node that it had, and its weight
 
 
 @dataclass(slots=True)
-class Group:
+class SiblingGroup:
     """The rows that belong to the same rows above, in order, and the nodes that they make."""
 
     rows: SortedRows = field(default_factory=SortedRows)
     nodes: tuple[Any, ...] = ()
 
 
-class Level:
+class TreeLevel:
     """The rows of one branch, and the nodes that are made of them."""
 
-    def __init__(self, branch: Branch, schema: Schema, beneath: list[Level]) -> None:
+    def __init__(self, branch: Branch, schema: Schema, beneath: list[TreeLevel]) -> None:
         self.branch, self.schema, self.beneath = branch, schema, beneath
         self.key = identity(schema)
         self.sort_key = sort_key(schema, branch.order)
         self.rows: Net = {}
         self.nodes: dict[Hashable, Any] = {}  # by the key of their row
-        self.groups: dict[Hashable, Group] = {}
+        self.groups: dict[Hashable, SiblingGroup] = {}
         self.group_of = _picked(branch.child)
         # For every branch beneath, the rows of this one by the group that they hold.
         self.holds = [_picked(level.branch.parent) for level in beneath]
@@ -80,7 +80,7 @@ class Level:
         if was == now:
             return
         group = self.group_of(row)
-        rows = self.groups.setdefault(group, Group()).rows
+        rows = self.groups.setdefault(group, SiblingGroup()).rows
         key = self.sort_key(row)
         for _ in range(now - was):
             rows.add(key, of, 0)
@@ -160,7 +160,7 @@ def _same(old: Any, new: Any, beneath: int) -> bool:
     return all(map(is_, old.last(beneath), new.last(beneath)))
 
 
-def _recorder(record: Shown, beneath: tuple[str, ...] = ()) -> Callable[[Any, list[Any]], Any]:
+def _recorder(record: ShownFields, beneath: tuple[str, ...] = ()) -> Callable[[Any, list[Any]], Any]:
     """What makes nodes of rows, and of what is beneath them."""
     names = Names((*(name for name, _ in record.fields), *beneath))
     parts = [_part(of) for _, of in record.fields]
@@ -173,7 +173,7 @@ def _recorder(record: Shown, beneath: tuple[str, ...] = ()) -> Callable[[Any, li
     return made
 
 
-def _part(of: int | Shown) -> Callable[[Any], Any]:
+def _part(of: int | ShownFields) -> Callable[[Any], Any]:
     if isinstance(of, int):
         return lambda row: held(row[of])
     inner = _recorder(of)

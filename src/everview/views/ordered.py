@@ -22,11 +22,11 @@ from typing import Any, overload
 
 from everview.doors import doors
 from everview.errors import ShapeError
+from everview.orders.sorted_rows import ALL, SortedRows
 from everview.views.bag import Bag
 from everview.views.change import Change, Net, add_one
 from everview.views.feed import Feed
 from everview.views.order import By, order_of, sort_key
-from everview.views.sorted_rows import ALL, SortedRows
 from everview.zset.tables import SHOWN
 
 

@@ -20,13 +20,12 @@ from weakref import ref
 from everview.blocks import Busy
 from everview.doors import doors
 from everview.errors import ListenerError
+from everview.listening import Ended, Handle, Listener, Subscription
+from everview.listening.calls import call_of, end_all
 from everview.process import forks
-from everview.pull.listening import call_of, end_all
 from everview.views.change import Change
 from everview.views.changes import Changes
-from everview.views.feed import Ending
 from everview.views.queue import MAXSIZE, Policy
-from everview.views.subscription import Ended, Listener, Subscription
 
 
 class Follower:
@@ -74,7 +73,7 @@ class Shape(ABC):
         self._born = forks()
         self._listeners: list[Subscription] = []
         self._follower = Follower(self)
-        self._following: Ending | None = None
+        self._following: Handle | None = None
         self._closed = False
 
     @property

@@ -30,7 +30,7 @@ from everview.views.branch import Branch, walk
 from everview.views.change import Change, Net, add_one
 from everview.views.feed import Feeds, Weighted
 from everview.views.html import nested
-from everview.views.level import Before, Level
+from everview.views.level import Before, TreeLevel
 from everview.views.node import plain
 from everview.views.shape import Shape
 from everview.zset.tables import SHOWN
@@ -55,13 +55,13 @@ class TreeView(Shape):
         self._follow(feeds)
 
     def _clear(self) -> None:
-        self._levels: list[tuple[str, Level]] = []  # those beneath first
+        self._levels: list[tuple[str, TreeLevel]] = []  # those beneath first
         self._root = self._level(self._branch, self.name, self._feeds)
         self._stale, self._hydrated = True, False
 
-    def _level(self, branch: Branch, path: str, feeds: Feeds) -> Level:
+    def _level(self, branch: Branch, path: str, feeds: Feeds) -> TreeLevel:
         beneath = [self._level(each, f"{path}.{each.name}", feeds) for each in branch.children]
-        found = Level(branch, feeds.schemas[self._names[path]], beneath)
+        found = TreeLevel(branch, feeds.schemas[self._names[path]], beneath)
         self._levels.append((self._names[path], found))
         return found
 

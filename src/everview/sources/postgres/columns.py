@@ -1,6 +1,6 @@
 """The columns of a PostgreSQL table as ours, and how each is compared there.
 
->>> Column("price", "numeric", ((12 << 16) | 2) + 4, False, True, True, False).type("orders")
+>>> PostgresColumn("price", "numeric", ((12 << 16) | 2) + 4, False, True, True, False).type("orders")
 Decimal(precision=12, scale=2)
 """
 
@@ -33,7 +33,7 @@ TYPES: Final[Mapping[str, tuple[str, str]]] = {  # by PostgreSQL's name: ours, a
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PostgresColumn:
     """A column as the catalog has it."""
 
     name: str
@@ -62,10 +62,10 @@ class Column:
         return Decimal(max(digits >> 16 & 0xFFFF, scale), max(scale, 0))
 
 
-def columns_of(sql: psycopg.Connection[Any], oid: int) -> list[Column]:
+def columns_of(sql: psycopg.Connection[Any], oid: int) -> list[PostgresColumn]:
     """The columns of a table, in their order."""
     return [
-        Column(*row)
+        PostgresColumn(*row)
         for row in sql.execute(
             """
             SELECT a.attname, t.typname, a.atttypmod, a.attnotnull,

@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import sql
 
-from everview.sources.postgres.columns import TYPES, Column
+from everview.sources.postgres.columns import TYPES, PostgresColumn
 from everview.sources.protocol import Compare, Direction
 from everview.sources.sql import Sql
 from everview.types import Schema
@@ -19,7 +19,7 @@ class PostgresDialect:
 
     same, different = "IS NOT DISTINCT FROM", "IS DISTINCT FROM"
 
-    def __init__(self, schema: Schema, columns: Mapping[str, Column]) -> None:
+    def __init__(self, schema: Schema, columns: Mapping[str, PostgresColumn]) -> None:
         self._schema, self._columns = schema, columns
 
     def name(self, column: str) -> str:

@@ -25,7 +25,7 @@ from everview.sources.link import Link
 from everview.sources.postgres.asking import asking
 from everview.sources.postgres.dialect import quoted
 from everview.sources.protocol import RESYNC, Position, Update
-from everview.sources.table import Log, told
+from everview.sources.table import TableLog, told
 from everview.sources.values import rows_of
 from everview.types import Schema
 
@@ -67,7 +67,7 @@ ALTER TABLE {1} ENABLE ALWAYS TRIGGER everview_truncate;
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class PostgresMark:
     """What has been seen, and by whom: a snapshot, and the reader's own transaction after it."""
 
     log: str
@@ -76,7 +76,7 @@ class At:
     own: str = "0"
 
 
-class PostgresLog(Log[At]):
+class PostgresLog(TableLog[PostgresMark]):
     """The entries of one table."""
 
     def __init__(
@@ -106,7 +106,7 @@ class PostgresLog(Log[At]):
 
     # -- making it
 
-    def install(self) -> At:
+    def install(self) -> PostgresMark:
         """See to the log and its triggers; where it is now, for a new reader."""
         with self._link.aside():
             self._sql("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
@@ -119,9 +119,9 @@ class PostgresLog(Log[At]):
                 self._sql(f"INSERT INTO {self._here['logs']} (relation, id) VALUES (%s, %s)", (self._oid, *known))
             # To make a trigger is to wait for all writers that it would be too late for.
             (snapshot,) = self._sql("SELECT pg_current_snapshot()::text").fetchone() or ("",)
-            at = At(known[0], uuid4().hex, snapshot)
-            self._register(at)
-            return at
+            mark = PostgresMark(known[0], uuid4().hex, snapshot)
+            self._register(mark)
+            return mark
 
     def uninstall(self) -> None:
         """Remove the triggers, and the log if no table of the schema has one."""
@@ -148,67 +148,67 @@ class PostgresLog(Log[At]):
 
     # -- reading it
 
-    def since(self, at: At) -> tuple[Update, At]:
+    def since(self, mark: PostgresMark) -> tuple[Update, PostgresMark]:
         snapshot, own, oid, watched, log, kept = self._sql(
             "SELECT pg_current_snapshot()::text, pg_current_xact_id_if_assigned()::text, to_regclass(%s)::oid,"
             " (SELECT count(*) FROM pg_trigger WHERE tgrelid = %s AND tgname LIKE 'everview_%%'),"
             f" (SELECT id FROM {self._here['logs']} WHERE relation = %s),"
             f" (SELECT trimmed <= pg_snapshot_xmin(%s::pg_snapshot) FROM {self._here['logs']} WHERE relation = %s)",
-            (quoted(*self._place).replace("%%", "%"), self._oid, self._oid, at.snapshot, self._oid),
+            (quoted(*self._place).replace("%%", "%"), self._oid, self._oid, mark.snapshot, self._oid),
         ).fetchone() or ("", None, None, 0, None, None)
         if oid != self._oid or watched < 2:
             raise SchemaDrift(f'table "{self._place[1]}" has been made anew, or is not watched', hint="open it again")
-        self._check_place(at, log, kept)
+        self._check_place(mark, log, kept)
         with asking(f'table "{self._place[1]}"'):  # there may be values that Python has no like of
-            rows = self._sql(self._since, (self._oid, at.snapshot, at.snapshot, at.own)).fetchall()
+            rows = self._sql(self._since, (self._oid, mark.snapshot, mark.snapshot, mark.own)).fetchall()
         self._fresh = len(rows)
         if not rows:
-            return Update({}), at
+            return Update({}), mark
         changes = told(((tuple(row), weight) for weight, *row in rows), self._row_of)
-        return changes, At(at.log, at.reader, snapshot, own or "0")
+        return changes, PostgresMark(mark.log, mark.reader, snapshot, own or "0")
 
     # -- positions
 
-    def text(self, at: At) -> Position:
-        return Position(f"{at.log}/{at.reader}/{at.snapshot}/{at.own}")
+    def text(self, mark: PostgresMark) -> Position:
+        return Position(f"{mark.log}/{mark.reader}/{mark.snapshot}/{mark.own}")
 
-    def read(self, position: Position) -> At:
+    def read(self, position: Position) -> PostgresMark:
         log, reader, snapshot, own = position.split("/") if position.count("/") == 3 else ("", "", "1:1:", "0")
-        at = At(log, reader, snapshot, own)
+        mark = PostgresMark(log, reader, snapshot, own)
         known = self._sql(
             f"SELECT id, trimmed <= pg_snapshot_xmin(%s::pg_snapshot) FROM {self._here['logs']} WHERE relation = %s",
             (snapshot, self._oid),
         ).fetchone()
-        self._check_place(at, *(known or (None, None)))
-        return at
+        self._check_place(mark, *(known or (None, None)))
+        return mark
 
-    def _check_place(self, at: At, log: str | None, kept: bool | None) -> None:
-        if log != at.log:
+    def _check_place(self, mark: PostgresMark, log: str | None, kept: bool | None) -> None:
+        if log != mark.log:
             raise LostPosition(f'the log of table "{self._place[1]}" is not the one that was read', hint=RESYNC)
         if not kept:
             raise LostPosition(f'the log of table "{self._place[1]}" has been trimmed since it was read', hint=RESYNC)
 
-    def trim(self, at: At) -> None:
+    def trim(self, mark: PostgresMark) -> None:
         """Let go, now and then, of what all readers have read; one that has not come for long does not count."""
         self._read, self._fresh = self._read + self._fresh, 0
         if self._read < self._trim_every and time.monotonic() - self._seen < self._keep / 10:
             return
         try:
             with self._link.aside():
-                self._register(at)
+                self._register(mark)
                 self._let_go()
         except SourceError:
             return  # another reader is at it: next time
         self._read, self._seen = 0, time.monotonic()
 
-    def leave(self, at: At) -> None:
+    def leave(self, mark: PostgresMark) -> None:
         """A reader that will not come back."""
         with self._link.aside():
-            values = (at.reader, self._oid)
+            values = (mark.reader, self._oid)
             self._sql(f"DELETE FROM {self._here['readers']} WHERE reader = %s AND relation = %s", values)
             self._let_go()
 
-    def take_over(self, new: At, old: At) -> None:
+    def take_over(self, new: PostgresMark, old: PostgresMark) -> None:
         """Go on as the reader that a position names, and not as a new one."""
         if new.reader == old.reader:
             return
@@ -216,12 +216,12 @@ class PostgresLog(Log[At]):
             self._sql(f"DELETE FROM {self._here['readers']} WHERE reader = %s", (old.reader,))
             self._register(new)
 
-    def _register(self, at: At) -> None:
+    def _register(self, mark: PostgresMark) -> None:
         self._sql(
             f"INSERT INTO {self._here['readers']} AS r (reader, relation, snapshot)"
             " VALUES (%s, %s, %s::pg_snapshot) ON CONFLICT (reader, relation)"
             " DO UPDATE SET snapshot = excluded.snapshot, seen = now()",
-            (at.reader, self._oid, at.snapshot),
+            (mark.reader, self._oid, mark.snapshot),
         )
 
     def _let_go(self) -> None:

@@ -19,9 +19,9 @@ from everview.doors import doors
 from everview.errors import SourceError
 from everview.sources.link import Link
 from everview.sources.postgres.asking import asking
-from everview.sources.postgres.columns import Column, columns_of, primary_key
+from everview.sources.postgres.columns import PostgresColumn, columns_of, primary_key
 from everview.sources.postgres.dialect import PostgresDialect, quoted
-from everview.sources.postgres.log import At, PostgresLog
+from everview.sources.postgres.log import PostgresLog, PostgresMark
 from everview.sources.protocol import Row
 from everview.sources.sql import Sql
 from everview.sources.table import TableSource
@@ -30,11 +30,11 @@ from everview.types import Field, Schema
 
 WEEK: Final = 7 * 24 * 3600.0
 FIRST, MOST = 16, 2048  # rows that are fetched at a time: few first, as a reader may stop
-NOWHERE: Final = At("", "", "1:1:")
+NOWHERE: Final = PostgresMark("", "", "1:1:")
 
 
 @doors(SourceError)
-class Postgres(TableSource[At]):
+class Postgres(TableSource[PostgresMark]):
     """A table of a PostgreSQL database, by connection string or by connection.
 
     The columns and the key are those of the table; ``columns`` names fewer, or gives them with their types. Watching
@@ -63,7 +63,7 @@ class Postgres(TableSource[At]):
         if not connection.autocommit:
             hint = "connect with autocommit=True: turns begin and end transactions themselves"
             raise SourceError("the connection to PostgreSQL is not in autocommit mode", hint=hint)
-        self.link = Link.of(_Session(connection), own=own)
+        self.link = Link.of(_PostgresSession(connection), own=own)
         try:
             with asking(f'table "{table}"'):
                 self._open(connection, (schema, table), key, columns)
@@ -90,12 +90,12 @@ class Postgres(TableSource[At]):
         self.dialect = PostgresDialect(self.schema, found)
         self.computed = frozenset(column.name for column in found.values() if column.computed)
         self.inserting = " OVERRIDING SYSTEM VALUE"
-        self.at, self.log = NOWHERE, None
+        self.mark, self.log = NOWHERE, None
         super().__init__()
 
     def _watch(self, place: tuple[str, str], keep: float, trim_every: int) -> None:
         log = PostgresLog(self.link, place, self._oid, self.schema, keep=keep, trim_every=trim_every)
-        self.log, self.at = log, log.install()
+        self.log, self.mark = log, log.install()
 
     # -- inside
 
@@ -125,7 +125,7 @@ class Postgres(TableSource[At]):
 _NAMES: Final = count(1)
 
 
-class _Session:
+class _PostgresSession:
     """Transactions of a PostgreSQL connection."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -185,7 +185,7 @@ def _find(connection: psycopg.Connection[Any], place: tuple[str, str]) -> int:
     return oid
 
 
-def _schema(found: dict[str, Column], columns: Schema | str | Sequence[str] | None, name: str) -> Schema:
+def _schema(found: dict[str, PostgresColumn], columns: Schema | str | Sequence[str] | None, name: str) -> Schema:
     if isinstance(columns, str):
         columns = Schema.parse(columns)
     names = list(found) if columns is None else list(columns.names if isinstance(columns, Schema) else columns)

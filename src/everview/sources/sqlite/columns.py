@@ -23,7 +23,7 @@ from everview.sources.values import value_of
 from everview.types import Decimal, Field, Scalar, Schema, Type
 from everview.types.kinds import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 
-Column = tuple[str, str, bool, int]  # name, declared type, NOT NULL, place in the primary key or 0
+SqliteColumn = tuple[str, str, bool, int]  # name, declared type, NOT NULL, place in the primary key or 0
 _NUMBERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "BOOLEAN")
 
 
@@ -59,7 +59,7 @@ _WORDS: Final[tuple[tuple[str, Type], ...]] = (
 )
 
 
-def schema_of(columns: list[Column], name: str) -> Schema:
+def schema_of(columns: list[SqliteColumn], name: str) -> Schema:
     """The schema that a table's own declarations give."""
     found: list[Field] = []
     for column, text, required, key in columns:
@@ -73,7 +73,7 @@ def schema_of(columns: list[Column], name: str) -> Schema:
     return Schema(found)
 
 
-def check_columns(schema: Schema, columns: list[Column], name: str) -> None:
+def check_columns(schema: Schema, columns: list[SqliteColumn], name: str) -> None:
     """Refuse what SQLite does not keep exactly, or does not compare as we do."""
     known = {column: text for column, text, _, _ in columns}
     for field in schema:

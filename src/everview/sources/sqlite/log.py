@@ -20,9 +20,9 @@ from everview.errors import LostPosition, SchemaDrift, SourceError
 from everview.sources.link import Link
 from everview.sources.protocol import RESYNC, Position, Row, Update
 from everview.sources.sqlite.asking import asking
-from everview.sources.sqlite.columns import Column
+from everview.sources.sqlite.columns import SqliteColumn
 from everview.sources.sqlite.dialect import quoted
-from everview.sources.table import Log, told
+from everview.sources.table import TableLog, told
 
 VERSION: Final = 1
 EVENTS: Final = ("insert", "update", "delete", "before insert", "before update")
@@ -30,7 +30,7 @@ Unique = tuple[tuple[str, str], ...]  # columns and their collations
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class SqliteMark:
     """How far a log has been read, and by whom: the log keeps what its readers have not read."""
 
     log: str
@@ -38,14 +38,14 @@ class At:
     entry: int
 
 
-class SqliteLog(Log[At]):
+class SqliteLog(TableLog[SqliteMark]):
     """The entries of one table."""
 
     def __init__(
         self,
         link: Link,
         table: str,
-        columns: list[Column],
+        columns: list[SqliteColumn],
         pick: Callable[[tuple[Any, ...]], Row],
         *,
         keep: float,
@@ -65,7 +65,7 @@ class SqliteLog(Log[At]):
 
     # -- making it
 
-    def install(self) -> At:
+    def install(self) -> SqliteMark:
         """See to the log and its triggers; where it is now, for a new reader."""
         with self._link.aside():
             self._sql(
@@ -85,10 +85,10 @@ class SqliteLog(Log[At]):
                     self._sql(statement)
                 known = (uuid4().hex, made)
                 self._sql("INSERT INTO everview_logs VALUES (?, ?, ?, 0)", (self._table, *known))
-            at = At(known[0], uuid4().hex, self._last())
-            self._register(at)
-            self._trimmed = at.entry
-            return at
+            mark = SqliteMark(known[0], uuid4().hex, self._last())
+            self._register(mark)
+            self._trimmed = mark.entry
+            return mark
 
     def uninstall(self) -> None:
         """Remove the log and its triggers."""
@@ -164,14 +164,14 @@ class SqliteLog(Log[At]):
 
     # -- reading it
 
-    def since(self, at: At) -> tuple[Update, At]:
+    def since(self, mark: SqliteMark) -> tuple[Update, SqliteMark]:
         self._check_table()
-        self._check_place(at)
+        self._check_place(mark)
         query = f"SELECT n, w, {self._names} FROM {self._entries} WHERE n > ? ORDER BY n"
         with asking(f'table "{self._table}"'):  # there may be text that is none
-            rows = self._sql(query, (at.entry,)).fetchall()
+            rows = self._sql(query, (mark.entry,)).fetchall()
         if not rows:
-            return Update({}), at
+            return Update({}), mark
         net: dict[tuple[Any, ...], int] = {}
         seen: dict[tuple[Any, ...], int] = {}  # rows that stood in the way, and how often they should be there now
         for _, weight, *values in rows:
@@ -184,7 +184,7 @@ class SqliteLog(Log[At]):
         for row, wanted in seen.items():
             # A row that may be there several times was never in the way of another, only alike.
             net[row] -= max(0, wanted - self._there(row))
-        return told(net.items(), self._pick), At(at.log, at.reader, rows[-1][0])
+        return told(net.items(), self._pick), SqliteMark(mark.log, mark.reader, rows[-1][0])
 
     def _there(self, row: tuple[Any, ...]) -> int:
         where = " AND ".join(f"{quoted(column[0])} COLLATE BINARY IS ?" for column in self._columns)
@@ -209,41 +209,41 @@ class SqliteLog(Log[At]):
 
     # -- positions
 
-    def text(self, at: At) -> Position:
-        return Position(f"{at.log}:{at.reader}:{at.entry}")
+    def text(self, mark: SqliteMark) -> Position:
+        return Position(f"{mark.log}:{mark.reader}:{mark.entry}")
 
-    def read(self, position: Position) -> At:
+    def read(self, position: Position) -> SqliteMark:
         log, reader, entry = position.split(":") if position.count(":") == 2 else ("", "", "0")
-        at = At(log, reader, int(entry)) if entry.isdecimal() else At("", "", 0)  # of none of ours
-        self._check_place(at)
-        return at
+        mark = SqliteMark(log, reader, int(entry)) if entry.isdecimal() else SqliteMark("", "", 0)  # of none of ours
+        self._check_place(mark)
+        return mark
 
-    def _check_place(self, at: At) -> None:
+    def _check_place(self, mark: SqliteMark) -> None:
         known = self._sql("SELECT id, trimmed FROM everview_logs WHERE relation = ?", (self._table,)).fetchone()
-        if known is None or known[0] != at.log:
+        if known is None or known[0] != mark.log:
             raise LostPosition(f'the log of table "{self._table}" is not the one that was read before', hint=RESYNC)
-        if at.entry < known[1]:
+        if mark.entry < known[1]:
             raise LostPosition(f'the log of table "{self._table}" has been trimmed since it was read', hint=RESYNC)
 
-    def trim(self, at: At) -> None:
+    def trim(self, mark: SqliteMark) -> None:
         """Let go, now and then, of what all readers have read; one that has not come for long does not count."""
-        if at.entry - self._trimmed < self._trim_every and time.monotonic() - self._seen < self._keep / 10:
+        if mark.entry - self._trimmed < self._trim_every and time.monotonic() - self._seen < self._keep / 10:
             return
         try:
             with self._link.aside():
-                self._register(at)
+                self._register(mark)
                 self._let_go()
         except SourceError:
             return  # others are writing: next time
-        self._trimmed, self._seen = at.entry, time.monotonic()
+        self._trimmed, self._seen = mark.entry, time.monotonic()
 
-    def leave(self, at: At) -> None:
+    def leave(self, mark: SqliteMark) -> None:
         """A reader that will not come back."""
         with self._link.aside():
-            self._sql("DELETE FROM everview_readers WHERE reader = ? AND relation = ?", (at.reader, self._table))
+            self._sql("DELETE FROM everview_readers WHERE reader = ? AND relation = ?", (mark.reader, self._table))
             self._let_go()
 
-    def take_over(self, new: At, old: At) -> None:
+    def take_over(self, new: SqliteMark, old: SqliteMark) -> None:
         """Go on as the reader that a position names, and not as a new one."""
         if new.reader != old.reader:
             with self._link.aside():
@@ -251,10 +251,10 @@ class SqliteLog(Log[At]):
                 self._register(new)
         self._trimmed = new.entry
 
-    def _register(self, at: At) -> None:
+    def _register(self, mark: SqliteMark) -> None:
         self._sql(
             "INSERT OR REPLACE INTO everview_readers VALUES (?, ?, ?, ?)",
-            (at.reader, self._table, at.entry, time.time()),
+            (mark.reader, self._table, mark.entry, time.time()),
         )
 
     def _let_go(self) -> None:
@@ -266,7 +266,7 @@ class SqliteLog(Log[At]):
         self._sql("UPDATE everview_logs SET trimmed = max(trimmed, ?) WHERE relation = ?", (least, self._table))
 
 
-def columns_of(sql: sqlite3.Connection, table: str) -> list[Column]:
+def columns_of(sql: sqlite3.Connection, table: str) -> list[SqliteColumn]:
     """The columns of a table, as SQLite has them."""
     rows = sql.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
     return [(name, text, bool(required), key) for _, name, text, required, _, key in rows]

@@ -30,17 +30,17 @@ from everview.sources.sql import Sql
 from everview.sources.sqlite.asking import asking
 from everview.sources.sqlite.columns import check_columns, reader, schema_of
 from everview.sources.sqlite.dialect import SqliteDialect, quoted
-from everview.sources.sqlite.log import At, SqliteLog, columns_of
+from everview.sources.sqlite.log import SqliteLog, SqliteMark, columns_of
 from everview.sources.table import TableSource
 from everview.sources.values import keyed
 from everview.types import Schema
 
 WEEK: Final = 7 * 24 * 3600.0
-NOWHERE: Final = At("", "", 0)
+NOWHERE: Final = SqliteMark("", "", 0)
 
 
 @doors(SourceError)
-class SQLite(TableSource[At]):
+class SQLite(TableSource[SqliteMark]):
     """A table of a SQLite database, by path or by connection.
 
     The columns and the key are those that the table declares, unless others are given; a ``schema`` may have fewer
@@ -64,7 +64,7 @@ class SQLite(TableSource[At]):
     ) -> None:
         own = not isinstance(database, sqlite3.Connection)
         connection = _connect(database) if not isinstance(database, sqlite3.Connection) else database
-        self.link = Link.of(_Session(connection), own=own)
+        self.link = Link.of(_SqliteSession(connection), own=own)
         try:
             self._open(connection, table, key, schema, watch=watch, keep=keep, trim_every=trim_every)
         except BaseException:
@@ -96,12 +96,12 @@ class SQLite(TableSource[At]):
         self._read = reader(self.schema, self.name)
         taken = {name.lower() for name in names}  # a column of that name hides the rowid
         self._rowid = next((name for name in ("rowid", "oid", "_rowid_") if name not in taken), "rowid")
-        self.at, self.log = NOWHERE, None
+        self.mark, self.log = NOWHERE, None
         super().__init__()
         if watch:
             pick = _picking(places, self._read)
             log = SqliteLog(self.link, table, columns, pick, keep=keep, trim_every=trim_every)
-            self.log, self.at = log, log.install()
+            self.log, self.mark = log, log.install()
 
     # -- inside
 
@@ -123,7 +123,7 @@ class SQLite(TableSource[At]):
             return self.link.session.connection.execute(*statement)
 
 
-class _Session:
+class _SqliteSession:
     """Transactions of a SQLite connection, whatever its own way with them."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:

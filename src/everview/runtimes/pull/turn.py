@@ -1,0 +1,147 @@
+"""Turns of a pipeline: what several sources change together, and what this changes in all views.
+
+A turn begins the turns of its sources. `stage` writes to the sources, reads all their changes and pushes these through
+the pipeline, where new states are put aside; if anything raises until then, `rollback` leaves everything as it was. The
+sources are committed next, then the new states are taken over. Two databases are committed one after the other: if the
+second refuses, the first has its changes, and the next turn pulls all views anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from everview.runtimes.pull.feed import PulledFeed
+from everview.runtimes.pull.node import NOTHING, PullNode
+from everview.runtimes.pull.transaction import SourceTransaction
+from everview.sources.protocol import Update
+
+if TYPE_CHECKING:
+    from everview.runtimes.pull.pipeline import PullPipeline
+
+
+class Turn:
+    """One turn, from the first request to a source until commit or rollback."""
+
+    def __init__(self, pipeline: PullPipeline) -> None:
+        self._pipeline = pipeline
+        self._begun: list[str] = []
+        self._pushed: list[PullNode] = []
+        self._changed: list[PulledFeed] = []
+        self._anew: dict[PulledFeed, PulledFeed] | None = None
+
+    def begin(self, names: Iterable[str]) -> None:
+        """Begin the turns of sources that have not begun yet."""
+        for name in names:
+            if name not in self._begun:
+                self._pipeline.sources[name].begin()
+                self._begun.append(name)
+
+    def stage(self, writes: Mapping[str, Update]) -> bool:
+        """Write to sources, and push all their changes; whether any view changes."""
+        written = {name: update for name, update in writes.items() if update}
+        self.begin((*written, *self._pipeline.read))
+        sources = self._pipeline.sources
+        for name, update in written.items():
+            sources[name].write(update)
+        changes = {name: sources[name].changes() for name in self._begun}
+        if self._pipeline.stale:
+            self._anew = self._pipeline.pulled_anew()
+            return True
+        self._push({name: update for name, update in changes.items() if update})
+        return bool(self._changed)
+
+    def _push(self, changes: Mapping[str, Update]) -> None:
+        if not changes:
+            return
+        done: dict[int, Update] = {}
+        changed = frozenset(changes)
+        for feed in self._pipeline.feeds:
+            update = self._of(feed.root, changes, changed, done)
+            if update:
+                self._changed.append(feed)
+                feed.stage(update)
+
+    def _of(
+        self, node: PullNode, changes: Mapping[str, Update], changed: frozenset[str], done: dict[int, Update]
+    ) -> Update:
+        """The change of a node, computed after those of its inputs."""
+        update = done.get(id(node))
+        if update is not None:
+            return update
+        if not node.reads & changed:
+            update = NOTHING
+        elif not node.inputs:
+            (name,) = node.reads
+            update = node.push(changes[name])
+        else:
+            updates = [self._of(each, changes, changed, done) for each in node.inputs]
+            self._pushed.append(node)
+            update = node.push(*updates) if any(updates) else NOTHING
+        done[id(node)] = update
+        return update
+
+    def commit_sources(self) -> None:
+        """Commit the sources; if one refuses after another has committed, the next turn pulls all views anew."""
+        committed = 0
+        try:
+            while self._begun:
+                self._pipeline.sources[self._begun[0]].commit()
+                del self._begun[0]
+                committed += 1
+        except BaseException:
+            self._pipeline.stale = self._pipeline.stale or committed > 0
+            del self._begun[0]  # a source that could not commit has ended its turn
+            raise
+
+    def take_over(self) -> dict[PulledFeed, Update]:
+        """Take over the new states of nodes and views; the changes of the views."""
+        if self._anew is not None:
+            return self._pipeline.took_anew(self._anew)
+        for node in self._pushed:
+            node.commit()
+        return {feed: feed.commit() for feed in self._changed}
+
+    def rollback(self) -> None:
+        """Undo the turn: nodes, views and sources are as before."""
+        for feed in self._changed:
+            feed.rollback()
+        for node in self._pushed:
+            node.rollback()
+        errors: list[Exception] = []
+        for name in self._begun:
+            try:
+                self._pipeline.sources[name].rollback()
+            except Exception as error:  # noqa: BLE001, the others are rolled back whatever happens
+                errors.append(error)
+        self._begun = []
+        if errors:
+            raise errors[0]
+
+
+class OpenTransaction:
+    """A transaction of a pipeline in three steps, between which another system can commit.
+
+    `stage` raises if anything is wrong; `rollback` undoes it. `commit` commits the sources and takes over the new
+    states. Listeners are told afterwards, by `PullPipeline.tell`.
+    """
+
+    def __init__(self, pipeline: PullPipeline, turn: Turn, changes: SourceTransaction) -> None:
+        self._pipeline, self._turn, self.changes = pipeline, turn, changes
+
+    def stage(self) -> None:
+        """Write what has been collected, and push all changes of the sources."""
+        self._turn.stage(self.changes.updates())
+
+    def commit(self) -> None:
+        """Commit the sources, and take over the new states."""
+        self._turn.commit_sources()
+        self._pipeline.note(self._turn.take_over())
+        self._pipeline.end()
+
+    def rollback(self) -> None:
+        """Undo the transaction."""
+        try:
+            self._turn.rollback()
+        finally:
+            self._pipeline.end()

@@ -29,7 +29,7 @@ from everview.database.outside import Outside
 from everview.doors import doors, inside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
 from everview.runtimes.embedded.relation import Pending, Relation
-from everview.runtimes.embedded.tick import Cells
+from everview.runtimes.loops import Cells
 from everview.scalars.expressions import Now
 from everview.types import Schema, unknown_name
 from everview.zset.batch import Batch

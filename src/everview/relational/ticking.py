@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from everview.runtimes.embedded import Embedded
-from everview.runtimes.embedded.tick import Here, Tick
+from everview.runtimes.loops import Here, Tick
 from everview.zset.batch import Batch
 
 

@@ -19,7 +19,7 @@ from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import ForeignState, StoreError
 from everview.runtimes.embedded import interned
-from everview.runtimes.embedded.state import Pushed, State
+from everview.runtimes.state import Pushed, State
 from everview.traces.spine import Held
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.manifest import Manifest

@@ -23,8 +23,8 @@ from everview.kernels.sort import arrange
 from everview.operators.arrange import Arrange
 from everview.operators.index import Index
 from everview.operators.operator import Context, word_columns
-from everview.runtimes.embedded.state import State
-from everview.runtimes.embedded.tick import Cells, Here, Tick
+from everview.runtimes.loops import Cells, Here, Tick
+from everview.runtimes.state import State
 from everview.traces.trace import Trace
 
 Matrix = NDArray[np.int64]

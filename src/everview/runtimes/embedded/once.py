@@ -11,8 +11,8 @@ from everview.circuit.nodes import Child, Sink
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary
 from everview.operators.operator import Context
-from everview.runtimes.embedded.state import State
-from everview.runtimes.embedded.tick import Here, Tick
+from everview.runtimes.loops import Here, Tick
+from everview.runtimes.state import State
 from everview.zset.batch import Batch
 
 

@@ -23,7 +23,7 @@ from everview.kernels.probe import keys as distinct_keys
 from everview.kernels.sort import arrange, sort_order
 from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout, word_columns
-from everview.runtimes.embedded.state import State
+from everview.runtimes.state import State
 from everview.runtimes.tables import Resolver, Table
 from everview.traces.view import View
 from everview.types import Schema

@@ -37,9 +37,9 @@ from everview.process import forks, require_same
 from everview.runtimes.embedded.durable import Durable, Note, check_plan, restore
 from everview.runtimes.embedded.hydrate import hydrate
 from everview.runtimes.embedded.rehearse import rehearse
-from everview.runtimes.embedded.state import Pushed, State
-from everview.runtimes.embedded.tick import Cells, Here, Tick
 from everview.runtimes.embedded.view import View
+from everview.runtimes.loops import Cells, Here, Tick
+from everview.runtimes.state import Pushed, State
 from everview.runtimes.tables import Commands, Table, resolvers
 from everview.traces.store import Policy, Store
 from everview.traces.trace import Trace

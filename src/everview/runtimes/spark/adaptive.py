@@ -15,12 +15,12 @@ import numpy as np
 
 from everview.circuit.program import Due, Program, Ran
 from everview.runtimes.embedded.durable import Note
-from everview.runtimes.embedded.pending import At
-from everview.runtimes.embedded.state import Path
-from everview.runtimes.embedded.tick import Cells, Here
+from everview.runtimes.loops import Cells, Here
+from everview.runtimes.pending import At
 from everview.runtimes.spark.cluster import Cluster
 from everview.runtimes.spark.passing import Received
 from everview.runtimes.spark.placement import Decision, Placement
+from everview.runtimes.state import Path
 from everview.traces.store import SegmentWriter, SliceRef
 
 Owned = tuple[Path, int, int]  # a trace of a child: its path, its node, and a shard

@@ -27,13 +27,13 @@ from everview.kernels.linear import project
 from everview.operators.operator import word_columns
 from everview.runtimes.embedded.durable import Durable, Note
 from everview.runtimes.embedded.runtime import Embedded
-from everview.runtimes.embedded.state import Pushed
-from everview.runtimes.embedded.tick import Cells, Here, Tick
+from everview.runtimes.loops import Cells, Here, Tick
 from everview.runtimes.spark.adaptive import Adaptive
 from everview.runtimes.spark.cluster import Cluster, Describe
 from everview.runtimes.spark.disk import disk_told
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.runtimes.spark.worker import made_at
+from everview.runtimes.state import Pushed
 from everview.runtimes.tables import Table
 from everview.traces.store import Policy, Replace, Store
 from everview.zset.batch import Batch

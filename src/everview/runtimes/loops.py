@@ -17,9 +17,9 @@ from everview.kernels.sort import arrange, is_batch
 from everview.kernels.timed import stamped
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Moment
-from everview.runtimes.embedded.growth import Grown, Growth
-from everview.runtimes.embedded.pending import At, Pending
-from everview.runtimes.embedded.state import Path, State
+from everview.runtimes.growth import Grown, Growth
+from everview.runtimes.pending import At, Pending
+from everview.runtimes.state import Path, State
 from everview.traces.wide import Wide
 
 Matrix = NDArray[np.int64]

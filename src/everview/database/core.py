@@ -534,7 +534,7 @@ class Core:
         """End a transaction: what does not count by now never will. It may be repeated."""
         self.run.recover()
         if not tx.counts:
-            self.run.rollback(tx.mark)
+            self.run.abandon(tx.mark)
         tx.outside.end()
         tx.closed = True
         self._open = None

@@ -1,6 +1,6 @@
 """Stages and rounds as Spark jobs, as the driver sees them: rows out, rows back, and what to commit.
 
-A `Placed` for `Tick`. Streams that are wanted later come back as matrices, large ones mapped from the files that the
+A `StagePlace`. Streams that are wanted later come back as matrices, large ones mapped from the files that the
 tasks wrote; what was appended comes back as references, for the commit and for the tasks of later rounds.
 """
 

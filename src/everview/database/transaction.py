@@ -257,7 +257,7 @@ class Transaction:
 
     def _of(self, relation: Relation) -> Pending:
         found = self._pending.get(relation.name)
-        return relation.nothing() if found is None else found
+        return relation.nothing if found is None else found
 
     def _change(self, relation: Relation, pending: Pending) -> None:
         self._pending[relation.name] = pending
@@ -304,10 +304,10 @@ class Transaction:
         relations, shards = self._database.relations, self._database.run.shards
         cells: Cells = [{} for _ in range(shards)]
         for name, pending in self._pending.items():
-            relation = relations[name]
+            resolver = relations[name].resolver
             for shard, part in enumerate(pending):
                 if len(part):
-                    cells[shard][relation.source] = relation.delta(part)
+                    cells[shard] |= resolver.cells(part)
         return cells
 
 

@@ -51,4 +51,4 @@ class Arriving:
         resolver, rows = self.resolvers[at], commands.encode(schema, dictionary)
         for shard, part in enumerate(self._exchanges[name].spread(rows, self.shards)):
             contents = state.before(shard, resolver.trace)
-            cells[shard][at] = resolver.change(part, contents, whole=commands.whole)
+            cells[shard] |= resolver.cells(resolver.change(part, contents, whole=commands.whole))

@@ -22,10 +22,6 @@ class Outside:
         self._pipeline = pipeline
         self._under: UnderWay | None = None
 
-    def has(self, name: str) -> bool:
-        """Whether a name is that of a source."""
-        return name in self._pipeline.sources
-
     @property
     def changes(self) -> Changes:
         """What is to change."""

@@ -74,8 +74,10 @@ class Epochs:
         self._saved = context.dictionary.mark()  # entries before it are in the store, if there is one
         self._place = InProcess(program, state, context)
         self._sinks = [node for node in program.circuit if isinstance(node, Sink) and not node.table]
+        layouts = {sink.name: program.circuit.layout(sink.input) for sink in self._sinks}
+        self._in_order = {name for name, layout in layouts.items() if layout.sorted and not layout.by_value}
         self._unchanged = {
-            sink.name: Batch(program.circuit.layout(sink.input).schema, program.empty(sink.input), self.dictionary)
+            sink.name: Batch(layouts[sink.name].schema, program.empty(sink.input), self.dictionary)
             for sink in self._sinks
         }
 
@@ -83,7 +85,8 @@ class Epochs:
 
     def begin(self, mark: Mark | None = None) -> Attempt:
         """Let whatever raises inside of a block leave traces and dictionary as they were, at a mark or now."""
-        self.recover()
+        if self.ending is not None:
+            self.recover()
         mark = self.dictionary.mark() if mark is None else mark
         self.ending = partial(self.abandon, mark)
         return Attempt(self, mark)
@@ -107,7 +110,8 @@ class Epochs:
         for sink in self._sinks:
             if sink.positive:
                 self._check_positive(sink, cells)
-            found[sink.name] = self._output(sink, cells)
+            parts = [shard[sink.input] for shard in cells if sink.input in shard]
+            found[sink.name] = self._output(sink, parts) if parts else self._unchanged[sink.name]
         return found
 
     def publish(self, done: Callable[[], None] = nothing) -> None:
@@ -147,13 +151,12 @@ class Epochs:
 
     # -- inside
 
-    def _output(self, sink: Sink, cells: Cells) -> Batch:
-        unchanged = self._unchanged[sink.name]
-        parts = [shard[sink.input] for shard in cells if sink.input in shard]
-        if not parts:
-            return unchanged
-        delta = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return Batch.consolidated(unchanged.schema, delta, self.dictionary)
+    def _output(self, sink: Sink, parts: list[Matrix]) -> Batch:
+        schema = self._unchanged[sink.name].schema
+        if len(parts) > 1:
+            return Batch.consolidated(schema, np.concatenate(parts), self.dictionary)
+        made = Batch if sink.name in self._in_order else Batch.consolidated
+        return made(schema, parts[0], self.dictionary)
 
     def _check_positive(self, sink: Sink, cells: Cells) -> None:
         for shard, streams in enumerate(cells):

@@ -145,13 +145,14 @@ class Durable:
     ) -> tuple[int, ...]:
         """Make an epoch durable; the ids of what was pushed."""
         appends = _appends(pushed)
-        appends += interned.appended(dictionary.export(mark), self._shards)
+        if dictionary.mark() != mark:
+            appends += interned.appended(dictionary.export(mark), self._shards)
         known = self.store.manifest.meta
         meta = {key: value for key, value in self._says.items() if known.get(key) != value}
         ids = self.store.commit(
             epoch, appends, segments=note.segments, replaces=note.replaces, offsets=note.offsets, meta=meta
         )
-        self._untidy += sum(array.nbytes for _, _, array in appends)
+        self._untidy += sum([array.nbytes for _, _, array in appends])
         first = sum(replace.new is not None for replace in note.replaces)
         return ids[first : first + len(pushed)]
 

@@ -386,7 +386,7 @@ class Embedded(Epochs):
         require_same(self._made, "the state")
 
     def _require_open(self) -> None:
-        self.require_here()
+        require_same(self._made, "the state")
         self.recover()
         if self._refusal is not None:
             raise StoreError(f"the state cannot change: {self._refusal}", hint="open it with Embedded(circuit, path)")

@@ -17,6 +17,7 @@ from everview.circuit import Circuit, incrementalize
 from everview.codes import Dictionary
 from everview.errors import UnknownName
 from everview.operators.exchange import Exchange
+from everview.operators.index import Index
 from everview.operators.operator import Layout
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.spark.engine import Engine
@@ -166,3 +167,16 @@ def test_commands_need_no_order() -> None:
     rows = pa.table({"name": ["a", "a"], "k": [1, 1], "at": [None, 2], "v": ["x", "y"]})
     found = Commands(rows).encode(Schema.parse(COLUMNS), Dictionary())
     assert found[:, -3:].tolist() == [[0, 0, 1], [0, 1, 1]]
+
+
+def test_rows_keep_the_order_in_which_their_table_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sorts_again(*_: Any) -> Any:
+        raise AssertionError("the rows of a table are in the order of its index")
+
+    monkeypatch.setattr(Index, "step", sorts_again)
+    found = Circuit()
+    found.source("t", COLUMNS)
+    run = Embedded(found, tables={"t": Table(("name", "k"))})
+    run.tick({"t": commands([(("b", "x", 1, 0), 0, 1), (("a", "y", 2, 0), 0, 1), (("b", "z", 1, 0), 1, 1)])})
+    run.tick({"t": commands([(("b", "x", 1, 0), 0, -1)])})
+    assert run.table("t").rows() == [("a", 2, "y", 0)]

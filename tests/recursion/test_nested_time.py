@@ -21,7 +21,7 @@ from everview.kernels.timed import stamped
 from everview.operators.arrange import Arrange
 from everview.operators.nested import Reading, step_at
 from everview.operators.operator import Context, Moment
-from everview.runtimes.embedded.pending import Pending
+from everview.runtimes.pending import Pending
 from everview.traces.trace import Trace
 from everview.zset import ZSet
 

@@ -61,6 +61,7 @@ class Attached:
     def __init__(self, database: Core) -> None:
         self._database = database
         self.pipeline = PullPipeline(lock=database.still)  # of the sources that are not kept
+        self.pulls = False  # whether there has been such a source: else nobody need ask the pipeline
         self._fed: dict[str, Fed] = {}
         self._turns: SourceTurns | None = None
 
@@ -83,6 +84,7 @@ class Attached:
                 self._follow(name, feed_of(source), resync)
             else:
                 self._database.catalog.require_free("source", name)
+                self.pulls = True
                 self.pipeline.add(name, _source(source))
 
     def _require_new(self, source: Any) -> None:

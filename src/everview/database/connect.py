@@ -18,7 +18,7 @@ from everview.database.rules import Ruleset
 from everview.doors import door
 from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
 from everview.runtimes.embedded import Embedded
-from everview.runtimes.embedded.runtime import check_shards
+from everview.runtimes.embedded.prepare import check_shards
 from everview.traces.store import Store
 
 NEVER: Final = float("inf")

@@ -192,9 +192,11 @@ class Core:
             try:
                 with Opened(self) as tx:
                     change(tx)
-                    tx.outside.stage()
+                    if tx.outside is not None:
+                        tx.outside.stage()
                     self._commit(tx)
-                    tx.outside.commit()
+                    if tx.outside is not None:
+                        tx.outside.commit()
                 done()
             finally:  # should a source refuse after the tick, the tick counts
                 self.tell()
@@ -532,25 +534,29 @@ class Core:
         """End a transaction: what does not count by now never will. It may be repeated."""
         self.run.recover()
         if not tx.counts:
-            self.run.rollback(tx.mark)
-        tx.outside.end()
+            self.run.abandon(tx.mark)
+        if tx.outside is not None:
+            tx.outside.end()
         tx.closed = True
         self._open = None
         self._lock.over.notify_all()
 
     def _commit_changes(self, tx: Transaction) -> None:
         """A transaction that changes nothing is no tick, and leaves nothing."""
-        tx.outside.stage()
+        if tx.outside is not None:
+            tx.outside.stage()
         if tx.changed:
             self._commit(tx)
-        tx.outside.commit()
+        if tx.outside is not None:
+            tx.outside.commit()
 
     def tell(self) -> None:
         """Tell who listens, to views here and over sources that are not kept."""
         try:
             self._listeners.tell()
         finally:
-            self.attached.pipeline.tell()
+            if self.attached.pulls:
+                self.attached.pipeline.tell()
 
     def _commit(self, tx: Transaction) -> None:
         self._carried.hand_to(tx)

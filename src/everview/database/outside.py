@@ -21,10 +21,6 @@ class Outside:
         self._pipeline = pipeline
         self._under: OpenTransaction | None = None
 
-    def has(self, name: str) -> bool:
-        """Whether a name is that of a source."""
-        return name in self._pipeline.sources
-
     @property
     def changes(self) -> SourceTransaction:
         """What is to change."""

@@ -29,7 +29,7 @@ from everview.database.outside import Outside
 from everview.doors import doors, inside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
 from everview.runtimes.embedded.relation import Pending, Relation
-from everview.runtimes.embedded.tick import Cells
+from everview.runtimes.loops import Cells
 from everview.scalars.expressions import Now
 from everview.types import Schema, unknown_name
 from everview.zset.batch import Batch
@@ -77,8 +77,9 @@ class Transaction:
 
     @inside
     def __init__(self, database: Core) -> None:
-        self._database = database
-        self.mark = database.run.dictionary.mark()
+        self._database, self._run = database, database.run
+        self._dictionary = database.run.dictionary
+        self.mark = self._dictionary.mark()
         self.thread = current_thread()
         self.block: Block[Any] | None = None  # the with-statement that it is the transaction of
         self.inner: list[Inner] = []  # transactions inside of it that have not ended
@@ -87,25 +88,27 @@ class Transaction:
         self.changes: dict[str, Batch] = {}  # of each view, once it has been committed
         self.offsets: dict[str, Any] = {}  # how far sources have been read, to be kept with it
         self.feeding = False  # whether it is their sources that change tables which have one
-        self.outside = Outside(database.attached.pipeline)
+        self.outside: Outside | None = None  # what is to change in sources that are not kept, if anything
         self.closed = False
 
     def insert(self, table: str, rows: Any) -> int:
         """Add rows; one whose key is there is refused. A column that a dict or frame lacks has its default."""
-        if self._is_outside(table):
-            return self.outside.changes.insert(table, rows)
+        outside = self._outside(table)
+        if outside is not None:
+            return outside.changes.insert(table, rows)
         definition, relation = self._table(table)
         encoded = self._encoded(definition, definition.schema, filled(definition, rows))
-        self._change(relation, relation.add(encoded, self._state, self._of(relation)))
+        self._add(relation, encoded)
         return int(encoded[:, -1].sum())
 
     def upsert(self, table: str, rows: Any) -> int:
         """Add rows in place of those with their keys; of several with one key the last counts."""
-        if self._is_outside(table):
-            return self.outside.changes.upsert(table, rows)
+        outside = self._outside(table)
+        if outside is not None:
+            return outside.changes.upsert(table, rows)
         definition, relation = self._keyed(table, "upsert")
         encoded = self._encoded(definition, definition.schema, filled(definition, rows))
-        self._change(relation, relation.put(encoded, self._state, self._of(relation)))
+        self._pending[relation.name] = relation.put(encoded, self._run.state, self._pending_of(relation))
         return encoded.shape[0]
 
     def delete(self, table: str, rows: Any) -> int:
@@ -113,18 +116,19 @@ class Transaction:
 
         From a table without a key a row goes as often as it is given, and must be there.
         """
-        if self._is_outside(table):
-            return self.outside.changes.delete(table, rows)
+        outside = self._outside(table)
+        if outside is not None:
+            return outside.changes.delete(table, rows)
         definition, relation = self._table(table)
         if not definition.key:
             encoded = self._encoded(definition, definition.schema, rows)
             encoded[:, -1] *= -1
-            self._change(relation, relation.add(encoded, self._state, self._of(relation)))
+            self._add(relation, encoded)
             return -int(encoded[:, -1].sum())
         keys = encode_rows(relation.key_schema, _keys_of(definition, relation, rows), self._dictionary)
-        before = self._of(relation)
-        after = relation.remove(keys, self._state, before)
-        self._change(relation, after)
+        before = self._pending_of(relation)
+        after = relation.remove(keys, self._run.state, before)
+        self._pending[relation.name] = after
         return _weight(before) - _weight(after)
 
     def update(self, table: str, rows: Any) -> int:
@@ -132,28 +136,29 @@ class Transaction:
 
         A key that is not there is passed over.
         """
-        if self._is_outside(table):
+        if self._outside(table) is not None:
             raise DefinitionError(f'update: "{table}" is a source that is not kept', hint="upsert whole rows")
         definition, relation = self._keyed(table, "update")
         groups = _by_columns(definition, rows)
-        pending, changed = self._of(relation), 0
+        pending, changed = self._pending_of(relation), 0
         for columns, part in groups:
             schema = Schema((*relation.key_schema.fields, *(definition.schema[name] for name in columns)))
             encoded = encode_rows(schema, part, self._dictionary)
-            changed += relation.count(encoded, self._state, pending)
-            pending = relation.patch(encoded, columns, self._state, pending)
-        self._change(relation, pending)
+            changed += relation.count(encoded, self._run.state, pending)
+            pending = relation.patch(encoded, columns, self._run.state, pending)
+        self._pending[relation.name] = pending
         return changed
 
     def apply(self, changes: Mapping[str, Any], *, negative: bool = False) -> None:
         """Add rows with weights: pairs (row, weight), or tables and frames with a ``_weight`` column."""
         for table, rows in changes.items():
-            if self._is_outside(table):
-                self.outside.changes.apply({table: rows})
+            outside = self._outside(table)
+            if outside is not None:
+                outside.changes.apply({table: rows})
                 continue
             definition, relation = self._table(table)
             encoded = self._encoded_pairs(definition, rows)
-            self._change(relation, relation.add(encoded, self._state, self._of(relation), negative=negative))
+            self._add(relation, encoded, negative=negative)
 
     def add_rows(self, table: str, rows: pa.Table, weights: Matrix) -> int:
         """Add the rows of an Arrow table with these weights; the sum of the weights."""
@@ -168,7 +173,7 @@ class Transaction:
             for sign, (rows, weights) in zip(signs, parts, strict=True)
         ]
         whole = encoded[0] if len(encoded) == 1 else np.concatenate(encoded)
-        self._change(relation, relation.add(whole, self._state, self._of(relation)))
+        self._add(relation, whole)
         return int(encoded[-1][:, -1].sum())
 
     def become(self, table: str, rows: Any) -> None:
@@ -176,16 +181,16 @@ class Transaction:
         definition, relation = self._table(table)
         encoded = self._encoded(definition, definition.schema, rows)
         whole = np.concatenate([encoded, (-self.contents(relation)).rows])
-        self._change(relation, relation.add(whole, self._state, self._of(relation)))
+        self._add(relation, whole)
 
     def carry(self, table: str, rows: Matrix) -> None:
         """Add rows to a table that moves on by itself."""
         relation = self._database.relations[table]
-        self._change(relation, relation.add(rows, self._state, self._of(relation)))
+        self._add(relation, rows)
 
     def contents(self, relation: Relation) -> Batch:
         """What a table holds after what has been changed so far."""
-        return relation.rows(self._state, self._pending.get(relation.name))
+        return relation.rows(self._run.state, self._pending.get(relation.name))
 
     def contents_of(self, table: str) -> Batch:
         """What a table holds after what has been changed so far."""
@@ -198,7 +203,7 @@ class Transaction:
             return []
         schema = Schema(relation.stored.fields[: len(keys[0])])
         wanted = encode_rows(schema, keys, self._dictionary)
-        found = relation.beginning_with(wanted, len(schema), self._state, self._of(relation))
+        found = relation.beginning_with(wanted, len(schema), self._run.state, self._pending_of(relation))
         return [dict(zip(relation.stored.names, row, strict=True)) for row in found.elements()]
 
     # -- inside
@@ -211,20 +216,22 @@ class Transaction:
         encode = partial(encode_pairs, table.schema, dictionary=self._dictionary)
         return facts.encoded(encode, partial(facts.as_pairs, table.schema), rows) if table.facts else encode(rows)
 
-    @property
-    def _dictionary(self) -> Any:
-        return self._database.run.dictionary
+    def _add(self, relation: Relation, rows: Matrix, *, negative: bool = False) -> None:
+        pending = self._pending.get(relation.name, relation.nothing)
+        self._pending[relation.name] = relation.add(rows, self._run.state, pending, negative=negative)
 
-    @property
-    def _state(self) -> Any:
-        return self._database.run.state
+    def _pending_of(self, relation: Relation) -> Pending:
+        return self._pending.get(relation.name, relation.nothing)
 
-    def _is_outside(self, name: str) -> bool:
-        """Whether it is a source that is not kept."""
-        if not self.outside.has(name):
-            return False
+    def _outside(self, name: str) -> Outside | None:
+        """What is to change in sources that are not kept, if one of them has this name."""
+        attached = self._database.attached
+        if not attached.pulls or name not in attached.sources:
+            return None
         self._require_open()
-        return True
+        if self.outside is None:
+            self.outside = Outside(attached.pipeline)
+        return self.outside
 
     def _table(self, name: str) -> tuple[TableDefinition, Relation]:
         self._require_open()
@@ -255,13 +262,6 @@ class Transaction:
             raise DefinitionError(f"{what}: table {definition.name} has no primary key", hint=NO_KEY)
         return definition, relation
 
-    def _of(self, relation: Relation) -> Pending:
-        found = self._pending.get(relation.name)
-        return relation.nothing() if found is None else found
-
-    def _change(self, relation: Relation, pending: Pending) -> None:
-        self._pending[relation.name] = pending
-
     def _require_open(self) -> None:
         self._database.require_here()
         if self.closed:
@@ -289,25 +289,27 @@ class Transaction:
 
     def savepoint(self) -> Savepoint:
         """What has been changed so far, here and in sources that are not kept."""
-        return dict(self._pending), self.outside.savepoint(), self._dictionary.mark()
+        outside = {} if self.outside is None else self.outside.savepoint()
+        return dict(self._pending), outside, self._dictionary.mark()
 
     def back_to(self, savepoint: Savepoint) -> None:
         """Forget what has been changed since."""
         pending, outside, mark = savepoint
         self._pending = dict(pending)
-        self.outside.back_to(outside)
+        if self.outside is not None:
+            self.outside.back_to(outside)
         self._dictionary.rollback(mark)
 
     def cells(self) -> Cells:
         """The changes as the sources take them."""
         self.settle()
-        relations, shards = self._database.relations, self._database.run.shards
+        relations, shards = self._database.relations, self._run.shards
         cells: Cells = [{} for _ in range(shards)]
         for name, pending in self._pending.items():
-            relation = relations[name]
+            resolver = relations[name].resolver
             for shard, part in enumerate(pending):
                 if len(part):
-                    cells[shard][relation.source] = relation.delta(part)
+                    cells[shard] |= resolver.cells(part)
         return cells
 
 

@@ -134,8 +134,7 @@ class Active:
         for node, delta in self._seen.items():
             self._watched[node].change(delta.adds.unordered, delta.removes.unordered)
         if self._ticked:
-            self.run.state.close()
-            self.run.epoch += 1
+            self.run.publish()
         self._ticked, self._asked, self._seen = False, False, {}
 
     def contents(self, output: str) -> Tuples:

@@ -126,8 +126,7 @@ class Relation:
         """What was applied counts."""
         self.pushed = True
         if self.run is not None:
-            self.run.state.close()
-            self.run.epoch += 1
+            self.run.publish()
 
     def contents(self, order: Order) -> Tuples:
         """The tuples it holds."""

@@ -7,13 +7,12 @@ from contextlib import ExitStack
 from typing import Any
 
 from everview.runtimes.embedded import Embedded
-from everview.runtimes.embedded.tick import Here, Tick
 from everview.zset.batch import Batch
 
 
 def run_tick(run: Embedded, changes: Mapping[str, Any], stack: ExitStack) -> dict[str, Batch]:
-    """The change of every view. Left by an exception, the stack undoes it; ``run.state.close()`` makes it count."""
-    stack.enter_context(run.attempt())
+    """The change of every view. Left by an exception, the stack undoes it; ``run.publish()`` makes it count."""
+    stack.enter_context(run.begin())
     cells = run.encode(changes)
-    Tick(run.program, Here(run.program, run.state, run.context), run.bounds).run(cells)
+    run.run(cells)
     return run.outputs(cells)

@@ -2,32 +2,41 @@
 
 What arrives for a table is a matrix of commands: the words of a row, two words that say which of several commands for
 one key is the last (an order that the data gives, then the arrival), and a weight, positive for a put and negative
-for a delete. `change` turns them into the change of the table, given what it holds:
+for a delete. `Resolver.change` turns commands into the change of the table, given what it holds:
 
 - by key, the last put takes the place of the row that is there; a delete removes it, and one of nothing does nothing;
 - a command whose order lies before that of the row it would replace comes too late, and is passed over;
 - a snapshot says all that the table holds: the change is what it has more, less what it has no more.
+
+The rows of a change stand in the order of the table's trace, key first, and keep it: `Resolver.cells` hands them to the
+index of the table as its output, so that nothing is sorted again, and to the source with their words put back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.circuit.nodes import Apply
 from everview.circuit.program import Program
 from everview.codes import Dictionary, encode
 from everview.kernels.linear import negated, project
+from everview.kernels.merge import merge
+from everview.kernels.probe import keys as distinct_keys
 from everview.kernels.sort import arrange, sort_order
+from everview.operators.index import Index
 from everview.operators.operator import word_columns
 from everview.traces.view import View
 from everview.types import Schema
 
 Matrix = NDArray[np.int64]
 ORDER, ARRIVAL, WEIGHT = "_order", "_arrival", "_weight"
+COMMAND = (ORDER, ARRIVAL, WEIGHT)  # what follows the words of a row in a command
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +59,27 @@ class Commands:
 
     def encode(self, schema: Schema, dictionary: Dictionary) -> Matrix:
         """The matrix of commands."""
-        rows, names = self.rows, set(self.rows.schema.names)
-        found = np.empty((rows.num_rows, schema.width + 3), np.int64)
-        found[:, : schema.width] = encode(schema, rows.select(schema.names), dictionary)
-        arrival = np.arange(rows.num_rows)
-        for at, name, default in ((-3, ORDER, 0), (-2, ARRIVAL, arrival), (-1, WEIGHT, 1)):
-            found[:, at] = rows.column(name).to_numpy() if name in names else default
-        return found
+        rows = self.rows
+        words = encode(schema, rows.select(schema.names), dictionary)
+        given = {name: rows.column(name).to_numpy() for name in COMMAND if name in rows.schema.names}
+        return followed_by(COMMAND, words, {ARRIVAL: np.arange(rows.num_rows), **given})
 
 
-@dataclass(frozen=True, slots=True)
+def followed_by(names: Sequence[str], words: Matrix, given: Mapping[str, Any]) -> Matrix:
+    """Rows of words with some columns after them; one that is not given is 1 for the weight, and 0 else."""
+    rows = np.empty((words.shape[0], words.shape[1] + len(names)), np.int64)
+    rows[:, : words.shape[1]] = words
+    for column, name in enumerate(names, words.shape[1]):
+        rows[:, column] = given.get(name, name == WEIGHT)
+    return rows
+
+
+@dataclass(frozen=True)
 class Resolver:
     """A table in terms of words: what turns its commands into changes, on one shard."""
 
+    source: int  # the node that rows of the table arrive at
+    index: int  # the node that puts their key first
     trace: int  # the node whose trace holds the table, key first
     columns: tuple[int, ...]  # the words of a row of the source, in the order of the trace
     key: int  # words of the key; all of them if the table has none
@@ -70,68 +87,112 @@ class Resolver:
     keyed: bool = True
 
     @classmethod
-    def of(cls, program: Program, source: str, table: Table) -> Resolver:
-        trace = program.table(source)
+    def of(cls, program: Program, name: str, table: Table) -> Resolver:
+        trace, source = program.table(name), program.circuit.sources[name]
         assert trace is not None, "a table is kept"
-        schema = program.circuit.layout(program.circuit.sources[source]).schema
+        schema = program.circuit.layout(source).schema
         layout = program.circuit.layout(trace)
         fields = tuple(schema.index(name) for name in layout.schema.names)
         # Of a nullable BIGINT the last word is the value; of all others that order anything, the only one.
         order = None if table.order is None else layout.schema.words(layout.schema.index(table.order)).stop - 1
         columns = tuple(word_columns(schema, fields).tolist())
-        return cls(trace, columns, layout.key_words, order, bool(table.key))
+        index = _index_of(program, trace, source)
+        return cls(source, index, trace, columns, layout.key_words, order, bool(table.key))
 
     def change(self, commands: Matrix, contents: View, *, whole: bool = False) -> Matrix:
-        """The change of the table, as a batch of the source's rows."""
+        """The change of the table, as a batch in the order of its trace."""
         if not self.keyed:
-            rows = project(commands, np.arange(len(self.columns)))
-            gone = negated(self._as_source(contents.consolidated())) if whole else rows[:0]
-            return _batch(np.concatenate([rows, gone]))
+            rows = arrange(commands, self.words)
+            return merge(rows, negated(contents.consolidated())) if whole else rows
         latest = self._latest(commands)
         if whole:
-            puts = self._puts(latest)
-            return _batch(np.concatenate([self._as_source(puts), negated(self._as_source(contents.consolidated()))]))
-        groups = latest[:, : self.key + 1].copy()
-        groups[:, -1] = 1
-        old = _batch(contents.group_rows(groups, self.key))
+            return merge(self._puts(latest), negated(contents.consolidated()))
+        keys = distinct_keys(latest, self.key)
+        old = self.rows_of(keys, contents)
         if self.order is not None:
-            latest, old = self._in_time(latest, old, contents.weights(groups, self.key) != 0)
-        return _batch(self._as_source(np.concatenate([negated(old), self._puts(latest)])))
+            latest, old = self._in_time(latest, old, contents.weights(keys, self.key) != 0)
+        return merge(negated(old), self._puts(latest))
+
+    def put(self, rows: Matrix, contents: View) -> Matrix:
+        """The change that puts rows, in the order of the trace and one a key, in place of those of their keys."""
+        return merge(negated(self.rows_of(distinct_keys(rows, self.key), contents)), rows)
+
+    def rows_of(self, keys: Matrix, contents: View) -> Matrix:
+        """The rows of some keys, in order."""
+        rows = contents.group_rows(keys, self.key)
+        return arrange(rows, np.arange(rows.shape[1] - 1))
+
+    def cells(self, change: Matrix) -> dict[int, Matrix]:
+        """A change of the table as a tick begins with it: for its index as it is, for the source as rows arrive."""
+        return {self.index: change, self.source: self.as_source(change)}
+
+    def as_source(self, rows: Matrix) -> Matrix:
+        """Rows of the trace with their words as the source has them."""
+        return rows if self.in_place else project(rows, self.back)
+
+    @cached_property
+    def words(self) -> NDArray[np.int64]:
+        """The columns as an array."""
+        return np.array(self.columns, np.int64)
+
+    @cached_property
+    def back(self) -> NDArray[np.int64]:
+        """Where the words of a row of the source stand in the trace."""
+        back = np.empty_like(self.words)
+        back[self.words] = np.arange(self.words.size)
+        return back
+
+    @cached_property
+    def in_place(self) -> bool:
+        """Whether the trace has the words of a row as the source has them."""
+        return self.columns == tuple(range(len(self.columns)))
 
     def _latest(self, commands: Matrix) -> Matrix:
-        """The last command of each key, sorted by key: the words of the trace, order, weight."""
+        """The last command of each key, sorted by key: the words of the trace, order, arrival, weight."""
         width = len(self.columns)
         rows = project(commands, np.array([*self.columns, width, width + 1], np.int64))
-        rows = rows[sort_order(rows, np.array([*range(self.key), width, width + 1], np.int64))]
-        keys = rows[:, : self.key]
-        last = np.ones(rows.shape[0], np.bool_)
-        last[:-1] = (keys[1:] != keys[:-1]).any(axis=1)
-        return rows[last]
+        return last_of_key(rows, self.key, (width, width + 1))
 
     def _in_time(self, latest: Matrix, old: Matrix, known: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
         """Without the commands that come too late, and without the rows they would have replaced."""
         assert old.shape[0] == known.sum(), "one row a key"
-        width = len(self.columns)
         late = np.zeros(latest.shape[0], np.bool_)
-        late[known] = latest[known, width] < old[:, self.order]
+        late[known] = latest[known, len(self.columns)] < old[:, self.order]
         return latest[~late], old[~late[known]]
 
     def _puts(self, latest: Matrix) -> Matrix:
-        rows = project(latest[latest[:, -1] > 0], np.arange(len(self.columns)))
-        rows[:, -1] = 1
-        return rows
+        return ones(project(latest[latest[:, -1] > 0], np.arange(len(self.columns))))
 
-    def _as_source(self, rows: Matrix) -> Matrix:
-        """Rows of the trace with their words as the source has them."""
-        places = np.empty(len(self.columns), np.int64)
-        places[np.array(self.columns, np.int64)] = np.arange(len(self.columns))
-        return project(rows, places)
+
+def _index_of(program: Program, trace: int, source: int) -> int:
+    """The node between a source and the trace of its table: it puts the key first, and does nothing else."""
+    arranged = program.circuit[trace]
+    assert isinstance(arranged, Apply), "a trace is an operator's"
+    (index,) = arranged.inputs
+    assert index is not None, "a program is connected"
+    node = program.circuit[index]
+    assert isinstance(node, Apply) and isinstance(node.operator, Index), "a table is indexed by its key"
+    assert node.inputs == (source,) and not node.operator.order, "rows arrive where and as their table has them"
+    return index
+
+
+def last_of_key(rows: Matrix, key: int, by: Sequence[int] = ()) -> Matrix:
+    """The last row of each key, sorted by key: the last by some further words, or else the one that comes last."""
+    if rows.shape[0] < 2:
+        return rows
+    rows = rows[sort_order(rows, np.array([*range(key), *by], np.int64))]
+    last = np.ones(rows.shape[0], np.bool_)
+    last[:-1] = (rows[1:, :key] != rows[:-1, :key]).any(axis=1)
+    return rows[last]
+
+
+def ones(rows: Matrix) -> Matrix:
+    """The same rows, each with weight one."""
+    rows = rows.copy()
+    rows[:, -1] = 1
+    return rows
 
 
 def resolvers(program: Program, tables: Mapping[str, Table]) -> dict[int, Resolver]:
     """By source node, how the commands of each table are resolved."""
     return {program.circuit.sources[name]: Resolver.of(program, name, table) for name, table in tables.items()}
-
-
-def _batch(rows: Matrix) -> Matrix:
-    return arrange(np.ascontiguousarray(rows), np.arange(rows.shape[1] - 1))

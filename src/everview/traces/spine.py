@@ -13,7 +13,7 @@ means what it meant before, or what it means afterwards. A merge that goes on ch
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,7 +122,7 @@ class Spine:
 
     @property
     def batches(self) -> tuple[Matrix, ...]:
-        return tuple(held.batch for held in self._held())
+        return tuple([held.batch for held in self._held()])
 
     def __len__(self) -> int:
         """Entries stored; rows that cancel across batches count until they are merged away."""
@@ -160,7 +160,7 @@ class Spine:
     def compact(self) -> None:
         """Merge everything into one batch."""
         self.settle()
-        held = list(self._held())
+        held = self._held()
         if len(held) < 2:
             return
         whole = Batches(self.columns, [h.batch for h in held], self.order).consolidated()
@@ -187,13 +187,11 @@ class Spine:
 
     # -- inside
 
-    def _held(self) -> Iterator[Held]:
+    def _held(self) -> list[Held]:
+        held: list[Held] = []
         for slot in self._stand[0]:
-            if isinstance(slot, Merging):
-                yield slot.larger
-                yield slot.smaller
-            else:
-                yield slot
+            held += (slot.larger, slot.smaller) if isinstance(slot, Merging) else (slot,)
+        return held
 
     def _gather(self, slots: Slots, gone: list[int], few: int = FEW) -> bool:
         """Make one batch of the last small ones, when there are a few; whether it did."""

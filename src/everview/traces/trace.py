@@ -97,21 +97,25 @@ class Trace:
     def sum(self) -> Matrix | None:
         """What the open epoch has appended, as one batch."""
         number, batches = self._open
-        self._open = number, self._summed(batches)
-        return _only(self._open[1])
+        if len(batches) > 1:
+            batches = self._summed(batches)
+            self._open = number, batches
+        return batches[0] if batches and batches[0].shape[0] else None
 
     def waiting(self) -> Matrix | None:
         """What closed epochs have left unsaved, as one batch."""
         number, batches, last = self._unsaved
-        self._unsaved = number, self._summed(batches), last
-        return _only(self._unsaved[1])
+        if len(batches) > 1:
+            batches = self._summed(batches)
+            self._unsaved = number, batches, last
+        return batches[0] if batches and batches[0].shape[0] else None
 
     def close(self, ids: Ids = ()) -> None:
         """End the epoch: its changes become past, which a store may know by ids."""
         number, batches = self._open
         if not batches:
             return
-        batch = self.sum() if len(batches) > 1 else _only(batches)
+        batch = self.sum()
         if batch is not None and self.past.last != number:
             self.past.append(batch, ids, number)
         self._open = number + 1, []
@@ -148,9 +152,7 @@ class Trace:
         return [*batches[:keep], batch]
 
     def _summed(self, batches: list[Matrix]) -> list[Matrix]:
-        """The batches as one, the same one if there is only one."""
-        if len(batches) < 2:
-            return batches
+        """Several batches as one."""
         whole = batches[-1]
         for larger in batches[-2::-1]:
             whole = merged(larger, whole, self.past.order)
@@ -168,7 +170,3 @@ def _with(view: Batches, batches: Iterable[Matrix]) -> Batches:
     for batch in batches:
         view = view.plus(batch)
     return view
-
-
-def _only(batches: list[Matrix]) -> Matrix | None:
-    return batches[0] if batches and batches[0].shape[0] else None

@@ -22,6 +22,7 @@ class Schema:
 
     fields: tuple[Field, ...]
     names: tuple[str, ...] = field(compare=False)
+    types: tuple[Type, ...] = field(compare=False)
     width: int = field(compare=False)  # words of a row, without the weight
     slices: tuple[slice, ...] = field(compare=False)  # the words of each column
     _hash: int = field(compare=False)
@@ -38,6 +39,7 @@ class Schema:
         init = object.__setattr__
         init(self, "fields", fields)
         init(self, "names", tuple(f.name for f in fields))
+        init(self, "types", tuple(f.type for f in fields))
         init(self, "width", starts[-1])
         init(self, "slices", tuple(map(slice, starts[:-1], starts[1:])))
         init(self, "_hash", hash(fields))
@@ -80,11 +82,6 @@ class Schema:
         from everview.types.arrow import arrow_schema
 
         return arrow_schema(self)
-
-    @property
-    def types(self) -> tuple[Type, ...]:
-        """The types of the columns."""
-        return tuple(f.type for f in self.fields)
 
     def words(self, column: int) -> slice:
         """Which words of a row hold a column."""

@@ -19,7 +19,7 @@ from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import ForeignState, StoreError
 from everview.runtimes.embedded import interned
-from everview.runtimes.embedded.state import Pushed, State
+from everview.runtimes.state import Pushed, State
 from everview.traces.spine import Held
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.manifest import Manifest
@@ -145,13 +145,14 @@ class Durable:
     ) -> tuple[int, ...]:
         """Make an epoch durable; the ids of what was pushed."""
         appends = _appends(pushed)
-        appends += interned.appended(dictionary.export(mark), self._shards)
+        if dictionary.mark() != mark:
+            appends += interned.appended(dictionary.export(mark), self._shards)
         known = self.store.manifest.meta
         meta = {key: value for key, value in self._says.items() if known.get(key) != value}
         ids = self.store.commit(
             epoch, appends, segments=note.segments, replaces=note.replaces, offsets=note.offsets, meta=meta
         )
-        self._untidy += sum(array.nbytes for _, _, array in appends)
+        self._untidy += sum([array.nbytes for _, _, array in appends])
         first = sum(replace.new is not None for replace in note.replaces)
         return ids[first : first + len(pushed)]
 

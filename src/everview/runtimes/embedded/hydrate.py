@@ -23,8 +23,9 @@ from everview.kernels.sort import arrange
 from everview.operators.arrange import Arrange
 from everview.operators.index import Index
 from everview.operators.operator import Context, word_columns
-from everview.runtimes.embedded.state import State
-from everview.runtimes.embedded.tick import Cells, Here, Tick
+from everview.runtimes.epoch import Epochs
+from everview.runtimes.loops import Cells
+from everview.runtimes.state import State
 from everview.traces.trace import Trace
 
 Matrix = NDArray[np.int64]
@@ -55,8 +56,7 @@ def hydrate(program: Program, state: State, held: Held, context: Context, bounds
     known = integrals(program, held)
     needed, given = _back_from(program, wanted, known)
     cells: Cells = [{at: known[at].read(held, shard) for at in given} for shard in range(program.shards)]
-    part = _part(program, needed)
-    Tick(part, Here(part, state, context), bounds).run(cells)
+    Epochs(_part(program, needed), state, context, bounds).run(cells)
 
 
 def new_nodes(program: Program, held: Held) -> list[int]:

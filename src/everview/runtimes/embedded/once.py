@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
-from everview.circuit.nodes import Child, Sink
+from everview.circuit.nodes import Child
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary
 from everview.operators.operator import Context
-from everview.runtimes.embedded.state import State
-from everview.runtimes.embedded.tick import Here, Tick
+from everview.runtimes.epoch import Epochs
+from everview.runtimes.state import State
 from everview.zset.batch import Batch
 
 
@@ -29,13 +29,6 @@ def answer(
     program = Program(incrementalize(circuit) if recursive else circuit)
     context = Context(dictionary, dict(circuit.functions))
     cells = [{at: contents[name].rows for name, at in program.circuit.sources.items() if len(contents[name])}]
-    Tick(program, Here(program, State(program, context), context), bounds).run(cells)
-    sinks = [node for node in program.circuit if isinstance(node, Sink) and not node.table]
-    return {
-        sink.name: Batch.consolidated(
-            program.circuit.layout(sink.input).schema,
-            cells[0].get(sink.input, program.empty(sink.input)),
-            dictionary,
-        )
-        for sink in sinks
-    }
+    epochs = Epochs(program, State(program, context), context, bounds)
+    epochs.run(cells)
+    return epochs.outputs(cells)

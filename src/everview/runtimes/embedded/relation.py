@@ -20,11 +20,11 @@ from everview.kernels.linear import negated, project
 from everview.kernels.merge import merge
 from everview.kernels.probe import broken_key
 from everview.kernels.probe import keys as distinct_keys
-from everview.kernels.sort import arrange, sort_order
+from everview.kernels.sort import arrange
 from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout, word_columns
-from everview.runtimes.embedded.state import State
-from everview.runtimes.tables import Resolver, Table
+from everview.runtimes.state import State
+from everview.runtimes.tables import Resolver, Table, last_of_key, ones
 from everview.traces.view import View
 from everview.types import Schema
 from everview.zset.batch import Batch
@@ -38,23 +38,18 @@ class Relation:
     """A table by the words of its rows. A `Pending` is a change of it that has not been made yet."""
 
     name: str
-    source: int  # the node its rows arrive at
     schema: Schema
     stored: Schema  # of its trace: key first
     key: int  # columns of the key; all of them if it has none
     resolver: Resolver
     shards: int
-    keyed: bool
     dictionary: Dictionary
 
     @classmethod
     def of(cls, program: Program, name: str, table: Table, dictionary: Dictionary) -> Relation:
         resolver = Resolver.of(program, name, table)
-        circuit, layout = program.circuit, program.circuit.layout(resolver.trace)
-        source = circuit.sources[name]
-        schema = circuit.layout(source).schema
-        keyed = bool(table.key)
-        return cls(name, source, schema, layout.schema, layout.key, resolver, program.shards, keyed, dictionary)
+        schema, layout = program.circuit.layout(resolver.source).schema, program.circuit.layout(resolver.trace)
+        return cls(name, schema, layout.schema, layout.key, resolver, program.shards, dictionary)
 
     @cached_property
     def key_schema(self) -> Schema:
@@ -64,71 +59,68 @@ class Relation:
 
     def add(self, rows: Matrix, state: State, pending: Pending, *, negative: bool = False) -> Pending:
         """The pending change with these weighted rows; ``negative`` lets a bag owe rows."""
-        parts = self._parts(self._stored_order(rows))
+        try:
+            rows = arrange(rows, self.resolver.words)
+        except OverflowError as error:
+            raise WeightOverflow(f"{error}: of rows of {self.name}", hint="nothing was changed") from None
+        trace = self.resolver.trace
         return [
-            self._added(part, self._contents(state, shard), pending[shard], negative)
-            for shard, part in enumerate(parts)
+            self._added(part, state.before(shard, trace), pending[shard], negative) if part.shape[0] else pending[shard]
+            for shard, part in enumerate(self._parts(rows))
         ]
 
     def put(self, rows: Matrix, state: State, pending: Pending) -> Pending:
         """The pending change with these rows in place of those of their keys; of one key the last counts."""
-        assert self.keyed, "only a table with a key is put to"
-        parts = self._parts(self._last_of_key(project(rows, self._columns)))
+        assert self.resolver.keyed, "only a table with a key is put to"
+        parts = self._parts(ones(last_of_key(project(rows, self.resolver.words), self.resolver.key)))
         return [
-            self._put(part, self._contents(state, shard), pending[shard]) if part.shape[0] else pending[shard]
+            merge(pending[shard], self.resolver.put(part, self._contents(state, shard, pending)))
             for shard, part in enumerate(parts)
         ]
 
     def remove(self, keys: Matrix, state: State, pending: Pending) -> Pending:
         """The pending change without the rows of these keys."""
-        assert self.keyed, "only from a table with a key is removed by key"
-        words = self.resolver.key
-        parts = self._parts(_ones(arrange(np.ascontiguousarray(keys), np.arange(words))))
+        assert self.resolver.keyed, "only from a table with a key is removed by key"
         return [
-            merge(pending[shard], negated(self._rows_of(part, self._contents(state, shard), pending[shard])))
-            for shard, part in enumerate(parts)
+            merge(pending[shard], negated(self._rows_of(part, self._contents(state, shard, pending))))
+            for shard, part in enumerate(self._parts(_distinct(keys)))
         ]
 
     def patch(self, rows: Matrix, columns: Sequence[str], state: State, pending: Pending) -> Pending:
         """The pending change with some columns of the rows of some keys set; ``rows`` are key, then columns."""
-        assert self.keyed, "only a table with a key is updated by key"
+        assert self.resolver.keyed, "only a table with a key is updated by key"
         words = self.resolver.key
         targets = word_columns(self.stored, tuple(self.stored.index(name) for name in columns))
-        parts = self._parts(self._last_of_key(rows))
-        found = list[Matrix]()
-        for shard, part in enumerate(parts):
-            keys, contents = _keys(part, words), self._contents(state, shard)
-            old = self._rows_of(keys, contents, pending[shard])
-            known = contents.plus(pending[shard]).weights(keys, words) > 0
+        changed = list[Matrix]()
+        for shard, part in enumerate(self._parts(last_of_key(rows, words))):
+            keys, contents = distinct_keys(part, words), self._contents(state, shard, pending)
+            old = self._rows_of(keys, contents)
             new = old.copy()
-            new[:, targets] = part[known, words : words + targets.size]
-            found.append(merge(pending[shard], merge(negated(old), arrange(new, np.arange(new.shape[1] - 1)))))
-        return found
+            new[:, targets] = part[contents.weights(keys, words) > 0, words : words + targets.size]
+            changed.append(merge(pending[shard], merge(negated(old), new)))
+        return changed
 
     def count(self, rows: Matrix, state: State, pending: Pending) -> int:
         """How many different rows have the keys that these begin with."""
-        words = self.resolver.key
-        parts = self._parts(self._last_of_key(rows))
-        views = (self._contents(state, shard).plus(pending[shard]) for shard in range(self.shards))
-        return sum(int((view.weights(_keys(p, words), words) > 0).sum()) for view, p in zip(views, parts, strict=True))
+        words, known = self.resolver.key, 0
+        for shard, part in enumerate(self._parts(last_of_key(rows, words))):
+            weights = self._contents(state, shard, pending).weights(distinct_keys(part, words), words)
+            known += int((weights > 0).sum())
+        return known
 
     def beginning_with(self, values: Matrix, columns: int, state: State, pending: Pending) -> Batch:
         """The rows whose first columns, key first, have some values, after what is pending."""
-        words = Schema(self.stored.fields[:columns]).width
-        wanted = _ones(arrange(np.ascontiguousarray(values), np.arange(words)))
+        words, wanted = Schema(self.stored.fields[:columns]).width, _distinct(values)
         whole = np.empty((0, self.stored.width + 1), np.int64)
         for shard in range(self.shards):
-            found = self._contents(state, shard).plus(pending[shard]).group_rows(wanted, words)
-            whole = merge(whole, arrange(found, np.arange(self.stored.width)))
+            rows = self._contents(state, shard, pending).group_rows(wanted, words)
+            whole = merge(whole, arrange(rows, np.arange(self.stored.width)))
         return Batch(self.stored, whole, self.dictionary)
 
+    @cached_property
     def nothing(self) -> Pending:
         """No change."""
         return [np.empty((0, self.stored.width + 1), np.int64)] * self.shards
-
-    def delta(self, pending: Matrix) -> Matrix:
-        """A pending change of a shard with its words as they arrive at the source."""
-        return pending if self._in_place else project(pending, self._back)
 
     def rows(self, state: State, pending: Pending | None = None) -> Batch:
         """What the table holds, with what is pending if that is given; columns as they are declared."""
@@ -136,25 +128,10 @@ class Relation:
         for shard, trace in enumerate(state.of(self.resolver.trace)):
             rows = trace.before.consolidated()
             rows = rows if pending is None else merge(rows, pending[shard])
-            whole = merge(whole, rows if self._in_place else arrange(rows, self._back))
+            whole = merge(whole, rows if self.resolver.in_place else arrange(rows, self.resolver.back))
         return Batch(self.schema, whole, self.dictionary)
 
     # -- inside
-
-    @cached_property
-    def _columns(self) -> NDArray[np.int64]:
-        return np.array(self.resolver.columns, np.int64)
-
-    @cached_property
-    def _back(self) -> NDArray[np.int64]:
-        """Where the words of a row of the source stand in the trace."""
-        back = np.empty_like(self._columns)
-        back[self._columns] = np.arange(self._columns.size)
-        return back
-
-    @cached_property
-    def _in_place(self) -> bool:
-        return bool((self._columns == np.arange(self._columns.size)).all())
 
     @cached_property
     def _exchange(self) -> Exchange:
@@ -166,64 +143,42 @@ class Relation:
         # Splitting keeps the order of the rows of a shard.
         return self._exchange.split(rows, self.shards)
 
-    def _stored_order(self, rows: Matrix) -> Matrix:
-        try:
-            return arrange(rows, self._columns)
-        except OverflowError as error:
-            raise WeightOverflow(f"{error}: of rows of {self.name}", hint="nothing was changed") from None
-
-    def _contents(self, state: State, shard: int) -> View:
-        return state.before(shard, self.resolver.trace)
+    def _contents(self, state: State, shard: int, pending: Pending) -> View:
+        """What a shard holds after what is pending."""
+        return state.before(shard, self.resolver.trace).plus(pending[shard])
 
     def _added(self, rows: Matrix, contents: View, pending: Matrix, negative: bool) -> Matrix:
-        if not rows.shape[0]:
-            return pending
         changed = merge(pending, rows) if pending.shape[0] else rows
-        if self.keyed:
-            self._check_keys(rows, contents, changed)
+        if self.resolver.keyed:
+            self._check_keys(rows, contents.plus(changed))
         elif not negative:
-            self._check_bag(rows, contents, changed)
+            self._check_bag(rows, contents.plus(changed))
         return changed
 
-    def _check_keys(self, rows: Matrix, contents: View, changed: Matrix) -> None:
+    def _check_keys(self, rows: Matrix, after: View) -> None:
+        """Refuse added rows if a key would have two rows, or one less than not at all."""
         words = self.resolver.key
-        keys = _keys(rows, words)
-        if _all_once(rows, keys) and _all_once(keys, contents.plus(changed).weights(keys, words)):
+        keys = distinct_keys(rows, words)
+        if len(keys) == len(rows) and _all_one(rows[:, -1]) and _all_one(after.weights(keys, words)):
             return
-        after = self._rows_of(keys, contents, changed, check=False)
-        broken = broken_key(after, words)
+        held = self.resolver.rows_of(keys, after)
+        broken = broken_key(held, words)
         if broken >= 0:
-            row = after[broken : broken + 1]
+            row = held[broken : broken + 1]
             raise self._absent(row) if row[0, -1] < 0 else self._duplicate(row)
 
-    def _check_bag(self, rows: Matrix, contents: View, changed: Matrix) -> None:
+    def _check_bag(self, rows: Matrix, after: View) -> None:
+        """Refuse added rows if one would be there less often than not at all."""
         if (rows[:, -1] > 0).all():
             return
-        width = self.stored.width
-        after = contents.plus(changed).weights(rows, width)
-        if (after < 0).any():
-            raise self._absent(rows[np.flatnonzero(after < 0)[:1]])
+        held = after.weights(rows, self.stored.width)
+        if (held < 0).any():
+            raise self._absent(rows[np.flatnonzero(held < 0)[:1]])
 
-    def _rows_of(self, keys: Matrix, contents: View, pending: Matrix, *, check: bool = True) -> Matrix:
-        """The rows of some keys after what is pending, in order."""
-        found = contents.plus(pending).group_rows(keys, self.resolver.key)
-        rows = arrange(found, np.arange(found.shape[1] - 1))
-        assert not check or (rows[:, -1] == 1).all(), "a key has one row"
+    def _rows_of(self, keys: Matrix, contents: View) -> Matrix:
+        rows = self.resolver.rows_of(keys, contents)
+        assert (rows[:, -1] == 1).all(), "a key has one row"
         return rows
-
-    def _put(self, latest: Matrix, contents: View, pending: Matrix) -> Matrix:
-        old = self._rows_of(_keys(latest, self.resolver.key), contents, pending)
-        return merge(pending, merge(negated(old), _ones(latest)))
-
-    def _last_of_key(self, rows: Matrix) -> Matrix:
-        """The last row of each key, sorted by key; each of weight one."""
-        words = self.resolver.key
-        if rows.shape[0] == 1:
-            return _ones(rows)
-        rows = rows[sort_order(rows, np.arange(words))]
-        last = np.ones(rows.shape[0], np.bool_)
-        last[:-1] = (rows[1:, :words] != rows[:-1, :words]).any(axis=1)
-        return _ones(rows[last])
 
     def _duplicate(self, row: Matrix) -> DuplicateKey:
         key = self._shown_key(row)
@@ -235,7 +190,7 @@ class Relation:
         return NegativeWeight(
             f"a row of table {self.name} would be removed that is not there: {self._shown(row)}",
             hint="rows are removed as they were added, column by column"
-            + ("" if self.keyed else "; negative=True lets a table without a key owe rows"),
+            + ("" if self.resolver.keyed else "; negative=True lets a table without a key owe rows"),
         )
 
     def _shown_key(self, row: Matrix) -> dict[str, object]:
@@ -250,21 +205,11 @@ class Relation:
         return dict(zip(self.stored.names, element, strict=True))
 
 
-def _all_once(rows: Matrix, found: Matrix) -> bool:
-    """Whether rows only add, each with a key of its own; or keys have one row each."""
-    weights = found if found.ndim == 1 else rows[:, -1]
-    if len(found) != len(rows):
-        return False
-    return int(weights[0]) == 1 if len(rows) == 1 else bool((weights == 1).all())
+def _all_one(weights: NDArray[np.int64]) -> bool:
+    """Whether each of some weights is one."""
+    return int(weights[0]) == 1 if len(weights) == 1 else bool((weights == 1).all())
 
 
-def _keys(rows: Matrix, words: int) -> Matrix:
-    """The different keys of sorted rows, each with weight one."""
-    return distinct_keys(rows, words)
-
-
-def _ones(rows: Matrix) -> Matrix:
-    """The same rows, each with weight one."""
-    rows = rows.copy()
-    rows[:, -1] = 1
-    return rows
+def _distinct(keys: Matrix) -> Matrix:
+    """Keys in order, each once."""
+    return ones(arrange(np.ascontiguousarray(keys), np.arange(keys.shape[1] - 1)))

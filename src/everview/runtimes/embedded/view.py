@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.errors import EverviewError
+from everview.errors import EverviewError, ListenerError
 from everview.kernels.merge import merge
 from everview.types import Schema
 from everview.zset.batch import Batch
@@ -79,6 +79,23 @@ class View:
 
     def _repr_html_(self) -> str:
         return self.contents().to_html()
+
+
+def tell(views: Mapping[str, View], outputs: Mapping[str, Batch], epoch: int) -> None:
+    """Tell every listener what an epoch has changed, whatever the others do."""
+    raised: list[tuple[str, Exception]] = []
+    for name, changes in outputs.items():
+        for listener in tuple(views[name].listeners) if len(changes) else ():
+            try:
+                listener(changes, epoch)
+            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+                raised.append((name, error))
+    if raised:
+        name, error = raised[0]
+        raise ListenerError(
+            f"a listener of view {name} raised {type(error).__name__}: {error}",
+            hint=f"epoch {epoch} has been applied, and all listeners were told",
+        ) from error
 
 
 def _repeats(weights: NDArray[np.int64]) -> NDArray[np.int64]:

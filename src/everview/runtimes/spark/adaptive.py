@@ -15,21 +15,22 @@ import numpy as np
 
 from everview.circuit.program import Due, Program, Ran
 from everview.runtimes.embedded.durable import Note
-from everview.runtimes.embedded.pending import At
-from everview.runtimes.embedded.state import Path
-from everview.runtimes.embedded.tick import Cells, Here
+from everview.runtimes.in_process import InProcess
+from everview.runtimes.loops import Cells
+from everview.runtimes.pending import At
 from everview.runtimes.spark.cluster import Cluster
 from everview.runtimes.spark.passing import Received
 from everview.runtimes.spark.placement import Decision, Placement
+from everview.runtimes.state import Path
 from everview.traces.store import SegmentWriter, SliceRef
 
 Owned = tuple[Path, int, int]  # a trace of a child: its path, its node, and a shard
 
 
 class Adaptive:
-    """A `Placed` that chooses for every piece and every iteration."""
+    """A `StagePlace` that chooses for every piece and every iteration."""
 
-    def __init__(self, here: Here, there: Cluster, placement: Placement, first: Decision) -> None:
+    def __init__(self, here: InProcess, there: Cluster, placement: Placement, first: Decision) -> None:
         self.here, self.there, self.placement = here, there, placement
         self.decisions = [first]
         self._names = {

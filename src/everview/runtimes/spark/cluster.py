@@ -1,6 +1,6 @@
 """Stages and rounds as Spark jobs, as the driver sees them: rows out, rows back, and what to commit.
 
-A `Placed` for `Tick`. Streams that are wanted later come back as matrices, large ones mapped from the files that the
+A `StagePlace`. Streams that are wanted later come back as matrices, large ones mapped from the files that the
 tasks wrote; what was appended comes back as references, for the commit and for the tasks of later rounds.
 """
 
@@ -19,9 +19,8 @@ from everview.circuit.program import Due, Program, Ran
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import SourceError
 from everview.operators.operator import Context, Matrix
-from everview.runtimes.embedded.pending import At
-from everview.runtimes.embedded.state import Path
-from everview.runtimes.embedded.tick import Cells
+from everview.runtimes.loops import Cells
+from everview.runtimes.pending import At
 from everview.runtimes.spark import rounds
 from everview.runtimes.spark.passing import Passer, Received
 from everview.runtimes.spark.stages import Job, chain, joined, one, wakes
@@ -37,6 +36,7 @@ from everview.runtimes.spark.wire import (
     to_batches,
     unpack_entries,
 )
+from everview.runtimes.state import Path
 from everview.runtimes.tables import Resolver
 from everview.traces.store import Replace, SliceRef
 

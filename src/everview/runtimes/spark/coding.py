@@ -34,6 +34,7 @@ from everview.operators.exchange import Exchange, spread
 from everview.operators.operator import ByKey, Layout, Matrix, Words
 from everview.runtimes.spark.wire import SCHEMA, Kind, Row, error_row, matrix_rows, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
+from everview.runtimes.tables import ARRIVAL, COMMAND, ORDER, WEIGHT, followed_by
 from everview.types import NULL_WORD, TIMESTAMP, Array, Decimal, Field, Schema, Struct, Type
 
 if TYPE_CHECKING:
@@ -76,19 +77,14 @@ class Coding:
     @property
     def meta(self) -> tuple[str, ...]:
         """What goes to Python besides."""
-        return (*(("_order",) if self.keyed and self.ordered else ()), *(("_weight",) if self.weighted else ()))
+        return (*((ORDER,) if self.keyed and self.ordered else ()), *((WEIGHT,) if self.weighted else ()))
 
     def matrix(self, table: pa.Table, dictionary: Dictionary, arrived: int) -> Matrix:
         """The rows as words, of which ``arrived`` is the number of the first."""
         words = encode(self.layout, table.select(self.layout.names), dictionary)
-        columns: dict[str, Any] = {name: table.column(name).to_numpy() for name in self.meta}
-        columns["_arrival"] = np.arange(arrived, arrived + table.num_rows)
-        after = ("_order", "_arrival", "_weight") if self.keyed else ("_weight",)
-        found = np.empty((table.num_rows, words.shape[1] + len(after)), np.int64)
-        found[:, : words.shape[1]] = words
-        for at, name in enumerate(after, words.shape[1]):
-            found[:, at] = columns.get(name, name == "_weight")
-        return found
+        given = {name: table.column(name).to_numpy() for name in self.meta}
+        arrival = np.arange(arrived, arrived + table.num_rows)
+        return followed_by(COMMAND if self.keyed else (WEIGHT,), words, {ARRIVAL: arrival, **given})
 
     @cached_property
     def hashed_words(self) -> tuple[int, ...]:

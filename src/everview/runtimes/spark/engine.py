@@ -18,22 +18,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from everview.circuit.blame import blame_views
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.codes.dictionary import Mark
-from everview.errors import EverviewError
 from everview.kernels.linear import project
 from everview.operators.operator import word_columns
 from everview.runtimes.embedded.durable import Durable, Note
 from everview.runtimes.embedded.runtime import Embedded
-from everview.runtimes.embedded.state import Pushed
-from everview.runtimes.embedded.tick import Cells, Here, Tick
+from everview.runtimes.in_process import InProcess
+from everview.runtimes.loops import Cells
 from everview.runtimes.spark.adaptive import Adaptive
 from everview.runtimes.spark.cluster import Cluster, Describe
 from everview.runtimes.spark.disk import disk_told
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.runtimes.spark.worker import made_at
+from everview.runtimes.state import Pushed
 from everview.runtimes.tables import Table
 from everview.traces.store import Policy, Replace, Store
 from everview.zset.batch import Batch
@@ -182,47 +181,41 @@ class Engine:
     ) -> Ticked:
         start = perf_counter()
         run, program = self.run, self.program
-        with disk_told("the driver"), run.attempt() as mark:
+        with disk_told("the driver"), run.begin() as mark:
             cells = begin(mark)
             cluster = Cluster(
                 *(self.spark, program, self.path, run.epoch, self.partitions, run.context, mark),
                 frame=None if frame is None else frame(mark),
-                resolvers={at: r for at, r in run.resolvers.items() if r.keyed or at in whole},
+                resolvers={at: r for at, r in run.arriving.resolvers.items() if r.keyed or at in whole},
                 whole=whole,
                 describe=describe,
             )
-            here = Here(program, run.state, run.context)
-            placed = Adaptive(here, cluster, self.placement, decision)
-            try:
-                Tick(program, placed, run.bounds).run(cells)
-            except EverviewError as error:
-                blame_views(program.circuit, error)
-                raise
-            outputs = run.outputs(cells)
+            place = Adaptive(InProcess(program, run.state, run.context), cluster, self.placement, decision)
+            outputs = run.compute(cells, place)
             ticked = perf_counter()
             if inspect is not None:
                 inspect(cluster.bad)
             describe("commit")
-            committed = self._commit(mark, placed, outputs, dict(offsets))
+            committed = self._commit(mark, place, outputs, dict(offsets))
         run.epoch += 1
         self._take_in(committed)
         done = perf_counter()
         names = {at: name for name, at in program.circuit.sources.items()}
         arrived = {names[at]: rows for at, rows in cluster.counts.items()}
-        for made in placed.decisions:
+        for made in place.decisions:
             log.info("epoch %d on the %s: %s", run.epoch, made.where, made.reason)
         return Ticked(
-            *(run.epoch, outputs, arrived, tuple(placed.decisions)),
+            *(run.epoch, outputs, arrived, tuple(place.decisions)),
             *(ticked - start, done - ticked),
         )
 
     def _commit(
-        self, mark: Mark, placed: Adaptive, outputs: Mapping[str, Batch], offsets: dict[str, Any]
+        self, mark: Mark, place: Adaptive, outputs: Mapping[str, Batch], offsets: dict[str, Any]
     ) -> Callable[[], None]:
         """Make the epoch durable; what then remains for this process to do."""
         run, state, epoch = self.run, self.run.state, self.run.epoch + 1
         changes = tuple(self._last_changes(outputs))
-        note = placed.note(offsets)
+        note = place.note(offsets)
         if note is None:
             pushed = state.pushed()
             ids = self.durable.commit(epoch, pushed, run.dictionary, mark, Note(changes, (), offsets))

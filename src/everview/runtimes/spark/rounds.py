@@ -19,7 +19,7 @@ from everview.circuit.program import Due, Everywhere, Program, trace_columns
 from everview.kernels.timed import stamped
 from everview.operators.nested import Reading
 from everview.operators.operator import Context, Matrix, Moment
-from everview.runtimes.embedded.pending import At
+from everview.runtimes.pending import At
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.stages import attempt, joined, one, reporting
 from everview.runtimes.spark.values import Values, reads_values

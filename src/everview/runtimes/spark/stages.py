@@ -208,7 +208,7 @@ class _Work:
             whole = at in self.job.whole
             if at in cells or whole:
                 commands = cells.get(at, np.empty((0, self.program.circuit.layout(at).width + 3), np.int64))
-                cells[at] = resolver.change(commands, before(resolver.trace), whole=whole)
+                cells.update(resolver.cells(resolver.change(commands, before(resolver.trace), whole=whole)))
 
     def _before(self, shard: int) -> Callable[[int], Batches]:
         @cache

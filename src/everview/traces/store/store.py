@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from everview.doors import doors
+from everview.doors import doors, inside
 from everview.errors import ForeignState, StoreError
 from everview.process import forks, require_same
 from everview.traces.store.draft import Draft, Inline, Replace
@@ -252,6 +252,7 @@ class Store(State):
 
     # -- committing --------------------------------------------------------------------------------
 
+    @inside
     def commit(
         self,
         epoch: int,

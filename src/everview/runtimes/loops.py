@@ -1,8 +1,8 @@
-"""One epoch of a program over all shards: stages one after the other, children repeated to their fixed point."""
+"""Recursion in an epoch: children of a program, each repeated on all shards until it reaches its fixed point."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,24 +10,21 @@ from numpy.typing import NDArray
 
 from everview.circuit.blame import NODE
 from everview.circuit.bounds import LoopBounds
-from everview.circuit.nodes import Apply, Read
+from everview.circuit.nodes import Apply
 from everview.circuit.program import Due, Loop, Program, Ran, Stage
 from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.sort import arrange, is_batch
-from everview.kernels.timed import stamped
 from everview.operators.exchange import Exchange
-from everview.operators.operator import Context, Moment
-from everview.runtimes.embedded.growth import Grown, Growth
-from everview.runtimes.embedded.pending import At, Pending
-from everview.runtimes.embedded.state import Path, State
-from everview.traces.wide import Wide
+from everview.runtimes.growth import Grown, Growth
+from everview.runtimes.pending import At, Pending
+from everview.runtimes.state import Path
 
 Matrix = NDArray[np.int64]
 Words = NDArray[np.int64]
 Cells = list[dict[int, Matrix]]  # one a shard
 
 
-class Placed(Protocol):
+class StagePlace(Protocol):
     """Where the stages of a program run, and where their traces are: in this process, or in tasks elsewhere."""
 
     def run(self, first: int, last: int, cells: Cells) -> None:
@@ -46,95 +43,23 @@ class Placed(Protocol):
         ...
 
 
-class Once(dict[Read, Wide]):
-    """What is read of all shards, made when it is first asked for; most stages never ask."""
+class Loops:
+    """The children of a program in the open epoch: where they run, and what their times have left for later ones."""
 
-    def __init__(self, made: Callable[[Read], Wide]) -> None:
-        super().__init__()
-        self._made = made
-
-    def __missing__(self, read: Read) -> Wide:
-        found = self[read] = self._made(read)
-        return found
-
-    def __call__(self, read: Read) -> Wide:
-        return self[read]
-
-
-class Here:
-    """Stages in this process, one shard after the other, over traces in memory."""
-
-    def __init__(self, program: Program, state: State, context: Context) -> None:
-        self.program, self.state, self.context = program, state, context
-
-    def run(self, first: int, last: int, cells: Cells) -> None:
-        for number in range(first, last + 1):
-            stage = self.program.stages[number]
-            if number > first:
-                exchange(self.program, stage, cells)
-            everywhere = Once(lambda read: self._everywhere(read, cells))
-            for shard, here in enumerate(cells):
-                before = lambda at, s=shard: self.state.before(s, at)  # noqa: E731
-                ran = self.program.run(stage, here, before, everywhere, self.context)
-                remembered = self.program.close(here, before, stage)
-                self.state.push(shard, (), ran.appends | remembered if remembered else ran.appends)
-
-    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
-        found, now = program.stages[stage], np.array(at, np.int64)
-        everywhere = Once(lambda read: self._everywhere_at(read, path, now, cells))
-        return [
-            program.run_at(
-                *(found, now, here, lambda n, s=shard: self.state.reading(s, path, n), everywhere),
-                *(due[shard], self.context),
-            )
-            for shard, here in enumerate(cells)
-        ]
-
-    def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
-        for shard, found in appends:
-            self.state.push(shard, path, found)
-
-    def _everywhere(self, read: Read, cells: Cells) -> Wide:
-        """A trace on all shards; after the tick, with what they have of it."""
-        views = [self.state.before(shard, read.node) for shard in range(len(cells))]
-        if read.moment is Moment.AFTER:
-            views = [view.plus(c[read.node]) if read.node in c else view for view, c in zip(views, cells, strict=True)]
-        return Wide(views)
-
-    def _everywhere_at(self, read: Read, path: Path, now: Words, cells: Cells) -> Wide:
-        """A trace of a child on all shards, as a nested time sees it."""
-        views = [self.state.traces[path, read.node][shard].after for shard in range(len(cells))]
-        if read.moment is Moment.AFTER:
-            views = [
-                view.plus(stamped(c[read.node], now)) if read.node in c else view
-                for view, c in zip(views, cells, strict=True)
-            ]
-        return Wide(views)
-
-
-class Tick:
-    """The open epoch: what has been computed so far, and what nested times still have to do."""
-
-    def __init__(self, program: Program, placed: Placed, bounds: LoopBounds | None = None) -> None:
-        self.program = program
-        self.placed = placed
-        self.bounds = LoopBounds.given() if bounds is None else bounds
+    def __init__(self, program: Program, place: StagePlace, bounds: LoopBounds) -> None:
+        self.place, self.bounds = place, bounds
         self.grown = Grown()
         self.pending = Pending(program.shards)
 
-    def run(self, cells: Cells) -> None:
-        """The whole epoch, from the cells of the sources to all others; appends go to the open epoch."""
-        for first, last in self.program.pieces:
-            exchange(self.program, self.program.stages[first], cells)
-            self.placed.run(first, last, cells)
-            for loop in self.program.loops[last]:
-                try:
-                    self._loop(loop, cells, (), ())
-                except OverflowError as error:
-                    raise _too_often(loop) from error
-                except EverviewError as error:
-                    setattr(error, NODE, loop.at)  # of the root, which knows the views
-                    raise
+    def run(self, loop: Loop, cells: Cells) -> None:
+        """Run a child of the root to its fixed point; what leaves it goes to the cells."""
+        try:
+            self._loop(loop, cells, (), ())
+        except OverflowError as error:
+            raise _too_often(loop) from error
+        except EverviewError as error:
+            setattr(error, NODE, loop.at)  # of the root, which knows the views
+            raise
 
     def _loop(self, loop: Loop, cells: Cells, at: At, path: Path) -> None:
         """Run a child to its fixed point and hand its exports to the parent's cells."""
@@ -167,13 +92,13 @@ class Tick:
         for number, stage in enumerate(program.stages):
             exchange(program, stage, cells)
             due = [self.pending.due(path, at, shard, stage.nodes) for shard in range(len(cells))]
-            for shard, ran in enumerate(self.placed.run_at(program, path, number, at, cells, due)):
+            for shard, ran in enumerate(self.place.run_at(program, path, number, at, cells, due)):
                 self.pending.note(path, shard, ran, len(at))
                 appends.append((shard, ran.appends))
                 self.grown.add(ran.appends)
             for inner in program.loops[number]:
                 self._loop(inner, cells, at, path)
-        self.placed.push(path, appends)
+        self.place.push(path, appends)
 
     def _whole(self, loop: Loop, cells: Cells, at: At, path: Path) -> Cells:
         """A child on whole Z-sets: computed anew until nothing changes; what leaves is what it holds then."""

@@ -67,8 +67,7 @@ class State:
 
     def pushed(self) -> list[Pushed]:
         """What the open epoch appends, where it appends anything."""
-        found = ((trace, name, shard, trace.sum()) for trace, name, shard in self if trace.current)
-        return [(trace, name, shard, batch) for trace, name, shard, batch in found if batch is not None]
+        return [(trace, name, shard, batch) for trace, name, shard in self if (batch := trace.sum()) is not None]
 
     def held(self) -> dict[str, list[Trace]]:
         """The traces by their names, one a shard."""
@@ -83,8 +82,7 @@ class State:
 
     def waiting(self) -> list[Pushed]:
         """What closed epochs have left unsaved, where there is anything."""
-        found = ((trace, name, shard, trace.waiting()) for trace, name, shard in self)
-        return [(trace, name, shard, batch) for trace, name, shard, batch in found if batch is not None]
+        return [(trace, name, shard, batch) for trace, name, shard in self if (batch := trace.waiting()) is not None]
 
     def saved(self, ids: Sequence[int], waiting: Sequence[Pushed]) -> None:
         """What was `waiting` is in a store, under these ids."""

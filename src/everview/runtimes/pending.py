@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from everview.circuit.program import Due, Ran
 from everview.kernels.linear import project
 from everview.kernels.sort import sort_order
-from everview.runtimes.embedded.state import Path
+from everview.runtimes.state import Path
 
 Matrix = NDArray[np.int64]
 At = tuple[int, ...]

@@ -1,0 +1,51 @@
+"""A circuit made ready to run in one process: checked, incremental, and cut into stages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.incrementalize import incrementalize
+from everview.circuit.program import Program
+from everview.errors import EverviewError, FunctionError, shown
+from everview.runtimes.tables import Table
+from everview.types import unknown_name
+
+MOST_SHARDS: Final = 4096
+
+
+def check_shards(shards: int) -> None:
+    """Refuse numbers of shards that cannot be."""
+    if not 1 <= shards <= MOST_SHARDS:
+        raise EverviewError(
+            f"there are 1 to {MOST_SHARDS:,} shards, not {shown(shards)}", hint="leave shards out for one"
+        )
+
+
+def prepared(circuit: Circuit, tables: Mapping[str, Table], shards: int, *, as_is: bool, stored: bool) -> Program:
+    """The program of a circuit; a query circuit is made incremental first, unless it is to run as it is.
+
+    A ``stored`` one must be known again by the names of its functions.
+    """
+    as_is = circuit.incremental or as_is
+    if as_is:
+        circuit.check()  # else it is when it is made incremental
+    if stored:
+        _require_names(circuit)
+    for name in tables:
+        if name not in circuit.sources:
+            raise unknown_name("source", name, circuit.sources)
+    incremental = circuit if as_is else incrementalize(circuit)
+    return Program(incremental, shards, {name: table.key for name, table in tables.items()})
+
+
+def _require_names(circuit: Circuit) -> None:
+    """A stored state knows functions by name: all lambdas have the same, and others that had to be numbered, too."""
+    nameless = [name for name in circuit.functions if "<lambda>" in name or re.search(r"~\d+$", name)]
+    if nameless:
+        raise FunctionError(
+            f"a state directory cannot tell {', '.join(nameless)} from other functions",
+            hint="define it with def, or wrap it: Function('name', function, 'columns')",
+        )

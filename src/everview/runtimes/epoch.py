@@ -1,0 +1,179 @@
+"""Epochs of a program over its traces: each is begun, run, and then published or abandoned.
+
+- `begin` says what undoes the open epoch, from the rows that are encoded for it on.
+- `run` computes all streams from those of the sources; what traces get is appended to the open epoch.
+- `outputs` are the changes of the views, which are refused if a row would be there less often than not at all.
+- `publish` lets the epoch count, and `abandon` forgets it: traces and dictionary are as they were.
+
+Whatever fails before an epoch counts, in the rows, in a user's function or in a weight, leaves all as it was. An
+exception may also come from outside, at any moment: of a signal handler, or for lack of memory. So every act says
+beforehand, in one assignment, what undoes it, and when it counts, what completes it; that may be repeated. Whoever
+comes next calls `recover`, and so does the act itself, whether it was cut short or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.circuit.bounds import LoopBounds
+from everview.circuit.nodes import Sink
+from everview.circuit.program import Program
+from everview.codes.dictionary import Mark
+from everview.errors import NegativeWeight
+from everview.operators.operator import Context
+from everview.process import forks, require_same
+from everview.runtimes.in_process import InProcess
+from everview.runtimes.loops import Cells, Loops, StagePlace, exchange
+from everview.runtimes.state import State
+from everview.zset.batch import Batch
+
+Matrix = NDArray[np.int64]
+
+
+def nothing(*_: object) -> None:
+    """What is to be done when there is nothing to do."""
+
+
+class Attempt:
+    """A block in which an epoch is made: an exception that leaves the block undoes or completes what is under way."""
+
+    __slots__ = ("_epochs", "_mark")
+
+    def __init__(self, epochs: Epochs, mark: Mark) -> None:
+        self._epochs, self._mark = epochs, mark
+
+    def __enter__(self) -> Mark:
+        return self._mark
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is not None:
+            self._epochs.recover()
+        self._epochs.ending = None
+
+
+class Epochs:
+    """The epochs of a program, of which one is open; when that has been published or abandoned, the next one is."""
+
+    def __init__(
+        self, program: Program, state: State, context: Context, bounds: LoopBounds | None = None, epoch: int = 0
+    ) -> None:
+        self.bounds = LoopBounds.given() if bounds is None else bounds
+        self.epoch = epoch  # how many have been published
+        self._made = forks()
+        self.ending: Callable[[], None] | None = None  # what undoes or completes the act under way
+        self.go_on(program, state, context)
+
+    def go_on(self, program: Program, state: State, context: Context) -> None:
+        """From now on the epochs are those of this program over this state. It may be repeated."""
+        self.program, self.state, self.context = program, state, context
+        self.dictionary = context.dictionary
+        self._saved = context.dictionary.mark()  # entries before it are in the store, if there is one
+        self._place = InProcess(program, state, context)
+        self._sinks = [node for node in program.circuit if isinstance(node, Sink) and not node.table]
+        layouts = {sink.name: program.circuit.layout(sink.input) for sink in self._sinks}
+        self._in_order = {name for name, layout in layouts.items() if layout.sorted and not layout.by_value}
+        self._unchanged = {
+            sink.name: Batch(layouts[sink.name].schema, program.empty(sink.input), self.dictionary)
+            for sink in self._sinks
+        }
+
+    # -- the open epoch
+
+    def begin(self, mark: Mark | None = None) -> Attempt:
+        """Let whatever raises inside of a block leave traces and dictionary as they were, at a mark or now."""
+        if self.ending is not None:
+            self.recover()
+        mark = self.dictionary.mark() if mark is None else mark
+        self.ending = partial(self.abandon, mark)
+        return Attempt(self, mark)
+
+    def run(self, cells: Cells, place: StagePlace | None = None) -> None:
+        """Fill the cells of all streams from those of the sources, here or where stages have their place."""
+        program, place = self.program, self._place if place is None else place
+        loops: Loops | None = None
+        for first, last in program.pieces:
+            stage = program.stages[first]
+            if stage.moves:
+                exchange(program, stage, cells)
+            place.run(first, last, cells)
+            for loop in program.loops[last]:
+                loops = Loops(program, place, self.bounds) if loops is None else loops
+                loops.run(loop, cells)
+
+    def outputs(self, cells: Cells) -> dict[str, Batch]:
+        """The change of every view."""
+        found: dict[str, Batch] = {}
+        for sink in self._sinks:
+            if sink.positive:
+                self._check_positive(sink, cells)
+            parts = [shard[sink.input] for shard in cells if sink.input in shard]
+            found[sink.name] = self._output(sink, parts) if parts else self._unchanged[sink.name]
+        return found
+
+    def publish(self, done: Callable[[], None] = nothing) -> None:
+        """Let the open epoch count, in memory; ``done`` is called then, and again if an exception cuts it short."""
+        self.ending = partial(self._published, self.epoch + 1, done)
+        self.recover()
+
+    def _published(self, epoch: int, done: Callable[[], None]) -> None:
+        self.state.close()
+        self.epoch = epoch
+        done()
+
+    def abandon(self, mark: Mark) -> None:
+        """Forget the open epoch, and what the dictionary has learnt since a mark. It may be repeated."""
+        self.state.abandon()
+        if self._saved.entries > mark.entries:
+            self._saved = mark  # what was saved of an epoch that is undone is saved again when it is needed
+        self.dictionary.rollback(mark)
+
+    # -- acts that an exception may cut short
+
+    def act(self, does: Callable[[], object], ends: Callable[[], None]) -> None:
+        """Do something of which ``ends`` undoes or completes whatever has been done; that may be repeated."""
+        self.ending = ends
+        try:
+            does()
+        finally:
+            self.recover()
+
+    def recover(self) -> None:
+        """Undo or complete the act under way, which an exception may have cut short. Does nothing if there is none."""
+        ending = self.ending
+        if ending is not None:
+            require_same(self._made, "the state")
+            ending()
+            self.ending = None
+
+    # -- inside
+
+    def _output(self, sink: Sink, parts: list[Matrix]) -> Batch:
+        schema = self._unchanged[sink.name].schema
+        if len(parts) > 1:
+            return Batch.consolidated(schema, np.concatenate(parts), self.dictionary)
+        made = Batch if sink.name in self._in_order else Batch.consolidated
+        return made(schema, parts[0], self.dictionary)
+
+    def _check_positive(self, sink: Sink, cells: Cells) -> None:
+        for shard, streams in enumerate(cells):
+            delta = streams.get(sink.input)
+            if delta is None:
+                continue
+            after = self.state.before(shard, sink.input).plus(delta).weights(delta, delta.shape[1] - 1)
+            if (after < 0).any():
+                raise self._negative(sink, delta[np.flatnonzero(after < 0)[:1]], int(after.min()))
+
+    def _negative(self, sink: Sink, row: Matrix, weight: int) -> NegativeWeight:
+        (element,) = Batch.consolidated(self._unchanged[sink.name].schema, row, self.dictionary).elements()
+        functions = self.program.circuit.user_functions(sink.input)
+        suspects = f"function {' or '.join(functions)} may not be pure, or " if functions else ""
+        check = "run with check_functions=True to call every function twice and compare"
+        cause = f"{suspects}a row that was not there was deleted"
+        return NegativeWeight(
+            f"view {sink.name} would hold {element} with weight {weight}: {cause}",
+            hint=check if functions else "check the deletes",
+        )

@@ -1,0 +1,86 @@
+"""Stages in this process, one shard after the other, over traces in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.circuit.nodes import Read
+from everview.circuit.program import Due, Program, Ran
+from everview.kernels.timed import stamped
+from everview.operators.operator import Context, Moment
+from everview.runtimes.loops import Cells, exchange
+from everview.runtimes.pending import At
+from everview.runtimes.state import Path, State
+from everview.traces.wide import Wide
+
+Words = NDArray[np.int64]
+
+
+class Once(dict[Read, Wide]):
+    """What is read of all shards, made when it is first asked for; most stages never ask."""
+
+    def __init__(self, made: Callable[[Read], Wide]) -> None:
+        super().__init__()
+        self._made = made
+
+    def __missing__(self, read: Read) -> Wide:
+        found = self[read] = self._made(read)
+        return found
+
+    def __call__(self, read: Read) -> Wide:
+        return self[read]
+
+
+class InProcess:
+    """Stages in this process, one shard after the other, over traces in memory."""
+
+    def __init__(self, program: Program, state: State, context: Context) -> None:
+        self.program, self.state, self.context = program, state, context
+
+    def run(self, first: int, last: int, cells: Cells) -> None:
+        for number in range(first, last + 1):
+            stage = self.program.stages[number]
+            if number > first:
+                exchange(self.program, stage, cells)
+            everywhere = Once(lambda read: self._everywhere(read, cells))
+            for shard, here in enumerate(cells):
+                before = lambda at, s=shard: self.state.before(s, at)  # noqa: E731
+                ran = self.program.run(stage, here, before, everywhere, self.context)
+                remembered = self.program.close(here, before, stage)
+                self.state.push(shard, (), ran.appends | remembered if remembered else ran.appends)
+
+    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
+        found, now = program.stages[stage], np.array(at, np.int64)
+        everywhere = Once(lambda read: self._everywhere_at(read, path, now, cells))
+        return [
+            program.run_at(
+                *(found, now, here, lambda n, s=shard: self.state.reading(s, path, n), everywhere),
+                *(due[shard], self.context),
+            )
+            for shard, here in enumerate(cells)
+        ]
+
+    def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
+        for shard, found in appends:
+            self.state.push(shard, path, found)
+
+    def _everywhere(self, read: Read, cells: Cells) -> Wide:
+        """A trace on all shards; after the tick, with what they have of it."""
+        views = [self.state.before(shard, read.node) for shard in range(len(cells))]
+        if read.moment is Moment.AFTER:
+            views = [view.plus(c[read.node]) if read.node in c else view for view, c in zip(views, cells, strict=True)]
+        return Wide(views)
+
+    def _everywhere_at(self, read: Read, path: Path, now: Words, cells: Cells) -> Wide:
+        """A trace of a child on all shards, as a nested time sees it."""
+        views = [self.state.traces[path, read.node][shard].after for shard in range(len(cells))]
+        if read.moment is Moment.AFTER:
+            views = [
+                view.plus(stamped(c[read.node], now)) if read.node in c else view
+                for view, c in zip(views, cells, strict=True)
+            ]
+        return Wide(views)

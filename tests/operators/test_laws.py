@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.kernels.sort import arrange
+from everview.operators import where
 from everview.operators.aggregate import Aggregate, AggregateIncremental, Call, Weigh, slots
 from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.distinct import Distinct, DistinctIncremental
@@ -24,6 +25,7 @@ from everview.operators.linear import (
     FlatMap,
     Inspect,
     Map,
+    Matching,
     Minus,
     Negate,
     NotNull,
@@ -33,6 +35,7 @@ from everview.operators.linear import (
 )
 from everview.operators.operator import ByKey, Layout, Single
 from everview.operators.pad import Pad
+from everview.operators.present import Present
 from everview.operators.semijoin import Semijoin, SemijoinIncremental
 from everview.operators.top import Top, TopIncremental
 from everview.types import BIGINT, Field, Schema
@@ -62,6 +65,11 @@ def permuted(schema: Schema) -> tuple[int, ...]:
     return tuple(reversed(range(len(schema))))
 
 
+def known_words(schema: Schema) -> tuple[where.Test, ...]:
+    how = "is_not_null"
+    return tuple(where.Test(at, how) for at, field in enumerate(schema.fields) if where.testable(field, how))
+
+
 # A linear operator of one input over rows of a schema.
 LINEAR: dict[str, Callable[[Schema], Any]] = {
     "map": lambda s: Map(Layout(s), "one", Schema.parse("one BIGINT NOT NULL")),
@@ -76,6 +84,9 @@ LINEAR: dict[str, Callable[[Schema], Any]] = {
     "recode": lambda s: Recode(Layout(s), nullable(s)),
     "not null": lambda s: NotNull(Layout(s), 0),
     "pad": lambda s: Pad(Layout(s), (None, 0), Schema((Field("pad", BIGINT), s.fields[0]))),
+    "present": lambda s: Present(Layout(s), (0,)),
+    "matching": lambda s: Matching(Layout(s), ((0, 0),), ()),
+    "where": lambda s: where.Where(Layout(s), known_words(s)),
     "negate": lambda s: Negate(Layout(s)),
     "inspect": lambda s: Inspect(Layout(s), "see"),
     "index": lambda s: Index(Layout(s), permuted(s), 1),

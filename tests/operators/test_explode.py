@@ -30,16 +30,16 @@ def test_a_step_is_what_it_means(changes: list[Any], outer: bool, keep: tuple[in
     operator = Explode(Layout(SCHEMA), 1, keep, "tag", outer, place)
     delta = words.batch(Layout(SCHEMA), changes)
     out = operator.step([delta], [], words.context).out
-    assert words.zset(operator.schema, out) == operator.meaning(ZSet.of(changes))
+    assert words.zset(operator.schema, out) == words.meant(operator, ZSet.of(changes))
 
 
 def test_an_element_for_each_row() -> None:
     operator = Explode(Layout(SCHEMA), 1, (0,), "tag", outer=True)
-    found = operator.meaning(ZSet.of([((1, ("a", "b"), 0), 2), ((2, (), 0), 1), ((3, None, 0), -1)]))
+    found = Words().meant(operator, ZSet.of([((1, ("a", "b"), 0), 2), ((2, (), 0), 1), ((3, None, 0), -1)]))
     assert found == ZSet.of([((1, "a"), 2), ((1, "b"), 2), ((2, None), 1), ((3, None), -1)])
 
 
 def test_places_count_from_zero() -> None:
     operator = Explode(Layout(SCHEMA), 1, (0,), "tag", outer=True, place="at")
-    found = operator.meaning(ZSet.of([((1, ("a", None), 0), 2), ((2, (), 0), 1)]))
+    found = Words().meant(operator, ZSet.of([((1, ("a", None), 0), 2), ((2, (), 0), 1)]))
     assert found == ZSet.of([((1, 0, "a"), 2), ((1, 1, None), 2), ((2, None, None), 1)])

@@ -12,7 +12,9 @@ from everview.codes.dictionary import Dictionary
 from everview.kernels.sort import sorted_by_value
 from everview.operators.functions import Function
 from everview.operators.index import Index, recode
-from everview.operators.operator import Context, Layout, Matrix
+from everview.operators.operator import Context, Layout, Matrix, Operator
+from everview.oracle.meanings import MEANINGS
+from everview.oracle.rows import Rows
 from everview.traces.view import Batches
 from everview.types import Schema
 from everview.zset import ZSet
@@ -50,6 +52,13 @@ class Words:
         assert matrix.shape[1] == schema.width + 1
         assert matrix.flags.c_contiguous
         return Batch.consolidated(schema, matrix, self.dictionary).to_zset()
+
+    def meant(self, operator: Operator, *inputs: ZSet) -> ZSet:
+        """What an operator of a query means to the oracle."""
+        ports = zip(operator.inputs, inputs, strict=True)
+        rows = tuple(Rows.inside(port.layout.schema, list(entries)) for port, entries in ports)
+        found = MEANINGS[type(operator)](operator, rows, self.context.functions)
+        return ZSet.of(found.outside(operator.output.schema))
 
     def entries(self, schema: Schema, matrix: Matrix) -> Entries:
         """The rows of a matrix as they lie."""

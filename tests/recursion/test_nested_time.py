@@ -19,8 +19,7 @@ from everview.circuit.program import Due, Ran
 from everview.codes.dictionary import Dictionary
 from everview.kernels.timed import stamped
 from everview.operators.arrange import Arrange
-from everview.operators.nested import Reading, step_at
-from everview.operators.operator import Context, Moment
+from everview.operators.operator import Context, Moment, TimedView
 from everview.runtimes.pending import Pending
 from everview.traces.trace import Trace
 from everview.zset import ZSet
@@ -66,7 +65,7 @@ class Nested:
             if isinstance(found, Apply):
                 deltas = [cells[i] for i in found.inputs if i is not None]
                 reads = [self._reading(r, cells, now) for r in found.reads]
-                step = step_at(found.operator, now, deltas, due.woken.get(node), reads, [], self.context)
+                step = found.operator.step_at(now, deltas, due.woken.get(node), reads, self.context)
                 held = due.held.get(node)
                 cells[node] = step.out if held is None else np.concatenate([step.out, held])
                 if step.append is not None:
@@ -80,10 +79,10 @@ class Nested:
         pending.note((), 0, ran, self.depth)
         return ZSet.of([(tuple(row[:-1]), row[-1]) for row in cells[self.last].tolist()])
 
-    def _reading(self, read: Read, cells: dict[int, np.ndarray], now: np.ndarray) -> Reading:
+    def _reading(self, read: Read, cells: dict[int, np.ndarray], now: np.ndarray) -> TimedView:
         trace = self.traces[read.node]
         seen = trace.after if read.moment is Moment.BEFORE else trace.after.plus(stamped(cells[read.node], now))
-        return Reading(trace.before, seen)
+        return TimedView(trace.before, seen)
 
     def _close(self, pending: Pending) -> None:
         for trace in self.traces.values():

@@ -24,6 +24,7 @@ from everview.circuit.bounds import LoopBounds
 from everview.circuit.incrementalize import lifted
 from everview.circuit.program import Program
 from everview.errors import EndlessLoop, FunctionError, NegativeWeight, WeightOverflow
+from everview.operators.explode import Explode
 from everview.oracle import evaluate
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.spark import passing, wire
@@ -307,6 +308,15 @@ def test_stages_by_themselves(tmp_path: Path, build: Callable[[], Circuit], seed
     circuit = incrementalize(build())
     with engine(circuit, tmp_path / "state") as run:
         compare(circuit, run, random_changes(seed, ticks=8))
+
+
+def test_arrays_are_looked_up_in_tasks(tmp_path: Path) -> None:
+    circuit = Circuit()
+    posts = circuit.source("posts", "id BIGINT NOT NULL, tags ARRAY<STRING>")
+    circuit.add(Explode(posts.layout, 1, (0,), "tag"), [posts]).sink("tagged")
+    changed = incrementalize(circuit)
+    with engine(changed, tmp_path / "state") as run:
+        compare(changed, run, [{"posts": [((n, ("a", f"t{n}")), 1) for n in range(9)]}, {"posts": [((3, ("b",)), 1)]}])
 
 
 def test_what_puts_out_without_being_given_runs_too(tmp_path: Path) -> None:

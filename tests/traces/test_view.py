@@ -17,7 +17,7 @@ from everview.kernels.sort import is_batch
 from everview.kernels.tally import align
 from everview.operators.index import Direction, Index
 from everview.operators.operator import Layout
-from everview.traces.cursor import Cursor
+from everview.theory.cursor import Cursor
 from everview.traces.view import Batches
 from everview.types import Schema
 from operators.words import Words

@@ -25,7 +25,6 @@ from everview.circuit.nodes import (
     Source,
     inputs_of,
     ports_of,
-    read_layouts,
     reads_of,
     reconnected,
     title,
@@ -33,9 +32,7 @@ from everview.circuit.nodes import (
 from everview.circuit.stream import Stream, Trace
 from everview.doors import doors
 from everview.errors import CircuitError, shown
-from everview.operators.arrange import Arrange, Consolidate
-from everview.operators.asof import Asof, AsofIncremental
-from everview.operators.billed import Billed
+from everview.operators.arrange import Arrange
 from everview.operators.functions import Function, Shape
 from everview.operators.operator import Layout, Moment, Operator
 from everview.types import Schema, unknown_name
@@ -161,10 +158,9 @@ class Circuit:
         for stream in (*inputs, *(t.stream for t in reads)):
             if stream is not None:
                 self._own(stream)
-        if self.parent is not None and isinstance(operator, Consolidate):
-            raise CircuitError("a trace is not read whole inside a child", hint="integrate at the root, then enter")
-        if self.parent is not None and isinstance(operator, Asof | AsofIncremental | Billed):
-            raise CircuitError("an as-of join is inside a child", hint="join at the root; its result may enter")
+        if self.parent is not None and operator.root_only is not None:
+            why, instead = operator.root_only
+            raise CircuitError(why, hint=instead)
         ids = tuple(None if s is None else s.id for s in inputs)
         node = Apply(operator, ids, tuple(Read(t.stream.id, t.moment) for t in reads))
         self._check_edges(node, title(node))
@@ -292,7 +288,7 @@ class Circuit:
             seen.add(here)
             node = self._node(here)
             if isinstance(node, Apply):
-                found |= dict.fromkeys(functions_of(node.operator))
+                found |= dict.fromkeys(node.operator.functions)
             waiting += [i for i in inputs_of(node) if i is not None]
             waiting += [r.node for r in reads_of(node)]
             if isinstance(node, Export):
@@ -384,8 +380,9 @@ class Circuit:
         ports = ports_of(node)
         if isinstance(node, Apply):
             _check_arity(label, "inputs", len(node.inputs), len(ports))
-            _check_arity(label, "traces", len(node.reads), len(read_layouts(node.operator)))
-            for read, layout in zip(node.reads, read_layouts(node.operator), strict=True):
+            wanted_reads = node.operator.reads
+            _check_arity(label, "traces", len(node.reads), len(wanted_reads))
+            for read, layout in zip(node.reads, wanted_reads, strict=True):
                 self._check_trace(label, read, layout)
         for port, (at, wanted) in enumerate(zip(inputs_of(node), ports, strict=False)):
             if at is not None:
@@ -446,12 +443,6 @@ class Circuit:
                     parts += [f"{found.get(r.node, first.get(r.node, ''))} {r.moment.value}" for r in reads_of(node)]
             found[at] = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         return found
-
-
-def functions_of(operator: Operator) -> tuple[str, ...]:
-    """The user functions that an operator calls."""
-    one = getattr(operator, "function", None)
-    return getattr(operator, "functions", ()) if one is None else (one,)
 
 
 def _text(node: Node) -> str:

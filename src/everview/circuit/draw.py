@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from typing import assert_never
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import (
@@ -106,10 +107,12 @@ def _edges(circuit: Circuit) -> Iterator[tuple[str, str, str]]:
                 yield _id(child.circuit, node.node), here, ""
             case Child():
                 pass
-            case _:
+            case Source() | Apply() | Feedback() | Sink():
                 for source in inputs_of(node):
                     if source is not None:
                         yield _id(circuit, source), here, "z⁻¹" if isinstance(node, Feedback) else ""
+            case _:
+                assert_never(node)
         for read in reads_of(node):
             yield _id(circuit, read.node), here, read.moment.value
 
@@ -136,6 +139,8 @@ def _dot_shape(node: Node) -> str:
             return "diamond"
         case Apply():
             return "cylinder" if isinstance(node.operator, Arrange) else "ellipse"
+        case _:
+            assert_never(node)
 
 
 def _dot_style(label: str) -> str:
@@ -155,6 +160,8 @@ def _mermaid_shape(node: Node) -> str:
             return f"{{{text}}}"
         case Apply():
             return f"[({text})]" if isinstance(node.operator, Arrange) else f"([{text}])"
+        case _:
+            assert_never(node)
 
 
 def _mermaid_text(text: str) -> str:

@@ -15,17 +15,17 @@ from everview.circuit.nodes import Apply, Sink, Source, title
 from everview.circuit.rewrite import Copy, Rules, rewrite
 from everview.circuit.stream import Stream, Trace
 from everview.doors import door
-from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
-from everview.operators.arrange import Arrange, Consolidate
+from everview.operators.aggregate import Aggregate, Weigh
+from everview.operators.arrange import Arrange
 from everview.operators.asof import Asof, AsofIncremental
-from everview.operators.bags import Bags, BagsIncremental
-from everview.operators.billed import Billed
+from everview.operators.bags import Bags
+from everview.operators.by_state import OverWhole
 from everview.operators.constant import Repeated, Unit, Written
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.exchange import Exchange
 from everview.operators.explode import Explode
 from everview.operators.index import Index
-from everview.operators.join import LEFT, JoinChanges, JoinIncremental, JoinStream, JoinTrace
+from everview.operators.join import LEFT, JoinChanges, JoinIncremental, JoinStream
 from everview.operators.linear import (
     Filter,
     FlatMap,
@@ -39,15 +39,14 @@ from everview.operators.linear import (
     Project,
     Recode,
 )
-from everview.operators.multijoin import Deal, Multijoin, MultijoinIncremental, Order
+from everview.operators.multijoin import Multijoin, MultijoinIncremental, Order
 from everview.operators.operator import Layout, Moment, Operator
 from everview.operators.pad import Pad
-from everview.operators.pointwise import Pointwise
 from everview.operators.present import Present
 from everview.operators.semijoin import Semijoin, SemijoinIncremental
-from everview.operators.top import Top, TopIncremental
+from everview.operators.top import Top
 from everview.operators.where import Where
-from everview.operators.window import Window, WindowIncremental
+from everview.operators.window import Window
 
 
 def _trace(stream: Stream) -> Trace:
@@ -116,8 +115,9 @@ def in_force(copy: Copy, node: Apply) -> Stream:
 
 def by_state(copy: Copy, node: Apply) -> Stream:
     """``f^Δ(Δa) = f(a_before + Δa) − f(a_before)``, for the rows or groups of Δa alone."""
+    assert isinstance(node.operator, OverWhole)
     traces = [_trace(stream) for stream in copy.inputs(node)]
-    return copy.new.add(_with_state(node.operator), [t.stream for t in traces], [t.delay() for t in traces])
+    return copy.new.add(node.operator.incremental(), [t.stream for t in traces], [t.delay() for t in traces])
 
 
 def constant(copy: Copy, node: Apply) -> Stream:
@@ -125,25 +125,9 @@ def constant(copy: Copy, node: Apply) -> Stream:
     return copy.new.add(Repeated(), []).differentiate()
 
 
-def _with_state(operator: Operator) -> Operator:
-    match operator:
-        case Window(source, order, peers, calls):
-            return WindowIncremental(source, order, peers, calls)
-        case Bags(source, compare):
-            return BagsIncremental(source, compare)
-        case Distinct(source):
-            return DistinctIncremental(source)
-        case Aggregate(entries, source, calls, slots, ordered, schema):
-            return AggregateIncremental(entries, source, calls, slots, ordered, schema)
-        case Top(source, skip, limit, order):
-            return TopIncremental(source, skip, limit, order)
-        case _:
-            raise AssertionError(f"{operator} has no incremental version")
-
-
 Rule = Callable[[Copy, Apply], Stream]
 
-RULES: dict[type, Rule] = {
+RULES: dict[type[Operator], Rule] = {
     Map: linear,
     Filter: linear,
     FlatMap: linear,
@@ -174,23 +158,14 @@ RULES: dict[type, Rule] = {
     Unit: constant,
     Written: linear,
     Arrange: incremental,
-    Consolidate: incremental,
-    JoinTrace: incremental,
     JoinChanges: incremental,
-    JoinIncremental: incremental,
-    MultijoinIncremental: incremental,
-    Deal: incremental,
-    SemijoinIncremental: incremental,
-    AsofIncremental: incremental,
-    Billed: incremental,
-    DistinctIncremental: incremental,
-    AggregateIncremental: incremental,
-    TopIncremental: incremental,
-    BagsIncremental: incremental,
-    WindowIncremental: incremental,
     Repeated: incremental,
-    Pointwise: incremental,
 }
+
+
+def rule_of(operator: type[Operator]) -> Rule:
+    """The rule for a class of operators: its line in the table; what reads traces needs none, being incremental."""
+    return incremental if operator.reads is not Operator.reads else RULES[operator]
 
 
 @door
@@ -207,7 +182,7 @@ def incrementalize(circuit: Circuit) -> Circuit:
     4 DistinctIncremental(3, 3 before) → [a → ]
     5 sink starts(4)
     """
-    changed = rewrite(circuit, Rules(lambda copy, node: RULES[type(node.operator)](copy, node), changes=True))
+    changed = rewrite(circuit, Rules(lambda copy, node: rule_of(type(node.operator))(copy, node), changes=True))
     changed.incremental = True
     return changed
 
@@ -228,12 +203,12 @@ def explain(circuit: Circuit) -> str:
     lines: list[str] = []
 
     def apply(copy: Copy, node: Apply) -> Stream:
-        rule, known = RULES[type(node.operator)], len(copy.new)
+        rule, known = rule_of(type(node.operator)), len(copy.new)
         stream = rule(copy, node)
         made = [title(n) for n in list(copy.new)[known:]]
         law = (rule.__doc__ or "").strip().rstrip(".").replace("``", "")
         lines.append(f"{copy.old.label(copy.here)}: {rule.__name__.replace('_', ' ')}, {law}")
-        lines.extend(f"    {reason}" for reason in getattr(node.operator, "reasons", ()))
+        lines.extend(f"    {reason}" for reason in node.operator.reasons)
         same = made == [title(node)]
         lines.append(f"    {'stays' if same else 'becomes ' + ', '.join(made) if made else 'is there already'}")
         return stream

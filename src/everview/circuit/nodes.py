@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from everview.operators.operator import Layout, Moment, Operator, Port
 from everview.types import Schema
@@ -132,6 +132,8 @@ def inputs_of(node: Node) -> tuple[int | None, ...]:
             return tuple(inner.parent for inner in node.circuit if isinstance(inner, Import))
         case Export():
             return (node.child,)
+        case _:
+            assert_never(node)
 
 
 def reads_of(node: Node) -> tuple[Read, ...]:
@@ -146,11 +148,8 @@ def ports_of(node: Node) -> tuple[Port, ...]:
             return (Port(node.layout),)
         case Source() | Sink() | Import() | Child() | Export():
             return ()
-
-
-def read_layouts(operator: Operator) -> tuple[Layout, ...]:
-    """The layouts of the traces that an operator reads."""
-    return getattr(operator, "reads", ())
+        case _:
+            assert_never(node)
 
 
 def reconnected(node: Node, port: int, stream: int) -> Node:
@@ -163,6 +162,8 @@ def reconnected(node: Node, port: int, stream: int) -> Node:
             return replace(node, input=stream)
         case Source() | Sink() | Import() | Child() | Export():
             raise AssertionError("only operators and feedbacks have ports to connect")
+        case _:
+            assert_never(node)
 
 
 def title(node: Node) -> str:
@@ -181,3 +182,5 @@ def title(node: Node) -> str:
             return "export"
         case Apply():
             return type(node.operator).__name__
+        case _:
+            assert_never(node)

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Child, Export, Import, Node, Sink, Source, inputs_of, reads_of
+from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Node, Sink, Source, inputs_of, reads_of
 from everview.circuit.rewrite import Copy, Rules, rewrite
 from everview.circuit.stream import Stream, Trace
-from everview.operators.aggregate import Aggregate, AggregateIncremental, Weigh
-from everview.operators.arrange import Arrange, Consolidate
-from everview.operators.asof import Asof, AsofIncremental
-from everview.operators.bags import Bags, BagsIncremental
-from everview.operators.billed import Billed
-from everview.operators.distinct import Distinct, DistinctIncremental
+from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
 from everview.operators.index import Index
-from everview.operators.join import LEFT, JoinChanges, JoinIncremental, JoinTrace
-from everview.operators.linear import Filter, Inspect, Map, Matching, Minus, Negate, NotNull, Plus, Project, Recode
+from everview.operators.linear import Minus, Project, Recode
 from everview.operators.multijoin import Deal, MultijoinIncremental
 from everview.operators.operator import Anywhere, ByKey, Layout, Moment, Partition, Port, Single
-from everview.operators.present import Present
-from everview.operators.semijoin import Semijoin, SemijoinIncremental
-from everview.operators.top import Top, TopIncremental
-from everview.operators.where import Where
-from everview.operators.window import Window, WindowIncremental
+from everview.operators.semijoin import SemijoinIncremental
+from everview.operators.top import TopIncremental
 
 
 def keep_contents(circuit: Circuit, tables: Mapping[str, Sequence[str]] | None = None) -> Circuit:
@@ -212,8 +204,10 @@ def _found(stream: Stream, where: Places) -> Partition:
             child = circuit[node.child]
             assert isinstance(child, Child)
             return _found(child.circuit.stream(node.node), where)
-        case _:
+        case Source() | Apply() | Feedback() | Sink() | Child():
             return where.get((circuit, stream.id), Anywhere())
+        case _:
+            assert_never(node)
 
 
 def _alone(circuit: Circuit, at: int) -> bool:
@@ -223,16 +217,14 @@ def _alone(circuit: Circuit, at: int) -> bool:
 
 def _reads_alone(circuit: Circuit, at: int, node: Node) -> bool:
     match node:
-        case Sink() | Apply(Distinct() | DistinctIncremental() | Top() | TopIncremental() | Consolidate()):
+        case Sink():
             return True
-        case Apply(Window() | WindowIncremental()):
-            return True
-        case Apply(Aggregate() | AggregateIncremental()):
-            return len(node.inputs) == 1  # several inputs must have their groups in the same places
-        case Apply(Index() | Arrange()):
-            return _alone(circuit, at)
-        case _:
+        case Apply():
+            return node.operator.alone or (node.operator.relays and _alone(circuit, at))
+        case Source() | Feedback() | Import() | Child() | Export():
             return False
+        case _:
+            assert_never(node)
 
 
 def _together(found: Partition, wanted: Partition) -> bool:
@@ -265,71 +257,5 @@ def _partition(stream: Stream, where: Places) -> Partition:
     node = circuit[stream.id]
     assert isinstance(node, Apply)
     inputs = [_found(circuit.stream(i), where) for i in node.inputs if i is not None]
-    match node.operator:
-        case (
-            Filter()
-            | NotNull()
-            | Matching()
-            | Where()
-            | Inspect()
-            | Negate()
-            | Arrange()
-            | Distinct()
-            | DistinctIncremental()
-        ):
-            return inputs[0]
-        case Top() | TopIncremental() | Semijoin() | SemijoinIncremental() | Bags() | BagsIncremental():
-            return inputs[0]
-        case Window() | WindowIncremental():
-            return inputs[0]  # a result begins with its row
-        case Plus() | Minus():
-            return inputs[0] if all(i == inputs[0] for i in inputs) else Anywhere()
-        case Present(source, fields):
-            return inputs[0] if _same_words(source, fields, inputs[0]) else Anywhere()
-        case Project(_, fields, _) | Index(_, fields, _, _):
-            return _renumbered(inputs[0], {f: at for at, f in reversed(list(enumerate(fields)))})
-        case Map(_, _, _, keep, _):
-            return _renumbered(inputs[0], {f: at for at, f in reversed(list(enumerate(keep)))})
-        case Weigh(_, group, _):
-            return _renumbered(inputs[0], {f: at for at, f in reversed(list(enumerate(group)))})
-        case Aggregate() | AggregateIncremental():
-            return inputs[0]
-        case JoinChanges() | JoinTrace() | JoinIncremental():
-            return _renumbered(inputs[0], _key_places(node.operator))
-        case Asof() | AsofIncremental():
-            # In an outer join the right side's key may be NULL where the left side's is not.
-            ours = {field: at for at, (side, field) in reversed(list(enumerate(node.operator.picks))) if side == LEFT}
-            return _renumbered(inputs[0], ours)
-        case Billed():
-            return inputs[0]  # a result begins with the left row
-        case Consolidate():
-            return _found(circuit.stream(node.reads[0].node), where)
-        case Exchange(_, partition):
-            return partition
-        case _:
-            return Anywhere()
-
-
-def _same_words(source: Layout, fields: tuple[int, ...], where: Partition) -> bool:
-    """Whether the fields that rows are placed by keep their words: another word is another shard."""
-    if not isinstance(where, ByKey):
-        return True
-    found = source.schema.fields
-    return all(found[f].words == found[f].type.words(nullable=False) for f in where.fields if f in fields)
-
-
-def _key_places(join: JoinChanges | JoinTrace | JoinIncremental) -> dict[int, int]:
-    """Where each key field stands in a join's result, taken from either side."""
-    places: dict[int, int] = {}
-    for at, (_, field) in enumerate(join.picks):
-        if field < join.left.key:
-            places.setdefault(field, at)
-    return places
-
-
-def _renumbered(partition: Partition, places: dict[int, int]) -> Partition:
-    if not isinstance(partition, ByKey):
-        return partition
-    if any(f not in places for f in partition.fields):
-        return Anywhere()
-    return ByKey(tuple(places[f] for f in partition.fields))
+    reads = [_found(circuit.stream(read.node), where) for read in node.reads]
+    return node.operator.output_partition(inputs, reads)

@@ -26,7 +26,6 @@ from everview.kernels.sort import arrange
 from everview.kernels.timed import stamped
 from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
-from everview.operators.nested import Reading, TimedStep, step_at
 from everview.operators.operator import (
     Anywhere,
     ByKey,
@@ -36,6 +35,8 @@ from everview.operators.operator import (
     Moment,
     Partition,
     Step,
+    TimedStep,
+    TimedView,
     Words,
     nothing,
 )
@@ -43,7 +44,7 @@ from everview.traces.view import View
 from everview.traces.wide import Wide
 
 Before = Callable[[int], View]  # the trace of a node as it was before the tick
-Readings = Callable[[int], Reading]  # the trace of a node as a nested time sees it
+Readings = Callable[[int], TimedView]  # the trace of a node as a nested time sees it
 Everywhere = Callable[[Read], Wide]  # the trace of a node on all shards, as an edge reads it
 
 
@@ -99,6 +100,7 @@ class Task:
 
     at: int
     step: Callable[..., Step] | None  # None for a feedback
+    step_at: Callable[..., TimedStep] | None  # inside a child
     inputs: tuple[int, ...] = ()
     reads: tuple[Read, ...] = ()
     wide: bool = False
@@ -106,9 +108,10 @@ class Task:
     @classmethod
     def of(cls, at: int, node: Apply | Feedback) -> Task:
         if isinstance(node, Feedback):
-            return cls(at, None)
+            return cls(at, None, None)
         inputs = tuple(i for i in node.inputs if i is not None)
-        return cls(at, node.operator.step, inputs, node.reads, _wide(node))
+        operator = node.operator
+        return cls(at, operator.step, operator.step_at, inputs, node.reads, operator.wide)
 
 
 @dataclass(slots=True)
@@ -339,16 +342,15 @@ class Program:
     ) -> Ran:
         """One stage of one shard at one nested time."""
         ran = Ran(cells)
-        for at in stage.nodes:
-            node = self._nodes[at]
-            if isinstance(node, Apply):
-                self._apply_at(at, node, now, ran, readings, everywhere, due, context)
+        for task in self._tasks(stage.nodes):
+            if task.step_at is not None:
+                self._apply_at(task, task.step_at, now, ran, readings, everywhere, due, context)
         return ran
 
     def _apply_at(
         self,
-        at: int,
-        node: Apply,
+        task: Task,
+        step_at: Callable[..., TimedStep],
         now: Words,
         ran: Ran,
         readings: Readings,
@@ -356,18 +358,19 @@ class Program:
         due: Due,
         context: Context,
     ) -> None:
-        cells = ran.cells
-        deltas = [cells.get(i, self._empty[i]) for i in node.inputs if i is not None]
+        cells, at = ran.cells, task.at
+        deltas = [cells.get(i, self._empty[i]) for i in task.inputs]
         woken, held = due.woken.get(at), due.held.get(at)
         if woken is None and not any(d.shape[0] for d in deltas):
             if held is not None:
                 cells[at] = held
             return
         try:
-            wide = [everywhere(read) for read in node.reads] if _wide(node) else []
-            near = () if _wide(node) else node.reads
-            reads = [_moment(readings(read.node), read, cells, now) for read in near]
-            step = step_at(node.operator, now, deltas, woken, reads, wide, context)
+            if task.wide:
+                views = [everywhere(read) for read in task.reads]
+            else:
+                views = [_moment(readings(read.node), read, cells, now) for read in task.reads]
+            step = step_at(now, deltas, woken, views, context)
         except OverflowError as error:
             raise self._overflow(at, error, cells, context) from None
         except EverviewError as error:
@@ -424,7 +427,7 @@ class Program:
     def _shared(self, at: int) -> list[int]:
         """The streams of which a node needs what all shards have of this tick."""
         node = self.circuit[at]
-        if self.shards == 1 or not (isinstance(node, Apply) and _wide(node)):
+        if self.shards == 1 or not (isinstance(node, Apply) and node.operator.wide):
             return []
         return [r.node for r in node.reads if r.moment is Moment.AFTER]
 
@@ -439,16 +442,11 @@ class Program:
         return [i for i in inputs_of(node) if i is not None] + after
 
 
-def _wide(node: Apply) -> bool:
-    """Whether an operator reads the traces of all shards."""
-    return getattr(node.operator, "wide", False)
-
-
-def _moment(reading: Reading, read: Read, cells: Mapping[int, Matrix], now: Words) -> Reading:
+def _moment(view: TimedView, read: Read, cells: Mapping[int, Matrix], now: Words) -> TimedView:
     """A trace as it is read: with or without what this very time appends to it."""
     if read.moment is Moment.BEFORE or read.node not in cells:
-        return reading
-    return Reading(reading.past, reading.seen.plus(stamped(cells[read.node], now)))
+        return view
+    return TimedView(view.past, view.seen.plus(stamped(cells[read.node], now)))
 
 
 def _note(ran: Ran, at: int, step: TimedStep) -> None:

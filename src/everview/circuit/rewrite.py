@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
@@ -124,6 +125,8 @@ def _fill(copy: Copy, rules: Rules, outer: Copy | None, only: Container[int] | N
             case Export():
                 inner = children[node.child]
                 copy.at[at] = inner.new.leave(inner.at[node.node])
+            case _:
+                assert_never(node)
     for input_, connect in loops:
         connect(copy.at[input_])
 

@@ -1,18 +1,49 @@
 """Joins of many relations at once, bound one variable at a time: no intermediate join is kept.
 
 The vocabulary, over Z-sets of Python values, says what a multiway join means: extenders, indexes, the incremental
-generic join, leapfrog.
+generic join, leapfrog. It is in `everview.theory`, and loads when one of its names is first used.
 """
 
-from everview.multiway.calculus import Collection, Moments
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from everview.multiway.choose import Statistics
-from everview.multiway.connectives import AndIndex, NotIndex, OrIndex
-from everview.multiway.generic_join import IncrementalGenericJoin, extensions
-from everview.multiway.indexes import IncrementalIndex, PatternIndex
 from everview.multiway.joins import Atom, Is, join
-from everview.multiway.leapfrog import Leapfrog, LevelIterator, Scan, SortedKeys, common_keys, natural_order
-from everview.multiway.patterns import Pattern, Variable, variables
-from everview.multiway.prefixes import Arranged, Extenders, Prefix, PrefixExtender, ZSetExtender
+
+if TYPE_CHECKING:
+    from everview.theory.calculus import Collection, Moments
+    from everview.theory.connectives import AndIndex, NotIndex, OrIndex
+    from everview.theory.generic_join import IncrementalGenericJoin, extensions
+    from everview.theory.indexes import IncrementalIndex, PatternIndex
+    from everview.theory.leapfrog import Leapfrog, LevelIterator, Scan, SortedKeys, common_keys, natural_order
+    from everview.theory.patterns import Pattern, Variable, variables
+    from everview.theory.prefixes import Arranged, Extenders, Prefix, PrefixExtender, ZSetExtender
+
+_HOMES = {
+    "AndIndex": "connectives",
+    "Arranged": "prefixes",
+    "Collection": "calculus",
+    "Extenders": "prefixes",
+    "IncrementalGenericJoin": "generic_join",
+    "IncrementalIndex": "indexes",
+    "Leapfrog": "leapfrog",
+    "LevelIterator": "leapfrog",
+    "Moments": "calculus",
+    "NotIndex": "connectives",
+    "OrIndex": "connectives",
+    "Pattern": "patterns",
+    "PatternIndex": "indexes",
+    "Prefix": "prefixes",
+    "PrefixExtender": "prefixes",
+    "Scan": "leapfrog",
+    "SortedKeys": "leapfrog",
+    "Variable": "patterns",
+    "ZSetExtender": "prefixes",
+    "common_keys": "leapfrog",
+    "extensions": "generic_join",
+    "natural_order": "leapfrog",
+    "variables": "patterns",
+}
 
 __all__ = [
     "AndIndex",
@@ -43,3 +74,13 @@ __all__ = [
     "natural_order",
     "variables",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'everview.multiway' has no attribute {name!r}")
+    return getattr(import_module(f"everview.theory.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -9,17 +9,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition, row_partition
+from everview.kernels.timed import stamped
+from everview.operators.operator import (
+    Context,
+    InPlace,
+    Layout,
+    Matrix,
+    Operator,
+    Partition,
+    Port,
+    Step,
+    TimedStep,
+    TimedView,
+    Unary,
+    Words,
+    key_partition,
+    row_partition,
+)
 from everview.traces.view import View
-from everview.zset import ZSet
 
 
 @dataclass(frozen=True)
-class Arrange(Unary):
+class Arrange(InPlace, Unary):
     """Integrate an indexed stream into a trace: ``trace[t] = Σ_{i≤t} s[i]``; the output is the stream itself."""
 
     source: Layout
     spread: bool = False  # on every shard a trace of its own rows, whatever their keys
+    relays = True
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -31,22 +47,30 @@ class Arrange(Unary):
         (delta,) = deltas
         return Step(delta, append=delta)
 
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows
+    def step_at(
+        self, now: Words, deltas: Sequence[Matrix], woken: Matrix | None, views: Sequence[TimedView], context: Context
+    ) -> TimedStep:
+        (delta,) = deltas
+        return TimedStep(delta, append=stamped(delta, now))
 
 
 @dataclass(frozen=True)
-class Consolidate:
+class Consolidate(Operator):
     """Everything a trace holds, as one Z-set: weights summed over all times, zeros gone.
 
     Reading the trace after the tick this is the integral of the stream; before the tick, its delay.
     """
 
     source: Layout
+    root_only = "a trace is not read whole inside a child", "integrate at the root, then enter"
 
     @property
     def inputs(self) -> tuple[Port, ...]:
         return ()
+
+    @property
+    def alone(self) -> bool:
+        return True
 
     @property
     def reads(self) -> tuple[Layout, ...]:
@@ -59,3 +83,6 @@ class Consolidate:
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (trace,) = views
         return Step(trace.consolidated())
+
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        return reads[0]

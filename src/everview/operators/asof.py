@@ -26,11 +26,23 @@ from everview.kernels.linear import negated
 from everview.kernels.probe import keys
 from everview.kernels.sort import arrange
 from everview.operators.join import LEFT, Pick
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Words, key_partition
+from everview.operators.operator import (
+    Context,
+    Layout,
+    Matrix,
+    Operator,
+    Partition,
+    Port,
+    Step,
+    Words,
+    carried,
+    key_partition,
+)
 from everview.traces.looking import AHEAD, BACK, ENDLESS, Look
 from everview.traces.view import View
 from everview.types import BIGINT, NULL_WORD, Schema
 
+ROOT_ONLY = "an as-of join is inside a child", "join at the root; its result may enter"
 PRESENCE = NULL_WORD  # a word that says whether a right row was found
 
 
@@ -47,7 +59,7 @@ class Toward(Enum):
 
 
 @dataclass(frozen=True)
-class _Asof:
+class _Asof(Operator):
     """Two inputs of fields (key…, time, rest…), the right one's rest in the order of its values."""
 
     left: Layout
@@ -58,6 +70,7 @@ class _Asof:
     strict: bool  # not at the time itself
     tolerance: int | None  # the largest distance, in units of the time's word
     outer: bool  # left rows without a right one stay, padded with NULL
+    root_only = ROOT_ONLY
 
     def __post_init__(self) -> None:
         sides = [side.schema.fields[: side.key + 1] for side in (self.left, self.right)]
@@ -88,6 +101,10 @@ class _Asof:
     @property
     def output(self) -> Layout:
         return Layout(self.schema)
+
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        """Where the left rows are: in an outer join the right side's key may be NULL where the left side's is not."""
+        return carried(inputs[0], (field if side == LEFT else None for side, field in self.picks))
 
     @cached_property
     def _look(self) -> Look:

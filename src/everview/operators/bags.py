@@ -14,16 +14,15 @@ from typing import Literal
 import numpy as np
 
 from everview.kernels.sort import arrange
-from everview.operators.by_state import change
+from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, Words, key_partition
 from everview.traces.view import View
-from everview.zset import ZSet
 
 Comparing = Literal["common", "more"]
 
 
 @dataclass(frozen=True)
-class _Bags:
+class _Bags(ByState):
     source: Layout  # of both sides: indexed by all columns
     compare: Comparing
 
@@ -50,36 +49,24 @@ class _Bags:
         out[:, -1] = weights[weights > 0]
         return out
 
-    def _compared(self, left: ZSet, right: ZSet) -> ZSet:
-        if self.compare == "common":
-            return ZSet.of([(row, min(w, right[row])) for row, w in left if w > 0 and right[row] > 0])
-        return ZSet.of([(row, w - max(right[row], 0)) for row, w in left if w > max(right[row], 0)])
-
 
 @dataclass(frozen=True)
-class Bags(_Bags):
+class Bags(OverWhole, _Bags):
     """What two bags have in common, or the first has more, of every tick's whole inputs."""
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(_sorted(change(self, deltas, [context.view(self.source)] * 2, context)))
+        return Step(_sorted(super().step(deltas, views, context).out))
 
-    def meaning(self, left: ZSet, right: ZSet) -> ZSet:
-        return self._compared(left, right)
+    def incremental(self) -> BagsIncremental:
+        return BagsIncremental(self.source, self.compare)
 
 
 @dataclass(frozen=True)
-class BagsIncremental(_Bags):
-    """The change of `Bags`; reads both traces before the tick."""
-
-    @property
-    def reads(self) -> tuple[Layout, ...]:
-        return self.source, self.source
+class BagsIncremental(OverChanges, _Bags):
+    """The change of `Bags`."""
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(_sorted(change(self, deltas, views, context)))
-
-    def meaning(self, delta_left: ZSet, delta_right: ZSet, left: ZSet, right: ZSet) -> ZSet:
-        return self._compared(left + delta_left, right + delta_right) - self._compared(left, right)
+        return Step(_sorted(super().step(deltas, views, context).out))
 
 
 def _sorted(rows: Matrix) -> Matrix:

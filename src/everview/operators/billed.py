@@ -20,13 +20,14 @@ import numpy as np
 from everview.kernels.billed import given_back, risen_and_fallen
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange, sorted_by_value
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Words, key_partition
+from everview.operators.asof import ROOT_ONLY
+from everview.operators.operator import Context, InPlace, Layout, Matrix, Port, Step, Words, key_partition
 from everview.traces.view import View
 from everview.types import Schema
 
 
 @dataclass(frozen=True)
-class Billed:
+class Billed(InPlace):
     """Reads the left trace before the tick, the right one after it, and one of its own outputs of earlier ticks.
 
     A result is the whole left row and some fields of the right one; the trace of earlier outputs has the order of these
@@ -37,6 +38,7 @@ class Billed:
     right: Layout
     fields: tuple[int, ...]  # of the right side
     billed: Layout
+    root_only = ROOT_ONLY
 
     @property
     def inputs(self) -> tuple[Port, ...]:

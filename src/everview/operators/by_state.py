@@ -3,39 +3,91 @@
 Their change for the groups a delta touches is what the state after says, less what the state before said:
 ``f^Δ(Δa) = f(a + Δa) − f(a)``. All they need to know is `evaluate`: the results of some groups in some states of the
 traces. The root does that for two states, a recursive scope for more (see `nested`).
+
+Such an operator is two classes over one that has its fields and `evaluate`: an `OverWhole`, and the `OverChanges`
+that `incrementalize` puts in its place.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
 from everview.kernels.linear import negated
 from everview.kernels.probe import keys
 from everview.kernels.sort import arrange
-from everview.operators.operator import Context, Layout, Matrix, Port
+from everview.kernels.timed import stamped
+from everview.operators.nested import corners, wake
+from everview.operators.operator import (
+    Context,
+    InPlace,
+    Layout,
+    Matrix,
+    Operator,
+    Step,
+    TimedStep,
+    TimedView,
+    Words,
+    nothing,
+)
 from everview.traces.view import View
 
 
-class ByState(Protocol):
-    """An operator whose results for a group are a function of the group's rows."""
+class ByState(InPlace):
+    """An operator whose results for a group are a function of the group's rows, and begin with what tells groups."""
 
     @property
-    def inputs(self) -> tuple[Port, ...]: ...
-
-    @property
-    def output(self) -> Layout: ...
-
-    @property
+    @abstractmethod
     def group_words(self) -> int:
         """How many first words of the inputs tell groups apart."""
-        ...
 
+    @abstractmethod
     def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
         """The results of the groups in each state; a state is one view for every input."""
-        ...
+
+    @property
+    def alone(self) -> bool:
+        return len(self.inputs) == 1  # several must have their groups in the same places
+
+
+class OverWhole(ByState):
+    """The results for every tick's whole inputs: their change from nothing."""
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        return Step(change(self, deltas, [context.view(port.layout) for port in self.inputs], context))
+
+    @abstractmethod
+    def incremental(self) -> Operator:
+        """The operator for changes of the inputs: it reads their traces before the tick."""
+
+
+class OverChanges(ByState):
+    """The change of the results when the inputs change; reads the traces of all inputs before the tick."""
+
+    @property
+    def reads(self) -> tuple[Layout, ...]:
+        return tuple(port.layout for port in self.inputs)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        return Step(change(self, deltas, views, context))
+
+    def step_at(
+        self, now: Words, deltas: Sequence[Matrix], woken: Matrix | None, views: Sequence[TimedView], context: Context
+    ) -> TimedStep:
+        """The change in every direction: the results in the states of all corners of now, each with its sign."""
+        key = self.group_words
+        groups = groups_at(deltas, woken, key)
+        pasts = [view.past for view in views]
+        afters = [view.seen.plus(stamped(delta, now)) for view, delta in zip(views, deltas, strict=True)]
+        bounds = list(corners(now))
+        states = [[view.upto(bound) for view in state] for _, bound in bounds for state in (afters, pasts)]
+        results = self.evaluate(groups, states, context)
+        signs = [sign * way for sign, _ in bounds for way in (1, -1)]
+        parts = [rows if sign > 0 else negated(rows) for rows, sign in zip(results, signs, strict=True)]
+        out = np.concatenate(parts) if parts else nothing(self.output.width)
+        return TimedStep(arrange(out, np.arange(out.shape[1] - 1)), wake=wake(afters, groups, key, now))
 
 
 def change(operator: ByState, deltas: Sequence[Matrix], befores: Sequence[View], context: Context) -> Matrix:
@@ -54,3 +106,8 @@ def touched(deltas: Sequence[Matrix], key: int) -> Matrix:
     groups = arrange(np.concatenate(parts), np.arange(key))
     groups[:, -1] = 1
     return groups
+
+
+def groups_at(deltas: Sequence[Matrix], woken: Matrix | None, key: int) -> Matrix:
+    """The groups to look at in an iteration; several earlier times may have woken some, each in order."""
+    return touched(deltas if woken is None else (*deltas, arrange(woken, np.arange(key))), key)

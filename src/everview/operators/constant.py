@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 
 from everview.codes import encode_pairs
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary
+from everview.operators.operator import Context, Layout, Matrix, Operator, Port, Step, Unary
 from everview.traces.view import View
 from everview.types import BOOLEAN, Field, Schema
-from everview.zset import ZSet
 
 ONE = np.array([[1, 1]], np.int64)
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(Operator):
     """One row, which says nothing."""
 
     @property
@@ -37,9 +36,6 @@ class Unit:
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         return Step(ONE)
-
-    def meaning(self) -> ZSet:
-        return ZSet({(True,): 1})
 
 
 @dataclass(frozen=True)
@@ -63,6 +59,3 @@ class Written(Unary):
         (delta,) = deltas
         weight = int(delta[:, -1].sum())
         return Step(encode_pairs(self.schema, [(row, weight) for row in self.rows], context.dictionary))
-
-    def meaning(self, units: ZSet) -> ZSet:
-        return ZSet.of([(row, weight) for _, weight in units for row in self.rows])

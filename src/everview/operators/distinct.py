@@ -14,13 +14,26 @@ import numpy as np
 
 from everview.kernels.crossings import crossings, crossings_at
 from everview.kernels.presence import where_positive
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, Words, key_partition
+from everview.kernels.timed import stamped
+from everview.operators.by_state import ByState, OverChanges, OverWhole, groups_at
+from everview.operators.nested import wake
+from everview.operators.operator import (
+    Context,
+    Layout,
+    Matrix,
+    Port,
+    Step,
+    TimedStep,
+    TimedView,
+    Unary,
+    Words,
+    key_partition,
+)
 from everview.traces.view import Batches, View
-from everview.zset import ZSet
 
 
 @dataclass(frozen=True)
-class _Distinct(Unary):
+class _Distinct(ByState, Unary):
     source: Layout
 
     @property
@@ -36,34 +49,34 @@ class _Distinct(Unary):
 
 
 @dataclass(frozen=True)
-class Distinct(_Distinct):
+class Distinct(OverWhole, _Distinct):
     """``distinct(z) = {x: 1 for x, w in z if w > 0}``, of every tick's whole input."""
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,) = deltas
         return Step(crossings(delta, np.zeros(delta.shape[0], np.int64)))
 
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows.distinct()
+    def incremental(self) -> DistinctIncremental:
+        return DistinctIncremental(self.source)
 
 
 @dataclass(frozen=True)
-class DistinctIncremental(_Distinct):
+class DistinctIncremental(OverChanges, _Distinct):
     """The change of distinct when its input changes; reads the input's trace before the tick."""
-
-    @property
-    def reads(self) -> tuple[Layout, ...]:
-        return (self.source,)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,) = deltas
         (before,) = views
         return Step(crossings(delta, before.weights(delta, self.source.width)))
 
-    def change_at(self, groups: Matrix, past: View, after: View, now: Words) -> Matrix:
-        """The change for some rows at a nested time; what is after begins with what is past."""
+    def step_at(
+        self, now: Words, deltas: Sequence[Matrix], woken: Matrix | None, views: Sequence[TimedView], context: Context
+    ) -> TimedStep:
+        """As `OverChanges` does, with all states in one pass: presence is all that it asks of them."""
+        (delta,), (view,) = deltas, views
+        key = self.group_words
+        groups, past, after = groups_at(deltas, woken, key), view.past, view.seen.plus(stamped(delta, now))
         assert isinstance(past, Batches) and isinstance(after, Batches), "traces of loops are kept"
-        return crossings_at(groups, after.table, len(past.batches), after.columns, self.group_words, now)
-
-    def meaning(self, delta: ZSet, before: ZSet) -> ZSet:
-        return (before + delta).distinct() - before.distinct()
+        # What is after begins with what is past.
+        out = crossings_at(groups, after.table, len(past.batches), after.columns, key, now)
+        return TimedStep(out, wake=wake((after,), groups, key, now))

@@ -52,6 +52,9 @@ class Exchange(Unary):
         """After the rows have moved there is nothing left to do."""
         return Step(deltas[0])
 
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        return self.partition
+
     def split(self, delta: Matrix, shards: int) -> list[Matrix]:
         """The rows for each shard."""
         delta = added_up(delta)

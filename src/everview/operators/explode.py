@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,6 @@ from everview.codes import decode, encode
 from everview.operators.operator import Context, Layout, Matrix, Step, Unary, word_columns
 from everview.traces.view import View
 from everview.types import INTEGER, Array, Field, Schema
-from everview.zset import ZSet
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,7 @@ class Explode(Unary):
     name: str
     outer: bool = False
     place: str | None = None
+    by_row = True
 
     @cached_property
     def element(self) -> Schema:
@@ -49,6 +49,10 @@ class Explode(Unary):
     @property
     def output(self) -> Layout:
         return Layout(self.schema)
+
+    @property
+    def reads_values(self) -> bool:
+        return True
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,) = deltas
@@ -77,14 +81,3 @@ class Explode(Unary):
         without = np.flatnonzero(lengths == 0)
         padded = [pa.concat_arrays([column, pa.nulls(without.size, column.type)]) for column in columns]
         return padded, np.concatenate([parents, without])
-
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows.flat_map(self.images)
-
-    def images(self, row: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """The rows that one becomes."""
-        kept = tuple(row[f] for f in self.keep)
-        for place, element in enumerate(row[self.array] or ()):
-            yield (*kept, element) if self.place is None else (*kept, place, element)
-        if self.outer and not row[self.array]:
-            yield (*kept, *(None,) * len(self.element))

@@ -20,18 +20,19 @@ from everview.operators.operator import (
     Context,
     Layout,
     Matrix,
+    Partition,
     Port,
     Single,
     Step,
     Unary,
     Words,
+    carried,
     row_partition,
     word_columns,
 )
 from everview.traces.order import DESCENDING, NULL_MOVED, Fields
 from everview.traces.view import View
 from everview.types import BIGINT, Field, Schema
-from everview.zset import ZSet
 
 
 class Direction(Enum):
@@ -65,6 +66,8 @@ class Index(Unary):
     key: int
     order: Order = ()  # (position in ``fields``, direction)
     spread: bool = False  # on every shard an index of its own rows
+    relays = True
+    by_row = True
 
     @cached_property
     def schema(self) -> Schema:
@@ -81,6 +84,9 @@ class Index(Unary):
     @property
     def output(self) -> Layout:
         return self._indexed
+
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        return carried(inputs[0], self.fields)
 
     @cached_property
     def _indexed(self) -> Layout:
@@ -104,9 +110,6 @@ class Index(Unary):
         batch = turned if is_batch(turned) else arrange(turned, np.arange(columns.size))
         order = context.order(self.output) if batch.shape[0] > 1 else None
         return Step(batch if order is None else sorted_by_value(batch, *order.arrays))
-
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows.map(lambda row: tuple(row[f] for f in self.fields))
 
 
 def _renamed(fields: Iterable[Field]) -> Iterator[Field]:

@@ -13,18 +13,30 @@ from functools import cached_property
 import numpy as np
 
 from everview.errors import SchemaError
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Words, key_partition
+from everview.operators.nested import split_held
+from everview.operators.operator import (
+    Context,
+    Layout,
+    Matrix,
+    Operator,
+    Partition,
+    Port,
+    Step,
+    TimedStep,
+    TimedView,
+    Words,
+    carried,
+    key_partition,
+)
 from everview.traces.view import View
 from everview.types import Schema
-from everview.zset import ZSet
-from everview.zset.elements import identity
 
 LEFT, RIGHT = 0, 1
 Pick = tuple[int, int]  # (side, field)
 
 
 @dataclass(frozen=True)
-class _Join:
+class _Join(Operator):
     """What all joins share: two indexed inputs, and which fields of either side make a result."""
 
     left: Layout
@@ -42,6 +54,10 @@ class _Join:
     @property
     def output(self) -> Layout:
         return Layout(self.schema)
+
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        """Where the keys are, which a result may have from either side."""
+        return carried(inputs[0], (field if field < self.left.key else None for _, field in self.picks))
 
     def _ports(self) -> tuple[Port, Port]:
         by_key = key_partition(self.left.key)
@@ -62,21 +78,9 @@ class _Join:
     def _probe(self, delta: Matrix, trace: View, probing: int) -> Matrix:
         return trace.join(delta, self.left.key_words, self._picked[probing])
 
-    def probe_at(self, delta: Matrix, trace: View, probing: int, now: Words) -> Matrix:
+    def _probe_at(self, delta: Matrix, trace: View, probing: int, now: Words) -> Matrix:
         """`_probe` of a trace of timed entries; each result ends in the time it belongs to."""
         return trace.join_at(delta, self.left.key_words, self._picked[probing], now)
-
-    def _paired(self, left: ZSet, right: ZSet) -> ZSet:
-        """The definition: every pair of rows with equal keys, weights multiplied."""
-        k = self.left.key
-        return ZSet.of(
-            [
-                (tuple((a, b)[side][field] for side, field in self.picks), v * w)
-                for a, v in left
-                for b, w in right
-                if identity(a[:k]) == identity(b[:k])
-            ]
-        )
 
 
 @dataclass(frozen=True)
@@ -90,9 +94,6 @@ class JoinChanges(_Join):
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         left, right = deltas
         return Step(self._probe(left, context.view(self.right, right), LEFT))
-
-    def meaning(self, left: ZSet, right: ZSet) -> ZSet:
-        return self._paired(left, right)
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,12 @@ class JoinTrace(_Join):
         (right,) = views
         return Step(self._probe(left, right, LEFT))
 
-    def meaning(self, left: ZSet, right: ZSet) -> ZSet:
-        return self._paired(left, right)
+    def step_at(
+        self, now: Words, deltas: Sequence[Matrix], woken: Matrix | None, views: Sequence[TimedView], context: Context
+    ) -> TimedStep:
+        (left,) = deltas
+        (right,) = views
+        return split_held(self._probe_at(left, right.seen, LEFT, now), now)
 
 
 @dataclass(frozen=True)
@@ -143,5 +148,13 @@ class JoinIncremental(_Join):
         parts = (self._probe(delta_left, right_before, LEFT), self._probe(delta_right, left_after, RIGHT))
         return Step(np.concatenate(parts))
 
-    def meaning(self, delta_left: ZSet, delta_right: ZSet, left_after: ZSet, right_before: ZSet) -> ZSet:
-        return self._paired(delta_left, right_before) + self._paired(left_after, delta_right)
+    def step_at(
+        self, now: Words, deltas: Sequence[Matrix], woken: Matrix | None, views: Sequence[TimedView], context: Context
+    ) -> TimedStep:
+        delta_left, delta_right = deltas
+        left_after, right_before = (view.seen for view in views)
+        parts = (
+            self._probe_at(delta_left, right_before, LEFT, now),
+            self._probe_at(delta_right, left_after, RIGHT, now),
+        )
+        return split_held(np.concatenate(parts), now)

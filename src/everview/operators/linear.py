@@ -19,17 +19,44 @@ from everview.codes.dictionary import Dictionary
 from everview.errors import EverviewError, SchemaError
 from everview.kernels.linear import negated, project
 from everview.kernels.sort import arrange
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, nothing, word_columns
+from everview.operators.operator import (
+    Anywhere,
+    Context,
+    InPlace,
+    Layout,
+    Matrix,
+    Operator,
+    Partition,
+    Port,
+    Step,
+    Unary,
+    carried,
+    nothing,
+    word_columns,
+)
 from everview.traces.view import View
 from everview.types import BIGINT, NULL_WORD, Decimal, Field, Schema
 from everview.zset import ZSet
-from everview.zset.elements import identity
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
 
+class Calling(Operator):
+    """An operator that calls one function, with values."""
+
+    function: str
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return (self.function,)
+
+    @property
+    def reads_values(self) -> bool:
+        return True
+
+
 @dataclass(frozen=True)
-class Map(Unary):
+class Map(Calling, Unary):
     """Replace every row by its image under a pure function: ``map(f, {x: w}) = {f(x): w}``."""
 
     source: Layout
@@ -37,10 +64,14 @@ class Map(Unary):
     schema: Schema
     keep: tuple[int, ...] = ()  # fields carried over as they are, before the function's columns
     arguments: tuple[int, ...] | None = None  # the fields the function is given; all by default
+    by_row = True
 
     @property
     def output(self) -> Layout:
         return Layout(self.schema)
+
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        return carried(inputs[0], self.keep)
 
     @cached_property
     def computed(self) -> Schema:
@@ -63,12 +94,13 @@ class Map(Unary):
 
 
 @dataclass(frozen=True)
-class Filter(Unary):
+class Filter(InPlace, Calling, Unary):
     """Keep the rows for which a pure predicate is true."""
 
     source: Layout
     function: str
     arguments: tuple[int, ...] | None = None
+    by_row = True
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         return _evaluated(deltas[0], self.source.width, lambda delta: self._kept(delta, context))
@@ -84,12 +116,13 @@ class Filter(Unary):
 
 
 @dataclass(frozen=True)
-class FlatMap(Unary):
+class FlatMap(Calling, Unary):
     """Replace every row by the rows a pure function gives for it, each with the row's weight."""
 
     source: Layout
     function: str
     schema: Schema
+    by_row = True
 
     @property
     def output(self) -> Layout:
@@ -122,8 +155,8 @@ class Project(Unary):
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         return Step(project(deltas[0], word_columns(self.source.schema, self.fields)))
 
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows.map(lambda row: tuple(row[f] for f in self.fields))
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        return carried(inputs[0], self.fields)
 
 
 @dataclass(frozen=True)
@@ -151,9 +184,6 @@ class Recode(Unary):
             out[:, self.schema.words(i)] = _recoded(delta[:, self.source.schema.words(i)], old, new)
         out[:, -1] = delta[:, -1]
         return Step(out)
-
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows
 
 
 def recodes(old: Field, new: Field) -> bool:
@@ -185,7 +215,7 @@ def _recoded(words: Matrix, old: Field, new: Field) -> Matrix:
 
 
 @dataclass(frozen=True)
-class NotNull(Unary):
+class NotNull(InPlace, Unary):
     """Keep the rows in which a field is not NULL."""
 
     source: Layout
@@ -199,12 +229,9 @@ class NotNull(Unary):
         first = delta[:, self.source.schema.words(self.field).start]
         return Step(delta[first != found.type.null_words()[0]])
 
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows.filter(lambda row: row[self.field] is not None)
-
 
 @dataclass(frozen=True)
-class Matching(Unary):
+class Matching(InPlace, Unary):
     """Keep the rows in which some pairs of fields are equal, and some fields equal constants; NULL equals NULL."""
 
     source: Layout
@@ -217,9 +244,9 @@ class Matching(Unary):
         self._words(Dictionary())
 
     @property
-    def compares_values(self) -> bool:
-        """Whether a constant is known by its place in the dictionary."""
-        return any(not field.type.ordered for field in self._given.fields)
+    def reads_values(self) -> bool:
+        """Also where a constant is known by its place in the dictionary."""
+        return super().reads_values or any(not field.type.ordered for field in self._given.fields)
 
     @cached_property
     def _given(self) -> Schema:
@@ -240,17 +267,9 @@ class Matching(Unary):
                 kept &= (delta[:, schema.words(field)] == words[0, self._given.words(at)]).all(axis=1)
         return Step(delta if kept.all() else delta[kept])
 
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows.filter(
-            lambda row: (
-                all(identity(row[a]) == identity(row[b]) for a, b in self.same)
-                and all(identity(row[field]) == identity(value) for field, value in self.constants)
-            )
-        )
-
 
 @dataclass(frozen=True)
-class Negate(Unary):
+class Negate(InPlace, Unary):
     """Flip the sign of every weight."""
 
     source: Layout
@@ -258,12 +277,22 @@ class Negate(Unary):
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         return Step(negated(deltas[0]))
 
-    def meaning(self, rows: ZSet) -> ZSet:
-        return -rows
+
+class _Sum(Operator):
+    """Several inputs of one layout, whose rows stay where they are."""
+
+    source: Layout
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.source.schema)
+
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        return inputs[0] if all(other == inputs[0] for other in inputs) else Anywhere()
 
 
 @dataclass(frozen=True)
-class Plus:
+class Plus(_Sum):
     """Add the weights of the inputs, row by row."""
 
     source: Layout
@@ -273,22 +302,15 @@ class Plus:
     def inputs(self) -> tuple[Port, ...]:
         return (Port(self.source),) * self.arity
 
-    @property
-    def output(self) -> Layout:
-        return Layout(self.source.schema)
-
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         present = [d for d in deltas if d.shape[0]]
         if len(present) == 1:
             return Step(present[0])
         return Step(np.concatenate(present) if present else deltas[0])
 
-    def meaning(self, *inputs: ZSet) -> ZSet:
-        return sum(inputs, ZSet())
-
 
 @dataclass(frozen=True)
-class Minus:
+class Minus(_Sum):
     """Subtract the weights of the second input from those of the first."""
 
     source: Layout
@@ -297,20 +319,13 @@ class Minus:
     def inputs(self) -> tuple[Port, ...]:
         return (Port(self.source), Port(self.source))
 
-    @property
-    def output(self) -> Layout:
-        return Layout(self.source.schema)
-
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         left, right = deltas
         return Step(np.concatenate([left, negated(right)]) if right.shape[0] else left)
 
-    def meaning(self, left: ZSet, right: ZSet) -> ZSet:
-        return left - right
-
 
 @dataclass(frozen=True)
-class Inspect(Unary):
+class Inspect(InPlace, Calling, Unary):
     """Call a function with every change that passes, and pass it on."""
 
     source: Layout
@@ -322,9 +337,6 @@ class Inspect(Unary):
         rows = to_rows(self.source.schema, table)
         context.functions[self.function].look(ZSet.of(list(zip(rows, delta[:, -1].tolist(), strict=True))))
         return Step(delta)
-
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows
 
 
 VERDICT = Schema.parse("verdict BOOLEAN")

@@ -20,15 +20,18 @@ from everview.kernels.linear import project
 from everview.kernels.sort import arrange
 from everview.operators.extending import HEAVY, MOST, Extending, Level, Lookup, Plan
 from everview.operators.index import sorted_by
+from everview.operators.nested import split_held
 from everview.operators.operator import (
     Context,
     Evenly,
     Layout,
     Matrix,
     Moment,
+    Operator,
     Port,
     Single,
     Step,
+    TimedStep,
     Words,
     nothing,
     word_columns,
@@ -36,8 +39,6 @@ from everview.operators.operator import (
 from everview.traces.view import Batches, View
 from everview.traces.wide import Wide
 from everview.types import BIGINT, Field, Schema
-from everview.zset import ZSet
-from everview.zset.elements import identity
 
 Fields = tuple[int, ...]
 FEW = 1000  # seeds that all shards may follow, since it costs little to find out where the work is
@@ -73,7 +74,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Multijoin:
+class Multijoin(Operator):
     """The natural join of several relations; ``variables`` says which variable each field of each atom is.
 
     Within an atom all variables are different. ``select`` are the variables that make a result.
@@ -117,21 +118,6 @@ class Multijoin:
         layout = self.index(reading.atom, reading.order)
         batch = sorted_by(rows, word_columns(self.atoms[reading.atom].schema, reading.order.fields))
         return Wide([Batches(layout.width + 1, [batch] if batch.shape[0] else [])])
-
-    def meaning(self, *relations: ZSet) -> ZSet:
-        """The definition: every combination of rows that agrees on all variables, weights multiplied."""
-        found: list[tuple[dict[int, object], int]] = [({}, 1)]
-        for rows, variables in zip(relations, self.variables, strict=True):
-            found = [
-                (bound | dict(zip(variables, row, strict=True)), v * w)
-                for bound, v in found
-                for row, w in rows
-                if all(
-                    variable not in bound or identity(bound[variable]) == identity(value)
-                    for variable, value in zip(variables, row, strict=True)
-                )
-            ]
-        return ZSet.of([(tuple(bound[v] for v in self.select), w) for bound, w in found])
 
     # -- from fields to words
 
@@ -225,7 +211,7 @@ def gathered(parts: Iterator[Matrix], join: Multijoin, depth: int = 0) -> Matrix
 
 
 @dataclass(frozen=True)
-class MultijoinIncremental:
+class MultijoinIncremental(Operator):
     """The change of a multiway join, given the changes of its atoms.
 
     Seeds that were dealt say which piece of how many they stand for, in two words more.
@@ -259,8 +245,12 @@ class MultijoinIncremental:
             if atom != seed
         )
 
-    @cached_property
+    @property
     def reads(self) -> tuple[Layout, ...]:
+        return self._read
+
+    @cached_property
+    def _read(self) -> tuple[Layout, ...]:
         return tuple(self.join.index(reading.atom, reading.order) for reading in self.readings)
 
     @property
@@ -270,9 +260,11 @@ class MultijoinIncremental:
     def step(self, deltas: Sequence[Matrix], views: Sequence[Any], context: Context) -> Step:
         return Step(self._change(deltas, views, np.empty(0, np.int64)))
 
-    def change_at(self, deltas: Sequence[Matrix], views: Sequence[Wide], now: Words) -> Matrix:
-        """The change at a nested time, over timed entries; each result ends in the time that it belongs to."""
-        return self._change(deltas, views, now)
+    def step_at(
+        self, now: Words, deltas: Sequence[Matrix], woken: Matrix | None, views: Sequence[Any], context: Context
+    ) -> TimedStep:
+        """The change over timed entries: each result ends in the time that it belongs to."""
+        return split_held(self._change(deltas, views, now), now)
 
     def _change(self, deltas: Sequence[Matrix], views: Sequence[Wide], now: Words) -> Matrix:
         parts = (
@@ -313,7 +305,7 @@ def _prefixes(rows: Matrix, now: Words, *, dealt: bool) -> Matrix:
 
 
 @dataclass(frozen=True)
-class Deal:
+class Deal(Operator):
     """Seeds of a delta query, to be spread evenly over shards: one with much work as several pieces. Linear.
 
     Few seeds are given to all, who divide the work where it is. Of many seeds, those with many proposals are divided;
@@ -360,6 +352,11 @@ class Deal:
         numbers = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         copies = np.repeat(rows, pieces, axis=0)
         return Step(np.column_stack([copies[:, :-1], numbers, np.repeat(pieces, pieces), copies[:, -1]]))
+
+    def step_at(
+        self, now: Words, deltas: Sequence[Matrix], woken: Matrix | None, views: Sequence[Any], context: Context
+    ) -> TimedStep:
+        return TimedStep(self.step(deltas, views, context).out)
 
     def _extending(self, views: Sequence[Wide]) -> Extending:
         plan = self.join.plan(self.seed, self.readings)

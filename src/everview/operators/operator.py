@@ -3,15 +3,19 @@
 A step reads this tick's deltas and views of traces as they stood before (or stand after) the tick, and
 returns what it puts out and what is to be appended. It changes nothing: the runtime commits, or does not,
 so a rollback, a retry and a failed tick are one act.
+
+`Operator` has all that passes and runtimes ask of an operator, with defaults. They ask nothing else, so a new operator
+is a file here and a line in the table of `everview.circuit.incrementalize`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +92,24 @@ def row_partition(schema: Schema) -> Partition:
     return ByKey(tuple(range(len(schema))))
 
 
+def carried(partition: Partition, fields: Iterable[int | None]) -> Partition:
+    """Where rows are when these of their fields are what is left of them; None stands for a field of another origin.
+
+    >>> carried(ByKey((2, 0)), (0, None, 2))
+    ByKey(fields=(2, 0))
+    >>> carried(ByKey((1,)), (0, None, 2))
+    Anywhere()
+    """
+    if not isinstance(partition, ByKey):
+        return partition
+    places: dict[int | None, int] = {}
+    for place, field_ in enumerate(fields):
+        places.setdefault(field_, place)
+    if any(field_ not in places for field_ in partition.fields):
+        return Anywhere()
+    return ByKey(tuple(places[field_] for field_ in partition.fields))
+
+
 @dataclass(frozen=True, slots=True)
 class Port:
     """What an operator asks of one input: its layout, and where its rows must be."""
@@ -112,6 +134,24 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class TimedStep:
+    """What a step at a nested time gives: output now, entries for the trace, what belongs to later times."""
+
+    out: Matrix
+    append: Matrix | None = None  # with times
+    held: Matrix | None = None  # output rows with their times
+    wake: Matrix | None = None  # groups with the times at which to look at them again
+
+
+@dataclass(frozen=True, slots=True)
+class TimedView:
+    """A trace as a step at a nested time sees it."""
+
+    past: View  # closed epochs
+    seen: View  # and what the open epoch has appended before this time, or with it, as the edge says
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """What a step may use besides its inputs: value dictionary, user functions, and whether to check them."""
 
@@ -128,19 +168,70 @@ class Context:
         return value_order(layout.schema, layout.by_value, self.dictionary, depth)
 
 
-class Operator(Protocol):
-    """Frozen data with a pure step; ``reads`` says which input's trace is read, and when."""
+class Operator(ABC):
+    """Frozen data with a pure step. ``inputs``, ``output`` and ``step`` are each operator's own; the rest has defaults.
+
+    Rows may be anywhere unless a port says otherwise, no trace is read and no function called, and nothing is known of
+    where the output's rows are.
+    """
+
+    wide: ClassVar[bool] = False  # it reads the traces of all shards: a step is given a `Wide` for each
+    relays: ClassVar[bool] = False  # an index or a trace, whose rows have to be where its readers want them
+    by_row: ClassVar[bool] = False  # it takes any rows of its one input's layout, each by itself, and may refuse some
+    root_only: ClassVar[tuple[str, str] | None] = None  # why it cannot be inside a child, and what to do instead
+    reasons: tuple[str, ...] = ()  # what `explain` says of how it was made
 
     @property
-    def inputs(self) -> tuple[Port, ...]: ...
+    @abstractmethod
+    def inputs(self) -> tuple[Port, ...]:
+        """What it asks of each input."""
 
     @property
-    def output(self) -> Layout: ...
+    @abstractmethod
+    def output(self) -> Layout:
+        """What it puts out."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step: ...
+    @abstractmethod
+    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+        """One tick of one shard: a delta for each input, and a view for each trace that it reads."""
+
+    def step_at(
+        self, now: Words, deltas: Sequence[Matrix], woken: Matrix | None, views: Sequence[TimedView], context: Context
+    ) -> TimedStep:
+        """One iteration of a recursive scope (see `everview.operators.nested`); ``woken`` are groups to look at again.
+
+        What reads no trace acts on each time alone.
+        """
+        assert not views, f"{type(self).__name__} does not run inside a recursive scope"
+        return TimedStep(self.step(deltas, (), context).out)
+
+    @property
+    def reads(self) -> tuple[Layout, ...]:
+        """The layouts of the traces that it reads. What reads traces is made for changes already."""
+        return ()
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The names of the users' functions that it calls."""
+        return ()
+
+    @property
+    def reads_values(self) -> bool:
+        """Whether it looks up what words stand for, so that it needs the dictionary: here, to keep rows in order."""
+        layouts = (self.output, *self.reads, *(port.layout for port in self.inputs))
+        return any(layout.by_value for layout in layouts)
+
+    @property
+    def alone(self) -> bool:
+        """Whether its groups may be on any shard, each on one: true if none is matched with rows of another stream."""
+        return False
+
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        """Where the rows of the output are, given where those of the inputs, and of the traces that it reads, are."""
+        return Anywhere()
 
 
-class Unary:
+class Unary(Operator):
     """An operator of one input whose rows may be anywhere, and which by default keeps their layout."""
 
     source: Layout
@@ -152,6 +243,13 @@ class Unary:
     @property
     def output(self) -> Layout:
         return self.source
+
+
+class InPlace(Operator):
+    """An operator whose results stay on the shards of its first input: their places in a row are the same."""
+
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        return inputs[0]
 
 
 @cache

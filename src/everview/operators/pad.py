@@ -10,7 +10,6 @@ import numpy as np
 from everview.operators.operator import Context, Layout, Matrix, Step, Unary
 from everview.traces.view import View
 from everview.types import Schema
-from everview.zset import ZSet
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,3 @@ class Pad(Unary):
                 out[:, self.schema.words(i)] = delta[:, self.source.schema.words(field)]
         out[:, -1] = delta[:, -1]
         return Step(out)
-
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows.map(lambda row: tuple(None if f is None else row[f] for f in self.fields))

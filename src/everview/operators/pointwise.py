@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from everview.codes import decode
 from everview.operators.by_state import touched
-from everview.operators.linear import VERDICT
+from everview.operators.linear import VERDICT, Calling
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, key_partition
 from everview.traces.view import View
 
@@ -25,7 +25,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Pointwise:
+class Pointwise(Calling):
     """The change of truth; reads the candidates before the tick, and what was true before it.
 
     Candidates are a set. A flip is a row of positive weight where the predicate has become true, negative where false.

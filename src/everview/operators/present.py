@@ -8,10 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from everview.operators.operator import Context, Layout, Matrix, Step, Unary
+from everview.operators.operator import Anywhere, ByKey, Context, Layout, Matrix, Partition, Step, Unary
 from everview.traces.view import View
 from everview.types import Field, Schema
-from everview.zset import ZSet
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,16 @@ class Present(Unary):
     def output(self) -> Layout:
         return Layout(self.schema)
 
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        return inputs[0] if self._same_words(inputs[0]) else Anywhere()
+
+    def _same_words(self, where: Partition) -> bool:
+        """Whether the fields that rows are placed by keep their words: another word is another shard."""
+        if not isinstance(where, ByKey):
+            return True
+        old = self.source.schema.fields
+        return all(old[f].words == old[f].type.words(nullable=False) for f in where.fields if f in self.fields)
+
     @cached_property
     def _columns(self) -> list[int]:
         """The words that stay: the last ones of each field, and the weight."""
@@ -50,6 +59,3 @@ class Present(Unary):
                 kept &= delta[:, old.words(at).start] != old.fields[at].type.null_words()[0]
         found = delta if kept.all() else delta[kept]
         return Step(found if self.schema.width == old.width else np.ascontiguousarray(found[:, self._columns]))
-
-    def meaning(self, rows: ZSet) -> ZSet:
-        return rows.filter(lambda row: all(row[at] is not None for at in self.fields))

@@ -15,13 +15,12 @@ import numpy as np
 from everview.errors import SchemaError
 from everview.kernels.crossings import crossings
 from everview.kernels.presence import where_positive
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, key_partition
+from everview.operators.operator import Context, InPlace, Layout, Matrix, Port, Step, key_partition
 from everview.traces.view import View
-from everview.zset import ZSet
 
 
 @dataclass(frozen=True)
-class _Semijoin:
+class _Semijoin(InPlace):
     left: Layout
     keys: Layout
 
@@ -57,10 +56,6 @@ class Semijoin(_Semijoin):
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         return Step(self._changes(deltas, context.view(self.left), context.view(self.keys)))
 
-    def meaning(self, left: ZSet, keys: ZSet) -> ZSet:
-        k = self.left.key
-        return ZSet.of([(row, w) for row, w in left if keys[row[:k]] > 0])
-
 
 @dataclass(frozen=True)
 class SemijoinIncremental(_Semijoin):
@@ -73,7 +68,3 @@ class SemijoinIncremental(_Semijoin):
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         left_before, keys_before = views
         return Step(self._changes(deltas, left_before, keys_before))
-
-    def meaning(self, delta_left: ZSet, delta_keys: ZSet, left: ZSet, keys: ZSet) -> ZSet:
-        whole = Semijoin(self.left, self.keys)
-        return whole.meaning(left + delta_left, keys + delta_keys) - whole.meaning(left, keys)

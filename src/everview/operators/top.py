@@ -10,14 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from everview.operators.by_state import change, touched
+from everview.operators.by_state import ByState, OverChanges, OverWhole, touched
 from everview.operators.index import Order, restore
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition, row_partition
+from everview.operators.operator import (
+    Context,
+    Layout,
+    Matrix,
+    Port,
+    Step,
+    Unary,
+    key_partition,
+    row_partition,
+)
 from everview.traces.view import View
 
 
 @dataclass(frozen=True)
-class _Top(Unary):
+class _Top(ByState, Unary):
     source: Layout
     skip: int
     limit: int
@@ -46,20 +55,16 @@ class _Top(Unary):
 
 
 @dataclass(frozen=True)
-class Top(_Top):
+class Top(OverWhole, _Top):
     """The first rows of each group of every tick's whole input."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(change(self, deltas, [context.view(self.source)], context))
+    def incremental(self) -> TopIncremental:
+        return TopIncremental(self.source, self.skip, self.limit, self.order)
 
 
 @dataclass(frozen=True)
-class TopIncremental(_Top):
-    """The change of `Top`; reads the trace before the tick."""
-
-    @property
-    def reads(self) -> tuple[Layout, ...]:
-        return (self.source,)
+class TopIncremental(OverChanges, _Top):
+    """The change of `Top`: a walk through the first places of each group gives those before and after at once."""
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,), (before,) = deltas, views

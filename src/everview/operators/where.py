@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
-from everview.operators.operator import Context, Layout, Matrix, Step, Unary
+from everview.operators.operator import Context, InPlace, Layout, Matrix, Step, Unary
 from everview.traces.view import View
 from everview.types import BIGINT, NULL_WORD, Field, Schema
 
@@ -46,7 +46,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Where(Unary):
+class Where(InPlace, Unary):
     """The rows that pass all tests."""
 
     source: Layout
@@ -59,7 +59,11 @@ class Where(Unary):
         self._words(Dictionary())
 
     @property
-    def compares_values(self) -> bool:
+    def reads_values(self) -> bool:
+        return super().reads_values or self._interned
+
+    @cached_property
+    def _interned(self) -> bool:
         """Whether a constant is known by its place in the dictionary."""
         return any(field.type.interned for field in self._given.fields)
 
@@ -75,7 +79,7 @@ class Where(Unary):
 
     @cached_property
     def _fixed(self) -> list[int] | None:
-        return None if self.compares_values else self._words(Dictionary())
+        return None if self._interned else self._words(Dictionary())
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         (delta,) = deltas

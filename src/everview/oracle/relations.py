@@ -60,9 +60,9 @@ def matching(match: Matching, rows: Rows) -> Rows:
     given = Schema(fields[field] for field, _ in match.constants)
     ((constants, _),) = Rows.inside(given, [(tuple(value for _, value in match.constants), 1)])
     wanted = picking([field for field, _ in match.constants])
-    return Rows(
-        {row: w for row, w in rows if all(row[a] == row[b] for a, b in match.same) and wanted(row) == constants}
-    )
+    # As tuples, in which NaN, which is one object here, equals itself.
+    left, right = (picking([pair[side] for pair in match.same]) for side in (0, 1))
+    return Rows({row: w for row, w in rows if left(row) == right(row) and wanted(row) == constants})
 
 
 def passing(where: Where, rows: Rows) -> Rows:

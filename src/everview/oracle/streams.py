@@ -7,50 +7,18 @@ once for all its iterations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import assert_never
 
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Sink, Source, inputs_of
 from everview.errors import CircuitError, EndlessLoop
 from everview.operators.aggregate import Aggregate, Weigh
-from everview.operators.asof import Asof
-from everview.operators.bags import Bags
-from everview.operators.constant import Unit, Written
-from everview.operators.distinct import Distinct
-from everview.operators.exchange import Exchange
-from everview.operators.explode import Explode
-from everview.operators.index import Index
-from everview.operators.join import JoinStream
-from everview.operators.linear import (
-    Filter,
-    FlatMap,
-    Inspect,
-    Map,
-    Matching,
-    Minus,
-    Negate,
-    NotNull,
-    Plus,
-    Project,
-    Recode,
-)
-from everview.operators.multijoin import Multijoin
-from everview.operators.pad import Pad
-from everview.operators.present import Present
-from everview.operators.semijoin import Semijoin
-from everview.operators.top import Top
-from everview.operators.where import Where
-from everview.operators.window import Window
 from everview.oracle.aggregates import aggregated
-from everview.oracle.asof import in_force
-from everview.oracle.calls import called
-from everview.oracle.relations import compared, first, joined, joined_all, matching, passing, projected, semijoined
+from everview.oracle.meanings import MEANINGS, Inputs
 from everview.oracle.rows import Rows
-from everview.oracle.windows import windowed
 
 SHOWN = 8  # iterations whose sizes an error shows
-Inputs = tuple[Rows, ...]
 
 
 class Streams:
@@ -67,8 +35,9 @@ class Streams:
         """What every stream holds, given those that come from outside or from an iteration before."""
         found = dict(outside)
         for at in self._order:
-            match self.circuit[at]:
-                case Apply() as node:
+            node = self.circuit[at]
+            match node:
+                case Apply():
                     found[at] = self._applied(at, node, tuple(found[i] for i in _needs(self.circuit, at)))
                 case Child():
                     self._loops[at].run(found)
@@ -77,6 +46,8 @@ class Streams:
                 case Source() | Import() | Feedback() | Sink():
                     if at not in found:
                         raise _no_query(self.circuit, at)
+                case _:
+                    assert_never(node)
         return found
 
     def _applied(self, at: int, node: Apply, inputs: Inputs) -> Rows:
@@ -86,54 +57,13 @@ class Streams:
         return known[1]
 
     def _apply(self, at: int, node: Apply, inputs: Inputs) -> Rows:
-        operator: Any = node.operator
-        match operator:
-            case Aggregate():
-                return aggregated(operator, _weighed(self.circuit, at)[0].group, inputs[0], self.circuit.functions)
-            case Map() | Filter() | FlatMap():
-                return called(operator, self.circuit.functions[operator.function], inputs[0])
-            case Project(source, fields, _) | Index(source, fields, _, _) | Pad(source, fields, _):
-                return projected(inputs[0], fields, len(source.schema))
-            case Recode() | Inspect() | Exchange():
-                return inputs[0]
-            case NotNull(_, field):
-                return Rows({row: w for row, w in inputs[0] if row[field] is not None})
-            case Present(_, fields):
-                return Rows({row: w for row, w in inputs[0] if all(row[f] is not None for f in fields)})
-            case Explode():
-                return Rows.of((image, w) for row, w in inputs[0] for image in operator.images(row))
-            case Negate():
-                return Rows.of((row, -w) for row, w in inputs[0])
-            case Plus():
-                return Rows.of(entry for rows in inputs for entry in rows)
-            case Minus():
-                return Rows.of(entry for rows in (inputs[0], ((row, -w) for row, w in inputs[1])) for entry in rows)
-            case Distinct():
-                return Rows({row: 1 for row, w in inputs[0] if w > 0})
-            case JoinStream():
-                return joined(operator, *inputs)
-            case Semijoin():
-                return semijoined(operator, *inputs)
-            case Multijoin():
-                return joined_all(operator, inputs)
-            case Where():
-                return passing(operator, inputs[0])
-            case Matching():
-                return matching(operator, inputs[0])
-            case Asof():
-                return in_force(operator, *inputs)
-            case Top():
-                return first(operator, inputs[0])
-            case Window():
-                return windowed(operator, inputs[0])
-            case Bags():
-                return compared(operator, *inputs)
-            case Unit():
-                return Rows({(True,): 1})
-            case Written(_, rows, schema):
-                return Rows.inside(schema, [(row, weight) for _, weight in inputs[0] for row in rows])
-            case _:
-                raise _no_query(self.circuit, at)
+        operator, functions = node.operator, self.circuit.functions
+        if isinstance(operator, Aggregate):
+            return aggregated(operator, _weighed(self.circuit, at)[0].group, inputs[0], functions)
+        meaning = MEANINGS.get(type(operator))
+        if meaning is None:
+            raise _no_query(self.circuit, at)
+        return meaning(operator, inputs, functions)
 
 
 class Loop:
@@ -201,8 +131,10 @@ def _needs(circuit: Circuit, at: int) -> tuple[int, ...]:
             return (_weighed(circuit, at)[1],)
         case Source() | Import() | Feedback():
             return ()
-        case _:
+        case Apply() | Sink() | Child() | Export():
             return tuple(_connected(i) for i in inputs_of(node))
+        case _:
+            assert_never(node)
 
 
 def _weighed(circuit: Circuit, at: int) -> tuple[Weigh, int]:

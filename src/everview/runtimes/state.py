@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from everview.circuit.program import Program, trace_columns
 from everview.codes import references
 from everview.errors import WeightOverflow
-from everview.operators.nested import Reading
-from everview.operators.operator import Context
+from everview.operators.operator import Context, TimedView
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
 from everview.types import Schema
@@ -53,10 +52,10 @@ class State:
     def before(self, shard: int, at: int) -> Batches:
         return self.traces[(), at][shard].before
 
-    def reading(self, shard: int, path: Path, at: int) -> Reading:
+    def reading(self, shard: int, path: Path, at: int) -> TimedView:
         """A trace of a child: the closed epochs, and what the open one has appended at earlier iterations."""
         trace = self.traces[path, at][shard]
-        return Reading(trace.before, trace.after)
+        return TimedView(trace.before, trace.after)
 
     def push(self, shard: int, path: Path, appends: Mapping[int, Matrix]) -> None:
         for at, batch in appends.items():

@@ -1,1 +1,1 @@
-"""Indexed state: spines of batches, views of them before and after a tick, cursors, and the durable store."""
+"""Indexed state: spines of batches, views of them before and after a tick, and the durable store."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview import connect
-from everview.circuit import program
+from everview.circuit.program import Program, Task
 from everview.database import Database
 from everview.errors import EverviewError
 
@@ -151,13 +151,16 @@ def test_listeners_can_follow_rules_that_come_and_go() -> None:
 def test_the_work_of_a_change_follows_the_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that operators inside loops are given: of all facts at once, and of one that changes."""
     given = [0]
-    step_at = program.step_at
+    apply_at = Program._apply_at
 
-    def counted(operator: Any, now: Any, deltas: Any, woken: Any, *others: Any) -> Any:
-        given[0] += sum(len(delta) for delta in deltas) + (0 if woken is None else len(woken))
-        return step_at(operator, now, deltas, woken, *others)
+    def counted(self: Program, task: Task, step_at: Any, *others: Any) -> None:
+        def step(now: Any, deltas: Any, woken: Any, *more: Any) -> Any:
+            given[0] += sum(len(delta) for delta in deltas) + (0 if woken is None else len(woken))
+            return step_at(now, deltas, woken, *more)
 
-    monkeypatch.setattr(program, "step_at", counted)
+        apply_at(self, task, step, *others)
+
+    monkeypatch.setattr(Program, "_apply_at", counted)
     rng = random.Random("work")
     db = connect()
     db.datalog(

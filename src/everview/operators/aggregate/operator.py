@@ -10,12 +10,12 @@ from itertools import accumulate
 import numpy as np
 
 from everview.operators.aggregate.added import Sums, added_up
-from everview.operators.aggregate.call import ENDS, PERCENTILES, Call
+from everview.operators.aggregate.call import COLLECTED, ENDS, PERCENTILES, Call
 from everview.operators.aggregate.collected import collected
 from everview.operators.aggregate.ordered import Lay, Ordered, Ordering, mode, orderings, percentile
 from everview.operators.aggregate.weigh import Need, Slot
-from everview.operators.by_state import change
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, key_partition
+from everview.operators.by_state import ByState, OverChanges, OverWhole
+from everview.operators.operator import Context, Layout, Matrix, Port, key_partition
 from everview.traces.view import View
 from everview.types import Field, Schema
 
@@ -23,7 +23,7 @@ BLOCK = 1 << 12  # groups at a time, so that what is laid out densely stays smal
 
 
 @dataclass(frozen=True)
-class _Aggregate:
+class _Aggregate(ByState):
     """Inputs: the weighed entries, then one index for every order that a call asks for."""
 
     entries: Layout
@@ -54,6 +54,10 @@ class _Aggregate:
     def functions(self) -> tuple[str, ...]:
         """The user's functions that it calls."""
         return tuple(call.user for call in self.calls if call.user)
+
+    @property
+    def reads_values(self) -> bool:
+        return super().reads_values or any(call.function in COLLECTED for call in self.calls)
 
     def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
         if groups.shape[0] <= BLOCK:
@@ -114,20 +118,13 @@ class _Aggregate:
 
 
 @dataclass(frozen=True)
-class Aggregate(_Aggregate):
+class Aggregate(OverWhole, _Aggregate):
     """The aggregates of every tick's whole input."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(change(self, deltas, [context.view(layout) for layout in self.layouts], context))
+    def incremental(self) -> AggregateIncremental:
+        return AggregateIncremental(self.entries, self.source, self.calls, self.slots, self.ordered, self.schema)
 
 
 @dataclass(frozen=True)
-class AggregateIncremental(_Aggregate):
-    """The change of the aggregates; reads the traces of all inputs before the tick."""
-
-    @property
-    def reads(self) -> tuple[Layout, ...]:
-        return self.layouts
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(change(self, deltas, views, context))
+class AggregateIncremental(OverChanges, _Aggregate):
+    """The change of the aggregates."""

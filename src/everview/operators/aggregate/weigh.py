@@ -17,9 +17,11 @@ from everview.operators.operator import (
     Context,
     Layout,
     Matrix,
+    Partition,
     Step,
     Unary,
     Words,
+    carried,
     word_columns,
 )
 from everview.traces.view import View
@@ -126,12 +128,16 @@ class Weigh(Unary):
     source: Layout
     group: tuple[int, ...]
     slots: tuple[Slot, ...]
+    by_row = True
 
     # Rows are weighed where they are, and only the sums of each shard move to the shards of the groups.
 
     @property
     def output(self) -> Layout:
         return self._entries
+
+    def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
+        return carried(inputs[0], self.group)
 
     @cached_property
     def _entries(self) -> Layout:

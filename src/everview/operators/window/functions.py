@@ -63,6 +63,10 @@ class Over:
             return self._copied(places, schema, *_extreme(self, places, schema, low, high, context))
         return _added_up(self, places, schema, low, high)
 
+    def reads_values(self, schema: Schema) -> bool:
+        """Whether it compares values whose words do not follow them."""
+        return self.function in ("min", "max") and not schema.fields[self.fields[0]].type.ordered
+
     def _shifted(self, places: Places, schema: Schema) -> Matrix:
         at = places.at - self.number if self.function == "lag" else places.at + self.number
         there = (at >= places.starts) & (at < places.stops)

@@ -9,9 +9,16 @@ from functools import cached_property
 import numpy as np
 
 from everview.errors import WeightOverflow
-from everview.operators.by_state import change
+from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.index import Order, restore
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Unary, key_partition
+from everview.operators.operator import (
+    Context,
+    Layout,
+    Matrix,
+    Port,
+    Unary,
+    key_partition,
+)
 from everview.operators.window.frames import Places
 from everview.operators.window.functions import Over
 from everview.traces.view import View
@@ -22,7 +29,7 @@ MOST = 1 << 31  # rows of one change
 
 
 @dataclass(frozen=True)
-class _Window(Unary):
+class _Window(ByState, Unary):
     """The input is indexed by the partition, then by the order, of which the first ``peers`` fields tell peers."""
 
     source: Layout
@@ -45,6 +52,10 @@ class _Window(Unary):
     @property
     def group_words(self) -> int:
         return self.source.key_words
+
+    @property
+    def reads_values(self) -> bool:
+        return super().reads_values or any(call.reads_values(self.source.schema) for call in self.calls)
 
     def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
         return [self._beside(view.first_rows(groups, self.group_words, 0, ALL), context) for (view,) in states]
@@ -71,20 +82,13 @@ class _Window(Unary):
 
 
 @dataclass(frozen=True)
-class Window(_Window):
+class Window(OverWhole, _Window):
     """The windows of every tick's whole input."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(change(self, deltas, [context.view(self.source)], context))
+    def incremental(self) -> WindowIncremental:
+        return WindowIncremental(self.source, self.order, self.peers, self.calls)
 
 
 @dataclass(frozen=True)
-class WindowIncremental(_Window):
-    """The change of `Window`; reads the trace before the tick."""
-
-    @property
-    def reads(self) -> tuple[Layout, ...]:
-        return (self.source,)
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        return Step(change(self, deltas, views, context))
+class WindowIncremental(OverChanges, _Window):
+    """The change of `Window`."""

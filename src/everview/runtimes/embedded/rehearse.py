@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from typing import assert_never
 
 import numpy as np
 
-from everview.circuit.circuit import Circuit, functions_of
+from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
-from everview.circuit.nodes import Apply, Child, Export, Read, Sink, Source, inputs_of, reads_of
+from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
 from everview.circuit.program import Program
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
@@ -35,9 +36,7 @@ from everview.kernels.sort import arrange
 from everview.lowering.lower import Lowering
 from everview.operators.aggregate import Weigh
 from everview.operators.arrange import Arrange
-from everview.operators.explode import Explode
-from everview.operators.index import Index
-from everview.operators.linear import Filter, FlatMap, Map
+from everview.operators.linear import Filter, Map
 from everview.operators.operator import Context, Layout, Matrix, Moment, Operator, nothing
 from everview.plan.node import Plan
 from everview.plan.node import walk as parts
@@ -51,7 +50,6 @@ from everview.traces.wide import Wide
 from everview.types import Schema
 
 ROWS = 8  # of a stream at most: products of many relations stay small
-BY_ROW = (Map, Filter, FlatMap, Explode, Index, Weigh)  # right for any rows of their schema
 OF_VALUES = (ArithmeticFailure, CastFailure, BadPattern, NullNotAllowed, WeightOverflow, WrongType, CodeCollision)
 
 
@@ -126,8 +124,10 @@ class Rehearsal:
                     self.cells[at] = self._drawn(node.output)
                 case Apply():
                     self._apply(at, node)
-                case _:
+                case Feedback() | Import() | Sink():
                     pass
+                case _:
+                    assert_never(node)
 
     def _apply(self, at: int, node: Apply) -> None:
         operator, cells = node.operator, self.cells
@@ -135,8 +135,8 @@ class Rehearsal:
             cells[at] = self._drawn(operator.output)
             return
         inputs = [i for i in node.inputs if i is not None]
-        if isinstance(operator, BY_ROW) and not len(cells.get(inputs[0], ())):
-            cells = {**cells, inputs[0]: self._drawn(operator.source)}
+        if operator.by_row and not len(cells.get(inputs[0], ())):
+            cells = {**cells, inputs[0]: self._drawn(operator.inputs[0].layout)}
         everywhere = partial(self._everywhere, cells)
         out = self._tried(operator, lambda: self.program.step(at, cells, self._before, everywhere, self.context))
         if isinstance(operator, Filter) and not len(out):
@@ -145,7 +145,7 @@ class Rehearsal:
 
     def _ours(self, operator: Operator) -> bool:
         """Whether an operator calls no function of a user's, and none that knows the time."""
-        calls = [self.context.functions[name].call for name in functions_of(operator)]
+        calls = [self.context.functions[name].call for name in operator.functions]
         return all(isinstance(c, Evaluate) and not c.users and not _timed(c) for c in calls)
 
     def _tried(self, operator: Operator, step: Callable[[], Matrix]) -> Matrix:

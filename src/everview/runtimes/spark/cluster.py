@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import pyarrow as pa
 
@@ -167,6 +167,8 @@ class Cluster:
                     failures.append(row)
                 case Kind.CELL | Kind.WAKE | Kind.ENTRIES | Kind.SHARED:
                     raise AssertionError(f"{row.kind.name} after the last stage")
+                case _:
+                    assert_never(row.kind)
         if failures:
             raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
         for node, total in sums.items():

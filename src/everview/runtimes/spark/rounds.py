@@ -17,8 +17,7 @@ import pyarrow as pa
 from everview.circuit.nodes import Read
 from everview.circuit.program import Due, Everywhere, Program, trace_columns
 from everview.kernels.timed import stamped
-from everview.operators.nested import Reading
-from everview.operators.operator import Context, Matrix, Moment
+from everview.operators.operator import Context, Matrix, Moment, TimedView
 from everview.runtimes.pending import At
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.stages import attempt, joined, one, reporting
@@ -108,8 +107,8 @@ class Round:
                 ref = writer.add(name, shard, np.ascontiguousarray(batch))
                 yield edit_row(shard, Replace(name, shard, (), ref))._replace(node=node)
 
-    def _reading(self, shard: int, node: int, context: Context) -> Reading:
-        return Reading(*self._views(shard, node, context))
+    def _reading(self, shard: int, node: int, context: Context) -> TimedView:
+        return TimedView(*self._views(shard, node, context))
 
     def _views(self, shard: int, node: int, context: Context) -> tuple[Batches, Batches]:
         name, layout = self.program.names[node], self.program.traces[node]

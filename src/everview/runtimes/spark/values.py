@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from everview.circuit.nodes import Apply, read_layouts
+from everview.circuit.nodes import Apply
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary, Entries
-from everview.operators.aggregate import Call
 from everview.runtimes.spark.wire import Kind, Row, pack_entries, unpack_entries
 from everview.runtimes.spark.worker import Replica
-
-COLLECTED = ("array", "string")  # aggregates that make values of values
 
 
 class Values:
@@ -52,17 +49,6 @@ def entries_for(entries: Entries, partitions: int) -> Iterator[Row]:
 
 
 def reads_values(program: Program, first: int, last: int) -> bool:
-    """Whether one of these stages calls functions or compares by value, and so needs the dictionary."""
-    return any(_node_reads_values(program, at) for stage in program.stages[first : last + 1] for at in stage.nodes)
-
-
-def _node_reads_values(program: Program, at: int) -> bool:
-    node = program.circuit[at]
-    if not isinstance(node, Apply):
-        return False
-    operator = node.operator
-    layouts = (operator.output, *read_layouts(operator), *(port.layout for port in operator.inputs))
-    calls = [call for call in getattr(operator, "calls", ()) if isinstance(call, Call)]
-    collects = any(call.user or call.function in COLLECTED for call in calls)
-    collects = collects or getattr(operator, "compares_values", False)
-    return collects or hasattr(operator, "function") or any(layout.by_value for layout in layouts)
+    """Whether an operator of these stages looks up values, and so needs the dictionary."""
+    nodes = (program.circuit[at] for stage in program.stages[first : last + 1] for at in stage.nodes)
+    return any(isinstance(node, Apply) and node.operator.reads_values for node in nodes)

@@ -24,7 +24,7 @@ from everview.multiway import (
     variables,
 )
 from everview.zset import IndexedZSet, ZSet
-from multiway.queries import (
+from theory.queries import (
     VALUES,
     VARIABLES,
     WEIGHTS,

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from everview.errors import SchemaError
-from everview.multiway.indexes import Deltas, IncrementalIndex
-from everview.multiway.prefixes import Prefix, PrefixExtender
+from everview.theory.indexes import Deltas, IncrementalIndex
+from everview.theory.prefixes import Prefix, PrefixExtender
 from everview.zset.indexed import IndexedZSet
 from everview.zset.reference import ZSet
 

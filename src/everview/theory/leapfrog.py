@@ -21,7 +21,7 @@ from everview.algebra import checked
 from everview.errors import SchemaError, WeightOverflow, WrongType
 from everview.kernels.leapfrog import Walk
 from everview.kernels.sort import arrange, is_batch
-from everview.multiway.patterns import Pattern, Row, Variable
+from everview.theory.patterns import Pattern, Row, Variable
 from everview.types import atom_of_class
 from everview.zset.elements import identity, position
 from everview.zset.indexed import IndexedZSet

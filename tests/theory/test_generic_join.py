@@ -9,9 +9,9 @@ from hypothesis import given
 
 from everview.errors import SchemaError, WeightOverflow, WrongArity
 from everview.multiway import IncrementalGenericJoin, IncrementalIndex, Pattern, PatternIndex, Variable, variables
-from everview.multiway.prefixes import Prefix
+from everview.theory.prefixes import Prefix
 from everview.zset import IndexedZSet, ZSet
-from multiway.queries import And, State, Tick, answers, applied, joins, streams
+from theory.queries import And, State, Tick, answers, applied, joins, streams
 
 A, B, C = ORDER = variables("a b c")
 TRIANGLE = Pattern("R", A, B), Pattern("S", A, C), Pattern("T", B, C)

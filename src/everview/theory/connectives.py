@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from everview.errors import SchemaError
-from everview.multiway.generic_join import (
+from everview.theory.generic_join import (
     NOTHING_BOUND,
     IncrementalGenericJoin,
     extensions,
     narrowed,
     participants,
 )
-from everview.multiway.indexes import Deltas, IncrementalIndex
-from everview.multiway.prefixes import UNBOUNDED, Arranged, Extenders, Prefix, PrefixExtender, Scaled, cannot_propose
+from everview.theory.indexes import Deltas, IncrementalIndex
+from everview.theory.prefixes import UNBOUNDED, Arranged, Extenders, Prefix, PrefixExtender, Scaled, cannot_propose
 from everview.zset.reference import ZSet
 
 

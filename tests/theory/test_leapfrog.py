@@ -17,7 +17,7 @@ from everview.kernels.leapfrog import Walk
 from everview.multiway import Leapfrog, Pattern, Scan, SortedKeys, Variable, common_keys, natural_order, variables
 from everview.types import Id, Symbol, register_atom
 from everview.zset import IndexedZSet, ZSet
-from multiway.queries import ARITIES, WORDS, And, State, Tick, answers, applied, joins, streams, ticks
+from theory.queries import ARITIES, WORDS, And, State, Tick, answers, applied, joins, streams, ticks
 
 A, B, C = ORDER = variables("a b c")
 TRIANGLE = Pattern("E", A, B), Pattern("E", A, C), Pattern("E", B, C)

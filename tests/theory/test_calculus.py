@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from everview.algebra import AltNeu, Time, alt, neu
 from everview.circuit import Circuit, Stream, incrementalize
 from everview.errors import CircuitError, SchemaError
-from everview.multiway.calculus import Collection, Moments
 from everview.oracle import evaluate
 from everview.runtimes.embedded import Embedded
+from everview.theory.calculus import Collection, Moments
 from everview.zset import ZSet
 
 Changes = list[tuple[tuple[int, int], int]]

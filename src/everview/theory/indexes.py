@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from everview.multiway.patterns import Pattern, Variable
-from everview.multiway.prefixes import Arranged, Extenders
+from everview.theory.patterns import Pattern, Variable
+from everview.theory.prefixes import Arranged, Extenders
 from everview.zset.reference import ZSet
 
 Deltas = Mapping[str, ZSet]  # how the relations change in a tick, by name
@@ -62,7 +62,7 @@ class IncrementalIndex(Protocol):
 class PatternIndex:
     """The rows of a relation that fit an atom; its variables may sit at any levels of the join's order.
 
-    >>> from everview.multiway.patterns import variables
+    >>> from everview.theory.patterns import variables
     >>> a, b, c = variables("a b c")
     >>> index = PatternIndex(Pattern("edge", c, b), order=(a, b, c))
     >>> index.levels, [index.participates_in_level(level) for level in range(3)]

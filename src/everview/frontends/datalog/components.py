@@ -8,7 +8,7 @@ name inside is one of the instance's own, or else of what is around it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from everview.frontends.datalog.syntax import (
@@ -50,13 +50,6 @@ class _Known:
     component: Component
     scope: Mapping[str, _Known]
     given: Substitution
-
-
-@dataclass
-class Expansion:
-    """A text without components."""
-
-    parts: list[ScopedPart] = field(default_factory=list[ScopedPart])
 
 
 def expanded(parts: Sequence[Part]) -> list[ScopedPart]:

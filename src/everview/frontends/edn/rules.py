@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from everview.frontends.cycles import components
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.query import Absent, Clauses, OneOf, RuleCall, RuleClause
 from everview.types import unknown_name
@@ -72,13 +73,7 @@ def calls(clauses: Clauses) -> Iterator[RuleCall]:
 
 
 def _recursive(clauses: Mapping[str, tuple[RuleClause, ...]]) -> frozenset[str]:
-    reads = {name: {call.rule for rule in found for call in calls(rule.body)} for name, found in clauses.items()}
-    reached = {name: set(names) for name, names in reads.items()}
-    changed = True
-    while changed:
-        changed = False
-        for there in reached.values():
-            more = set[str]().union(*(reached.get(other, set()) for other in there)) - there
-            there.update(more)
-            changed = changed or bool(more)
-    return frozenset(name for name, names in reached.items() if name in names)
+    """The rules that call themselves, directly or through others."""
+    called = {name: {call.rule for rule in own for call in calls(rule.body)} for name, own in clauses.items()}
+    groups = components({name: [other for other in names if other in called] for name, names in called.items()})
+    return frozenset(name for group in groups for name in group if len(group) > 1 or name in called[name])

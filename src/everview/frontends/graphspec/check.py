@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from everview.errors import GraphError
+from everview.frontends.cycles import components
 from everview.frontends.graphspec.model import (
     ColumnSpec,
     DeclaredSpec,
@@ -101,7 +102,7 @@ def check(spec: GraphSpec, known: Mapping[str, RelationShape] | None = None) -> 
         _check_names(node, nodes, relations)
     _check_roles(spec.nodes)
     outputs = _outputs(spec, nodes)
-    order = _ordered(nodes)
+    order = tuple(components({name: node.sources for name, node in nodes.items()}))
     for part in order:
         _check_cycle(part, nodes)
     variables: dict[str, Variables] = {}
@@ -206,48 +207,6 @@ def _needed(nodes: Mapping[str, Node], outputs: Iterable[str]) -> set[str]:
 
 
 # -- order and cycles
-
-
-def _ordered(nodes: Mapping[str, Node]) -> tuple[tuple[str, ...], ...]:
-    """The strongly connected parts, each after what it reads (Tarjan); within one, as a search finishes them.
-
-    So of a cycle as few nodes as possible read what comes later: only those where the search met its own path.
-    """
-    number: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    finished: dict[str, int] = {}
-    path: list[str] = []
-    waiting: set[str] = set()  # nodes on the path, or in a part that is not complete
-    parts: list[tuple[str, ...]] = []
-    for start in nodes:
-        if start in number:
-            continue
-        calls = [(start, iter(nodes[start].sources))]
-        number[start] = lowest[start] = len(number)
-        path.append(start)
-        waiting.add(start)
-        while calls:
-            one, rest = calls[-1]
-            for other in rest:
-                if other not in number:
-                    number[other] = lowest[other] = len(number)
-                    path.append(other)
-                    waiting.add(other)
-                    calls.append((other, iter(nodes[other].sources)))
-                    break
-                if other in waiting:
-                    lowest[one] = min(lowest[one], number[other])
-            else:
-                calls.pop()
-                finished[one] = len(finished)
-                if calls:
-                    lowest[calls[-1][0]] = min(lowest[calls[-1][0]], lowest[one])
-                if lowest[one] == number[one]:
-                    at = path.index(one)
-                    parts.append(tuple(sorted(path[at:], key=finished.__getitem__)))
-                    waiting.difference_update(path[at:])
-                    del path[at:]
-    return tuple(parts)
 
 
 def _check_cycle(part: Sequence[str], nodes: Mapping[str, Node]) -> None:

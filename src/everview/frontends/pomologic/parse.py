@@ -34,7 +34,7 @@ from everview.frontends.rules.program import (
     Term,
     Wildcard,
 )
-from everview.frontends.rules.texts import misread, number_of, place_of, text_of
+from everview.frontends.rules.texts import misread, name_of, number_of, place_of, text_of
 
 
 def parse(text: str) -> RuleProgram:
@@ -111,8 +111,7 @@ class _Rules(Transformer[Token, Any]):
         return parts[0], parts[1]
 
     def name(self, tokens: list[Token]) -> str:
-        (token,) = tokens
-        return str(token) if token.type == "NAME" else token[1:-1].replace("``", "`")
+        return name_of(*tokens)
 
     def named(self, names: list[str]) -> Term:
         (name,) = names

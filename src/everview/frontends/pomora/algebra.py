@@ -204,12 +204,16 @@ def inputs_of(expression: Expression) -> tuple[Expression, ...]:
             return (expression.input,)
 
 
+def expressions_in(expression: Expression) -> Iterator[Expression]:
+    """An expression, followed by all that are inside of it."""
+    yield expression
+    for part in inputs_of(expression):
+        yield from expressions_in(part)
+
+
 def read_by(expression: Expression) -> Iterator[str]:
     """The relations that an expression names."""
-    if isinstance(expression, NamedRelation):
-        yield expression.name
-    for part in inputs_of(expression):
-        yield from read_by(part)
+    return (part.name for part in expressions_in(expression) if isinstance(part, NamedRelation))
 
 
 def about(target: str, block: tuple[Statement, ...]) -> tuple[Statement, ...]:

@@ -35,7 +35,7 @@ from everview.frontends.pomora.algebra import (
     United,
     WrittenRelation,
     assignments,
-    inputs_of,
+    expressions_in,
     read_by,
 )
 from everview.frontends.pomora.operators import (
@@ -224,14 +224,15 @@ def _check_adding(block: Iterable[Assignment], targets: frozenset[str]) -> None:
 
 
 def _taken_away(expression: Expression, targets: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """The relations among some that an expression reads where more of them may mean less of it."""
-    match expression:
-        case Combined("difference" | "antijoin" as operator, _, right):
-            yield from ((f"a {operator}" if operator == "difference" else f"an {operator}", name)
-                        for name in read_by(right) if name in targets)  # fmt: skip
-        case Grouping(_, _, function, _, inner):
-            yield from ((f"a group_by ({function})", name) for name in read_by(inner) if name in targets)
-        case _:
-            pass
-    for part in inputs_of(expression):
-        yield from _taken_away(part, targets)
+    """The operators that give less of more, each with a relation among ``targets`` that it reads."""
+    for part in expressions_in(expression):
+        match part:
+            case Combined("difference", _, given):
+                operator = "a difference"
+            case Combined("antijoin", _, given):
+                operator = "an antijoin"
+            case Grouping(_, _, function, _, given):
+                operator = f"a group_by ({function})"
+            case _:
+                continue
+        yield from ((operator, name) for name in read_by(given) if name in targets)

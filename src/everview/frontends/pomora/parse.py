@@ -35,7 +35,7 @@ from everview.frontends.pomora.algebra import (
     WrittenRelation,
 )
 from everview.frontends.rules.program import Constant
-from everview.frontends.rules.texts import misread, number_of, place_of, text_of
+from everview.frontends.rules.texts import misread, name_of, number_of, place_of, text_of
 
 GRAMMAR: Final = r"""
 program: block
@@ -205,5 +205,4 @@ class _Statements(Transformer[Token, Any]):
                 return Constant(kind == "TRUE")
 
     def name(self, tokens: list[Token]) -> str:
-        (token,) = tokens
-        return str(token) if token.type == "NAME" else token[1:-1].replace("``", "`")
+        return name_of(*tokens)

@@ -50,8 +50,6 @@ from everview.frontends.rules.walk import all_variables
 EXTREMES: Final[frozenset[str]] = frozenset(["min", "max"])
 BETTER: Final = {"min": -1, "max": 1}  # where a column goes as the fixed point is approached
 
-Ways = Mapping[str, int]  # where the value of each variable goes: 1 up, -1 down
-
 
 def check_extremes(group: Sequence[str], rules: Sequence[Rule]) -> None:
     """Refuse a recursive group in which a min or max is used in a way that is not monotone."""

@@ -14,10 +14,11 @@ read through a negation or an aggregate, because what has been derived would hav
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from everview.errors import NotStratified
+from everview.frontends.cycles import components
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.program import AggregateTerm, Identified, Negation, Rule, RuleAtom
 from everview.frontends.rules.walk import RulePart, inner, outside, walk
@@ -67,52 +68,12 @@ def groups(rules: Sequence[Rule]) -> list[tuple[str, ...]]:
     for rule in rules:
         found = edges[rule.head.relation]
         found.update((read.relation, None) for read in reads(rule) if read.relation in order)
-    return [tuple(sorted(group, key=order.__getitem__)) for group in _components(edges)]
+    return [tuple(sorted(group, key=order.__getitem__)) for group in components(edges)]
 
 
 def is_recursive(group: Sequence[str], rules: Iterable[Rule]) -> bool:
     """Does the group read itself?"""
     return len(group) > 1 or any(read.relation == group[0] for rule in rules for read in reads(rule))
-
-
-def _components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Strongly connected components, each after those it reaches; a stack of our own, as chains may be long."""
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    open_: dict[str, None] = {}
-    found: list[list[str]] = []
-    for root in edges:
-        if root in number:
-            continue
-        waiting = [(root, iter(edges[root]))]
-        number[root] = low[root] = len(number)
-        open_[root] = None
-        while waiting:
-            here, rest = waiting[-1]
-            for other in rest:
-                if other not in number:
-                    number[other] = low[other] = len(number)
-                    open_[other] = None
-                    waiting.append((other, iter(edges[other])))
-                    break
-                if other in open_:
-                    low[here] = min(low[here], number[other])
-            else:
-                waiting.pop()
-                if waiting:
-                    above = waiting[-1][0]
-                    low[above] = min(low[above], low[here])
-                if low[here] == number[here]:
-                    found.append(_closed(here, open_))
-    return found
-
-
-def _closed(root: str, open_: dict[str, None]) -> list[str]:
-    names = list(open_)
-    component = names[names.index(root) :]
-    for name in component:
-        del open_[name]
-    return component
 
 
 # -- stratification

@@ -59,6 +59,11 @@ def place_of(meta: Meta) -> TextPlace:
     return TextPlace(meta.line, meta.column) if not meta.empty else TextPlace()
 
 
+def name_of(token: Token) -> str:
+    """The name that a token is, or has between backquotes, of which one inside is written twice."""
+    return str(token) if token.type == "NAME" else token[1:-1].replace("``", "`")
+
+
 def text_of(token: str) -> str:
     """The text that a quoted token stands for.
 

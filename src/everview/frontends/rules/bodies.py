@@ -55,13 +55,13 @@ MOST_WAYS: Final = 1024  # through the disjunctions of a body, each of which is 
 
 
 def ways(body: Sequence[BodyLiteral]) -> int:
-    """How many bodies without disjunctions a body stands for; those of a negation are beside each other."""
+    """Count the bodies that `bodies` would make; the alternatives inside a negation do not multiply those outside."""
     found = prod(sum(map(ways, part.branches)) for part in body if isinstance(part, Either))
     return max([found, *(ways(part.body) for part in body if isinstance(part, Negation))])
 
 
 def bodies(body: Sequence[BodyLiteral]) -> Iterator[tuple[BodyLiteral, ...]]:
-    """A body without disjunctions: one for every choice of branches."""
+    """Bodies without disjunctions: one for every choice of branches."""
     choices: list[list[tuple[BodyLiteral, ...]]] = []
     for literal_ in body:
         match literal_:
@@ -76,7 +76,7 @@ def bodies(body: Sequence[BodyLiteral]) -> Iterator[tuple[BodyLiteral, ...]]:
 
 
 def solved(body: Sequence[BodyLiteral], context: BodyContext, start: Bindings | None = None) -> Bindings:
-    """All ways in which a body without disjunctions holds; raises `UnboundVariable`."""
+    """Bindings for all ways in which a body without disjunctions holds; raises `UnboundVariable`."""
     found, left = attempted(body, context, start)
     for literal_ in left:
         _refuse(literal_, found, context)
@@ -86,7 +86,7 @@ def solved(body: Sequence[BodyLiteral], context: BodyContext, start: Bindings | 
 def attempted(
     body: Sequence[BodyLiteral], context: BodyContext, start: Bindings | None = None
 ) -> tuple[Bindings, list[BodyLiteral]]:
-    """The ways in which a body holds, and those of its literals for which too little is bound."""
+    """Bindings of as much of a body as can be solved, and the literals that wait for unbound variables."""
     here = _Solving(start or Bindings(), list(body), context)
     here.join_all()
     here.finish()
@@ -105,7 +105,7 @@ def _refuse(literal_: BodyLiteral, found: Bindings, context: BodyContext) -> Non
 
 
 class _Solving:
-    """A body on its way to bindings."""
+    """The state of solving one body: the bindings so far, and the literals that still wait."""
 
     def __init__(self, found: Bindings, waiting: list[BodyLiteral], context: BodyContext) -> None:
         self.found = found
@@ -115,6 +115,7 @@ class _Solving:
     # -- atoms
 
     def join_all(self) -> None:
+        """Join all atoms, first those that share a variable with what is joined."""
         self._assign()
         while (atom := self._next()) is not None:
             self.waiting.remove(atom)
@@ -166,14 +167,14 @@ class _Solving:
     # -- what is known
 
     def _bound(self, literal_: BodyLiteral) -> bool:
-        """Are all variables of a constraint bound, and is it no aggregate?"""
+        """Is a literal a constraint without aggregates whose variables are all bound?"""
         if not isinstance(literal_, Constraint | Holds) or is_pattern(literal_):
             return False
         known = all(v in self.found.values for v in variables(literal_))
         return known and not has_aggregate(literal_)
 
     def _constrain(self) -> None:
-        """Constraints that are bound by now become part of the last join."""
+        """Move constraints whose variables are bound by now into the last join."""
         self._assign()
         ready = [part for part in self.waiting if self._bound(part)]
         if not ready:
@@ -196,7 +197,7 @@ class _Solving:
         return tested(literal_, values, rule)
 
     def _assign(self) -> None:
-        """Bind what equalities say, as long as they say something new."""
+        """Bind variables by equalities, until no equality binds another."""
         changed = True
         while changed:
             changed = False
@@ -226,7 +227,7 @@ class _Solving:
         return None
 
     def _is_read(self, variable: RuleVariable) -> bool:
-        """Is an atom still to bind it? Then what is written has the names and the types of its relation."""
+        """Does a waiting atom bind the variable? Then its names and types are the relation's, not those of a constant."""
         return any(variable in inner(part) for part in self.waiting if isinstance(part, RuleAtom | Identified))
 
     def _is_known(self, term: Term) -> bool:
@@ -243,7 +244,7 @@ class _Solving:
     # -- what needs the rows to be there
 
     def finish(self) -> None:
-        """Negations and aggregates, as soon as what they share with the rule is bound."""
+        """Take in negations and aggregates, each as soon as the variables that it shares with the rule are bound."""
         changed = True
         while changed:
             self._constrain()
@@ -270,17 +271,17 @@ class _Solving:
         return found is not None
 
     def _awaited(self) -> set[str]:
-        """Variables that equalities with aggregates are still to bind."""
+        """Variables of waiting constraints that are not bound yet; an aggregate may bind them."""
         constraints = (part for part in self.waiting if isinstance(part, Constraint))
         return {v for v in variables(*constraints) if v not in self.found.values}
 
     def _elsewhere(self, part: BodyLiteral) -> set[str]:
-        """The variables of the rule outside of one literal: what an aggregate in it shares with the rule."""
+        """The variables of the rule outside of its aggregates: those that an aggregate has, too, are shared."""
         return {*variables(*self.context.rule.head.terms, *self.waiting), *self.found.values, *self.context.around}
 
 
 def _refuses(part: BodyLiteral) -> bool:
-    """Does a constraint refuse rows, and not only leave them out?"""
+    """Does a constraint raise an error for some rows, instead of only dropping them?"""
     return any(isinstance(p, Functor) and p.name == "unsigned" for p in walk((part,), outside))
 
 
@@ -289,4 +290,5 @@ def _is_written(term: Term) -> bool:
 
 
 def has_aggregate(part: BodyLiteral) -> bool:
+    """Does a literal have an aggregate of its own, not inside of a negation?"""
     return any(True for _ in aggregates(part))

@@ -1,4 +1,4 @@
-"""Values that are to be equal or compared: which types go together, and what a constant becomes beside a column.
+"""Types that meet: which can be equal or compared, and the type of a constant beside a column.
 
 Integers of all widths and DECIMALs are one family, FLOAT and DOUBLE another; a variable stays within one. A constant
 becomes what it stands beside: ``1`` a DECIMAL or a DOUBLE, ``"2026-01-01"`` a DATE.
@@ -39,13 +39,13 @@ __all__ = ["alike", "as_type", "family", "literal", "met", "written"]
 
 
 def written(value: Any, of: Type | None = None) -> Literal:
-    """A constant as it is written; an integer is a BIGINT, lest what is computed with it overflows sooner."""
+    """A constant; an integer is a BIGINT, so that computing with it does not overflow 32 bits."""
     found = literal(value, of)
     return Literal(value, BIGINT) if of is None and found.type == INTEGER else found
 
 
 def family(of: Type) -> object:
-    """What a type has in common with those that hold the same values."""
+    """The family of a type: types of one family hold values that can be equal."""
     if is_integer(of) or isinstance(of, Decimal):
         return "exact"
     if isinstance(of, Struct):
@@ -85,7 +85,7 @@ def _decimal(of: Type) -> Decimal:
 
 
 def alike(a: Expression, b: Expression) -> tuple[Expression, Expression] | None:
-    """Both as one type, in which they can be compared; None if there is none."""
+    """Both expressions cast to a type in which they can be compared; None if there is none."""
     if a.type == b.type:
         return a, b
     for constant, other, swap in ((a, b, False), (b, a, True)):
@@ -103,7 +103,7 @@ def alike(a: Expression, b: Expression) -> tuple[Expression, Expression] | None:
 
 
 def as_type(found: Expression, of: Type) -> Expression | None:
-    """The expression as a column of a type; None if it is not of its family."""
+    """The expression cast to a type of its family; None if the type is of another."""
     if found.type == of:
         return found
     made = _beside(found, of)
@@ -119,7 +119,7 @@ def as_type(found: Expression, of: Type) -> Expression | None:
 
 
 def _built(found: Call, of: Struct) -> Expression | None:
-    """A record under the names and types of where it is put."""
+    """A record with the names and types of the struct that it becomes; None if it does not fit."""
     values = found.arguments[1::2]
     if len(values) != len(of.fields):
         return None
@@ -134,7 +134,7 @@ def _built(found: Call, of: Struct) -> Expression | None:
 
 
 def _beside(found: Expression, of: Type) -> Expression | None:
-    """A constant as the type of what it stands beside; None if it is no constant, or none of that type."""
+    """A constant as a value of another type; None if it is no constant, or the type has no such value."""
     value = _constant(found)
     if value is None:
         return Literal(None, of) if found.type == VOID else None
@@ -153,7 +153,7 @@ def _constant(found: Expression) -> Any:
 
 
 def _number(value: Any, of: Type) -> Expression | None:
-    """A number as a type that holds exactly it."""
+    """A number as a value of a type; None if the type cannot hold it exactly."""
     if of == FLOAT:  # the number that 32 bits hold
         return Literal(struct.unpack("f", struct.pack("f", float(value)))[0], of)
     if of == DOUBLE:

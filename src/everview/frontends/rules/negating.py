@@ -1,7 +1,8 @@
-"""Negations: the rows for which what is inside has no match.
+"""Negations: the rows of a rule for which the negated body has no match.
 
-What is inside is computed alone where it can be, and the rows that match it are taken away; constraints that need what
-the rule binds join the condition. Where that is not enough, it is computed for the rule's different bindings.
+The negated body is computed alone where it can be, and an antijoin takes away the rows that match; constraints that
+need variables of the rule join its condition. Where that is not enough, the body starts from the rule's distinct
+bindings.
 
 A negation inside of another waits until all is bound that it shares with what is around it. So one that holds nothing
 but negations and constraints has no rows of its own: ``!!b(x)`` keeps the rows with a match, and ``!(!b(x), !d(x))``
@@ -60,7 +61,7 @@ def _kept(kind: Kind, body: Sequence[BodyLiteral], found: Bindings, context: Bod
 def _matches(
     body: Sequence[BodyLiteral], found: Bindings, context: BodyContext
 ) -> tuple[Bindings, list[BodyLiteral], bool]:
-    """The rows of a body, the constraints over them and what is around, and whether they began with what is around."""
+    """The rows of a negated body, the constraints that need the rule, too, and whether they start from its bindings."""
     inner, left = attempted(body, context.inside(found))
     if all(_covers(p, inner, found) for p in left):
         return inner, left, False
@@ -70,7 +71,7 @@ def _matches(
 
 
 def _covers(part: BodyLiteral, inner: Bindings, found: Bindings) -> bool:
-    """Can a constraint be a condition over what is inside and what is around?"""
+    """Is a constraint bound by the variables of the negated body and of the rule together?"""
     if not isinstance(part, Constraint | Holds) or has_aggregate(part) or is_pattern(part):
         return False
     return all(v in inner.values or v in found.values for v in variables(part))
@@ -87,7 +88,7 @@ def _condition(part: BodyLiteral, values: Values, rule: Rule) -> Expression:
 
 
 def _is_closed(body: Sequence[BodyLiteral], found: Bindings) -> bool:
-    """Does a body bind nothing, so that each part holds or fails for a row around it?"""
+    """Has a body only negations and constraints of the rule's variables, so that each holds or fails for a row?"""
     return any(isinstance(p, Negation) for p in body) and all(
         isinstance(part, Negation) or _covers(part, Bindings(), found) for part in body
     )
@@ -100,7 +101,7 @@ def _holding(part: BodyLiteral, found: Bindings, context: BodyContext) -> Bindin
 
 
 def _failing(body: Sequence[BodyLiteral], found: Bindings, context: BodyContext) -> Bindings:
-    """The rows for which a part fails, each once: those that fail the first, then of the others those of the next."""
+    """The rows for which some part fails, each once: those that fail the first, and of the others those of the rest."""
     first, *rest = body
     if isinstance(first, Negation):
         failed = _kept("semi", first.body, found, context)

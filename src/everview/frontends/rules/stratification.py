@@ -1,4 +1,4 @@
-"""Which relations read each other, and in which order they can be computed.
+"""Stratification: the groups of relations that read each other, in an order in which they can be computed.
 
 Relations that read each other, directly or through others, are one group: a fixed point. Within a group nothing may be
 read through a negation or an aggregate, because what has been derived would have to be taken back.
@@ -26,9 +26,10 @@ from everview.frontends.rules.walk import RulePart, inner, outside, walk
 
 @dataclass(frozen=True, slots=True)
 class RelationRead:
-    """A relation that a rule reads; ``through`` a negation, an aggregate of the head or one of the body, or plainly.
+    """A relation that a rule reads.
 
-    These are said by ``!``, by the name of the function, and by the name and a colon.
+    ``through`` is ``!`` for a negation, ``min`` for such an aggregate of the head, ``min:`` for one of the body, else
+    empty.
     """
 
     relation: str
@@ -80,7 +81,7 @@ def is_recursive(group: Sequence[str], rules: Iterable[Rule]) -> bool:
 
 
 def check_stratified(group: Sequence[str], rules: Sequence[Rule], allowed: frozenset[str] = frozenset()) -> None:
-    """Refuse a group that reads itself through a negation or an aggregate; others judge ``allowed`` aggregates."""
+    """Refuse a group that reads itself through a negation, or through an aggregate that is not ``allowed``."""
     inside = set(group)
     for rule in rules:
         for read in reads(rule):
@@ -101,7 +102,7 @@ def _unstratified(rule: Rule, read: RelationRead, group: Sequence[str], rules: S
 
 
 def _path(start: str, end: str, group: Sequence[str], rules: Sequence[Rule]) -> list[str]:
-    """A shortest way from one relation to another it depends on."""
+    """A shortest path from a relation to one that it depends on."""
     inside = set(group)
     before: dict[str, str] = {}
     waiting = deque([start])

@@ -47,7 +47,7 @@ _COMPARISONS: Final[dict[str, Comparison]] = {
 
 
 def function(name: str, arguments: tuple[Term, ...], place: TextPlace) -> Term:
-    """A call of a function."""
+    """The term of a function's call; raises `EdnError` for an unknown function."""
     plain = _plain(name)
     if plain in _COMPARISONS:
         tests = [_sql(COMPARISONS[test.operator])(test.left, test.right) for test in _chain(plain, arguments, place)]
@@ -65,7 +65,7 @@ def function(name: str, arguments: tuple[Term, ...], place: TextPlace) -> Term:
 
 
 def predicate(name: str, arguments: tuple[Term, ...], place: TextPlace) -> tuple[BodyLiteral, ...]:
-    """A call that must be true."""
+    """The literals of a call that must be true."""
     plain = _plain(name)
     if plain in _COMPARISONS:
         return tuple(_chain(plain, arguments, place))
@@ -73,7 +73,7 @@ def predicate(name: str, arguments: tuple[Term, ...], place: TextPlace) -> tuple
 
 
 def may_be_null(name: str) -> bool:
-    """Might a function give NULL for values that are not? Those of the table do not."""
+    """Can a function give NULL for values other than NULL? Those of the table below cannot."""
     plain = _plain(name)
     return plain not in _FUNCTIONS and plain not in _COMPARISONS
 

@@ -1,7 +1,7 @@
 """The rules of a query by name: which call themselves, and which are written out where they are called.
 
-A rule that requires variables is given them by its callers. It is written out there, unless it calls itself: then it
-has to bind them itself.
+A rule that requires variables gets them from its callers, so it is written out there. A rule that calls itself cannot
+be, and has to bind the required variables itself.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from everview.types import unknown_name
 
 @dataclass(frozen=True)
 class RuleBook:
+    """The clauses of each rule, and the rules that call themselves."""
+
     clauses: Mapping[str, tuple[RuleClause, ...]]
     recursive: frozenset[str]
 
     @classmethod
     def of(cls, rules: Iterable[RuleClause]) -> RuleBook:
-        """Rules whose clauses agree on their variables; raises `EdnError`."""
+        """The book of some rules; raises `EdnError` if clauses of one rule, or its calls, disagree on its variables."""
         clauses: dict[str, tuple[RuleClause, ...]] = {}
         for rule in rules:
             before = clauses.get(rule.name, ())
@@ -43,7 +45,7 @@ class RuleBook:
         return name not in self.recursive and bool(self.clauses[name][0].required)
 
     def called(self, call: RuleCall) -> tuple[RuleClause, ...]:
-        """The clauses of a rule that is called as it is defined; raises `EdnError`."""
+        """The clauses of the called rule; raises `EdnError` if there is none, or it has another number of variables."""
         found = self.clauses.get(call.rule)
         if found is None:
             error = unknown_name("rule", call.rule, sorted(self.clauses))

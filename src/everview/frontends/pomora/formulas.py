@@ -44,7 +44,7 @@ class AttributeColumns:
 
 
 def condition(formula: Formula, columns: AttributeColumns) -> Expression:
-    """The condition that a formula is for rows with these attributes."""
+    """The condition of a formula on rows with these attributes."""
     match formula:
         case AttributeComparison(operator, left, right):
             a, b = _value(left, columns), _value(right, columns)
@@ -64,7 +64,7 @@ def _value(side: AttributeName | Constant, columns: AttributeColumns) -> Express
 
 
 def comparisons(formula: Formula) -> Iterator[AttributeComparison]:
-    """The comparisons that a formula is made of."""
+    """All comparisons in a formula."""
     match formula:
         case AttributeComparison():
             yield formula

@@ -85,7 +85,7 @@ COMMENT: /\/\/[^\n]*|#[^\n]*|\/\*(?:[^*]|\*(?!\/))*\*\//
 
 
 def parse(text: str) -> tuple[Statement, ...]:
-    """The statements of a text; raises `DatalogError` where it is none."""
+    """Read a text into statements; raises `DatalogError` if the grammar refuses it."""
     try:
         return _Statements().transform(_parser().parse(text))
     except VisitError as error:
@@ -100,7 +100,7 @@ def _parser() -> Lark:
 
 
 class _Statements(Transformer[Token, Any]):
-    """Trees of the grammar as the values of `everview.frontends.pomora.algebra`."""
+    """Turns trees of the grammar into statements."""
 
     def program(self, parts: list[Any]) -> tuple[Statement, ...]:
         return parts[0]

@@ -227,7 +227,7 @@ class _Solving:
         return None
 
     def _is_read(self, variable: RuleVariable) -> bool:
-        """Does a waiting atom bind the variable? Then its names and types are the relation's, not those of a constant."""
+        """Does a waiting atom bind the variable? Then the relation, and not a constant, tells its type."""
         return any(variable in inner(part) for part in self.waiting if isinstance(part, RuleAtom | Identified))
 
     def _is_known(self, term: Term) -> bool:

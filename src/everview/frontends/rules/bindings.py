@@ -38,9 +38,9 @@ class BodyContext:
         """A new variable for the compiler; its name is the same whenever the rule is compiled."""
         return f"{HIDDEN}{next(self._numbers)}"
 
-    def inside(self, found: Bindings) -> BodyContext:
+    def inside(self, bindings: Bindings) -> BodyContext:
         """The context of a negation or an aggregate in this body, which sees the variables bound so far."""
-        return replace(self, around=self.around | found.values.keys())
+        return replace(self, around=self.around | bindings.values.keys())
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ class Bindings:
         return replace(self, values={**self.values, **values})
 
 
-def seeded(found: Bindings, names: Sequence[str], what: str, context: BodyContext) -> Bindings:
+def seeded(bindings: Bindings, names: Sequence[str], what: str, context: BodyContext) -> Bindings:
     """Distinct values of some variables, from which a negation or an aggregate that needs them starts."""
     if not names:
         return Bindings()
-    if free_references(found.rows):
+    if free_references(bindings.rows):
         message = f"{what} needs {', '.join(names)} of the recursion before anything in it binds them"
         hint = f"bind {names[0]} in it by an atom of another relation, or do this outside of the recursion"
         raise fault(DatalogError, message, context.rule, hint)
-    plan = Distinct(Project(found.rows, tuple(found.values[n] for n in names), tuple(names)))
+    plan = Distinct(Project(bindings.rows, tuple(bindings.values[n] for n in names), tuple(names)))
     return Bindings(plan, dict(zip(names, plan.columns, strict=True)))

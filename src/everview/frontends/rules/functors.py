@@ -33,10 +33,11 @@ def functor(name: str, arguments: Arguments) -> Expression:
     """Call a functor; raises `UnknownName`, `WrongArity`, `TypeMismatch`."""
     if name.startswith(SQL):
         return call(name.removeprefix(SQL), *arguments)
-    found = FUNCTORS.get(name)
-    if found is not None:
-        _check_count(name, found[0], arguments)
-        return found[1](*arguments)
+    known = FUNCTORS.get(name)
+    if known is not None:
+        counts, make = known
+        _check_count(name, counts, arguments)
+        return make(*arguments)
     of = function_type(name)
     if of is not None:
         return UserCall(name.lower(), arguments, of)
@@ -94,11 +95,11 @@ def _quotient(a: Expression, b: Expression) -> Expression:
     return _numbers("divide")(a, b)
 
 
-def _whole(found: Expression, a: Expression, b: Expression) -> Expression:
+def _whole(result: Expression, a: Expression, b: Expression) -> Expression:
     """Cast a BIGINT to the wider of the types of two operands."""
     pair = alike(a, b)
     assert pair is not None, "integers go together"
-    return found if found.type == pair[0].type else cast(found, pair[0].type)
+    return result if result.type == pair[0].type else cast(result, pair[0].type)
 
 
 def _power(a: Expression, b: Expression) -> Expression:
@@ -128,11 +129,11 @@ def _logical(name: str) -> Make:
 
     def make(*given: Expression) -> Expression:
         _require(name, "numbers and truth values", lambda of: is_number(of) or of == BOOLEAN, given)
-        found = _LOGIC[name](*map(_truth, given))
+        result = _LOGIC[name](*map(_truth, given))
         return (
-            found
+            result
             if all(a.type == BOOLEAN for a in given)
-            else call("if", found, Literal(1, BIGINT), Literal(0, BIGINT))
+            else call("if", result, Literal(1, BIGINT), Literal(0, BIGINT))
         )
 
     return make
@@ -164,13 +165,13 @@ def _shift(name: str) -> Make:
 
 def _extreme(name: str) -> Make:
     def make(*given: Expression) -> Expression:
-        found = given[0]
+        result = given[0]
         for other in given[1:]:
-            pair = alike(found, other)
+            pair = alike(result, other)
             if pair is None:
-                raise TypeMismatch(f"{name} of {found.type} and {other.type}", hint="give values of one type")
-            found = call(name, *pair)
-        return found
+                raise TypeMismatch(f"{name} of {result.type} and {other.type}", hint="give values of one type")
+            result = call(name, *pair)
+        return result
 
     return make
 
@@ -193,8 +194,8 @@ def _substr(text: Expression, start: Expression, length: Expression) -> Expressi
     return call("substring", text, first, _narrow(length))
 
 
-def _narrow(found: Expression) -> Expression:
-    return cast(found, literal(0).type) if found.type == BIGINT else found
+def _narrow(result: Expression) -> Expression:
+    return cast(result, literal(0).type) if result.type == BIGINT else result
 
 
 def _match(pattern: Expression, text: Expression) -> Expression:

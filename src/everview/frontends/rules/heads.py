@@ -159,11 +159,11 @@ def given_rows(given: Plan, schema: Schema) -> Plan:
 def _as_types(part: RuleRows, schema: Schema) -> tuple[Expression, ...]:
     found: list[Expression] = []
     for e, f in zip(part.columns, schema.fields, strict=True):
-        made_of = as_type(e, f.type)
-        if made_of is None:
+        cast_column = as_type(e, f.type)
+        if cast_column is None:
             message = f"column {f.name} of {part.rule.head.relation} is {f.type}, and the rule gives {e.type}"
             raise fault(TypeConflict, message, part.rule, "to_number, to_float and to_string convert")
-        found.append(made_of)
+        found.append(cast_column)
     return tuple(found)
 
 

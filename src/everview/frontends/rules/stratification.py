@@ -107,13 +107,13 @@ def _path(start: str, end: str, group: Sequence[str], rules: Sequence[Rule]) -> 
     before: dict[str, str] = {}
     waiting = deque([start])
     while waiting and end != start and end not in before:
-        here = waiting.popleft()
+        name = waiting.popleft()
         for rule in rules:
-            if rule.head.relation != here:
+            if rule.head.relation != name:
                 continue
             for read in reads(rule):
                 if read.relation in inside and read.relation not in before and read.relation != start:
-                    before[read.relation] = here
+                    before[read.relation] = name
                     waiting.append(read.relation)
     path = [end]
     while path[-1] != start:

@@ -66,7 +66,7 @@ class Graph:
         return tuple(node for node in self.nodes.values() if isinstance(node, PointwiseSpec))
 
     def is_cycle(self, part: Sequence[str]) -> bool:
-        """Whether nodes that are computed together read what they give."""
+        """Do nodes that are computed together read each other?"""
         return len(part) > 1 or part[0] in self.nodes[part[0]].sources
 
 
@@ -173,7 +173,7 @@ def _check_atoms(node: JoinSpec, nodes: Mapping[str, Node], relations: Mapping[s
 
 
 def _check_roles(nodes: Sequence[Node]) -> None:
-    """A relation comes from the host, or from a provider that lists it, or from one that only judges."""
+    """Refuse a relation with two roles: given by the host, listed by a provider, or judged by one."""
     roles: dict[str, Node] = {}
     for node in nodes:
         if not isinstance(node, ScanSpec | EnumerableSpec | PointwiseSpec):
@@ -220,7 +220,7 @@ def _check_cycle(part: Sequence[str], nodes: Mapping[str, Node]) -> None:
 
 
 def _cycle(one: str, part: Sequence[str], nodes: Mapping[str, Node]) -> list[str]:
-    """The shortest way from a node along what it reads back to itself, in the direction of the data."""
+    """The shortest cycle through a node, in the direction of the data; empty if there is none."""
     came: dict[str, str] = {}
     waiting = deque([one])
     while waiting:
@@ -246,7 +246,7 @@ def _find_variables(
     relations: Mapping[str, RelationShape],
     variables: dict[str, Variables],
 ) -> None:
-    """What each node of a part gives; in a cycle a node may say it only after others."""
+    """Find the variables of each node of a part; in a cycle, those of a node may depend on others."""
     left = list(part)
     while left:
         found = {one: names for one in left if (names := _given(nodes[one], relations, variables)) is not None}

@@ -1,7 +1,7 @@
-"""What may be wrong with what a text says of its relations, types and functors, before any rule is compiled.
+"""Checks of a text's declarations of relations, types and functors, before any rule is compiled.
 
-Much of it says how to compute, and is read over when it is right: qualifiers, parameters of directives, plans. It is
-checked all the same, because a slip in it is a slip, and a text that is refused elsewhere is better refused here, too.
+Qualifiers, parameters of directives and plans only say how Soufflé should compute, and have no effect here. They are
+checked all the same, so that a text which Soufflé would refuse is refused here, too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WAYS: Final = ("file", "stdin", "stdout", "stdoutprintsize", "sqlite", "command"
 
 
 def check_type_names(parts: Sequence[ScopedPart]) -> None:
-    """Types have names of their own: of no other type, of none that is built in, and of no relation."""
+    """Refuse a type with the name of another type, of a built-in one or of a relation."""
     known: dict[str, str] = {f"{p.scope}{name}": "relation" for p in parts for name in _relations(p)}
     for placed in parts:
         part = placed.part
@@ -64,7 +64,7 @@ def _relations(placed: ScopedPart) -> tuple[str, ...]:
 
 
 def check_functors(parts: Sequence[ScopedPart], types: Types) -> None:
-    """Functors are declared once, and with types that there are."""
+    """Refuse a functor that is declared twice, or with a type that does not exist."""
     found = set[str]()
     for placed in parts:
         part = placed.part
@@ -90,7 +90,7 @@ def check_calls(rules: Iterable[Rule], counts: Mapping[str, int]) -> None:
 
 
 def check_qualifiers(part: RelationDeclared) -> None:
-    """Each once, no two that contradict each other, and on relations that can be so."""
+    """Refuse qualifiers that are repeated, contradict each other, or do not suit the relation."""
     name = part.names[0]
     for qualifier, count in Counter(part.qualifiers).items():
         if count > 1:
@@ -132,7 +132,7 @@ def _check_choice(name: str, part: RelationDeclared) -> None:
 
 
 def check_directive(part: Directive) -> None:
-    """Parameters that there are, each once; ``.limitsize`` has its number."""
+    """Refuse unknown and repeated parameters, and a ``.limitsize`` without its number."""
     for target, given in part.targets:
         names = [name for name, _ in given]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -159,9 +159,9 @@ def _check_limit(part: Directive, target: str, given: Mapping[str, str]) -> None
 
 
 def check_inlined(inlined: Collection[str], given: Collection[str], rules: Sequence[Rule]) -> None:
-    """A relation that is to be written out where it is read is not given or shown, nor read by itself, nor negated.
+    """Refuse ``inline`` for a relation that is given, shown or recursive.
 
-    The last only if its rules have variables that its head has not.
+    A negated one is refused, too, if its rules have variables that its head does not have.
     """
     inlined = {*inlined}
     both = next((name for name in sorted(inlined) if name in given), None)
@@ -189,7 +189,7 @@ def _check_negated(own: Iterable[Rule], rules: Iterable[Rule]) -> None:
 
 
 def check_plans(parts: Sequence[ScopedPart], rules: Sequence[Rule]) -> None:
-    """Each follows a rule, and orders all its atoms; a recursive rule has as many versions as atoms of its group."""
+    """Refuse a ``.plan`` that follows no rule, leaves out an atom, or has a version that the rule does not have."""
     together = {name: set(group) for group in groups(rules) for name in group}
     before: Clause | None = None
     for placed in parts:

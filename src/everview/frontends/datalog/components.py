@@ -1,4 +1,4 @@
-"""Components: each instance is a copy of what a component says, its relations and types under the instance's name.
+"""Components: each instance copies the parts of a component, with relations and types under the instance's name.
 
 A component has parameters, which stand for types and for other components, and may extend others: it has all that
 they have, without the rules of relations that it overrides. ``.init a = Analysis<Config>`` makes relations ``a.R``; a
@@ -8,7 +8,7 @@ name inside is one of the instance's own, or else of what is around it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from everview.frontends.datalog.syntax import (
@@ -36,7 +36,7 @@ Substitution = Mapping[str, str]
 
 @dataclass(frozen=True)
 class ScopedPart:
-    """A part of a text, the scope it stands in, such as ``"a.b."``, and what parameters stand for there."""
+    """A part of a text, its scope, such as ``"a.b."``, and the arguments of the parameters there."""
 
     part: Clause | Subsumption | RelationDeclared | TypeDefined | Directive | FunctorDeclared | PlanDirective
     scope: str
@@ -45,22 +45,15 @@ class ScopedPart:
 
 @dataclass(frozen=True)
 class _Known:
-    """A component, and where it is defined: its bases and the components it makes are looked up there."""
+    """A component with the scope of its definition, in which its bases and its instances are looked up."""
 
     component: Component
     scope: Mapping[str, _Known]
     given: Substitution
 
 
-@dataclass
-class Expansion:
-    """A text without components."""
-
-    parts: list[ScopedPart] = field(default_factory=list[ScopedPart])
-
-
 def expanded(parts: Sequence[Part]) -> list[ScopedPart]:
-    """All parts, those of instances as often as there are instances."""
+    """Write out all components: the parts of a text, with those of every instance."""
     found: list[ScopedPart] = []
     _expand(parts, "", {}, {}, frozenset(), found, 0)
     return found
@@ -98,7 +91,7 @@ def _expand(
 
 
 def _check_scope(parts: Sequence[Part]) -> None:
-    """Components and instances of one scope have names of their own: of no other, nor of a relation or a type."""
+    """Refuse components and instances of one scope that share a name with another, a relation or a type."""
     known: dict[str, str] = {}
     for part in parts:
         match part:
@@ -133,7 +126,7 @@ def _named(component: Component) -> tuple[str, str, TextPlace]:
 
 
 def _check_component(component: Component, here: Mapping[str, _Known], given: Substitution) -> None:
-    """What is wrong with a component whether or not there is an instance of it."""
+    """Refuse a component that is wrong by itself, whether or not it has an instance."""
     signature = component.signature
     if len(set(signature.arguments)) < len(signature.arguments):
         raise refused(f"component {signature.name} has a parameter twice", signature.place, "name each once")
@@ -155,7 +148,7 @@ def _check_component(component: Component, here: Mapping[str, _Known], given: Su
 
 
 def _bases(component: Component, here: Mapping[str, _Known], given: Substitution) -> list[Component]:
-    """The components that it extends, alone or through others; those that parameters stand for are not known yet."""
+    """The components that one extends, directly or through others; without those that are parameters."""
     found: list[Component] = []
     waiting = [component]
     while waiting:
@@ -184,7 +177,7 @@ def _instance(
     found: list[ScopedPart],
     depth: int,
 ) -> None:
-    """What a component says, and before it what its bases say."""
+    """Write out one instance: the parts of the component's bases, then its own."""
     name = given.get(signature.name, signature.name)
     if name not in around:
         error = unknown_name("component", name, around)
@@ -203,7 +196,7 @@ def _instance(
 
 
 def _components_of(base: ComponentSignature, given: Substitution, around: Mapping[str, _Known]) -> Mapping[str, _Known]:
-    """The components that a base defines: what extends it can make them."""
+    """The components that a base defines; a component that extends it can instantiate them."""
     known = around[given.get(base.name, base.name)]
     own = [part for part in known.component.parts if isinstance(part, Component)]
     return {part.signature.name: _Known(part, around, given) for part in own}

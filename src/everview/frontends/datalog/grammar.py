@@ -1,9 +1,8 @@
 """The grammar of programs.
 
-A conjunction is items between commas; an item is an expression, a comparison of two, or a negated item. That an
-expression which is a call is an atom, and a bracket a tuple or a disjunction, is told by where it stands, and said in
-`everview.frontends.datalog.reading`: so one token ahead is enough. Operators are taken in a row and put in order of
-their precedence there.
+A conjunction has items between commas; an item is an expression, a comparison of two, or a negated item. The grammar
+does not tell an atom from a call of a functor, nor a tuple from a disjunction: `reading` does, by where each stands. So
+one token of lookahead is enough. `reading` also orders operators by their precedence.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ STRING: /"(?:[^"\\\n]|\\.)*"/
 
 @cache
 def parser() -> Lark:
-    """The parser, made when it is first needed; what it gives is made along the way."""
+    """The parser, made when it is first needed; it builds the parts of a text while it reads."""
     from everview.frontends.datalog.reading import DatalogReading
 
     options: dict[str, Any] = {"parser": "lalr", "lexer": "contextual", "maybe_placeholders": True}

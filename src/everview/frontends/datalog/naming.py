@@ -1,4 +1,4 @@
-"""Relations by their full names: a name is looked up from the inside of components out.
+"""Full names of relations: a name is looked up in its component, then in those around it.
 
 >>> naming = Naming({"a.p", "p", "q"})
 >>> naming.full("p", "a."), naming.full("q", "a."), naming.full("r", "a.")

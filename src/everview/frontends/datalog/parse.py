@@ -59,7 +59,7 @@ from everview.types.names import check_names
 
 
 def parse(text: str) -> RuleProgram:
-    """The program that a text is; raises `DatalogError` with line and column."""
+    """Read a text into a program; raises `DatalogError` with line and column."""
     parts = expanded(_parts(text))
     declared = _declarations(parts)
     rules = _rules(parts, declared)
@@ -106,7 +106,7 @@ def _declarations(parts: Sequence[ScopedPart]) -> dict[str, Declaration]:
 
 
 def _given(placed: ScopedPart) -> TypeDefined:
-    """A type with what parameters stand for put in."""
+    """A type with its component's arguments in the places of parameters."""
     part = placed.part
     assert isinstance(part, TypeDefined)
     alternatives = tuple(placed.given.get(n, n) for n in part.alternatives)
@@ -188,7 +188,7 @@ def _rule(head: RuleAtom, bodies: tuple[tuple[BodyLiteral, ...], ...], place: Te
 
 
 def _equivalence(name: str, place: TextPlace) -> list[Rule]:
-    """The rules of a relation that is an equivalence, besides its own."""
+    """The rules that make a relation an equivalence: reflexive, symmetric, transitive."""
     x, y, z = RuleVariable("x"), RuleVariable("y"), RuleVariable("z")
     return [
         Rule(RuleAtom(name, (x, x)), (RuleAtom(name, (x, Wildcard())),), place=place),
@@ -224,7 +224,7 @@ def _unexpected(text: str, error: UnexpectedInput) -> DatalogError:
 
 
 def _line(text: str, place: TextPlace) -> str:
-    """Where it is, and the line with a caret under the place."""
+    """The place, and its line with a caret below."""
     line = text.split("\n")[place.line - 1]
     return f"\n  line {place.line}, column {place.column}:\n    {line}\n    {' ' * (place.column - 1)}^"
 

@@ -1,4 +1,4 @@
-"""From what the grammar finds to the parts of a text."""
+"""From the trees of the grammar to the parts of a text."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _arguments(parts: list[Any]) -> tuple[Any, ...]:
 
 
 class DatalogReading(Transformer[Token, Any]):
-    """Makes the parts of a text of what the grammar finds."""
+    """Turns trees of the grammar into parts of a text; its methods have the names of the grammar's rules."""
 
     def start(self, parts: list[Part | None]) -> list[Part]:
         return [part for part in parts if part is not None]

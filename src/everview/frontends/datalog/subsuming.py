@@ -20,7 +20,7 @@ from everview.frontends.rules.program import AggregateTerm, Constraint, Rule, Ru
 
 
 def subsumed(rules: tuple[Rule, ...], subsumptions: Sequence[tuple[Naming, ScopedPart]]) -> tuple[Rule, ...]:
-    """The rules with aggregates in the heads that rows of which give way."""
+    """The rules, with a min or max in the heads whose rows give way to others."""
     columns: dict[str, tuple[int, str]] = {}
     for naming, placed in subsumptions:
         part = placed.part
@@ -36,7 +36,7 @@ def subsumed(rules: tuple[Rule, ...], subsumptions: Sequence[tuple[Naming, Scope
 
 
 def _extreme(part: Subsumption) -> tuple[int, str]:
-    """Which column is kept at its least or greatest."""
+    """The column that a subsumption keeps at its least or greatest, and the function that does so."""
     worse, better = part.worse, part.better
     if worse.relation == better.relation and len(worse.terms) == len(better.terms):
         apart = [at for at, (a, b) in enumerate(zip(worse.terms, better.terms, strict=True)) if a != b]

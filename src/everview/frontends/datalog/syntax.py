@@ -1,4 +1,4 @@
-"""What a text says, part by part: clauses, declarations, types, directives, components; names are as written."""
+"""The parts of a text: clauses, declarations, types, directives, components; names are as written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from everview.frontends.rules.program import NOWHERE, BodyLiteral, RuleAtom, Tex
 
 @dataclass(frozen=True)
 class Clause:
-    """Heads that hold where one of the bodies does."""
+    """Heads that hold wherever one of the bodies does."""
 
     heads: tuple[RuleAtom, ...]
     bodies: tuple[tuple[BodyLiteral, ...], ...]
@@ -61,7 +61,7 @@ class Directive:
 
 @dataclass(frozen=True)
 class ComponentSignature:
-    """A component with its parameters, or what stands for them."""
+    """A component's name with its parameters or, in an instance, its arguments."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -70,6 +70,8 @@ class ComponentSignature:
 
 @dataclass(frozen=True)
 class Component:
+    """``.comp signature : bases { parts }``."""
+
     signature: ComponentSignature
     bases: tuple[ComponentSignature, ...]
     parts: tuple[Any, ...]
@@ -77,6 +79,8 @@ class Component:
 
 @dataclass(frozen=True)
 class Init:
+    """``.init name = component``: an instance of a component."""
+
     name: str
     component: ComponentSignature
     place: TextPlace = NOWHERE
@@ -84,13 +88,15 @@ class Init:
 
 @dataclass(frozen=True)
 class Override:
+    """``.override name``: the rules of a base for that relation are dropped."""
+
     name: str
     place: TextPlace = NOWHERE
 
 
 @dataclass(frozen=True)
 class FunctorDeclared:
-    """``.functor name(types): type``; the last type is what it gives."""
+    """``.functor name(types): type``; the last of ``types`` is that of the result."""
 
     name: str
     types: tuple[str, ...]
@@ -99,7 +105,7 @@ class FunctorDeclared:
 
 @dataclass(frozen=True)
 class PlanDirective:
-    """``.plan version: (order)``, of the rule before it."""
+    """``.plan version: (order)``, about the rule before it."""
 
     orders: tuple[tuple[int, tuple[int, ...]], ...]
     place: TextPlace
@@ -120,4 +126,5 @@ Part = (
 
 
 def refused(message: str, place: TextPlace, hint: str) -> DatalogError:
+    """The error for a part of a text, with its place."""
     return DatalogError(message + placed("", place), hint=hint)

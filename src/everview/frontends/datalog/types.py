@@ -1,4 +1,4 @@
-"""The types of programs, and what columns they become.
+"""The types that a text may name and define, as types of columns.
 
 ``number`` and ``unsigned`` are BIGINT, so that what fits 32 bits never overflows; a ``uint64`` needs a DECIMAL. Types
 by subtyping are the types they are made of. Records and tuples are structs.
@@ -65,7 +65,7 @@ class Types:
         self._open: list[str] = []
 
     def of(self, name: str, scope: str, place: TextPlace) -> Type:
-        """The type of that name, seen from a scope such as ``"a.b."``."""
+        """Look up a type by its name in a scope such as ``"a.b."``."""
         full = self._full(name, scope)
         if full is None:
             if name in BUILT_IN:
@@ -76,7 +76,7 @@ class Types:
         return self._known[full]
 
     def is_unsigned(self, name: str, scope: str) -> bool:
-        """Has the type, or all that it is made of, numbers without a sign?"""
+        """Is the type unsigned, or are all types that it is made of?"""
         full = self._full(name, scope)
         if full is None:
             return name in UNSIGNED

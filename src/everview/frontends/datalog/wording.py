@@ -1,7 +1,7 @@
-"""Expressions as they are written: what stands in brackets is a value, a tuple or a disjunction, as its place asks for.
+"""Expressions as they are written: brackets hold a value, a tuple or a disjunction, depending on where they stand.
 
-A call in a body is an atom; whether it is a functor that must be true is told later, when all relations are known.
-Operators in a row are put in order of their precedence.
+A call in a body is read as an atom; `naming` turns it into a condition if it is a functor. Operators in a row are put
+in order of their precedence.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _RIGHT: Final = len(PRECEDENCE) - 1
 
 @dataclass(frozen=True)
 class WrittenCall:
-    """A call; by ``names`` if it is an atom that names its columns."""
+    """A call; an atom that names its columns has their ``names``."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -71,7 +71,7 @@ class NamedArgument:
 
 @dataclass(frozen=True)
 class Grouped:
-    """What stands in brackets: conjunctions, of which one alone may be a tuple."""
+    """Brackets with conjunctions in them; one conjunction alone may be a tuple."""
 
     branches: tuple[tuple[Any, ...], ...]
     trailing: bool
@@ -80,17 +80,21 @@ class Grouped:
 
 @dataclass(frozen=True)
 class Negated:
+    """``!item``."""
+
     item: Any
 
 
 @dataclass(frozen=True)
 class Conjunction:
+    """Items between commas; one with a ``trailing`` comma is a tuple."""
+
     items: tuple[Any, ...]
     trailing: bool = False
 
 
 def term(found: Any) -> Term:
-    """What was written, where a value is asked for."""
+    """Read something written as a term; refuses a condition."""
     match found:
         case WrittenCall(name, arguments, _, None):
             return _call(name, tuple(map(term, arguments)))
@@ -116,7 +120,7 @@ AGGREGATES: Final = ("count", "sum", "min", "max", "mean", "average")
 
 
 def literal(found: Any) -> BodyLiteral:
-    """What was written, where a condition is asked for."""
+    """Read something written as a literal; refuses a value."""
     match found:
         case WrittenCall():
             return found.atom
@@ -138,15 +142,17 @@ def literal(found: Any) -> BodyLiteral:
 
 
 def body(items: tuple[Any, ...]) -> tuple[BodyLiteral, ...]:
+    """Read the items of a conjunction as literals."""
     return tuple(map(literal, items))
 
 
 def somewhere(found: Any) -> TextPlace:
+    """The place of something written, if it has one."""
     return getattr(found, "place", NOWHERE)
 
 
 def chained(parts: list[Any]) -> Term:
-    """Operands and operators in a row, by precedence."""
+    """The term of operands and operators in a row, by their precedence."""
     operands: list[Term] = [term(part) for part in parts[::2]]
     operators = [str(part) for part in parts[1::2]]
     waiting: list[str] = []

@@ -1,5 +1,5 @@
 """EDN Datalog: texts to forms, forms to queries and transactions, queries to plans.
 
-`reader` reads, `parse` and `clauses` make queries of what was read, `translate` makes Datalog of them, `compile` a
-plan; `transaction` is what is added and retracted.
+`reader` reads forms, `parse` and `clauses` make queries of forms, `translate` makes rules of a query, `compile` a plan;
+`transaction` reads what is to be added and retracted.
 """

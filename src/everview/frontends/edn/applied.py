@@ -31,7 +31,7 @@ from everview.frontends.rules.program import (
 
 
 class Functions:
-    """Calls of functions on their way to literals."""
+    """Translates calls of functions into literals."""
 
     def __init__(self, patterns: Patterns) -> None:
         self._patterns = patterns

@@ -1,4 +1,4 @@
-"""What a query is given: the values of :in, as constants, as relations that are written down, and as rules.
+"""The arguments of a query: the values of :in, as constants, as rows and as rules.
 
 An argument belongs to each of :in in order, but for ``$``, which is the database itself. Of a source ``$r`` it is a
 collection of rows, or the name of a table or view.
@@ -39,13 +39,13 @@ Value = Any
 
 @dataclass(frozen=True)
 class WrittenRows:
-    """Rows that are written down; the types of their columns, None where there are no values."""
+    """Rows given as values, and the types of their columns; None for a column without values."""
 
     rows: tuple[tuple[Value, ...], ...]
     types: tuple[Type | None, ...]
 
     def plan(self, types: Sequence[Type | None]) -> Values:
-        """The relation, each row once; ``types`` of the columns that hold nothing."""
+        """A plan of the rows, each once; ``types`` are those of columns without values."""
         chosen = [own or other or ANY for own, other in zip(self.types, types, strict=True)]
         schema = Schema(Field(f"c{at}", of, nullable=False) for at, of in enumerate(chosen))
         rows = tuple(dict.fromkeys(tuple(_as(v, of) for v, of in zip(row, chosen, strict=True)) for row in self.rows))
@@ -54,7 +54,7 @@ class WrittenRows:
 
 @dataclass(frozen=True)
 class Given:
-    """The arguments of a query: constants, atoms of relations that are written down, sources and rules."""
+    """The arguments of a query: constants, atoms that read given rows, sources and rules."""
 
     terms: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
     written: Mapping[str, WrittenRows] = field(default_factory=dict[str, WrittenRows])

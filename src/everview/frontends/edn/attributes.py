@@ -1,4 +1,4 @@
-"""Attributes: what ``:track/name`` means, a relation of entities and values, over tables as over facts.
+"""Attributes: ``:track/name`` names a relation of entities and values, over tables as over facts.
 
 In this order:
 
@@ -58,7 +58,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class KeyedColumn:
-    """A column of a table, by its key."""
+    """A column of a table; the key of a row is the entity."""
 
     relation: str
     key: str
@@ -67,7 +67,7 @@ class KeyedColumn:
 
 @dataclass(frozen=True)
 class EdnAttribute:
-    """Entities and values. ``value`` is None as long as nothing says of which type they are: then there are none."""
+    """A relation of entities and values; ``value`` is None while it has no facts that tell the type."""
 
     name: str
     entity: Type
@@ -81,7 +81,7 @@ class EdnAttribute:
         return self.means is None or isinstance(self.means, Fact)
 
     def rows(self, of: Type | None) -> Plan:
-        """The relation; ``of`` is the type that the query wants where none is known."""
+        """The relation; where the type of values is not known, it is empty, and ``of`` is that of its column."""
         if self.plan is not None and self.value is not None:
             return self.plan
         return Values((), facts_schema(of or ANY))
@@ -93,7 +93,7 @@ def facts_schema(value: Type) -> Schema:
 
 
 class Attributes:
-    """The attributes that the relations around make."""
+    """The attributes that the relations of a database or a pipeline make."""
 
     def __init__(self, around: Around) -> None:
         self.around = around
@@ -131,7 +131,7 @@ class Attributes:
         return EdnError(error.message, hint=error.hint if known else "transact facts of it, or declare it, first")
 
     def may_be_new(self, name: str) -> bool:
-        """Can facts be of an attribute that does not exist? Not if a table of its name space lacks such a column."""
+        """Can an unknown attribute get facts? Not if its name space is a table, which lacks such a column."""
         space, _, column = name[1:].partition("/")
         plain = name.startswith(":") and name[1:2] not in ("", "*", ":") and not name.startswith((":db/", ":db."))
         return plain and not (column and any(known in self._names for known in _spelled(space)))

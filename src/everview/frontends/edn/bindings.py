@@ -1,4 +1,4 @@
-"""Which variables clauses bind, whatever their order; what nothing binds is refused with the place of its clause.
+"""The variables that clauses bind, whatever their order; one that nothing binds is refused with its clause's place.
 
 A pattern binds all its variables, a function those of its binding once its arguments are bound, `or` what each of its
 branches binds. `not` binds nothing, and needs what it shares with the clauses around it.
@@ -29,7 +29,7 @@ Rules = Mapping[str, Sequence[RuleClause]]
 
 
 def check_bindings(clauses: Clauses, given: frozenset[str], rules: Rules) -> frozenset[str]:
-    """The variables that are bound when all clauses hold; raises `EdnError` where too little is."""
+    """The variables that clauses bind, with those ``given``; raises `EdnError` for a clause that needs others."""
     there, waiting = given, [clause for clause in clauses if not isinstance(clause, Absent)]
     while waiting:
         ready = [clause for clause in waiting if _gives(clause, there, rules) is not None]
@@ -51,7 +51,7 @@ def around(clauses: Clauses, at: int, outside: frozenset[str]) -> frozenset[str]
 
 
 def _gives(clause: Clause, there: frozenset[str], rules: Rules) -> frozenset[str] | None:
-    """What a clause binds, given what is; None if that is too little for it."""
+    """The variables that a clause binds; None if those bound by now are too few for it."""
     match clause:
         case DataPattern():
             return frozenset(variables((clause,)))

@@ -31,14 +31,14 @@ from everview.frontends.rules.program import Constant, RuleVariable, TextPlace, 
 
 
 def variable(form: AnyForm) -> RuleVariable:
-    """``?x``."""
+    """Read a variable, ``?x``."""
     if isinstance(form, SymbolForm) and form.name.startswith("?") and len(form.name) > 1:
         return RuleVariable(form.name[1:])
     raise refuse(form.place, f"{form!r} is no variable", "a variable begins with a question mark: ?x")
 
 
 def parse_binding(form: AnyForm) -> Binding:
-    """``?x``, ``[?x ?y]``, ``[?x ...]`` or ``[[?x ?y]]``."""
+    """Read a binding: ``?x``, ``[?x ?y]``, ``[?x ...]`` or ``[[?x ?y]]``."""
     match form:
         case SymbolForm():
             return ScalarBinding(_bindable(form), place=form.place)
@@ -60,7 +60,7 @@ def _bindable(form: AnyForm) -> RuleVariable | Wildcard:
 
 
 def parse_clause(form: AnyForm) -> Clause:
-    """A clause of :where or of a rule."""
+    """Read a clause of :where or of a rule."""
     match form:
         case VectorForm((ListForm((SymbolForm(name), *arguments)), *rest)):
             return _applied(form, name, tuple(arguments), tuple(rest))
@@ -183,7 +183,7 @@ def _argument(form: AnyForm) -> Term:
 
 
 def constant(value: object, place: TextPlace) -> Constant:
-    """A value of a text; there is no fact of nil."""
+    """A constant; nil is refused, as no fact has it."""
     if value is None:
         raise refuse(place, "nil is no value: what is not there has no fact", "use missing? or (not …)")
     return Constant(value)
@@ -193,14 +193,14 @@ def constant(value: object, place: TextPlace) -> Constant:
 
 
 def parse_rules(form: AnyForm) -> tuple[RuleClause, ...]:
-    """A vector of rules, ``[[(name ?x) clause …] …]``."""
+    """Read a vector of rules, ``[[(name ?x) clause …] …]``."""
     if not isinstance(form, VectorForm | ListForm | SetForm):
         raise refuse(form.place, f"{form!r} are no rules", "write [[(ancestor ?a ?b) [?a :parent ?b]] …]")
     return tuple(map(parse_rule, form.items))
 
 
 def parse_rule(form: AnyForm) -> RuleClause:
-    """``[(name [?required] ?x) clause …]``."""
+    """Read a rule, ``[(name [?required] ?x) clause …]``."""
     match form:
         case VectorForm((ListForm((SymbolForm(name), *parameters)), *body)):
             pass

@@ -1,4 +1,4 @@
-"""From a query to one plan: translated to Datalog, compiled as all Datalog is, then aggregated as :find says.
+"""From a query to one plan: translated to rules, compiled as all rules are, then aggregated as :find says.
 
 Without aggregates the plan has a row for every different finding; variables of :with tell more of them apart. With them
 it has a row a group, and none where nothing was found.
@@ -46,7 +46,7 @@ _OF_NUMBERS: Final = ("sum", "avg", "median", "variance", "stddev")
 
 @dataclass(frozen=True)
 class CompiledQuery:
-    """A query as a plan; ``open`` are the attributes that hold nothing yet, and of which type their values must be."""
+    """The plan of a query; ``open`` has the attributes without facts, and the types that their values must have."""
 
     query: EdnQuery
     plan: Plan
@@ -76,7 +76,7 @@ def compile_query(
 
 @dataclass(frozen=True)
 class _Relations:
-    """What the atoms of a query read, as Datalog asks for it."""
+    """The relations that the atoms of a query read, as a catalog for the compiler of rules."""
 
     relations: Mapping[str, Plan]
     sets: frozenset[str]
@@ -92,7 +92,7 @@ class _Relations:
 
 
 def _told(error: EverviewError, query: EdnQuery, made: Translated) -> EdnError:
-    """An error of Datalog as one of the query, at the clause that it is about."""
+    """Turn an error about a rule into one about the clause of the query that it came from."""
     message = error.message.split("\n")[0]
     variable = re.match(r"variable (\S+) is ", message)
     if variable is not None:
@@ -155,7 +155,7 @@ def _rows(name: str, reads: Reads, types: Mapping[Column, Type], attributes: Att
 
 
 def _anything(valued: bool, wanted: Type | None, facts: Sequence[EdnAttribute]) -> Plan:
-    """Facts of all attributes; of one type those whose values can be of it, else values of every kind together."""
+    """Facts of all attributes; if a type is ``wanted``, only of those with values of that type."""
     known = [fact for fact in facts if fact.value is not None and (not valued or wanted in (None, fact.value))]
     types = {fact.value for fact in known}
     of = wanted or (types.pop() if len(types) == 1 else ANY) or ANY

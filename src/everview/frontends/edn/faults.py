@@ -1,4 +1,4 @@
-"""Errors of a text: where it is wrong, what is, and what to do about it.
+"""Errors of a text: the place, what is wrong, and what to do about it.
 
 >>> str(refuse(TextPlace(2, 5), "there is no rule near", "give it"))
 '2:5: there is no rule near\\n  hint: give it'

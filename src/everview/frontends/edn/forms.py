@@ -1,4 +1,4 @@
-"""EDN as data: each form a frozen value that knows where it stands in its text.
+"""EDN as data: forms are frozen values that know their places in a text.
 
 A keyword is a value, too: the text that it is written as, colon and all. Forms are equal if they mean the same,
 wherever they stand.
@@ -25,7 +25,7 @@ from everview.frontends.rules.program import NOWHERE, TextPlace
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Form:
-    """Anything that is read."""
+    """A form: anything that EDN can write."""
 
     def __repr__(self) -> str:
         return written(self)
@@ -49,24 +49,32 @@ class KeywordForm(Form):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SymbolForm(Form):
+    """``name``, ``?x``, ``$``, ``%``."""
+
     name: str
     place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ListForm(Form):
+    """``(…)``."""
+
     items: tuple[AnyForm, ...]
     place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VectorForm(Form):
+    """``[…]``."""
+
     items: tuple[AnyForm, ...]
     place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SetForm(Form):
+    """``#{…}``."""
+
     items: tuple[AnyForm, ...]
     place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
@@ -124,7 +132,7 @@ def _plain(value: Any) -> Any:
 
 
 def _moment(value: dt.datetime) -> dt.datetime:
-    """A moment that can be said in UTC: not NaT of pandas, nor one at the end of all years in another zone."""
+    """Refuse a moment that UTC cannot express: NaT of pandas, or one that leaves the years 1 to 9999."""
     try:
         found = value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
     except (ValueError, OverflowError):
@@ -153,7 +161,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def written(form: Form) -> str:
-    """The text that reads as the form."""
+    """Write a form as text, which reads as an equal form."""
     match form:
         case ScalarForm(value):
             return _scalar(value)

@@ -31,6 +31,7 @@ from everview.frontends.rules.program import (
     TextPlace,
 )
 from everview.frontends.rules.relations import function_type
+from everview.frontends.rules.terms import COMPARISONS
 from everview.plan.typing import is_function
 from everview.types import STRING, unknown_name
 
@@ -43,16 +44,13 @@ _SPACES: Final = ("clojure.core/", "clojure.string/", "string/", "str/")
 _COMPARISONS: Final[dict[str, Comparison]] = {
     "=": "=", "==": "=", "!=": "!=", "not=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
 }  # fmt: skip
-_COMPARED: Final = {
-    "=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
-}  # fmt: skip
 
 
 def function(name: str, arguments: tuple[Term, ...], place: TextPlace) -> Term:
-    """A call of a function."""
+    """The term of a function's call; raises `EdnError` for an unknown function."""
     plain = _plain(name)
     if plain in _COMPARISONS:
-        tests = [_sql(_COMPARED[test.operator])(test.left, test.right) for test in _chain(plain, arguments, place)]
+        tests = [_sql(COMPARISONS[test.operator])(test.left, test.right) for test in _chain(plain, arguments, place)]
         return reduce(_sql("and"), tests)
     found = _FUNCTIONS.get(plain)
     if found is not None:
@@ -67,7 +65,7 @@ def function(name: str, arguments: tuple[Term, ...], place: TextPlace) -> Term:
 
 
 def predicate(name: str, arguments: tuple[Term, ...], place: TextPlace) -> tuple[BodyLiteral, ...]:
-    """A call that must be true."""
+    """The literals of a call that must be true."""
     plain = _plain(name)
     if plain in _COMPARISONS:
         return tuple(_chain(plain, arguments, place))
@@ -75,7 +73,7 @@ def predicate(name: str, arguments: tuple[Term, ...], place: TextPlace) -> tuple
 
 
 def may_be_null(name: str) -> bool:
-    """Might a function give NULL for values that are not? Those of the table do not."""
+    """Can a function give NULL for values other than NULL? Those of the table below cannot."""
     plain = _plain(name)
     return plain not in _FUNCTIONS and plain not in _COMPARISONS
 

@@ -1,4 +1,4 @@
-"""Of which type are the columns of relations that hold nothing yet, from what stands beside them.
+"""Inference of types: columns of relations without rows have the types of what they are joined and compared with.
 
 A variable has one type wherever it stands in a rule, and a column in all rules. So in ``[?a :to ?b] [?b :to ?c]`` the
 values of ``:to`` are entities, before there is any.
@@ -28,7 +28,7 @@ Node = tuple[str, int] | tuple[int, str]  # a column of a relation, or a variabl
 
 
 def inferred(program: RuleProgram, known: Mapping[Column, Type]) -> dict[Column, Type]:
-    """The types of columns, as far as something says them."""
+    """The types of all columns for which the program, or ``known``, tells one."""
     classes = _Classes()
     for column, of in known.items():
         classes.say(column, of)
@@ -47,7 +47,7 @@ def _is_column(node: Node) -> bool:
 
 
 class _Classes:
-    """Nodes that are of one type."""
+    """Classes of columns and variables that must have one type: a union-find."""
 
     def __init__(self) -> None:
         self._above: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-"""From forms to queries: the map form and the vector form, what is found and what is given.
+"""From forms to queries, in the map form or in the vector form.
 
 >>> from everview.frontends.edn.reader import read
 >>> query = parse_query(read("[:find ?n . :in $ ?e :where [?e :name ?n]]"))
@@ -31,7 +31,7 @@ _TAKES_ONE: Final = ("count", "count-distinct", "sum", "min", "max", "avg", "med
 
 
 def parse_query(form: AnyForm) -> EdnQuery:
-    """A query in map form or in vector form."""
+    """Read a query in map form or in vector form."""
     parts = _parts(form)
     if ":find" not in parts:
         raise refuse(form.place, "a query without :find", "say what is asked for: :find ?x")

@@ -1,6 +1,6 @@
 """Patterns as atoms: of an attribute, of facts whatever their attribute, or of columns of another source.
 
-What an atom is called says what it reads: ``:to`` an attribute, ``:*1`` facts of all attributes, ``$in0`` rows that are
+The name of an atom tells what it reads: ``:to`` an attribute, ``:*1`` facts of all attributes, ``$in0`` rows that are
 given, ``$r(0, 2)`` columns of a source.
 """
 
@@ -42,7 +42,7 @@ Reads = EdnAttribute | Anything | SourceColumns | WrittenRows
 
 
 class Patterns:
-    """Patterns on their way to atoms, and what these read."""
+    """Translates patterns into atoms, and notes what the atoms read."""
 
     def __init__(self, given: Given, attributes: Attributes, *, lenient: bool) -> None:
         self.attributes = attributes
@@ -51,7 +51,7 @@ class Patterns:
         self._lenient = lenient
 
     def written(self, rows: WrittenRows) -> str:
-        """The name of a relation that is written down."""
+        """Note rows as a relation, and give its name."""
         name = f"$in{sum(known.startswith('$in') for known in self.reads)}"
         self.reads[name] = rows
         return name
@@ -109,7 +109,7 @@ class Patterns:
         return entity
 
     def plain(self, term: Term, scope: ClauseScope) -> Term:
-        """What a term stands for in its scope."""
+        """The term, or what its variable stands for in a scope."""
         return scope.term(term.name) if isinstance(term, RuleVariable) else term
 
     def _of_source(self, clause: DataPattern, scope: ClauseScope) -> tuple[BodyLiteral, ...]:

@@ -1,6 +1,6 @@
 """EDN queries as data: what is asked for, what is given, and the clauses that must hold.
 
-Terms are those of Datalog: a variable ``?x`` is ``Variable("x")``, ``_`` a wildcard, a keyword the constant of its
+Terms are those of rules: a variable ``?x`` is ``RuleVariable("x")``, ``_`` a wildcard, a keyword the constant of its
 text. `parse` makes these values of forms.
 """
 
@@ -22,7 +22,7 @@ Term = RuleVariable | Constant | Wildcard
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """``(count ?x)``: the values of a variable in a group as one."""
+    """``(count ?x)``: an aggregate of a variable."""
 
     function: str
     variable: RuleVariable
@@ -80,7 +80,7 @@ class SourceInput:
 
 @dataclass(frozen=True, slots=True)
 class RulesInput:
-    """``%``: the rules are given."""
+    """``%``: rules that are given."""
 
     place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
@@ -93,7 +93,7 @@ Input = Binding | SourceInput | RulesInput
 
 @dataclass(frozen=True, slots=True)
 class DataPattern:
-    """``[?e :attribute ?v]``; of another source than the database, a row by its columns."""
+    """``[?e :attribute ?v]``, a fact; of a ``source`` other than the database, a row by its columns."""
 
     terms: tuple[Term | LookupRef, ...]
     source: str = "$"
@@ -102,7 +102,7 @@ class DataPattern:
 
 @dataclass(frozen=True, slots=True)
 class LookupRef:
-    """``[:email "a@b.c"]`` for the entity that has this value."""
+    """``[:email "a@b.c"]``: the entity that has this value."""
 
     attribute: str
     value: Constant
@@ -110,7 +110,7 @@ class LookupRef:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """``[(< ?x 3)]``, or with a binding ``[(+ ?x 1) ?y]``: a function, as it is written."""
+    """``[(< ?x 3)]``, or with a binding ``[(+ ?x 1) ?y]``: a call of a function, its arguments as forms."""
 
     function: str
     arguments: tuple[AnyForm, ...]
@@ -120,7 +120,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class RuleCall:
-    """``(ancestor ?a ?b)``: a rule."""
+    """``(ancestor ?a ?b)``: a call of a rule."""
 
     rule: str
     terms: tuple[Term, ...]
@@ -170,6 +170,8 @@ class RuleClause:
 
 @dataclass(frozen=True, slots=True)
 class EdnQuery:
+    """A query: what it finds, in which shape, where which clauses hold, with which inputs and rules."""
+
     find: tuple[Found, ...]
     where: Clauses
     shape: Shape = "relation"
@@ -213,7 +215,7 @@ def _variables(clause: Clause) -> tuple[str, ...]:
 
 
 def used(arguments: tuple[AnyForm, ...]) -> tuple[str, ...]:
-    """The variables in arguments of a function."""
+    """The variables in the arguments of a function."""
     found = list[str]()
     for argument in arguments:
         match argument:

@@ -1,4 +1,4 @@
-"""Reading EDN: texts become forms, each with its place, or an error that names one.
+"""The reader of EDN: from texts to forms with their places.
 
 Commas are white space, ``;`` comments to the end of the line, ``#_`` leaves the next form out. Of tags there are
 ``#inst`` (a timestamp) and ``#uuid`` (text), and two of ours for what EDN cannot say: ``#ev/date``, ``#ev/bytes``.
@@ -51,7 +51,7 @@ _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 
 
 def read(text: str) -> AnyForm:
-    """The one form of a text."""
+    """Read a text with one form."""
     forms = read_all(text)
     if len(forms) != 1:
         what = "nothing" if not forms else f"{len(forms)} forms"
@@ -60,7 +60,7 @@ def read(text: str) -> AnyForm:
 
 
 def read_all(text: str) -> list[AnyForm]:
-    """All forms of a text."""
+    """Read all forms of a text."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise EdnError(f"{text!r} is no text of EDN", hint="give a str")
     reader, found = _Reader(text), list[AnyForm]()

@@ -1,7 +1,7 @@
 """The rules of a query by name: which call themselves, and which are written out where they are called.
 
-A rule that requires variables is given them by its callers. It is written out there, unless it calls itself: then it
-has to bind them itself.
+A rule that requires variables gets them from its callers, so it is written out there. A rule that calls itself cannot
+be, and has to bind the required variables itself.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from everview.frontends.cycles import components
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.query import Absent, Clauses, OneOf, RuleCall, RuleClause
 from everview.types import unknown_name
@@ -16,12 +17,14 @@ from everview.types import unknown_name
 
 @dataclass(frozen=True)
 class RuleBook:
+    """The clauses of each rule, and the rules that call themselves."""
+
     clauses: Mapping[str, tuple[RuleClause, ...]]
     recursive: frozenset[str]
 
     @classmethod
     def of(cls, rules: Iterable[RuleClause]) -> RuleBook:
-        """Rules whose clauses agree on their variables; raises `EdnError`."""
+        """The book of some rules; raises `EdnError` if clauses of one rule, or its calls, disagree on its variables."""
         clauses: dict[str, tuple[RuleClause, ...]] = {}
         for rule in rules:
             before = clauses.get(rule.name, ())
@@ -42,7 +45,7 @@ class RuleBook:
         return name not in self.recursive and bool(self.clauses[name][0].required)
 
     def called(self, call: RuleCall) -> tuple[RuleClause, ...]:
-        """The clauses of a rule that is called as it is defined; raises `EdnError`."""
+        """The clauses of the called rule; raises `EdnError` if there is none, or it has another number of variables."""
         found = self.clauses.get(call.rule)
         if found is None:
             error = unknown_name("rule", call.rule, sorted(self.clauses))
@@ -72,13 +75,7 @@ def calls(clauses: Clauses) -> Iterator[RuleCall]:
 
 
 def _recursive(clauses: Mapping[str, tuple[RuleClause, ...]]) -> frozenset[str]:
-    reads = {name: {call.rule for rule in found for call in calls(rule.body)} for name, found in clauses.items()}
-    reached = {name: set(names) for name, names in reads.items()}
-    changed = True
-    while changed:
-        changed = False
-        for there in reached.values():
-            more = set[str]().union(*(reached.get(other, set()) for other in there)) - there
-            there.update(more)
-            changed = changed or bool(more)
-    return frozenset(name for name, names in reached.items() if name in names)
+    """The rules that call themselves, directly or through others."""
+    called = {name: {call.rule for rule in own for call in calls(rule.body)} for name, own in clauses.items()}
+    groups = components({name: [other for other in names if other in called] for name, names in called.items()})
+    return frozenset(name for group in groups for name in group if len(group) > 1 or name in called[name])

@@ -1,4 +1,4 @@
-"""What the variables of clauses stand for: themselves, a constant that is given, or one of a join's own."""
+"""Scopes of clauses: a variable stands for itself, for a given constant, or for a new variable of a join."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ClauseScope:
 
     @classmethod
     def whole(cls, terms: Mapping[str, Term]) -> ClauseScope:
-        """Of a query or a rule: variables keep their names."""
+        """The scope of a query or a rule, in which variables keep their names."""
         return cls(terms, count(1), plain=True)
 
     def term(self, name: str) -> Term:

@@ -1,7 +1,7 @@
 """Transactions as data: facts to add and to retract, entities to retract, attributes to declare.
 
-A map is facts of one entity; without a :db/id of a new one, or of the one that has a unique value of the map. Text and
-negative numbers are temporary names of new entities, good for one transaction.
+A map holds facts of one entity: that of :db/id, else the one that has a unique value of the map, else a new one. Text
+and negative numbers are temporary names of new entities, good for one transaction.
 
 >>> from everview.frontends.edn.reader import read
 >>> for part in parse_transaction(read('[[:db/add 1 :to 2] {:db/id "ada" :name "Ada"}]')):
@@ -63,7 +63,7 @@ Entity = KnownEntity | Temporary | Having
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """A fact; its value is a form, because what it means depends on the attribute."""
+    """A fact to add; its value is a form, because its meaning depends on the attribute."""
 
     entity: Entity
     attribute: str
@@ -73,7 +73,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Retract:
-    """A fact, or all facts of an entity and an attribute, to be there no more."""
+    """A fact to retract; without a value, all facts of an entity and an attribute."""
 
     entity: Entity
     attribute: str
@@ -83,13 +83,15 @@ class Retract:
 
 @dataclass(frozen=True, slots=True)
 class RetractEntity:
+    """An entity to retract with all its facts."""
+
     entity: Entity
     place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """``[:db/cas e :a old new]``: another value, if the value is the old one; nil for none."""
+    """``[:db/cas e :a old new]``: a new value, if the value now is the old one; nil for no value."""
 
     entity: Entity
     attribute: str
@@ -100,7 +102,7 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """What is said of an attribute; None of what is not."""
+    """The declaration of an attribute; None for a property that it leaves open."""
 
     attribute: str
     type: Type | None = None
@@ -114,14 +116,14 @@ Part = Add | Retract | RetractEntity | Swap | Declare
 
 
 def is_transaction(form: AnyForm) -> bool:
-    """Is it a vector of vectors and maps, as no query is?"""
+    """Is a form a vector of vectors and maps? No query is."""
     return isinstance(form, VectorForm | ListForm) and all(
         isinstance(item, VectorForm | MapForm | ListForm) for item in form.items
     )
 
 
 def parse_transaction(form: AnyForm) -> tuple[Part, ...]:
-    """The parts of a transaction in order; raises `EdnError`."""
+    """Read the parts of a transaction, in order; raises `EdnError`."""
     if not is_transaction(form):
         hint = 'write a vector of facts and maps: [[:db/add 1 :to 2] {:db/id 1 :name "Ada"}]'
         raise refuse(form.place, f"{form!r} is no transaction", hint)
@@ -188,7 +190,7 @@ class _Parser:
 
 
 def entity_of(form: AnyForm) -> Entity:
-    """An entity: a number, a temporary name, or what has a value."""
+    """Read an entity: a number, a temporary name, or a unique value."""
     match form:
         case ScalarForm(bool() | None):
             pass

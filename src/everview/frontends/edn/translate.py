@@ -1,4 +1,4 @@
-"""From a query to Datalog: patterns are atoms of attributes, `or` and `not` what Datalog has for them, rules are rules.
+"""From a query to rules: patterns become atoms of attributes, `or` a disjunction, `not` a negation.
 
 The goal is called ``?``: it has a row for every binding of the variables that are found, or named by :with.
 """
@@ -54,7 +54,7 @@ class Translated:
 
 
 def translate(query: EdnQuery, given: Given, attributes: Attributes, *, lenient: bool = False) -> Translated:
-    """The query as Datalog; a ``lenient`` one may name attributes that nobody knows yet."""
+    """Translate a query; a ``lenient`` one may name attributes that have no facts yet."""
     return _Translating(query, given, attributes, lenient).whole()
 
 
@@ -86,7 +86,7 @@ class _Translating:
         return found
 
     def _rule(self, clause: RuleClause) -> list[Rule]:
-        """A rule for each of its choices, so that one which calls itself is beside those that say its types."""
+        """A rule for each choice of branches, so that a choice which calls itself takes its types from the others."""
         there = check_bindings(clause.body, frozenset(), self._book.clauses)
         for name in clause.parameters:
             if name not in there:
@@ -109,7 +109,7 @@ class _Translating:
         return tuple(found)
 
     def _note(self, made: tuple[BodyLiteral, ...], place: TextPlace) -> None:
-        """Where literals and variables come from, so that what is wrong with them can be placed."""
+        """Note the places of literals and variables, for errors about them."""
         for literal in made:
             self._places[str(literal)] = place
             if isinstance(literal, RuleAtom):
@@ -156,7 +156,7 @@ class _Translating:
 
 
 def _countable(body: tuple[BodyLiteral, ...], place: TextPlace) -> tuple[BodyLiteral, ...]:
-    """A body, refused if it has more ways through its alternatives than can be joined one by one."""
+    """The body; refused if it has more combinations of alternatives than can be joined one by one."""
     if ways(body) > MOST_WAYS:
         hint = "make some of the alternatives a view of their own, and ask that"
         raise refuse(place, f"there are more than {MOST_WAYS:,} combinations of alternatives", hint)

@@ -129,7 +129,7 @@ def _plans(
 
 
 def _once(made: Plan, known: dict[Plan, Plan]) -> Plan:
-    """Equal plans as one, so that comparing two is never deep; nor is what else is found out from the bottom up."""
+    """The plan that was made first of those that are equal, so that comparing plans never goes deep."""
     free_references(made)
     return known.setdefault(made, made)
 
@@ -150,7 +150,7 @@ def _outside(
 
 
 def _guarded(node: Node, act: Callable[[], T]) -> T:
-    """What comes of a node; what does not fit, types of columns perhaps, is told with its name."""
+    """Act on a node; an error, of types that do not fit perhaps, gets the name of the node."""
     try:
         return act()
     except EverviewError as error:
@@ -191,7 +191,7 @@ def _joined(node: JoinSpec, inputs: Sequence[Plan]) -> Plan:
 
 
 def _united(inputs: Sequence[Plan]) -> Plan:
-    """What is in any; columns meet by their names, and in the widest of their types."""
+    """The union of inputs, whose columns meet by name, in the widest of their types."""
     names = inputs[0].schema.names
     common = list(inputs[0].schema.fields)
     for other in inputs[1:]:
@@ -212,7 +212,7 @@ def _without(left: Plan, right: Plan, key: Sequence[str]) -> Plan:
 
 
 def _after(right: Plan, at: int, width: int) -> Column:
-    """A column of the right, as the condition of a join reads it."""
+    """A column of the right side, as a column of both sides of a join."""
     field = right.schema.fields[at]
     return Column(width + at, field.name, field.type, field.nullable)
 
@@ -249,9 +249,9 @@ def _never(node: PointwiseSpec, input_: Plan) -> Plan:
 
 
 def _recursion(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan], known: dict[Plan, Plan]) -> Plans:
-    """Plans of nodes that read each other: what they are at their least fixed point.
+    """Plans of nodes that read each other, at their least fixed point.
 
-    Bound are those that are read before they are computed, and those that are read from outside.
+    The recursion binds those nodes that are read before they are computed, and those that are read from outside.
     """
     schemas = _schemas(graph, part, outside)
     again: dict[str, None] = {}
@@ -276,9 +276,9 @@ def _recursion(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan], k
 
 
 def _ending_in_union(graph: Graph, part: Sequence[str]) -> list[str]:
-    """The nodes of a cycle, each after those that it reads, but for cycles, which end in a union where one is found.
+    """The nodes of a cycle, each after those that it reads; where the cycle closes, a union is last if there is one.
 
-    What is read before it is computed is bound, and made distinct for it. A union is that anyway.
+    A node that is read before it is computed is bound, and for that made distinct, which a union is anyway.
     """
     unions = [one for one in part if isinstance(graph.nodes[one], UnionSpec)]
     first = next((one for one in unions if _is_read(graph, one, part)), (*unions, part[0])[0])
@@ -302,12 +302,12 @@ def _is_read(graph: Graph, one: str, part: Sequence[str]) -> bool:
 
 
 def _bound(made: Plan, schema: Schema) -> Plan:
-    """What a recursion binds is distinct as it is."""
+    """The plan of a node as a recursion binds it: without its `Distinct`, which the recursion adds."""
     return _cast(made.input if isinstance(made, plan.Distinct) else made, schema.fields)
 
 
 def _schemas(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -> dict[str, Schema]:
-    """What nodes of a cycle hold: the narrowest types that hold what enters it, wherever that goes."""
+    """The schemas of the nodes of a cycle: the narrowest types that hold all values which enter it."""
     known: dict[str, Fields] = {one: {} for one in part}
     for one in {source for inner in part for source in graph.nodes[inner].sources if source in outside}:
         known[one] = dict(zip(graph.variables[one], outside[one].schema.fields, strict=True))
@@ -332,7 +332,7 @@ def _schemas(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -> 
 
 
 def _passed(graph: Graph, node: Node, known: Mapping[str, Fields]) -> list[tuple[str, Field]]:
-    """The variables of a node with the fields that its inputs give them, as far as those are known."""
+    """The variables of a node, with the fields of those inputs that are known."""
     match node:
         case JoinSpec():
             pairs = zip(node.inputs, node.atoms, strict=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from everview.errors import GraphError
+from everview.frontends.cycles import components
 from everview.frontends.graphspec.model import (
     ColumnSpec,
     DeclaredSpec,
@@ -65,7 +66,7 @@ class Graph:
         return tuple(node for node in self.nodes.values() if isinstance(node, PointwiseSpec))
 
     def is_cycle(self, part: Sequence[str]) -> bool:
-        """Whether nodes that are computed together read what they give."""
+        """Do nodes that are computed together read each other?"""
         return len(part) > 1 or part[0] in self.nodes[part[0]].sources
 
 
@@ -101,7 +102,7 @@ def check(spec: GraphSpec, known: Mapping[str, RelationShape] | None = None) -> 
         _check_names(node, nodes, relations)
     _check_roles(spec.nodes)
     outputs = _outputs(spec, nodes)
-    order = _ordered(nodes)
+    order = tuple(components({name: node.sources for name, node in nodes.items()}))
     for part in order:
         _check_cycle(part, nodes)
     variables: dict[str, Variables] = {}
@@ -172,7 +173,7 @@ def _check_atoms(node: JoinSpec, nodes: Mapping[str, Node], relations: Mapping[s
 
 
 def _check_roles(nodes: Sequence[Node]) -> None:
-    """A relation comes from the host, or from a provider that lists it, or from one that only judges."""
+    """Refuse a relation with two roles: given by the host, listed by a provider, or judged by one."""
     roles: dict[str, Node] = {}
     for node in nodes:
         if not isinstance(node, ScanSpec | EnumerableSpec | PointwiseSpec):
@@ -208,48 +209,6 @@ def _needed(nodes: Mapping[str, Node], outputs: Iterable[str]) -> set[str]:
 # -- order and cycles
 
 
-def _ordered(nodes: Mapping[str, Node]) -> tuple[tuple[str, ...], ...]:
-    """The strongly connected parts, each after what it reads (Tarjan); within one, as a search finishes them.
-
-    So of a cycle as few nodes as possible read what comes later: only those where the search met its own path.
-    """
-    number: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    finished: dict[str, int] = {}
-    path: list[str] = []
-    waiting: set[str] = set()  # nodes on the path, or in a part that is not complete
-    parts: list[tuple[str, ...]] = []
-    for start in nodes:
-        if start in number:
-            continue
-        calls = [(start, iter(nodes[start].sources))]
-        number[start] = lowest[start] = len(number)
-        path.append(start)
-        waiting.add(start)
-        while calls:
-            one, rest = calls[-1]
-            for other in rest:
-                if other not in number:
-                    number[other] = lowest[other] = len(number)
-                    path.append(other)
-                    waiting.add(other)
-                    calls.append((other, iter(nodes[other].sources)))
-                    break
-                if other in waiting:
-                    lowest[one] = min(lowest[one], number[other])
-            else:
-                calls.pop()
-                finished[one] = len(finished)
-                if calls:
-                    lowest[calls[-1][0]] = min(lowest[calls[-1][0]], lowest[one])
-                if lowest[one] == number[one]:
-                    at = path.index(one)
-                    parts.append(tuple(sorted(path[at:], key=finished.__getitem__)))
-                    waiting.difference_update(path[at:])
-                    del path[at:]
-    return tuple(parts)
-
-
 def _check_cycle(part: Sequence[str], nodes: Mapping[str, Node]) -> None:
     for one in part:
         if isinstance(nodes[one], DiffSpec | PointwiseSpec) and (path := _cycle(one, part, nodes)):
@@ -261,7 +220,7 @@ def _check_cycle(part: Sequence[str], nodes: Mapping[str, Node]) -> None:
 
 
 def _cycle(one: str, part: Sequence[str], nodes: Mapping[str, Node]) -> list[str]:
-    """The shortest way from a node along what it reads back to itself, in the direction of the data."""
+    """The shortest cycle through a node, in the direction of the data; empty if there is none."""
     came: dict[str, str] = {}
     waiting = deque([one])
     while waiting:
@@ -287,7 +246,7 @@ def _find_variables(
     relations: Mapping[str, RelationShape],
     variables: dict[str, Variables],
 ) -> None:
-    """What each node of a part gives; in a cycle a node may say it only after others."""
+    """Find the variables of each node of a part; in a cycle, those of a node may depend on others."""
     left = list(part)
     while left:
         found = {one: names for one in left if (names := _given(nodes[one], relations, variables)) is not None}

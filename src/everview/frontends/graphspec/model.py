@@ -1,6 +1,6 @@
-"""GraphSpec as it is written: a JSON object of relations, nodes and outputs. Nothing is guessed, nothing passed over.
+"""GraphSpecs as they are written: JSON objects of relations, nodes and outputs. Unknown parts are refused.
 
-This says what each part may consist of; `check` says what they must be to each other.
+These models check each part alone; `check` checks how the parts fit together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _writable(name: str) -> str:
 
 
 def check_name(what: str, name: object) -> None:
-    """Refuse what cannot name anything."""
+    """Refuse a name that is no text, or empty."""
     if not isinstance(name, str) or not name or not _is_text(name):
         raise GraphError(f"{what} cannot have the name {_shown(name)!r}", hint="a name is a text, and not empty")
 
@@ -93,7 +93,7 @@ class JoinSpec(_Part):
 
 
 class UnionSpec(_Part):
-    """What is in any of its inputs."""
+    """The tuples that any of its inputs has."""
 
     id: Name
     op: Literal["Union"]
@@ -105,7 +105,7 @@ class UnionSpec(_Part):
 
 
 class DiffSpec(_Part):
-    """What is in the first input and agrees on the key with nothing in the second."""
+    """The tuples of the first input whose key no tuple of the second has."""
 
     id: Name
     op: Literal["Diff"]
@@ -144,7 +144,7 @@ class RenameSpec(_Part):
 
 
 class EnumerableSpec(_Part):
-    """The tuples of a relation that a provider tells."""
+    """The tuples of a relation that a provider lists."""
 
     id: Name
     op: Literal["Compute"]
@@ -158,7 +158,7 @@ class EnumerableSpec(_Part):
 
 
 class PointwiseSpec(_Part):
-    """The tuples of its input whose projection on some variables a provider says to be true."""
+    """The tuples of its input for which a provider judges the projection on some variables to be true."""
 
     id: Name
     op: Literal["Compute"]

@@ -75,7 +75,7 @@ def _relation(relation: RelationShape, streams: Mapping[str, Stream]) -> Stream:
 
 
 def _judged(checked: Graph, providers: dict[str, Any]) -> dict[str, Any]:
-    """The providers of pointwise relations; any other is refused, and why."""
+    """The providers of pointwise relations; refuses any other."""
     for name in checked.enumerated:
         if name in providers:
             raise GraphError(

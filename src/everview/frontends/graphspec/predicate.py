@@ -18,7 +18,7 @@ Asked = Callable[[Tuples], Iterable[Row]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdicts:
-    """The verdict for every row of some columns, by asking for all that are true among them."""
+    """A function that gives a verdict for each row, by asking a provider which of the rows are true."""
 
     what: str  # node and relation, for errors
     eval_many: Asked
@@ -47,7 +47,7 @@ class Verdicts:
 
 
 def rows_of(answer: Any) -> list[Any]:
-    """What a provider answers as a list; what is no collection is refused."""
+    """The answer of a provider as a list; refuses an answer that is no collection."""
     if isinstance(answer, Tuples):
         return list(answer.unordered)
     if isinstance(answer, str | bytes | dict) or not isinstance(answer, Iterable):

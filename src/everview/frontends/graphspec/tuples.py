@@ -42,7 +42,7 @@ class Tuples(Set[Row]):
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row], order: Order = natural) -> Tuples:
-        """A set of what the engine gives, which needs no check and may hold values of any column type."""
+        """A set of rows of the engine, unchecked; they may hold values of any column type."""
         found = cls((), order)
         found._by.update((key_of(row), row) for row in rows)
         return found
@@ -85,17 +85,17 @@ class Tuples(Set[Row]):
 
     @property
     def unordered(self) -> Collection[Row]:
-        """The tuples as they came, for where order does not matter."""
+        """The tuples in no order, for where order does not matter."""
         return self._by.values()
 
     def without(self, other: Tuples) -> Tuples:
-        """Those that the other has not."""
+        """The tuples that the other set does not have."""
         found = Tuples((), self._order)
         found._by.update((key, row) for key, row in self._by.items() if key not in other._by)
         return found
 
     def common(self, other: Tuples) -> Tuples:
-        """Those that the other has, too."""
+        """The tuples that the other set has, too."""
         return self.without(self.without(other))
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ def _gathered(rows: Any) -> dict[Hashable, Row]:
 
 
 def checked_row(row: Any) -> Row:
-    """A tuple of atoms, each as it is kept; whatever is no such tuple is refused."""
+    """A tuple of atoms in the form in which they are kept; refuses anything else."""
     if not isinstance(row, tuple | list):
         raise WrongArity(f"{_shown(row)} is no tuple", hint=TUPLES)
     try:
@@ -132,7 +132,7 @@ def checked_row(row: Any) -> Row:
 
 
 def atom(value: Any) -> Any:
-    """The value as it is kept: of Python's own types, and such that it has a place in the order.
+    """The form in which an atom is kept: of Python's own types, with a place in the order.
 
     >>> atom(("a",))
     Traceback (most recent call last):
@@ -181,7 +181,7 @@ def _unusual(value: Any) -> Any:
 
 
 def key_of(row: Row) -> Hashable:
-    """Equal for two tuples exactly when they are the same."""
+    """A key that two tuples share exactly if they are the same."""
     return tuple([value if type(value) is str or type(value) is int else _identity(value) for value in row])
 
 

@@ -1,6 +1,6 @@
-"""What PomoLogic asks of every rule: range restriction, grounding, well-formed aggregates, one set of attributes.
+"""Checks of PomoLogic: range restriction, grounding, well-formed aggregates, one set of attributes for each head.
 
-Each rule that is broken has an error of its own, which names the variable and shows the rule.
+Each has an error of its own, which names the variable and shows the rule.
 
 >>> from everview.frontends.pomologic.parse import parse
 >>> check(parse("t(c: C, n: N) :- N := sum Q : p(c: C, q: Q)."))
@@ -25,7 +25,7 @@ PARAMETERS = {"count": 0, "sum": 1, "min": 1, "max": 1}  # how many each of the 
 
 
 def check(program: RuleProgram) -> None:
-    """Refuse a program that breaks a rule of the language."""
+    """Refuse a program with a rule that fails a check."""
     _check_attributes(program)
     for rule in program.rules:
         scope = RuleScope.of(rule)
@@ -35,7 +35,7 @@ def check(program: RuleProgram) -> None:
 
 
 def _check_attributes(program: RuleProgram) -> None:
-    """The rules of one head name the same attributes."""
+    """Refuse rules of one head that name different attributes."""
     known: dict[str, Rule] = {}
     for rule in program.rules:
         names, first = rule.head.names or (), known.setdefault(rule.head.relation, rule)
@@ -49,7 +49,7 @@ def _check_attributes(program: RuleProgram) -> None:
 
 
 def _parameters(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
-    """Parameters of aggregates are as many as they should be, bound nowhere else, and in the atom once."""
+    """Errors for aggregates: a wrong number of parameters, or one bound elsewhere or not once in the atom."""
     for found in scope.aggregates:
         wanted, given = _wanted(found, rule), len(found.parameters)
         if wanted is not None and given != wanted:
@@ -80,7 +80,7 @@ def _written(function: str, wanted: int) -> str:
 
 
 def _grouping(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
-    """Aggregates wait until what they share with the rest of the rule is bound."""
+    """Errors for aggregates that share a variable with the rule which only an aggregate would bind."""
     for found in scope.waiting():
         missing = min(scope.shared(found) - scope.selected)
         problem = f"variable {missing} of {found} is not grounded before the aggregate"
@@ -119,7 +119,7 @@ def _restricted(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
 
 
 def _why(name: str, scope: RuleScope) -> str | None:
-    """That a variable is known to an aggregate alone, if so."""
+    """A hint if a variable is bound inside of an aggregate alone."""
     for found in scope.aggregates:
         if name in scope.local(found):
             return f"{name} is bound only inside the aggregate {found}; select it in the body, too"

@@ -34,11 +34,11 @@ from everview.frontends.rules.program import (
     Term,
     Wildcard,
 )
-from everview.frontends.rules.texts import misread, number_of, place_of, text_of
+from everview.frontends.rules.texts import misread, name_of, number_of, place_of, text_of
 
 
 def parse(text: str) -> RuleProgram:
-    """The program that a text is; raises `DatalogError` where it is none."""
+    """Read a text into a program, unchecked; raises `DatalogError` if the grammar refuses it."""
     try:
         return _Rules().transform(_parser().parse(text))
     except VisitError as error:
@@ -53,7 +53,7 @@ def _parser() -> Lark:
 
 
 class _Rules(Transformer[Token, Any]):
-    """Trees of the grammar as the values of `everview.frontends.rules.program`."""
+    """Turns trees of the grammar into rules."""
 
     def program(self, rules: list[Rule]) -> RuleProgram:
         return RuleProgram(tuple(rules))
@@ -111,8 +111,7 @@ class _Rules(Transformer[Token, Any]):
         return parts[0], parts[1]
 
     def name(self, tokens: list[Token]) -> str:
-        (token,) = tokens
-        return str(token) if token.type == "NAME" else token[1:-1].replace("``", "`")
+        return name_of(*tokens)
 
     def named(self, names: list[str]) -> Term:
         (name,) = names

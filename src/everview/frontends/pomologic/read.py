@@ -1,4 +1,4 @@
-"""A text of PomoLogic as a program that keeps the rules of the language.
+"""Texts of PomoLogic, read and checked.
 
 >>> print(read("far(x: X) :- point(x: X), X > 100.").rules[0])
 far(x: X) :- point(x: X), X > 100.
@@ -12,7 +12,7 @@ from everview.frontends.rules.program import RuleProgram
 
 
 def read(text: str) -> RuleProgram:
-    """The program that a text is; raises `DatalogError`, of the kind that says which rule it breaks."""
+    """Read a text into a program, and check it; raises a `DatalogError`, of a kind for each check."""
     program = parse(text)
     check(program)
     return program

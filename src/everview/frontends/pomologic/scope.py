@@ -1,4 +1,4 @@
-"""Which variables a rule binds, in which order, and which belong to an aggregate alone.
+"""The scope of a rule: the variables that it binds, and those that belong to an aggregate alone.
 
 Selections bind all their variables. An aggregate binds its result, once the variables that its atom shares with the
 rest of the rule are bound; its other variables are seen nowhere else. Nothing else binds: negations and constraints
@@ -55,7 +55,7 @@ class RuleScope:
 
     @classmethod
     def of(cls, rule: Rule) -> RuleScope:
-        """The scope of a rule as `parse` gives it."""
+        """The scope of a rule that `parse` has made."""
         compared = [part for part in rule.body if isinstance(part, Constraint)]
         return cls(
             tuple(part for part in rule.body if isinstance(part, RuleAtom | Identified)),
@@ -72,17 +72,17 @@ class RuleScope:
 
     @property
     def selected(self) -> Names:
-        """What selections bind, content ids included."""
+        """The variables that selections bind, with those of content ids."""
         return frozenset[str]().union(*map(_selected, self.selections))
 
     @property
     def results(self) -> Names:
-        """What aggregates bind."""
+        """The variables that aggregates bind."""
         return frozenset(found.result for found in self.aggregates)
 
     @property
     def bound(self) -> Names:
-        """All that the rule binds."""
+        """The variables that the rule binds."""
         return self.selected | self.results
 
     def shared(self, found: Aggregation) -> Names:
@@ -94,7 +94,7 @@ class RuleScope:
         return names_in(found.atom.terms) - self.bound
 
     def waiting(self) -> list[Aggregation]:
-        """The aggregates that are never reached: each needs what only another of them, or itself, would bind."""
+        """The aggregates that can never be computed: each needs a variable that only one of them would bind."""
         bound, waiting = self.selected, list(self.aggregates)
         while ready := [found for found in waiting if self.shared(found) <= bound]:
             bound |= {found.result for found in ready}

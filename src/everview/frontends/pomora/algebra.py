@@ -21,6 +21,8 @@ Operator = Literal["difference", "cartesian_product", "natural_join", "theta_joi
 
 @dataclass(frozen=True, slots=True)
 class AttributeName:
+    """An attribute as an operand of a comparison."""
+
     name: str
 
     def __str__(self) -> str:
@@ -29,6 +31,8 @@ class AttributeName:
 
 @dataclass(frozen=True, slots=True)
 class AttributeComparison:
+    """A comparison of attributes and constants."""
+
     operator: Comparison
     left: AttributeName | Constant
     right: AttributeName | Constant
@@ -39,7 +43,7 @@ class AttributeComparison:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """Formulas that are all to hold (``and``), or one of them (``or``), or the only one not (``not``)."""
+    """Formulas joined by ``and`` or ``or``, or one formula denied by ``not``."""
 
     connective: Literal["and", "or", "not"]
     parts: tuple[Formula, ...]
@@ -58,7 +62,7 @@ Formula = AttributeComparison | Connected
 
 @dataclass(frozen=True, slots=True)
 class NamedRelation:
-    """A relation as it is at this point of the program."""
+    """A relation by its name; it stands for the rows that it has at this point of the program."""
 
     name: str
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
@@ -69,7 +73,7 @@ class NamedRelation:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRelation:
-    """A relation that is written down, row by row, with the names of its attributes."""
+    """A relation of constant rows, each with the names of its attributes."""
 
     rows: tuple[tuple[tuple[str, Any], ...], ...]
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
@@ -81,6 +85,8 @@ class WrittenRelation:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
+    """Some attributes of a relation."""
+
     attributes: tuple[str, ...]
     input: Expression
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
@@ -91,6 +97,8 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
+    """A relation with other names for some attributes."""
+
     pairs: tuple[tuple[str, str], ...]  # (from, to)
     input: Expression
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
@@ -101,6 +109,8 @@ class Renaming:
 
 @dataclass(frozen=True, slots=True)
 class FormulaSelection:
+    """The rows of a relation for which a formula holds."""
+
     formula: Formula
     input: Expression
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
@@ -111,6 +121,8 @@ class FormulaSelection:
 
 @dataclass(frozen=True, slots=True)
 class United:
+    """The rows of several relations."""
+
     parts: tuple[Expression, ...]
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
 
@@ -120,7 +132,7 @@ class United:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """Two relations by one of the operators that take two; only a theta join and an equijoin have a formula."""
+    """An operator of two relations; only a theta join and an equijoin have a formula."""
 
     operator: Operator
     left: Expression
@@ -135,7 +147,7 @@ class Combined:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """One row a group: the attributes that tell groups apart, and an aggregate of the others under a name."""
+    """One row for each group: the attributes ``by`` which rows are grouped, and an aggregate under a name."""
 
     by: tuple[str, ...]
     name: str
@@ -157,7 +169,7 @@ Expression = NamedRelation | WrittenRelation | Projection | Renaming | FormulaSe
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What an expression gives is added to a relation."""
+    """An assignment: it adds the rows of an expression to a relation."""
 
     target: str
     expression: Expression
@@ -204,16 +216,20 @@ def inputs_of(expression: Expression) -> tuple[Expression, ...]:
             return (expression.input,)
 
 
+def expressions_in(expression: Expression) -> Iterator[Expression]:
+    """An expression, followed by all that are inside of it."""
+    yield expression
+    for part in inputs_of(expression):
+        yield from expressions_in(part)
+
+
 def read_by(expression: Expression) -> Iterator[str]:
     """The relations that an expression names."""
-    if isinstance(expression, NamedRelation):
-        yield expression.name
-    for part in inputs_of(expression):
-        yield from read_by(part)
+    return (part.name for part in expressions_in(expression) if isinstance(part, NamedRelation))
 
 
 def about(target: str, block: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """What of a block matters to a relation: assignments to it, and to those that they read."""
+    """The statements of a block that a relation depends on: assignments to it, and to those that they read."""
     needed, before = {target}, set[str]()
     while needed != before:
         before = set(needed)

@@ -35,7 +35,7 @@ from everview.frontends.pomora.algebra import (
     United,
     WrittenRelation,
     assignments,
-    inputs_of,
+    expressions_in,
     read_by,
 )
 from everview.frontends.pomora.operators import (
@@ -57,7 +57,7 @@ from everview.types import Schema
 
 
 def compile_program(block: tuple[Statement, ...], relations: Relations) -> dict[str, Plan]:
-    """What every relation that a program assigns to holds in the end; each after those that its plan scans."""
+    """A plan for each relation that a program assigns to, with its rows at the end; each after those that it scans."""
     last = {a.target: number for number, statement in enumerate(block) for a in assignments((statement,))}
     for assignment in assignments(block):
         if assignment.target in relations.names():
@@ -99,7 +99,7 @@ class Point:
                 return self._fixed_point(tuple(assignments(block)))
 
     def _with_more(self, target: str, given: Iterable[Assignment]) -> Plan:
-        """A relation with what some assignments add to it."""
+        """The rows of a relation, and those that assignments add."""
         before = [self.held[target]] if target in self.held else []
         added = list(given)
         return united([*before, *(self.plan(a.expression) for a in added)], added[0].place)
@@ -113,7 +113,7 @@ class Point:
         return {name: _over(name, bindings) for name in targets}
 
     def _bindings(self, block: tuple[Assignment, ...], targets: tuple[str, ...]) -> dict[str, Plan]:
-        """The plans of a loop's relations over each other: their columns follow from each other, so again and again."""
+        """The plans of a loop's relations; their columns depend on each other, and are found by rounds."""
         fed: dict[str, Schema | None] = {
             name: self.held[name].schema if name in self.held else None for name in targets
         }
@@ -132,7 +132,7 @@ class Point:
         return {name: bag(plan) for name, plan in found.items() if plan is not None}
 
     def _fed(self, target: str, block: tuple[Assignment, ...]) -> Plan | None:
-        """A relation of a loop, by those of its assignments whose columns are known; None if there is none."""
+        """The plan of a relation of a loop by those assignments whose columns are known; None if there are none."""
         parts: list[Plan] = [self.held[target]] if target in self.held else []
         own = [a for a in block if a.target == target]
         for assignment in own:
@@ -145,7 +145,7 @@ class Point:
     # -- expressions
 
     def plan(self, expression: Expression) -> Plan:
-        """What an expression gives, each row once."""
+        """The plan of an expression, without duplicates."""
         match expression:
             case NamedRelation():
                 return self._named(expression)
@@ -165,7 +165,7 @@ class Point:
                 return grouping(expression, self.plan(expression.input))
 
     def _all_known(self, parts: tuple[Expression, ...]) -> list[Plan]:
-        """The parts of a union whose columns are known: within a loop some are so by the others."""
+        """The plans of those parts of a union whose columns are known by now."""
         found: list[Plan] = []
         for part in parts:
             try:
@@ -194,7 +194,7 @@ class Point:
 
 
 def _over(name: str, bindings: Mapping[str, Plan]) -> Plan:
-    """A relation of a loop, by itself and those that it needs; without a loop if it needs none."""
+    """The plan of a relation of a loop, with only those relations of the loop that it needs."""
     needed, waiting = dict[str, None](), [name]
     while waiting:
         here = waiting.pop()
@@ -224,14 +224,15 @@ def _check_adding(block: Iterable[Assignment], targets: frozenset[str]) -> None:
 
 
 def _taken_away(expression: Expression, targets: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """The relations among some that an expression reads where more of them may mean less of it."""
-    match expression:
-        case Combined("difference" | "antijoin" as operator, _, right):
-            yield from ((f"a {operator}" if operator == "difference" else f"an {operator}", name)
-                        for name in read_by(right) if name in targets)  # fmt: skip
-        case Grouping(_, _, function, _, inner):
-            yield from ((f"a group_by ({function})", name) for name in read_by(inner) if name in targets)
-        case _:
-            pass
-    for part in inputs_of(expression):
-        yield from _taken_away(part, targets)
+    """Operators that may lose rows as their input grows, each with one of the ``targets`` that it reads."""
+    for part in expressions_in(expression):
+        match part:
+            case Combined("difference", _, given):
+                operator = "a difference"
+            case Combined("antijoin", _, given):
+                operator = "an antijoin"
+            case Grouping(_, _, function, _, given):
+                operator = f"a group_by ({function})"
+            case _:
+                continue
+        yield from ((operator, name) for name in read_by(given) if name in targets)

@@ -12,26 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from everview.errors import TypeConflict, UnknownName
 from everview.frontends.pomora.algebra import AttributeComparison, AttributeName, Connected, Formula
 from everview.frontends.rules.faults import fault, placed
 from everview.frontends.rules.meeting import alike, literal
 from everview.frontends.rules.program import NOWHERE, Constant, TextPlace
+from everview.frontends.rules.terms import COMPARISONS
 from everview.plan.node import Plan
 from everview.plan.typing import call
 from everview.scalars.expressions import Column, Expression
 from everview.types import unknown_name
-
-COMPARISONS: Final = {
-    "=": "equal",
-    "!=": "not_equal",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +44,7 @@ class AttributeColumns:
 
 
 def condition(formula: Formula, columns: AttributeColumns) -> Expression:
-    """The condition that a formula is for rows with these attributes."""
+    """The condition of a formula on rows with these attributes."""
     match formula:
         case AttributeComparison(operator, left, right):
             a, b = _value(left, columns), _value(right, columns)
@@ -73,7 +64,7 @@ def _value(side: AttributeName | Constant, columns: AttributeColumns) -> Express
 
 
 def comparisons(formula: Formula) -> Iterator[AttributeComparison]:
-    """The comparisons that a formula is made of."""
+    """All comparisons in a formula."""
     match formula:
         case AttributeComparison():
             yield formula

@@ -32,7 +32,7 @@ KNOWN = {"count": 0, "sum": 1, "min": 1, "max": 1}  # aggregates, and how many a
 
 
 def written(expression: WrittenRelation) -> Plan:
-    """A relation that is written down."""
+    """A plan of constant rows."""
     if not expression.rows:
         raise fault(DatalogError, "a relation without rows has no attributes", None, "leave it out", expression.place)
     names = tuple(name for name, _ in expression.rows[0])
@@ -47,7 +47,7 @@ def written(expression: WrittenRelation) -> Plan:
 
 
 def _constants(values: Sequence[object], name: str, place: TextPlace) -> list[Literal]:
-    """Constants of one column as one type; whole numbers are BIGINT."""
+    """The constants of one column, cast to one type; integers are BIGINT."""
     found = [literal(value, BIGINT if type(value) is int and _is_long(value) else None) for value in values]
     of: Type | None = found[0].type
     for one in found:
@@ -99,7 +99,7 @@ def united(plans: Sequence[Plan], place: TextPlace) -> Plan:
 
 
 def bag(plan: Plan) -> Plan:
-    """The rows of a set, some perhaps several times, for where they become a set again."""
+    """The plan without its `Distinct`, for a place where duplicates are removed later."""
     return bag(plan.input) if isinstance(plan, Distinct) else plan
 
 
@@ -114,14 +114,14 @@ def _met(types: Iterable[Type], name: str, place: TextPlace) -> Type:
 
 
 def _as(plan: Plan, names: Sequence[str], types: Sequence[Type]) -> Plan:
-    """The plan with its attributes in an order, as certain types."""
+    """The plan with its attributes in the given order and types."""
     columns = AttributeColumns.of(plan)
     wanted = tuple(coerced(columns[name], of) for name, of in zip(names, types, strict=True))
     return plan if wanted == plan.columns else Project(plan, wanted, tuple(names))
 
 
 def combined(expression: Combined, left: Plan, right: Plan) -> Plan:
-    """Two relations by the operator that is said."""
+    """The plan of an operator of two relations."""
     match expression.operator:
         case "difference":
             return _difference(left, right, expression.place)
@@ -169,7 +169,7 @@ def _natural(left: Plan, right: Plan, place: TextPlace) -> Plan:
 
 
 def _common(left: Plan, right: Plan, place: TextPlace) -> Expression | None:
-    """That all common attributes are equal; None if there are none."""
+    """The condition that all common attributes are equal; None if there are none."""
     width, found = len(left.schema), list[Expression]()
     for at, field in enumerate(right.schema.fields):
         if field.name in left.schema:
@@ -194,7 +194,7 @@ def grouping(expression: Grouping, given: Plan) -> Plan:
 
 
 def _if_any(found: Aggregate, given: Plan) -> Plan:
-    """One group of all rows is there only if any row is."""
+    """The one group of all rows, which is there only if there are rows."""
     (name,) = found.names
     count = AggregateCall("count", (), False, None, (), BIGINT, False)
     both = Aggregate(given, (), (*found.calls, count), (name, "rows in all"))

@@ -35,7 +35,7 @@ from everview.frontends.pomora.algebra import (
     WrittenRelation,
 )
 from everview.frontends.rules.program import Constant
-from everview.frontends.rules.texts import misread, number_of, place_of, text_of
+from everview.frontends.rules.texts import misread, name_of, number_of, place_of, text_of
 
 GRAMMAR: Final = r"""
 program: block
@@ -85,7 +85,7 @@ COMMENT: /\/\/[^\n]*|#[^\n]*|\/\*(?:[^*]|\*(?!\/))*\*\//
 
 
 def parse(text: str) -> tuple[Statement, ...]:
-    """The statements of a text; raises `DatalogError` where it is none."""
+    """Read a text into statements; raises `DatalogError` if the grammar refuses it."""
     try:
         return _Statements().transform(_parser().parse(text))
     except VisitError as error:
@@ -100,7 +100,7 @@ def _parser() -> Lark:
 
 
 class _Statements(Transformer[Token, Any]):
-    """Trees of the grammar as the values of `everview.frontends.pomora.algebra`."""
+    """Turns trees of the grammar into statements."""
 
     def program(self, parts: list[Any]) -> tuple[Statement, ...]:
         return parts[0]
@@ -205,5 +205,4 @@ class _Statements(Transformer[Token, Any]):
                 return Constant(kind == "TRUE")
 
     def name(self, tokens: list[Token]) -> str:
-        (token,) = tokens
-        return str(token) if token.type == "NAME" else token[1:-1].replace("``", "`")
+        return name_of(*tokens)

@@ -1,4 +1,4 @@
-"""Rows that bind variables: a plan, and over it what each variable is."""
+"""Rows that bind variables: a plan, and for each variable the expression over its rows that gives the value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Identify = Callable[[str, Sequence[str], Sequence[Expression]], Expression]  # o
 
 @dataclass(frozen=True)
 class BodyContext:
-    """What a body stands in: its rule, and the plan of each relation that it reads, a set."""
+    """The surroundings of a body: its rule, and a plan for each relation that the body reads, without duplicates."""
 
     rule: Rule
     relation: Callable[[RuleAtom], Plan]
@@ -35,40 +35,43 @@ class BodyContext:
     _numbers: Iterator[int] = field(default_factory=count, compare=False, repr=False)
 
     def fresh(self) -> str:
-        """A variable that nobody wrote; its name is the same whenever the rule is compiled."""
+        """A new variable for the compiler; its name is the same whenever the rule is compiled."""
         return f"{HIDDEN}{next(self._numbers)}"
 
-    def inside(self, found: Bindings) -> BodyContext:
-        """What stands inside of a body, and sees what that binds."""
-        return replace(self, around=self.around | found.values.keys())
+    def inside(self, bindings: Bindings) -> BodyContext:
+        """The context of a negation or an aggregate in this body, which sees the variables bound so far."""
+        return replace(self, around=self.around | bindings.values.keys())
 
 
 @dataclass(frozen=True)
 class Bindings:
-    """Rows, one for every way in which a body holds, and what each variable is in them."""
+    """Rows, one for every way in which a body holds, with an expression for each variable."""
 
     plan: Plan | None = None
     values: Values = field(default_factory=dict[str, Expression])
 
     @property
     def rows(self) -> Plan:
+        """The plan; of a body that has joined nothing yet, one row without variables."""
         return ONE_ROW if self.plan is None else self.plan
 
     def where(self, conditions: Iterable[Expression]) -> Bindings:
+        """The rows for which all conditions hold."""
         met = conjunction(c for c in conditions if c != TRUE)
         return self if met is None else replace(self, plan=Filter(self.rows, met))
 
     def having(self, values: Mapping[str, Expression]) -> Bindings:
+        """The same rows with more variables."""
         return replace(self, values={**self.values, **values})
 
 
-def seeded(found: Bindings, names: Sequence[str], what: str, context: BodyContext) -> Bindings:
-    """The different bindings of some variables, for what is inside of a negation or an aggregate and needs them."""
+def seeded(bindings: Bindings, names: Sequence[str], what: str, context: BodyContext) -> Bindings:
+    """Distinct values of some variables, from which a negation or an aggregate that needs them starts."""
     if not names:
         return Bindings()
-    if free_references(found.rows):
+    if free_references(bindings.rows):
         message = f"{what} needs {', '.join(names)} of the recursion before anything in it binds them"
         hint = f"bind {names[0]} in it by an atom of another relation, or do this outside of the recursion"
         raise fault(DatalogError, message, context.rule, hint)
-    plan = Distinct(Project(found.rows, tuple(found.values[n] for n in names), tuple(names)))
+    plan = Distinct(Project(bindings.rows, tuple(bindings.values[n] for n in names), tuple(names)))
     return Bindings(plan, dict(zip(names, plan.columns, strict=True)))

@@ -55,13 +55,13 @@ MOST_WAYS: Final = 1024  # through the disjunctions of a body, each of which is 
 
 
 def ways(body: Sequence[BodyLiteral]) -> int:
-    """How many bodies without disjunctions a body stands for; those of a negation are beside each other."""
-    found = prod(sum(map(ways, part.branches)) for part in body if isinstance(part, Either))
-    return max([found, *(ways(part.body) for part in body if isinstance(part, Negation))])
+    """Count the bodies that `bodies` would make; the alternatives inside a negation do not multiply those outside."""
+    choices = prod(sum(map(ways, part.branches)) for part in body if isinstance(part, Either))
+    return max([choices, *(ways(part.body) for part in body if isinstance(part, Negation))])
 
 
 def bodies(body: Sequence[BodyLiteral]) -> Iterator[tuple[BodyLiteral, ...]]:
-    """A body without disjunctions: one for every choice of branches."""
+    """Bodies without disjunctions: one for every choice of branches."""
     choices: list[list[tuple[BodyLiteral, ...]]] = []
     for literal_ in body:
         match literal_:
@@ -76,45 +76,46 @@ def bodies(body: Sequence[BodyLiteral]) -> Iterator[tuple[BodyLiteral, ...]]:
 
 
 def solved(body: Sequence[BodyLiteral], context: BodyContext, start: Bindings | None = None) -> Bindings:
-    """All ways in which a body without disjunctions holds; raises `UnboundVariable`."""
-    found, left = attempted(body, context, start)
+    """Bindings for all ways in which a body without disjunctions holds; raises `UnboundVariable`."""
+    bindings, left = attempted(body, context, start)
     for literal_ in left:
-        _refuse(literal_, found, context)
-    return found
+        _refuse(literal_, bindings, context)
+    return bindings
 
 
 def attempted(
     body: Sequence[BodyLiteral], context: BodyContext, start: Bindings | None = None
 ) -> tuple[Bindings, list[BodyLiteral]]:
-    """The ways in which a body holds, and those of its literals for which too little is bound."""
-    here = _Solving(start or Bindings(), list(body), context)
-    here.join_all()
-    here.finish()
-    return here.found, here.waiting
+    """Bindings of as much of a body as can be solved, and the literals that wait for unbound variables."""
+    solving = _Solving(start or Bindings(), list(body), context)
+    solving.join_all()
+    solving.finish()
+    return solving.bindings, solving.waiting
 
 
-def _refuse(literal_: BodyLiteral, found: Bindings, context: BodyContext) -> None:
+def _refuse(literal_: BodyLiteral, bindings: Bindings, context: BodyContext) -> None:
     needed = list(variables(literal_))
     if isinstance(literal_, Negation):
         needed = list(all_variables(literal_))
     for aggregate in aggregates(literal_):
         needed += all_variables(*(aggregate.body or ()))
-    name = next((v for v in needed if v not in found.values), None)
+    name = next((v for v in needed if v not in bindings.values), None)
     assert name is not None, f"{literal_} waits for nothing"
     raise unbound(name, context.rule, f" in {literal_}")
 
 
 class _Solving:
-    """A body on its way to bindings."""
+    """The state of solving one body: the bindings so far, and the literals that still wait."""
 
-    def __init__(self, found: Bindings, waiting: list[BodyLiteral], context: BodyContext) -> None:
-        self.found = found
+    def __init__(self, bindings: Bindings, waiting: list[BodyLiteral], context: BodyContext) -> None:
+        self.bindings = bindings
         self.waiting = waiting
         self.context = context
 
     # -- atoms
 
     def join_all(self) -> None:
+        """Join all atoms, first those that share a variable with what is joined."""
         self._assign()
         while (atom := self._next()) is not None:
             self.waiting.remove(atom)
@@ -123,7 +124,7 @@ class _Solving:
 
     def _next(self) -> RuleAtom | Identified | None:
         atoms = [a for a in self.waiting if isinstance(a, RuleAtom | Identified)]
-        tied = (a for a in atoms if any(v in self.found.values for v in variables(a)))
+        tied = (a for a in atoms if any(v in self.bindings.values for v in variables(a)))
         return next(tied, atoms[0] if atoms else None)
 
     def _join(self, literal_: RuleAtom | Identified) -> None:
@@ -131,49 +132,49 @@ class _Solving:
         relation = self.context.relation(atom)
         own, values, rest = matched(atom, relation, self.context.fresh, self.context.rule)
         relation = relation if own is None else Filter(relation, own)
-        width = 0 if self.found.plan is None else len(self.found.plan.schema)
+        width = 0 if self.bindings.plan is None else len(self.bindings.plan.schema)
 
         def beside(e: Expression) -> Expression:
             return moved(e, lambda at: at + width)
 
-        new = {name: beside(e) for name, e in values.items() if name not in self.found.values}
-        ties = [self._tie(name, beside(e)) for name, e in values.items() if name in self.found.values]
-        if self.found.plan is not None:
-            relation = Join(self.found.plan, relation, "inner", conjunction(ties))
+        new = {name: beside(e) for name, e in values.items() if name not in self.bindings.values}
+        ties = [self._tie(name, beside(e)) for name, e in values.items() if name in self.bindings.values]
+        if self.bindings.plan is not None:
+            relation = Join(self.bindings.plan, relation, "inner", conjunction(ties))
             ties = []
-        self.found = Bindings(relation, {**self.found.values, **new}).where(ties)
+        self.bindings = Bindings(relation, {**self.bindings.values, **new}).where(ties)
         if isinstance(literal_, Identified):
             self._identify(literal_, width)
         self.waiting = [*rest, *self.waiting]
         self._constrain()
 
     def _tie(self, name: str, column: Expression) -> Expression:
-        return tied(name, self.found.values[name], column, self.context.rule)
+        return tied(name, self.bindings.values[name], column, self.context.rule)
 
     def _identify(self, literal_: Identified, width: int) -> None:
         identify = self.context.identify
         if identify is None:
             raise fault(DatalogError, "content ids are not known here", self.context.rule, "leave the binding out")
-        columns = self.found.rows.columns[width:]
+        columns = self.bindings.rows.columns[width:]
         names = self.context.relation(literal_.atom).schema.names
         made = identify(literal_.atom.relation, names, columns)
         name = literal_.variable.name
-        if name in self.found.values:
-            self.found = self.found.where([tied(name, self.found.values[name], made, self.context.rule)])
+        if name in self.bindings.values:
+            self.bindings = self.bindings.where([tied(name, self.bindings.values[name], made, self.context.rule)])
         else:
-            self.found = self.found.having({name: made})
+            self.bindings = self.bindings.having({name: made})
 
     # -- what is known
 
     def _bound(self, literal_: BodyLiteral) -> bool:
-        """Are all variables of a constraint bound, and is it no aggregate?"""
+        """Is a literal a constraint without aggregates whose variables are all bound?"""
         if not isinstance(literal_, Constraint | Holds) or is_pattern(literal_):
             return False
-        known = all(v in self.found.values for v in variables(literal_))
+        known = all(v in self.bindings.values for v in variables(literal_))
         return known and not has_aggregate(literal_)
 
     def _constrain(self) -> None:
-        """Constraints that are bound by now become part of the last join."""
+        """Move constraints whose variables are bound by now into the last join."""
         self._assign()
         ready = [part for part in self.waiting if self._bound(part)]
         if not ready:
@@ -181,22 +182,22 @@ class _Solving:
         self.waiting = [part for part in self.waiting if part not in ready]
         # What refuses negative numbers comes last: a condition beside it may be there to keep them out.
         conditions = [self._condition(part) for part in sorted(ready, key=_refuses)]
-        plan = self.found.plan
+        plan = self.bindings.plan
         if isinstance(plan, Join) and plan.kind == "inner":
             both = conjunction([*([] if plan.condition is None else [plan.condition]), *conditions])
-            self.found = replace(self.found, plan=replace(plan, condition=both))
+            self.bindings = replace(self.bindings, plan=replace(plan, condition=both))
         else:
-            self.found = self.found.where(conditions)
+            self.bindings = self.bindings.where(conditions)
 
     def _condition(self, literal_: BodyLiteral) -> Expression:
-        rule, values = self.context.rule, self.found.values
+        rule, values = self.context.rule, self.bindings.values
         if isinstance(literal_, Constraint):
             return comparison(literal_, values, rule)
         assert isinstance(literal_, Holds)
         return tested(literal_, values, rule)
 
     def _assign(self) -> None:
-        """Bind what equalities say, as long as they say something new."""
+        """Bind variables by equalities, until no equality binds another."""
         changed = True
         while changed:
             changed = False
@@ -204,7 +205,7 @@ class _Solving:
                 made = self._assigned(part)
                 if made is not None:
                     self.waiting.remove(part)
-                    self.found, rest = made
+                    self.bindings, rest = made
                     self.waiting = [*rest, *self.waiting]
                     changed = True
 
@@ -212,38 +213,38 @@ class _Solving:
         if not isinstance(part, Constraint) or part.operator != "=":
             return None
         for target, source in ((part.left, part.right), (part.right, part.left)):
-            if isinstance(target, RuleVariable) and target.name not in self.found.values:
+            if isinstance(target, RuleVariable) and target.name not in self.bindings.values:
                 if isinstance(source, Functor) and source.name == "range":
                     return self._ranged(target, source), []
                 if self._is_known(source) and not (_is_written(source) and self._is_read(target)):
-                    return self.found.having(
-                        {target.name: expression(source, self.found.values, self.context.rule)}
+                    return self.bindings.having(
+                        {target.name: expression(source, self.bindings.values, self.context.rule)}
                     ), []
             if is_record(target) and not is_record(source) and self._is_known(source):
-                return self.found, opened(target, source, self.found.values, self.context.rule)
+                return self.bindings, opened(target, source, self.bindings.values, self.context.rule)
             if is_record(target) and is_record(source):
-                return self.found, paired(target, source, self.context.rule)
+                return self.bindings, paired(target, source, self.context.rule)
         return None
 
     def _is_read(self, variable: RuleVariable) -> bool:
-        """Is an atom still to bind it? Then what is written has the names and the types of its relation."""
+        """Does a waiting atom bind the variable? Then the relation, and not a constant, tells its type."""
         return any(variable in inner(part) for part in self.waiting if isinstance(part, RuleAtom | Identified))
 
     def _is_known(self, term: Term) -> bool:
         if any(isinstance(part, Wildcard | AggregateTerm) for part in walk((term,), outside)):
             return False
-        return all(v in self.found.values for v in variables(term))
+        return all(v in self.bindings.values for v in variables(term))
 
     def _ranged(self, target: RuleVariable, source: Functor) -> Bindings:
         rows = in_range(source, self.context.rule)
-        width = 0 if self.found.plan is None else len(self.found.plan.schema)
-        plan = rows if self.found.plan is None else Join(self.found.plan, rows, "inner")
-        return Bindings(plan, {**self.found.values, target.name: moved(rows.column(0), lambda at: at + width)})
+        width = 0 if self.bindings.plan is None else len(self.bindings.plan.schema)
+        plan = rows if self.bindings.plan is None else Join(self.bindings.plan, rows, "inner")
+        return Bindings(plan, {**self.bindings.values, target.name: moved(rows.column(0), lambda at: at + width)})
 
     # -- what needs the rows to be there
 
     def finish(self) -> None:
-        """Negations and aggregates, as soon as what they share with the rule is bound."""
+        """Take in negations and aggregates, each as soon as the variables that it shares with the rule are bound."""
         changed = True
         while changed:
             self._constrain()
@@ -257,30 +258,30 @@ class _Solving:
 
         at = self.waiting.index(part)
         if isinstance(part, Negation):
-            made = negated(part, self.found, self._awaited(), self.context)
+            made = negated(part, self.bindings, self._awaited(), self.context)
             if made is not None:
-                self.found = made
+                self.bindings = made
                 del self.waiting[at]
             return made is not None
         if not has_aggregate(part):
             return False
-        found = aggregated(part, self.found, self._elsewhere(part), self.context)
-        if found is not None:
-            self.found, self.waiting[at] = found
-        return found is not None
+        taken = aggregated(part, self.bindings, self._elsewhere(part), self.context)
+        if taken is not None:
+            self.bindings, self.waiting[at] = taken
+        return taken is not None
 
     def _awaited(self) -> set[str]:
-        """Variables that equalities with aggregates are still to bind."""
+        """Variables of waiting constraints that are not bound yet; an aggregate may bind them."""
         constraints = (part for part in self.waiting if isinstance(part, Constraint))
-        return {v for v in variables(*constraints) if v not in self.found.values}
+        return {v for v in variables(*constraints) if v not in self.bindings.values}
 
     def _elsewhere(self, part: BodyLiteral) -> set[str]:
-        """The variables of the rule outside of one literal: what an aggregate in it shares with the rule."""
-        return {*variables(*self.context.rule.head.terms, *self.waiting), *self.found.values, *self.context.around}
+        """The variables of the rule outside of its aggregates: those that an aggregate has, too, are shared."""
+        return {*variables(*self.context.rule.head.terms, *self.waiting), *self.bindings.values, *self.context.around}
 
 
 def _refuses(part: BodyLiteral) -> bool:
-    """Does a constraint refuse rows, and not only leave them out?"""
+    """Does a constraint raise an error for some rows, instead of only dropping them?"""
     return any(isinstance(p, Functor) and p.name == "unsigned" for p in walk((part,), outside))
 
 
@@ -289,4 +290,5 @@ def _is_written(term: Term) -> bool:
 
 
 def has_aggregate(part: BodyLiteral) -> bool:
+    """Does a literal have an aggregate of its own, not inside of a negation?"""
     return any(True for _ in aggregates(part))

@@ -1,7 +1,7 @@
 """From a program to plans: one for every head, in the order in which they can be computed.
 
-Relations are sets. A head that other rules read is a relation to them; heads that read each other are one `Recursive`,
-whose bindings are the same for all of them.
+Relations are sets. Other rules read a head as a relation; heads that read each other become one `Recursive`, with the
+same bindings for each of them.
 
 >>> from everview.frontends.rules.program import RuleAtom, RuleProgram, Rule, RuleVariable
 >>> from everview.frontends.rules.relations import Schemas
@@ -77,7 +77,7 @@ class Head:
 
 @dataclass(frozen=True)
 class HeadGroup:
-    """Heads that read each other, or one alone."""
+    """Heads that read each other and are computed together, or one head alone."""
 
     heads: tuple[Head, ...]
     recursive: bool
@@ -85,7 +85,7 @@ class HeadGroup:
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """A program as plans."""
+    """The plans of a program, with the relations it is given and those it shows."""
 
     groups: tuple[HeadGroup, ...]
     inputs: Mapping[str, Schema] = field(default_factory=dict[str, Schema])  # what is given from outside
@@ -98,7 +98,7 @@ class CompiledProgram:
 
 
 def compile_program(program: RuleProgram, known: Relations, identify: Identify | None = content_id) -> CompiledProgram:
-    """The plans of all heads; each scans the relations around the program, and the heads of other groups."""
+    """Compile all heads; their plans scan the relations around the program, and the heads of other groups."""
     check_directed(program, frozenset(known.names()))
     compiling = _Compiling(program, known, identify, inline=False)
     compiling.check_constants()
@@ -110,7 +110,7 @@ def compile_program(program: RuleProgram, known: Relations, identify: Identify |
 
 
 def whole(program: RuleProgram, goal: str, known: Relations, identify: Identify | None = content_id) -> Plan:
-    """One plan for one head: it scans nothing but relations around the program."""
+    """Compile one head to one plan, which scans only relations around the program."""
     compiling = _Compiling(program, known, identify, inline=True)
     for names in groups(program.rules):
         compiling.group(names)
@@ -120,7 +120,7 @@ def whole(program: RuleProgram, goal: str, known: Relations, identify: Identify 
 
 
 def columns_of(program: RuleProgram, known: Relations) -> dict[str, Schema]:
-    """The columns of all heads, whether or not they can be computed: no order of them is asked for."""
+    """The columns of all heads; also of a program that is refused because it negates itself."""
     compiling = _Compiling(program, known, content_id, inline=True)
     for names in groups(program.rules):
         compiling.columns_of_group(names)
@@ -146,7 +146,7 @@ class _Compiling:
         self._scanned: dict[str, Plan] = {}
 
     def check_constants(self) -> None:
-        """Refuse atoms that ask for a fraction where there are whole numbers: a slip, which nothing matches."""
+        """Refuse a fraction as the value of a column of whole numbers, which no row can match."""
         for rule in (rule for rules in self.rules.values() for rule in rules):
             for atom in (part for part in literals(rule.body) if isinstance(part, RuleAtom)):
                 said = self._said(atom.relation)
@@ -161,6 +161,7 @@ class _Compiling:
     # -- groups
 
     def group(self, names: Sequence[str]) -> HeadGroup:
+        """Compile heads that read each other, or one alone; raises `NotStratified`."""
         rules = [rule for name in names for rule in self.rules[name]]
         recursive = is_recursive(names, rules)
         if not recursive:
@@ -170,7 +171,7 @@ class _Compiling:
         return HeadGroup(self._together(names, rules), True)
 
     def columns_of_group(self, names: Sequence[str]) -> None:
-        """Note what the heads of a group look like."""
+        """Find the columns of a group, without asking whether it can be computed."""
         rules = [rule for name in names for rule in self.rules[name]]
         if is_recursive(names, rules):
             self._together(names, rules)
@@ -189,7 +190,7 @@ class _Compiling:
         return Head(name, plan.schema, plan, better, scans(plan), given)
 
     def _together(self, names: Sequence[str], rules: Sequence[Rule]) -> tuple[Head, ...]:
-        """The heads of a fixed point; their types are found by going around until nothing is new."""
+        """The heads of a fixed point; their types are found by rounds, until a round changes none."""
         self.schemas = {name: d for name in names if (d := self._said(name)) is not None}
         known: dict[str, tuple[object, Plan]] = {}
         for _ in range(ROUNDS + len(names)):
@@ -211,9 +212,10 @@ class _Compiling:
         )
 
     def _round(self, names: Sequence[str], known: dict[str, tuple[object, Plan]]) -> dict[str, Plan]:
-        """The plans of the heads with the types that are known by now; those that have none yet are not there.
+        """Plan each head of a group whose rules read only types that are known by now.
 
-        A head is seen by those after it at once, and one that saw the same when it was ``known`` stays as it is.
+        A head after it sees the types at once. ``known`` holds plans of earlier rounds, with the types that they were
+        made from: a plan is made again only if these have changed.
         """
         found: dict[str, Plan] = {}
         for name in names:
@@ -229,7 +231,7 @@ class _Compiling:
         return found
 
     def _ready(self, rule: Rule, names: Sequence[str]) -> list[Rule]:
-        """The rule, or as much of it as reads only what is known by now."""
+        """The rule, or those choices of its branches that read only relations with known types."""
 
         def is_ready(part: Rule) -> bool:
             return all(read.relation in self.schemas for read in reads(part) if read.relation in names)
@@ -247,7 +249,7 @@ class _Compiling:
     # -- heads
 
     def _plan(self, name: str, parts: Sequence[RuleRows]) -> Plan:
-        """The rows of a head, not yet a set."""
+        """The rows of a head, perhaps with duplicates."""
         rules = self.rules[name]
         functions = self.functions[name]
         said = self._said(name)
@@ -264,7 +266,7 @@ class _Compiling:
         return parts_of(rule, self.functions[rule.head.relation], self._context(rule))
 
     def _said(self, name: str) -> Schema | None:
-        """The columns of a head that are said: declared, or those of the table that it extends."""
+        """The declared columns of a head, or those of the table that its rules extend; None if there are neither."""
         if name in self.declared:
             return self.declared[name].schema
         if name in self._names:
@@ -282,7 +284,7 @@ class _Compiling:
         return [given_rows(self._without_sign(name, Scan(given_name(name), said)), schema)]
 
     def _without_sign(self, name: str, plan: Plan) -> Plan:
-        """What is given to a relation, its unsigned columns checked."""
+        """The rows that a relation is given, with a check that unsigned columns hold no negative number."""
         places = self.declared[name].unsigned if name in self.declared else ()
         if not places:
             return plan

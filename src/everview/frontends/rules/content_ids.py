@@ -1,4 +1,4 @@
-"""Content ids: a name for a tuple that follows from its relation and its attributes, and from nothing else.
+"""Content ids: names of tuples that depend on their relation and their attributes alone.
 
 The id is the SHA-256 of a text in which relation, attribute names and values stand with their lengths, attributes in
 the order of their names: equal for equal tuples, and for others as different as SHA-256 can tell.

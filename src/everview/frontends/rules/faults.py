@@ -1,4 +1,4 @@
-"""Errors of rules: what is wrong, the rule it is wrong in, and where that stands.
+"""Errors of rules: a message, the rule that it is about, and the place of the rule in its text.
 
 >>> from everview.errors import UnboundVariable
 >>> from everview.frontends.rules.program import RuleAtom, TextPlace, Rule, RuleVariable
@@ -28,7 +28,7 @@ E = TypeVar("E", bound=DatalogError)
 
 @contextmanager
 def within_depth(kind: type[EverviewError]) -> Generator[None]:
-    """Say of a text that is nested too deeply to be read that it is."""
+    """Turn a `RecursionError` into an error that says that the text is nested too deeply."""
     try:
         yield
     except RecursionError:
@@ -36,21 +36,21 @@ def within_depth(kind: type[EverviewError]) -> Generator[None]:
 
 
 def fault(kind: type[E], message: str, rule: Rule | None, hint: str, place: TextPlace = NOWHERE) -> E:
-    """An error of a rule; ``place`` if more is known than where the rule stands."""
+    """Make an error about a rule; ``place`` if it is known more exactly than the place of the rule."""
     if rule is None:
         return kind(message + placed("", place), hint=hint)
     return kind(message + placed(str(rule), place if place != NOWHERE else rule.place), hint=hint)
 
 
 def placed(text: str, place: TextPlace) -> str:
-    """What follows a message: where it is, and the text there."""
+    """The lines after a message: the place, and the text there."""
     shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     where = f"line {place.line}, column {place.column}" if place != NOWHERE else "in" if shown else ""
     return "" if not where else f"\n  {where}:\n    {shown}" if shown else f"\n  {where}"
 
 
 def misplaced(error: EverviewError, rule: Rule) -> DatalogError:
-    """An error of an expression, told as one of the rule in which it stands."""
+    """Turn an error about an expression into one about the rule in which it stands."""
     if isinstance(error, DatalogError):
         return error
     kind = TypeConflict if isinstance(error, TypeMismatch) else DatalogError

@@ -30,13 +30,14 @@ SQL: Final = "sql."  # before the name of a function of SQL
 
 
 def functor(name: str, arguments: Arguments) -> Expression:
-    """A call of a functor; raises `UnknownName`, `WrongArity`, `TypeMismatch`."""
+    """Call a functor; raises `UnknownName`, `WrongArity`, `TypeMismatch`."""
     if name.startswith(SQL):
         return call(name.removeprefix(SQL), *arguments)
-    found = FUNCTORS.get(name)
-    if found is not None:
-        _check_count(name, found[0], arguments)
-        return found[1](*arguments)
+    known = FUNCTORS.get(name)
+    if known is not None:
+        counts, make = known
+        _check_count(name, counts, arguments)
+        return make(*arguments)
     of = function_type(name)
     if of is not None:
         return UserCall(name.lower(), arguments, of)
@@ -88,21 +89,21 @@ def _numbers(name: str) -> Make:
 
 
 def _quotient(a: Expression, b: Expression) -> Expression:
-    """Of integers an integer, truncated."""
+    """Divide; the quotient of integers is an integer, truncated."""
     if is_integer(a.type) and is_integer(b.type):
         return _whole(call("integral_divide", a, b), a, b)
     return _numbers("divide")(a, b)
 
 
-def _whole(found: Expression, a: Expression, b: Expression) -> Expression:
-    """A BIGINT as the wider of two types."""
+def _whole(result: Expression, a: Expression, b: Expression) -> Expression:
+    """Cast a BIGINT to the wider of the types of two operands."""
     pair = alike(a, b)
     assert pair is not None, "integers go together"
-    return found if found.type == pair[0].type else cast(found, pair[0].type)
+    return result if result.type == pair[0].type else cast(result, pair[0].type)
 
 
 def _power(a: Expression, b: Expression) -> Expression:
-    """Of integers an integer, by multiplication: exact, and an error where it does not fit."""
+    """Raise to a power; of integers by multiplication, which is exact, and fails where the result does not fit."""
     if not is_integer(a.type):
         return call("pow", a, b)
     if not isinstance(b, Literal) or not isinstance(b.value, int) or not 0 <= b.value <= 64:
@@ -124,15 +125,15 @@ def _truth(a: Expression) -> Expression:
 
 
 def _logical(name: str) -> Make:
-    """Of numbers 1 or 0; of truth values one."""
+    """Make a logical operator: of numbers it gives 1 or 0, of truth values a truth value."""
 
     def make(*given: Expression) -> Expression:
         _require(name, "numbers and truth values", lambda of: is_number(of) or of == BOOLEAN, given)
-        found = _LOGIC[name](*map(_truth, given))
+        result = _LOGIC[name](*map(_truth, given))
         return (
-            found
+            result
             if all(a.type == BOOLEAN for a in given)
-            else call("if", found, Literal(1, BIGINT), Literal(0, BIGINT))
+            else call("if", result, Literal(1, BIGINT), Literal(0, BIGINT))
         )
 
     return make
@@ -164,13 +165,13 @@ def _shift(name: str) -> Make:
 
 def _extreme(name: str) -> Make:
     def make(*given: Expression) -> Expression:
-        found = given[0]
+        result = given[0]
         for other in given[1:]:
-            pair = alike(found, other)
+            pair = alike(result, other)
             if pair is None:
-                raise TypeMismatch(f"{name} of {found.type} and {other.type}", hint="give values of one type")
-            found = call(name, *pair)
-        return found
+                raise TypeMismatch(f"{name} of {result.type} and {other.type}", hint="give values of one type")
+            result = call(name, *pair)
+        return result
 
     return make
 
@@ -186,19 +187,19 @@ def _cat(*given: Expression) -> Expression:
 
 
 def _substr(text: Expression, start: Expression, length: Expression) -> Expression:
-    """From 0, as many characters."""
+    """The part of a text from a position, counted from 0, with a number of characters."""
     _require("substr", "text first", _is_text, (text,))
     _require("substr", "integers after the text", is_integer, (start, length))
     first = literal(start.value + 1) if isinstance(start, Literal) else _narrow(call("add", start, literal(1)))
     return call("substring", text, first, _narrow(length))
 
 
-def _narrow(found: Expression) -> Expression:
-    return cast(found, literal(0).type) if found.type == BIGINT else found
+def _narrow(result: Expression) -> Expression:
+    return cast(result, literal(0).type) if result.type == BIGINT else result
 
 
 def _match(pattern: Expression, text: Expression) -> Expression:
-    """The pattern is of the whole text."""
+    """Does a pattern match the whole text?"""
     _require("match", "text", _is_text, (pattern, text))
     if isinstance(pattern, Literal):
         return call("rlike", text, literal(f"^(?:{pattern.value})$"))
@@ -216,7 +217,7 @@ def _contains(part: Expression, text: Expression) -> Expression:
 
 
 def unsigned(a: Expression) -> Expression:
-    """The number, if it is not negative; else an error that shows it, made by a cast of what is no number."""
+    """The number, if it is not negative; else evaluation fails, by a cast of a text that says so."""
     _require("unsigned", "numbers", is_number, (a,))
     told = call("concat", cast(a, STRING), literal(" is negative, and no unsigned number"))
     return call("if", call("greater_equal", a, cast(literal(0), a.type)), a, cast(told, a.type))
@@ -227,7 +228,7 @@ def _cast_to(of: Type) -> Make:
 
 
 def _record(*given: Expression) -> Expression:
-    """A struct; what its fields are called is said where it is put."""
+    """A struct with provisional names of fields; the column that it is put into renames them."""
     named = (part for at, value in enumerate(given) for part in (literal(f"_{at + 1}"), value))
     return call("named_struct", *named)
 

@@ -1,4 +1,4 @@
-"""Which variables a rule binds: each must be bound by a positive atom, or be equal to what is.
+"""Range restriction: a positive atom binds each variable of a rule, or an equality with bound terms does.
 
 >>> from everview.frontends.datalog.parse import parse
 >>> parse("p(x, y) :- q(x).")
@@ -33,7 +33,7 @@ from everview.frontends.rules.walk import RulePart, aggregates, all_variables, i
 
 
 def check_ground(rule: Rule) -> None:
-    """Refuse a rule with a variable that nothing binds; the error says whether in its head, a negation or where."""
+    """Refuse a rule with a variable that nothing binds; the error says where the variable stands."""
     _check_branches(rule)
     elsewhere = {v for t in rule.head.terms for v in _all(t)}
     for body in bodies(rule.body):
@@ -59,7 +59,7 @@ def _all(term: Term) -> Iterable[str]:
 def _check_body(
     body: tuple[BodyLiteral, ...], around: frozenset[str], elsewhere: set[str], rule: Rule
 ) -> frozenset[str]:
-    """What a body binds, given what is bound around it."""
+    """The variables that a body binds, with those bound around it; refuses one that stays unbound."""
     known = _bound(body, around)
     for literal_ in body:
         _check_wildcards(literal_, rule)
@@ -87,7 +87,7 @@ def _check_wildcards(literal_: BodyLiteral, rule: Rule) -> None:
 
 
 def _is_atom(negation: Negation) -> bool:
-    """Is it one atom? All its variables are to be bound; those of a bracket may be bound in it."""
+    """Is one atom negated? Its variables must be bound outside; those of a negated bracket may be bound inside."""
     return len(negation.body) == 1 and isinstance(negation.body[0], RuleAtom)
 
 

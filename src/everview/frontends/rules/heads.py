@@ -1,4 +1,4 @@
-"""Rules as plans: the rows of a head are those of all its rules, each once.
+"""Heads as plans: the rows of a head are those that its rules derive, each once.
 
 The types of a head are those declared, or else those that its rules give: integers meet in the wider type. A head with
 aggregates is grouped by its other columns, over the bindings of all its rules together.
@@ -28,7 +28,7 @@ from everview.types import BIGINT, Field, Schema, Type
 
 @dataclass(frozen=True)
 class RuleRows:
-    """Rows of one rule: a plan, and over it what each column of the head is, or what it aggregates."""
+    """Rows of one rule: a plan, and for each column of the head the expression that it holds or aggregates."""
 
     rule: Rule
     rows: Plan
@@ -36,7 +36,7 @@ class RuleRows:
 
 
 def column_names(head: RuleAtom) -> tuple[str, ...]:
-    """What the columns of a head that is not declared are called: as the variables that stand there."""
+    """Names for the columns of an undeclared head: those of the variables that stand there."""
     if not head.terms:
         return NULLARY.names
     if head.names is not None:
@@ -57,7 +57,7 @@ def _name(term: Term, at: int) -> str:
 
 
 def functions_of(rules: Sequence[Rule]) -> dict[int, str]:
-    """The aggregated columns of a head, and by which function."""
+    """The function of each aggregated column of a head."""
     found: dict[int, str] = {}
     for rule in rules:
         for at, term in enumerate(rule.head.terms):
@@ -105,7 +105,7 @@ def _column(rule: Rule, at: int, function: str | None, bound: Bindings) -> Expre
 def column_types(
     head: str, declared: Schema | None, before: Schema | None, parts: Sequence[RuleRows], names: Sequence[str]
 ) -> Schema:
-    """The columns of what rules give: as declared, else as they and ``before`` say together."""
+    """The schema of a head: as declared, else the types in which the rows of all rules, and ``before``, meet."""
     fields: list[Field] = []
     for at, column in enumerate(names):
         given = [(p.rule, p.columns[at]) for p in parts]
@@ -138,7 +138,7 @@ def _with(of: Type | None, e: Expression, rule: Rule, what: str) -> Type:
 
 
 def union_of(schema: Schema, parts: Sequence[RuleRows]) -> list[Plan]:
-    """The rows of all parts under one schema; facts are written down together."""
+    """Plans for the rows of all parts under one schema; facts become one plan of constants."""
     facts = [p for p in parts if not p.rule.body and all(isinstance(e, Literal) for e in p.columns)]
     typed = [_as_types(p, schema) for p in facts]
     written = dict.fromkeys(row for row in typed if all(isinstance(e, Literal) for e in row))
@@ -151,7 +151,7 @@ def union_of(schema: Schema, parts: Sequence[RuleRows]) -> list[Plan]:
 
 
 def given_rows(given: Plan, schema: Schema) -> Plan:
-    """The rows that a head was given, under its schema."""
+    """The rows that a head is given besides its rules, cast to its schema."""
     columns = tuple(as_type(c, f.type) or c for c, f in zip(given.columns, schema.fields, strict=True))
     return Project(given, columns, schema.names)
 
@@ -159,11 +159,11 @@ def given_rows(given: Plan, schema: Schema) -> Plan:
 def _as_types(part: RuleRows, schema: Schema) -> tuple[Expression, ...]:
     found: list[Expression] = []
     for e, f in zip(part.columns, schema.fields, strict=True):
-        made_of = as_type(e, f.type)
-        if made_of is None:
+        cast_column = as_type(e, f.type)
+        if cast_column is None:
             message = f"column {f.name} of {part.rule.head.relation} is {f.type}, and the rule gives {e.type}"
             raise fault(TypeConflict, message, part.rule, "to_number, to_float and to_string convert")
-        found.append(made_of)
+        found.append(cast_column)
     return tuple(found)
 
 
@@ -176,7 +176,7 @@ def all_of(plans: Sequence[Plan]) -> Plan:
 
 
 def contributed(declared: Schema | None, functions: Mapping[int, str], rows: Schema) -> Schema:
-    """The columns of what a head aggregates: grouped by, and of which there is a least or a greatest, as declared."""
+    """The schema of the rows that a head aggregates: keys and columns of min and max have their declared types."""
     if declared is None:
         return rows
     fields = zip(declared.fields, rows.fields, strict=True)
@@ -187,7 +187,7 @@ def contributed(declared: Schema | None, functions: Mapping[int, str], rows: Sch
 
 
 def grouped(rows: Plan, functions: Mapping[int, str], declared: Schema | None, rule: Rule) -> Plan:
-    """The columns of a head with aggregates, over the bindings of all its rules."""
+    """Group the rows of all rules of a head by its plain columns, and aggregate the others."""
     keys = [at for at in range(len(rows.schema)) if at not in functions]
     groups = tuple(rows.column(at) for at in keys) or (TRUE,)  # one group, but of nothing there is none
     aggregates = {at: made(function, (rows.column(at),), rule) for at, function in functions.items()}

@@ -34,12 +34,12 @@ NEXT, BEFORE = "@next", "@before"
 
 
 def next_name(head: str) -> str:
-    """The relation of what inductive rules derive now."""
+    """The relation that holds what inductive rules derive in this tick."""
     return head + NEXT
 
 
 def before_name(head: str) -> str:
-    """The relation of what inductive rules derived a tick ago."""
+    """The relation that holds what inductive rules derived in the tick before."""
     return head + BEFORE
 
 
@@ -49,7 +49,7 @@ def inductive(program: RuleProgram) -> tuple[str, ...]:
 
 
 def unfolded(program: RuleProgram) -> RuleProgram:
-    """The program within one tick: all its rules deductive, over what the tick before left."""
+    """The program of one tick, with deductive rules only; what the tick before derived is a relation to it."""
     rules = [_now(rule) if rule.next else rule for rule in program.rules]
     first = {rule.head.relation: rule for rule in reversed(program.rules) if rule.next}
     return replace(program, rules=(*rules, *(_carried(first[head]) for head in inductive(program))))
@@ -66,7 +66,7 @@ def _carried(rule: Rule) -> Rule:
 
 
 def timeless(program: RuleProgram) -> RuleProgram:
-    """The program as if what holds next held now: it may mean nothing, but its relations have the same columns."""
+    """The program with its inductive rules as deductive ones: only the columns of its relations mean anything."""
     rules = (
         replace(rule, body=tuple(part for part in rule.body if not isinstance(part, Negation)), next=False)
         for rule in program.rules
@@ -75,7 +75,7 @@ def timeless(program: RuleProgram) -> RuleProgram:
 
 
 def with_next(program: RuleProgram, known: Mapping[str, Schema]) -> RuleProgram:
-    """The program with what it derives for the next tick declared as that tick takes it in, among known relations."""
+    """Declare the relations of the next tick with the columns that ``known`` has for them."""
     own = [head for head in program.heads if before_name(head.removesuffix(NEXT)) in known and head.endswith(NEXT)]
     declared = (Declaration(head, known[before_name(head.removesuffix(NEXT))]) for head in own)
     return replace(program, declarations=(*program.declarations, *declared)) if own else program
@@ -84,8 +84,8 @@ def with_next(program: RuleProgram, known: Mapping[str, Schema]) -> RuleProgram:
 def check_induction(program: RuleProgram) -> None:
     """Refuse inductive rules that might change something in every tick for ever.
 
-    Either the head itself is carried on, with the same values; or a positive atom of the body is instantaneous: it
-    holds only while something from outside does.
+    Such a rule must either carry its head on, with the same values, or have a positive atom in its body that is
+    instantaneous, so that it holds only while something from outside does.
     """
     fleeting = instantaneous(program)
     for rule in program.rules:
@@ -100,7 +100,7 @@ def check_induction(program: RuleProgram) -> None:
 def instantaneous(program: RuleProgram) -> frozenset[str]:
     """The relations that hold only while something from outside does.
 
-    Those are given, or all their rules are deductive and select such a relation.
+    A relation does if it is given from outside, or if all its rules are deductive and select such a relation.
     """
     defined = frozenset(program.heads)
     read = {atom.relation for rule in program.rules for atom in _selected(rule)}
@@ -125,7 +125,7 @@ def _selects(rule: Rule, among: frozenset[str]) -> bool:
 
 
 def _persists(rule: Rule) -> bool:
-    """Whether the head stands in the body with the same bindings."""
+    """Does the head stand in the body with the same terms?"""
     wanted = dict(zip(rule.head.names or (), rule.head.terms, strict=True))
     return any(
         atom.relation == rule.head.relation and dict(zip(atom.names or (), atom.terms, strict=True)) == wanted

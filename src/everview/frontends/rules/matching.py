@@ -1,4 +1,4 @@
-"""What an atom asks of its relation's rows and what it binds, and how records are taken apart."""
+"""Matching: the condition that an atom puts on rows, the variables that it binds, and records taken apart."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONGEST: Final = 100_000  # numbers of a range, each of which is written down in
 def matched(
     atom: RuleAtom, relation: Plan, fresh: Callable[[], str], rule: Rule
 ) -> tuple[Expression | None, Values, list[BodyLiteral]]:
-    """What an atom asks of its own relation, the variables that it gives, and equalities with terms that it has."""
+    """The condition of an atom on its relation, the variables that it binds, and equalities for its other terms."""
     own: list[Expression] = []
     values: dict[str, Expression] = {}
     rest: list[BodyLiteral] = []
@@ -61,7 +61,7 @@ def matched(
 
 
 def tied(name: str, known: Expression, column: Expression, rule: Rule, *, seeded: bool = False) -> Expression:
-    """A variable that stands in two places has one value; a ``seeded`` one came from the other place, also as NULL."""
+    """The condition that a variable has one value in two places; if one ``seeded`` the other, NULL equals NULL."""
     constant = isinstance(known, Literal) or isinstance(column, Literal)
     pair = alike(known, column) if constant or family(known.type) == family(column.type) else None
     if pair is None:
@@ -71,7 +71,7 @@ def tied(name: str, known: Expression, column: Expression, rule: Rule, *, seeded
 
 
 def tested(part: Holds, values: Values, rule: Rule) -> Expression:
-    """A function that must be true: a truth value, or a number that is not 0."""
+    """The condition that a term holds: it is true, or a number other than 0."""
     found = expression(part.term, values, rule)
     if found.type == BOOLEAN:
         return found
@@ -94,7 +94,7 @@ def is_pattern(literal_: BodyLiteral) -> bool:
 
 
 def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[BodyLiteral]:
-    """A pattern against a value: its fields, one by one."""
+    """Equalities of a record's terms with the fields of a value."""
     assert isinstance(target, Functor)
     of = expression(source, values, rule).type
     if not isinstance(of, Struct) or len(of.fields) != len(target.arguments):
@@ -109,7 +109,7 @@ def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[BodyL
 
 
 def paired(left: Term, right: Term, rule: Rule) -> list[BodyLiteral]:
-    """Two records against each other, field by field."""
+    """Equalities of the terms of two records, field by field."""
     assert isinstance(left, Functor) and isinstance(right, Functor)
     if len(left.arguments) != len(right.arguments):
         message = f"{left} and {right} have different numbers of fields"
@@ -119,7 +119,7 @@ def paired(left: Term, right: Term, rule: Rule) -> list[BodyLiteral]:
 
 
 def in_range(functor: Functor, rule: Rule) -> nodes.Values:
-    """``range(from, to)`` or ``range(from, to, step)``, without the end, written down."""
+    """The rows of ``range(from, to)`` or ``range(from, to, step)``, without the end."""
     given = [a.value for a in functor.arguments if isinstance(a, Constant) and isinstance(a.value, int)]
     if len(given) not in (2, 3) or len(given) != len(functor.arguments) or 0 in given[2:]:
         hint = "write range(0, 10) or range(0, 10, 2), with constants"

@@ -1,4 +1,4 @@
-"""Values that are to be equal or compared: which types go together, and what a constant becomes beside a column.
+"""Types that meet: which can be equal or compared, and the type of a constant beside a column.
 
 Integers of all widths and DECIMALs are one family, FLOAT and DOUBLE another; a variable stays within one. A constant
 becomes what it stands beside: ``1`` a DECIMAL or a DOUBLE, ``"2026-01-01"`` a DATE.
@@ -38,19 +38,19 @@ from everview.types import (
 __all__ = ["alike", "as_type", "family", "literal", "met", "written"]
 
 
-def written(value: Any, of: Type | None = None) -> Literal:
-    """A constant as it is written; an integer is a BIGINT, lest what is computed with it overflows sooner."""
-    found = literal(value, of)
-    return Literal(value, BIGINT) if of is None and found.type == INTEGER else found
+def written(value: Any, type_: Type | None = None) -> Literal:
+    """A constant; an integer is a BIGINT, so that computing with it does not overflow 32 bits."""
+    constant = literal(value, type_)
+    return Literal(value, BIGINT) if type_ is None and constant.type == INTEGER else constant
 
 
-def family(of: Type) -> object:
-    """What a type has in common with those that hold the same values."""
-    if is_integer(of) or isinstance(of, Decimal):
+def family(type_: Type) -> object:
+    """The family of a type: types of one family hold values that can be equal."""
+    if is_integer(type_) or isinstance(type_, Decimal):
         return "exact"
-    if isinstance(of, Struct):
-        return tuple(family(f.type) for f in of.fields)
-    return "float" if of in (FLOAT, DOUBLE) else of
+    if isinstance(type_, Struct):
+        return tuple(family(f.type) for f in type_.fields)
+    return "float" if type_ in (FLOAT, DOUBLE) else type_
 
 
 def met(a: Type, b: Type) -> Type | None:
@@ -73,19 +73,19 @@ def met(a: Type, b: Type) -> Type | None:
 def _structs(a: Struct, b: Struct) -> Type | None:
     fields: list[Field] = []
     for x, y in zip(a.fields, b.fields, strict=True):
-        of = met(x.type, y.type)
-        if of is None:
+        type_ = met(x.type, y.type)
+        if type_ is None:
             return None
-        fields.append(Field(x.name, of, x.nullable or y.nullable))
+        fields.append(Field(x.name, type_, x.nullable or y.nullable))
     return Struct(fields)
 
 
-def _decimal(of: Type) -> Decimal:
-    return of if isinstance(of, Decimal) else Decimal(19 if of == BIGINT else 10, 0)
+def _decimal(type_: Type) -> Decimal:
+    return type_ if isinstance(type_, Decimal) else Decimal(19 if type_ == BIGINT else 10, 0)
 
 
 def alike(a: Expression, b: Expression) -> tuple[Expression, Expression] | None:
-    """Both as one type, in which they can be compared; None if there is none."""
+    """Both expressions cast to a type in which they can be compared; None if there is none."""
     if a.type == b.type:
         return a, b
     for constant, other, swap in ((a, b, False), (b, a, True)):
@@ -93,77 +93,77 @@ def alike(a: Expression, b: Expression) -> tuple[Expression, Expression] | None:
         if made is not None:
             return (other, made) if swap else (made, other)
     if is_number(a.type) and is_number(b.type):
-        of = met(a.type, b.type) or DOUBLE
-        return coerced(a, of), coerced(b, of)
+        type_ = met(a.type, b.type) or DOUBLE
+        return coerced(a, type_), coerced(b, type_)
     if isinstance(a.type, Struct) and isinstance(b.type, Struct) and family(a.type) == family(b.type):
-        of = met(a.type, b.type)
-        both = None if of is None else (as_type(a, of), as_type(b, of))
+        type_ = met(a.type, b.type)
+        both = None if type_ is None else (as_type(a, type_), as_type(b, type_))
         return None if both is None or None in both else both  # pyright: ignore[reportReturnType]
     return None
 
 
-def as_type(found: Expression, of: Type) -> Expression | None:
-    """The expression as a column of a type; None if it is not of its family."""
-    if found.type == of:
-        return found
-    made = _beside(found, of)
+def as_type(given: Expression, type_: Type) -> Expression | None:
+    """The expression cast to a type of its family; None if the type is of another."""
+    if given.type == type_:
+        return given
+    made = _beside(given, type_)
     if made is not None:
         return made
-    if found.type == VOID:
-        return Literal(None, of)
-    if isinstance(found, Call) and found.function == "named_struct" and isinstance(of, Struct):
-        return _built(found, of)
-    if met(found.type, of) is None or (isinstance(found, Literal) and is_number(of)):
+    if given.type == VOID:
+        return Literal(None, type_)
+    if isinstance(given, Call) and given.function == "named_struct" and isinstance(type_, Struct):
+        return _built(given, type_)
+    if met(given.type, type_) is None or (isinstance(given, Literal) and is_number(type_)):
         return None
-    return cast(found, of)
+    return cast(given, type_)
 
 
-def _built(found: Call, of: Struct) -> Expression | None:
-    """A record under the names and types of where it is put."""
-    values = found.arguments[1::2]
-    if len(values) != len(of.fields):
+def _built(given: Call, type_: Struct) -> Expression | None:
+    """A record with the names and types of the struct that it becomes; None if it does not fit."""
+    values = given.arguments[1::2]
+    if len(values) != len(type_.fields):
         return None
     parts: list[Expression] = []
-    for f, value in zip(of.fields, values, strict=True):
+    for f, value in zip(type_.fields, values, strict=True):
         made = as_type(value, f.type)
         if made is None:
             return None
         parts += [literal(f.name), made]
     built = call("named_struct", *parts)
-    return built if built.type == of else cast(built, of) if castable(built.type, of) else None
+    return built if built.type == type_ else cast(built, type_) if castable(built.type, type_) else None
 
 
-def _beside(found: Expression, of: Type) -> Expression | None:
-    """A constant as the type of what it stands beside; None if it is no constant, or none of that type."""
-    value = _constant(found)
+def _beside(given: Expression, type_: Type) -> Expression | None:
+    """A constant as a value of another type; None if it is no constant, or the type has no such value."""
+    value = _constant(given)
     if value is None:
-        return Literal(None, of) if found.type == VOID else None
-    if is_number(of) and isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool):
-        return _number(value, of)
+        return Literal(None, type_) if given.type == VOID else None
+    if is_number(type_) and isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool):
+        return _number(value, type_)
     if isinstance(value, str):
-        if of in (DATE, TIMESTAMP):
-            return cast(literal(value), of)
-        if of == SYMBOL:
+        if type_ in (DATE, TIMESTAMP):
+            return cast(literal(value), type_)
+        if type_ == SYMBOL:
             return Literal(Symbol(value), SYMBOL)
-    return Literal(value, ANY) if of == ANY else None
+    return Literal(value, ANY) if type_ == ANY else None
 
 
-def _constant(found: Expression) -> Any:
-    return found.value if isinstance(found, Literal) else None
+def _constant(given: Expression) -> Any:
+    return given.value if isinstance(given, Literal) else None
 
 
-def _number(value: Any, of: Type) -> Expression | None:
-    """A number as a type that holds exactly it."""
-    if of == FLOAT:  # the number that 32 bits hold
-        return Literal(struct.unpack("f", struct.pack("f", float(value)))[0], of)
-    if of == DOUBLE:
-        return Literal(float(value), of)
+def _number(value: Any, type_: Type) -> Expression | None:
+    """A number as a value of a type; None if the type cannot hold it exactly."""
+    if type_ == FLOAT:  # the number that 32 bits hold
+        return Literal(struct.unpack("f", struct.pack("f", float(value)))[0], type_)
+    if type_ == DOUBLE:
+        return Literal(float(value), type_)
     exact = decimal.Decimal(str(value))
-    if isinstance(of, Decimal):
-        shifted = exact.scaleb(of.scale)
-        fits = shifted == shifted.to_integral_value() and abs(shifted) < decimal.Decimal(10) ** of.precision
-        return Literal(exact, of) if fits else None
-    bits = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63}[of.sql]
+    if isinstance(type_, Decimal):
+        shifted = exact.scaleb(type_.scale)
+        fits = shifted == shifted.to_integral_value() and abs(shifted) < decimal.Decimal(10) ** type_.precision
+        return Literal(exact, type_) if fits else None
+    bits = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63}[type_.sql]
     if exact != exact.to_integral_value() or not -(1 << bits) <= exact < 1 << bits:
         return None
-    return Literal(int(exact), of)
+    return Literal(int(exact), type_)

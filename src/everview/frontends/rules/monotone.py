@@ -50,8 +50,6 @@ from everview.frontends.rules.walk import all_variables
 EXTREMES: Final[frozenset[str]] = frozenset(["min", "max"])
 BETTER: Final = {"min": -1, "max": 1}  # where a column goes as the fixed point is approached
 
-Ways = Mapping[str, int]  # where the value of each variable goes: 1 up, -1 down
-
 
 def check_extremes(group: Sequence[str], rules: Sequence[Rule]) -> None:
     """Refuse a recursive group in which a min or max is used in a way that is not monotone."""
@@ -63,6 +61,8 @@ def check_extremes(group: Sequence[str], rules: Sequence[Rule]) -> None:
 
 
 class _Checking:
+    """The check of one body of a rule; ``ways`` has the direction of each variable that changes."""
+
     def __init__(self, rule: Rule, body: tuple[BodyLiteral, ...], columns: Mapping[str, Mapping[int, str]]) -> None:
         self.rule = rule
         self.body = body
@@ -96,14 +96,14 @@ class _Checking:
         self.ways[term.name] = BETTER[function]
 
     def _check_alone(self) -> None:
-        """What reads a column that changes is in no other place of an atom."""
+        """Refuse a variable that reads an extreme and stands in another place of an atom, too."""
         places = [t for atom in self._atoms() for t in atom.terms]
         for name in self.ways:
             if sum(name in set(all_variables(t)) for t in places) > 1:
                 raise self._refused(f"{name} is joined", "join on other columns")
 
     def _derive(self, waiting: list[BodyLiteral]) -> list[BodyLiteral]:
-        """Variables that are equal to what changes change with it; the literals that are no such equality."""
+        """Note variables that are equal to a changing term; gives the literals that are no such equality."""
         bound = set(all_variables(*self._atoms()))
         changed = True
         while changed:
@@ -159,7 +159,7 @@ class _Checking:
     # -- where values go
 
     def _way(self, term: Term) -> int | None:
-        """1 if the term goes up as the fixed point is approached, -1 if down, 0 if it stays, None if nobody knows."""
+        """The direction of a term as the fixed point is approached: 1 up, -1 down, 0 constant, None unknown."""
         match term:
             case RuleVariable(name):
                 return self.ways.get(name, 0)

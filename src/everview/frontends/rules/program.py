@@ -1,4 +1,4 @@
-"""Datalog as data: terms, literals, rules and programs, whatever the syntax that they were written in.
+"""Rules as data: terms, literals, rules and programs, in whatever syntax they were written.
 
 A relation is a set of rows. A rule says that its head holds for every binding of its variables for which its body
 does. The Soufflé-like syntax, PomoLogic and EDN queries all become these values; `compile` makes plans of them.
@@ -20,7 +20,7 @@ Comparison = Literal["=", "!=", "<", "<=", ">", ">="]
 
 @dataclass(frozen=True, slots=True)
 class TextPlace:
-    """Where something stands in its text, from 1; it tells no two values apart."""
+    """The line and the column of something in its text, from 1; values at different places are equal."""
 
     line: int = 0
     column: int = 0
@@ -34,6 +34,8 @@ NOWHERE = TextPlace()
 
 @dataclass(frozen=True, slots=True)
 class RuleVariable:
+    """A variable, with one value in each binding of its rule."""
+
     name: str
 
     def __str__(self) -> str:
@@ -42,7 +44,7 @@ class RuleVariable:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value; ``type`` if the text says more than the value does."""
+    """A value, with its ``type`` if the value alone does not tell."""
 
     value: Any
     type: Type | None = None
@@ -72,7 +74,7 @@ class Wildcard:
 
 @dataclass(frozen=True, slots=True)
 class Functor:
-    """A function of terms, by the name that the plan has for it, or a registered one of the user's: ``cat(x, y)``."""
+    """A function of terms, by its name: ``cat(x, y)``; `functors` says what it means."""
 
     name: str
     arguments: tuple[Term, ...]
@@ -101,10 +103,10 @@ def _operand(term: Term) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AggregateTerm:
-    """A number of rows as one value: of the bindings of a body, or, in a head without one, of its group.
+    """Many rows as one value: the bindings of a body or, without a body, in a head, the rows of its group.
 
-    ``count : {edge(x, _)}`` is ``Aggregate("count", (), (Atom(…),))``. The variables of the body that the rule binds
-    elsewhere tell groups apart; the others are its own.
+    ``count : {edge(x, _)}`` is ``AggregateTerm("count", (), (RuleAtom(…),))``. The variables of the body that the rule
+    binds elsewhere tell groups apart; the others belong to the aggregate.
     """
 
     function: str
@@ -126,7 +128,7 @@ Term = RuleVariable | Constant | Wildcard | Functor | AggregateTerm
 
 @dataclass(frozen=True, slots=True)
 class RuleAtom:
-    """Rows of a relation whose columns match the terms: by position, or by ``names``, then in any number."""
+    """Rows of a relation whose columns match the terms: all by position, or some by ``names``."""
 
     relation: str
     terms: tuple[Term, ...]
@@ -142,7 +144,7 @@ class RuleAtom:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """No binding of what is inside: its variables that the rule does not bind elsewhere are its own."""
+    """A body that has no match; variables that the rule does not bind elsewhere belong to the negation."""
 
     body: tuple[BodyLiteral, ...]
 
@@ -153,7 +155,7 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint; ``=`` with an unbound variable on one side binds it."""
+    """A comparison of two terms; ``=`` binds an unbound variable on one side."""
 
     operator: Comparison
     left: Term
@@ -165,7 +167,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """A function that must be true: ``contains("a", x)``."""
+    """A term that must be true: ``contains("a", x)``."""
 
     term: Term
 
@@ -175,7 +177,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One of several bodies."""
+    """Several bodies, one of which must hold."""
 
     branches: tuple[tuple[BodyLiteral, ...], ...]
 
@@ -185,7 +187,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """Rows of an atom, and the content id of each: ``C := point(x: X)``."""
+    """Rows of an atom with the content id of each as a variable: ``C := point(x: X)``."""
 
     variable: RuleVariable
     atom: RuleAtom
@@ -231,7 +233,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class RuleProgram:
-    """Rules, and what is said of their relations."""
+    """Rules, with declarations and directives of their relations."""
 
     rules: tuple[Rule, ...] = ()
     declarations: tuple[Declaration, ...] = ()
@@ -239,5 +241,5 @@ class RuleProgram:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The relations that rules define, in order of their first."""
+        """The relations that rules define, in the order of their first rules."""
         return tuple(dict.fromkeys(rule.head.relation for rule in self.rules))

@@ -1,6 +1,7 @@
-"""Atoms by position: every atom has a term for each column of its relation, in order, and the relation is there.
+"""Resolution of atoms: each names a relation that exists, and has a term for each of its columns, in order.
 
-An atom by names says nothing of the columns that it leaves out; one of a relation without columns says that it holds.
+A column that an atom by names leaves out matches any value. An atom without terms, of a relation without columns, says
+that the relation holds.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Columns = Callable[[str], tuple[str, ...] | None]  # of a relation; None if ther
 
 
 class Resolving:
-    """Rules over relations whose columns are known by name."""
+    """Resolves rules over relations whose columns are known by name."""
 
     def __init__(self, columns: Columns, names: Callable[[], Iterable[str]]) -> None:
         self._columns = columns

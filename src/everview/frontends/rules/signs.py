@@ -1,4 +1,4 @@
-"""Numbers without a sign: where a rule has them, and where it must be seen to that none becomes negative.
+"""Unsigned numbers: which terms of a rule are unsigned, and which of them need a check that they are not negative.
 
 ``unsigned`` is kept in 64 bits with a sign, so it has the numbers from 0 to 2^63 - 1; these compare, divide, shift and
 print as numbers without a sign do. What would lead out of them is an error, as any overflow is: a difference below
@@ -59,7 +59,7 @@ def with_signs(program: RuleProgram) -> RuleProgram:
 
 
 class _Signs:
-    """The signs of columns: as declared, else as the rules of a head say together."""
+    """The signs of columns: as declared, else as all rules of a head agree."""
 
     def __init__(self, program: RuleProgram) -> None:
         self.names = {d.name: d.schema.names for d in program.declarations}
@@ -89,7 +89,7 @@ class _Signs:
                 yield term, self.found.get(atom.relation, {}).get(place, "")
 
     def _variables(self, rule: Rule) -> dict[str, Sign]:
-        """What is known of the variables of a rule; one that is unsigned anywhere is unsigned."""
+        """The signs of a rule's variables; one that is unsigned in any atom is unsigned."""
         found: dict[str, Sign] = {}
         for part in _all_literals(rule):
             if isinstance(part, RuleAtom):
@@ -107,6 +107,7 @@ class _Signs:
     # -- rules with checks
 
     def rule(self, rule: Rule) -> Rule:
+        """The rule with checks; raises `TypeConflict` for a negative constant in an unsigned column."""
         variables = self._variables(rule)
         for part in (rule.head, *_all_literals(rule)):
             if isinstance(part, RuleAtom):

@@ -1,4 +1,4 @@
-"""Which relations read each other, and in which order they can be computed.
+"""Stratification: the groups of relations that read each other, in an order in which they can be computed.
 
 Relations that read each other, directly or through others, are one group: a fixed point. Within a group nothing may be
 read through a negation or an aggregate, because what has been derived would have to be taken back.
@@ -14,10 +14,11 @@ read through a negation or an aggregate, because what has been derived would hav
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from everview.errors import NotStratified
+from everview.frontends.cycles import components
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.program import AggregateTerm, Identified, Negation, Rule, RuleAtom
 from everview.frontends.rules.walk import RulePart, inner, outside, walk
@@ -25,9 +26,10 @@ from everview.frontends.rules.walk import RulePart, inner, outside, walk
 
 @dataclass(frozen=True, slots=True)
 class RelationRead:
-    """A relation that a rule reads; ``through`` a negation, an aggregate of the head or one of the body, or plainly.
+    """A relation that a rule reads.
 
-    These are said by ``!``, by the name of the function, and by the name and a colon.
+    ``through`` is ``!`` for a negation, ``min`` for such an aggregate of the head, ``min:`` for one of the body, else
+    empty.
     """
 
     relation: str
@@ -67,7 +69,7 @@ def groups(rules: Sequence[Rule]) -> list[tuple[str, ...]]:
     for rule in rules:
         found = edges[rule.head.relation]
         found.update((read.relation, None) for read in reads(rule) if read.relation in order)
-    return [tuple(sorted(group, key=order.__getitem__)) for group in _components(edges)]
+    return [tuple(sorted(group, key=order.__getitem__)) for group in components(edges)]
 
 
 def is_recursive(group: Sequence[str], rules: Iterable[Rule]) -> bool:
@@ -75,51 +77,11 @@ def is_recursive(group: Sequence[str], rules: Iterable[Rule]) -> bool:
     return len(group) > 1 or any(read.relation == group[0] for rule in rules for read in reads(rule))
 
 
-def _components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Strongly connected components, each after those it reaches; a stack of our own, as chains may be long."""
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    open_: dict[str, None] = {}
-    found: list[list[str]] = []
-    for root in edges:
-        if root in number:
-            continue
-        waiting = [(root, iter(edges[root]))]
-        number[root] = low[root] = len(number)
-        open_[root] = None
-        while waiting:
-            here, rest = waiting[-1]
-            for other in rest:
-                if other not in number:
-                    number[other] = low[other] = len(number)
-                    open_[other] = None
-                    waiting.append((other, iter(edges[other])))
-                    break
-                if other in open_:
-                    low[here] = min(low[here], number[other])
-            else:
-                waiting.pop()
-                if waiting:
-                    above = waiting[-1][0]
-                    low[above] = min(low[above], low[here])
-                if low[here] == number[here]:
-                    found.append(_closed(here, open_))
-    return found
-
-
-def _closed(root: str, open_: dict[str, None]) -> list[str]:
-    names = list(open_)
-    component = names[names.index(root) :]
-    for name in component:
-        del open_[name]
-    return component
-
-
 # -- stratification
 
 
 def check_stratified(group: Sequence[str], rules: Sequence[Rule], allowed: frozenset[str] = frozenset()) -> None:
-    """Refuse a group that reads itself through a negation or an aggregate; others judge ``allowed`` aggregates."""
+    """Refuse a group that reads itself through a negation, or through an aggregate that is not ``allowed``."""
     inside = set(group)
     for rule in rules:
         for read in reads(rule):
@@ -140,18 +102,18 @@ def _unstratified(rule: Rule, read: RelationRead, group: Sequence[str], rules: S
 
 
 def _path(start: str, end: str, group: Sequence[str], rules: Sequence[Rule]) -> list[str]:
-    """A shortest way from one relation to another it depends on."""
+    """A shortest path from a relation to one that it depends on."""
     inside = set(group)
     before: dict[str, str] = {}
     waiting = deque([start])
     while waiting and end != start and end not in before:
-        here = waiting.popleft()
+        name = waiting.popleft()
         for rule in rules:
-            if rule.head.relation != here:
+            if rule.head.relation != name:
                 continue
             for read in reads(rule):
                 if read.relation in inside and read.relation not in before and read.relation != start:
-                    before[read.relation] = here
+                    before[read.relation] = name
                     waiting.append(read.relation)
     path = [end]
     while path[-1] != start:

@@ -37,7 +37,7 @@ COMPARISONS: Final[dict[Comparison, str]] = {
 
 
 def expression(term: Term, values: Values, rule: Rule) -> Expression:
-    """A term whose variables are bound, as an expression."""
+    """The expression of a term; raises `UnboundVariable` for a variable without a value."""
     match term:
         case RuleVariable(name):
             if name not in values:
@@ -59,12 +59,13 @@ def expression(term: Term, values: Values, rule: Rule) -> Expression:
 
 
 def comparison(literal_: Constraint, values: Values, rule: Rule) -> Expression:
-    """A constraint over bound variables, as a condition."""
+    """The condition of a constraint over bound variables."""
     a, b = expression(literal_.left, values, rule), expression(literal_.right, values, rule)
     return compared(literal_.operator, a, b, str(literal_), rule)
 
 
 def compared(operator: Comparison, a: Expression, b: Expression, what: str, rule: Rule) -> Expression:
+    """Compare two expressions; raises `TypeConflict` if their types do not meet."""
     pair = alike(a, b)
     if pair is None:
         hint = "compare values of one type; to_number, to_float and to_string convert"
@@ -73,6 +74,7 @@ def compared(operator: Comparison, a: Expression, b: Expression, what: str, rule
 
 
 def unbound(name: str, rule: Rule, where: str = "") -> UnboundVariable:
+    """The error for a variable that nothing binds."""
     return fault(
         UnboundVariable,
         f"variable {name} is not bound{where}",

@@ -29,7 +29,7 @@ def unescaped(token: str) -> str:
 
 
 def misread(text: str, error: UnexpectedInput) -> DatalogError:
-    """What is to be said of a text that the grammar does not have: where, what stands there, and what could."""
+    """The error for a text that the grammar refuses: the place, what stands there, and what could stand there."""
     match error:
         case UnexpectedToken():
             found, wanted = str(error.token), error.accepts or error.expected
@@ -44,7 +44,7 @@ def misread(text: str, error: UnexpectedInput) -> DatalogError:
     return DatalogError(f"{error.line}:{error.column}: {found!r} cannot stand here", hint=f"expected {hint}")
 
 
-# What the grammars call what.
+# Names of the grammars' tokens in messages.
 SHOWN = {
     "_STOP": '"."', "_IF": '":-"', "COLON": '":"', "SEMICOLON": '";"', "COMMA": '","', "LPAR": '"("', "RPAR": '")"',
     "LSQB": '"["', "RSQB": '"]"', "BANG": '"!"', "AT": '"@next"', "NEXT": '"next"', "__ANON_0": '":="',
@@ -55,8 +55,13 @@ SHOWN = {
 
 
 def place_of(meta: Meta) -> TextPlace:
-    """Where a part of a text begins."""
+    """The place where a part of a text begins."""
     return TextPlace(meta.line, meta.column) if not meta.empty else TextPlace()
+
+
+def name_of(token: Token) -> str:
+    """The name in a token, which may stand between backquotes; a backquote inside is written twice."""
+    return str(token) if token.type == "NAME" else token[1:-1].replace("``", "`")
 
 
 def text_of(token: str) -> str:
@@ -74,7 +79,7 @@ def text_of(token: str) -> str:
 
 
 def number_of(token: str) -> int | float | decimal.Decimal:
-    """A whole number, a decimal one if it is written with a point, a floating one if with an exponent."""
+    """The number in a token: an integer, a decimal if it has a point, a float if it has an exponent."""
     if "e" in token.lower():
         return float(token)
     return decimal.Decimal(token) if "." in token else int(token)

@@ -1,7 +1,7 @@
 """The one walk over terms and literals, and the one way to change them.
 
-`inner` says what a part of a rule is made of, one step down, and `rebuilt` makes such a part of changed ones. All else
-goes the whole way by these two: `walk` reads, in the order in which a rule is written; `rewritten` changes, from the
+`inner` lists the parts that a part of a rule is directly made of; `rebuilt` makes the same part of changed ones. `walk`
+reads all parts by the former, in the order in which a rule is written; `rewritten` changes all by the latter, from the
 inside out.
 
 >>> x, y = RuleVariable("x"), RuleVariable("y")
@@ -72,7 +72,7 @@ def inner(part: RulePart) -> tuple[RulePart, ...]:
 
 
 def rebuilt(part: RulePart, change: Change) -> RulePart:
-    """The same part of changed parts. The variable of an `Identified` stays, as nothing else can stand there."""
+    """Change the parts that a part is directly made of; the variable of an `Identified` always stays."""
     match part:
         case RuleVariable() | Constant() | Wildcard():
             return part
@@ -133,7 +133,7 @@ def anything(_: RulePart) -> bool:
 
 
 def outside(part: RulePart) -> bool:
-    """Go into what is seen from around a part: neither into negations nor into aggregates."""
+    """Go into all but negations and aggregates, which have variables of their own."""
     return not isinstance(part, Negation | AggregateTerm)
 
 
@@ -148,7 +148,7 @@ def walk(parts: Iterable[RulePart], enters: Enters = anything) -> Iterator[RuleP
 
 
 def rewritten(part: RulePart, change: Change) -> RulePart:
-    """The part with ``change`` made in all that is inside of it, then in itself."""
+    """Apply ``change`` to all parts inside of a part, then to the part itself."""
     return change(rebuilt(part, partial(rewritten, change=change)))
 
 
@@ -161,7 +161,7 @@ def rule_parts(rule: Rule) -> tuple[RulePart, ...]:
 
 
 def variables(*parts: RulePart, enters: Enters = outside) -> Iterator[str]:
-    """The variables of parts; not those inside of negations and aggregates, some of which are their own."""
+    """The variables of parts, without those inside of negations and aggregates."""
     for part in walk(parts, enters):
         if isinstance(part, RuleVariable):
             yield part.name

@@ -38,12 +38,12 @@ class MemoryIndex:
     @classmethod
     def of(cls, schema: Schema, columns: tuple[str, ...], order: Order, rows: Iterable[Row]) -> MemoryIndex:
         places = [schema.index(column) for column in columns]
-        found = cls(_values_at(places), sort_key(schema, order))
+        index = cls(_values_at(places), sort_key(schema, order))
         groups: dict[Any, list[tuple[Any, Row]]] = {}
         for row in rows:
-            groups.setdefault(found.group_of(row), []).append((found.key_of(row), row))
-        found.groups = {values: SortedRows(group) for values, group in groups.items()}
-        return found
+            groups.setdefault(index.group_of(row), []).append((index.key_of(row), row))
+        index.groups = {values: SortedRows(group) for values, group in groups.items()}
+        return index
 
     def change(self, row: Row, weight: int) -> None:
         group, key = self.group_of(row), self.key_of(row)
@@ -63,24 +63,24 @@ def _values_at(places: list[int]) -> SortKey:
     if not places:
         return lambda row: ()
     if len(places) == 1:
-        at = places[0]
-        return lambda row: (row[at],)
+        place = places[0]
+        return lambda row: (row[place],)
     return itemgetter(*places)
 
 
 def bound(where: Condition) -> tuple[tuple[str, ...], Iterable[tuple[Any, ...]], bool]:
     """The columns that a condition binds to values, the values, and whether it says nothing else."""
     conjuncts = list(_conjuncts(where))
-    found: dict[str, tuple[Any, ...]] = {}
+    bindings: dict[str, tuple[Any, ...]] = {}
     groups, used = 1, 0
     for each in conjuncts:
         values = _values(each)
-        if values is None or each.column in found or groups * len(values) > MOST_GROUPS:
+        if values is None or each.column in bindings or groups * len(values) > MOST_GROUPS:
             continue
-        found[each.column] = values
+        bindings[each.column] = values
         groups, used = groups * len(values), used + 1
-    columns = tuple(sorted(found))
-    return columns, product(*(found[column] for column in columns)), used == len(conjuncts)
+    columns = tuple(sorted(bindings))
+    return columns, product(*(bindings[column] for column in columns)), used == len(conjuncts)
 
 
 def at_most(where: Condition, key: Sequence[str]) -> int | None:
@@ -138,8 +138,8 @@ class Range:
     def rows(self, groups: list[SortedRows], schema: Schema, key_of: SortKey) -> Iterator[Row]:
         """The rows of groups in this range, in order."""
         parts = [group.after(self.start) if self.after else group.since(self.start) for group in groups]
-        found = parts[0] if len(parts) == 1 else heapq.merge(*parts, key=key_of)
+        rows_in_order = parts[0] if len(parts) == 1 else heapq.merge(*parts, key=key_of)
         if self.until is None:
-            return found
+            return rows_in_order
         holds = test(self.until, schema)
-        return takewhile(lambda row: holds(row) is not False, found)
+        return takewhile(lambda row: holds(row) is not False, rows_in_order)

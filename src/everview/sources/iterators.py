@@ -91,10 +91,10 @@ class Iterator:
         yield from self._from(start)
 
     def _from(self, start: int) -> abc.Iterator[Any]:
-        found: Any = self._items(start) if callable(self._items) else self._items
-        if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
-            raise SourceError(f"{found!r} gives no rows", hint="give an iterable, or a function that returns one")
-        return iter(found)
+        items: Any = self._items(start) if callable(self._items) else self._items
+        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+            raise SourceError(f"{items!r} gives no rows", hint="give an iterable, or a function that returns one")
+        return iter(items)
 
     def _steps(self, items: Iterable[Any]) -> Iterable[FeedStep]:
         """Items that are alike go together."""

@@ -100,11 +100,11 @@ class Lines:
             with self._path.open("rb") as file:
                 _require_grown(self._path, file.seek(0, SEEK_END), self._byte)
                 file.seek(self._byte)
-                found = list(islice(file, limit))
+                lines = list(islice(file, limit))
         except OSError as error:
             raise SourceError(f"{self._path}: {error}", hint="give the path of a file of JSON lines") from error
         # A last line without an end may still be written.
-        whole = (line for line in found if line.endswith(b"\n"))
+        whole = (line for line in lines if line.endswith(b"\n"))
         return [_text(line, number) for number, line in enumerate(whole, self._line + 1)]
 
     def _steps(self) -> Iterator[FeedStep]:

@@ -47,9 +47,9 @@ class Link:
     @classmethod
     def of(cls, session: Session, *, own: bool) -> Link:
         """The link over a connection; if it is our ``own``, it is closed with the last that uses it."""
-        found = cls._known.setdefault(id(session.connection), cls(session, own=own))
-        found._users += 1
-        return found
+        link = cls._known.setdefault(id(session.connection), cls(session, own=own))
+        link._users += 1
+        return link
 
     def leave(self) -> None:
         """One source less uses it."""

@@ -70,11 +70,11 @@ class Memory:
         if not groups or request.limit == 0:
             return iter(())
         within = Range.of(self.schema, order, where, after)
-        found = self._read(within.rows(groups, self.schema, index.key_of))
+        rows = self._read(within.rows(groups, self.schema, index.key_of))
         if not whole:
             holds = test(where, self.schema)
-            found = (row for row in found if holds(row))
-        return found if request.limit is None else islice(found, request.limit)
+            rows = (row for row in rows if holds(row))
+        return rows if request.limit is None else islice(rows, request.limit)
 
     def _read(self, rows: Iterator[Row]) -> Iterator[Row]:
         version = self._version
@@ -85,12 +85,12 @@ class Memory:
             yield row
 
     def _index(self, columns: tuple[str, ...], order: Order) -> MemoryIndex:
-        found = self._indexes.get((columns, order))
-        if found is None:
+        index = self._indexes.get((columns, order))
+        if index is None:
             for column in (*columns, *(column for column, _ in order)):
                 self.schema.index(column)
-            found = self._indexes[columns, order] = MemoryIndex.of(self.schema, columns, order, self._held)
-        return found
+            index = self._indexes[columns, order] = MemoryIndex.of(self.schema, columns, order, self._held)
+        return index
 
     # -- turns
 
@@ -189,8 +189,8 @@ class _Held:
         return chain.from_iterable(repeat(row, count) for row, count in self.found.items())
 
     def get(self, key: Any) -> Any:
-        found = self.found.get(key)
-        return self.under.get(key) if found is None and self.under is not None else found
+        held = self.found.get(key)
+        return self.under.get(key) if held is None and self.under is not None else held
 
     def put(self, key: Any, value: Any) -> None:
         if value or self.under is not None:

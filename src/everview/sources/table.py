@@ -157,9 +157,9 @@ class TableSource(ABC, Generic[Mark]):
         if self.log is None:
             return NOTHING
         self.link.reading()
-        found, self._next = self.log.since(self.mark)
+        update, self._next = self.log.since(self.mark)
         self._asked = self._version
-        return found
+        return update
 
     def commit(self) -> None:
         if self._next is None or self._asked != self._version:
@@ -223,12 +223,12 @@ def told(changes: Iterable[tuple[Raw, int]], read: Callable[[Raw], Row]) -> Upda
     net: dict[Raw, int] = {}
     for raw, weight in changes:
         net[raw] = net.get(raw, 0) + weight
-    found: list[tuple[Row, int]] = []
+    fitting: list[tuple[Row, int]] = []
     for raw, weight in net.items():
         if weight:
             with suppress(BadRows) if weight < 0 else nullcontext():
-                found.append((read(raw), weight))
-    return Update.of(found)
+                fitting.append((read(raw), weight))
+    return Update.of(fitting)
 
 
 def statements(source: TableSource[Any], update: Update) -> Iterator[tuple[Sql, Row | None]]:
@@ -238,9 +238,9 @@ def statements(source: TableSource[Any], update: Update) -> Iterator[tuple[Sql, 
     new = {(given(row)): weight for row, weight in update if weight > 0}
     pairs: list[tuple[Row, Row]] = []
     if source.keyed:
-        of = key_of(source)
-        by_key = {of(row): row for row in old}
-        pairs = [(by_key[of(row)], row) for row in new if of(row) in by_key]
+        key = key_of(source)
+        by_key = {key(row): row for row in old}
+        pairs = [(by_key[key(row)], row) for row in new if key(row) in by_key]
     replaced, replacing = {row for row, _ in pairs}, {row for _, row in pairs}
     for row, count in old.items():
         yield from () if row in replaced else ((_delete(source, row), row) for _ in range(count))

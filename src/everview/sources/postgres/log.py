@@ -139,12 +139,12 @@ class PostgresLog(TableLog[PostgresMark]):
             self._sql(f"DELETE FROM {name} WHERE relation = %s", (self._oid,))
 
     def _watched(self) -> int:
-        found = self._sql(
+        triggers = self._sql(
             "SELECT count(*) FROM pg_trigger WHERE tgrelid = %s AND tgenabled = 'A'"
             " AND tgname IN ('everview_rows', 'everview_truncate')",
             (self._oid,),
         ).fetchone()
-        return 0 if found is None else found[0]
+        return 0 if triggers is None else triggers[0]
 
     # -- reading it
 

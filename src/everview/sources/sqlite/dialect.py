@@ -70,15 +70,15 @@ class SqliteDialect:
         return f"{self.equal(column)} IN ({', '.join(['?'] * len(there))})", there
 
     def like(self, pattern: str) -> tuple[str, Any]:
-        letters, found = iter(pattern), list[str]()
+        letters, parts = iter(pattern), list[str]()
         for letter in letters:
             if letter == "\\":
                 letter = next(letters)  # noqa: PLW2901, a pattern that is not right was refused before
             elif letter in "%_":
-                found.append("*" if letter == "%" else "?")
+                parts.append("*" if letter == "%" else "?")
                 continue
-            found.append(f"[{letter}]" if letter in "*?[" else letter)
-        return "GLOB ?", "".join(found)
+            parts.append(f"[{letter}]" if letter in "*?[" else letter)
+        return "GLOB ?", "".join(parts)
 
 
 def quoted(name: str) -> str:

@@ -110,17 +110,17 @@ class SqliteLog(TableLog[SqliteMark]):
 
     def _is_watched(self) -> bool:
         names = [f"everview {event}:{self._table}" for event in EVENTS[:3]]
-        found = self._sql(
+        triggers = self._sql(
             "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? AND name IN (?, ?, ?)",
             (self._table, *names),
         ).fetchone()
-        return found[0] == len(names)
+        return triggers[0] == len(names)
 
     def _statements(self) -> Iterator[str]:
         table, entries = quoted(self._table), f"{self._entries} (w, {self._names})"
         yield f"CREATE TABLE {self._entries} (n INTEGER PRIMARY KEY AUTOINCREMENT, w INTEGER NOT NULL, {self._names})"
         new, old = (", ".join(f"{row}.{quoted(c[0])}" for c in self._columns) for row in ("NEW", "OLD"))
-        came, went = (f"INSERT INTO {entries} VALUES ({w}, {of});" for w, of in ((1, new), (-1, old)))
+        came, went = (f"INSERT INTO {entries} VALUES ({w}, {values});" for w, values in ((1, new), (-1, old)))
         for event, body in (("insert", came), ("delete", went), ("update", f"{went} {came}")):
             yield f"CREATE TRIGGER {self._trigger(event)} AFTER {event.upper()} ON {table} BEGIN {body} END"
         unique = self._unique()
@@ -141,16 +141,16 @@ class SqliteLog(TableLog[SqliteMark]):
 
     def _unique(self) -> list[Unique]:
         """The sets of columns by which rows may stand in each other's way."""
-        found: dict[Unique, None] = {}
+        sets: dict[Unique, None] = {}
         indexed = False
         for _, index, unique, origin, _ in self._sql(f"PRAGMA index_list({quoted(self._table)})").fetchall():
             if unique:
-                found[self._indexed(index)] = None
+                sets[self._indexed(index)] = None
                 indexed |= origin == "pk"
         key = [name for name, _, _, place in sorted(self._columns, key=lambda c: c[3]) if place]
         if key and not indexed:  # the key is the rowid
-            found[tuple((name, "BINARY") for name in key)] = None
-        return list(found)
+            sets[tuple((name, "BINARY") for name in key)] = None
+        return list(sets)
 
     def _indexed(self, index: str) -> Unique:
         rows = self._sql(f"PRAGMA index_xinfo({quoted(index)})").fetchall()
@@ -202,10 +202,10 @@ class SqliteLog(TableLog[SqliteMark]):
         self._schema_version = version
 
     def _last(self) -> int:
-        found = self._sql(
+        entry = self._sql(
             "SELECT seq FROM sqlite_sequence WHERE name = ?", (f"everview_changes:{self._table}",)
         ).fetchone()
-        return 0 if found is None else found[0]
+        return 0 if entry is None else entry[0]
 
     # -- positions
 

@@ -180,4 +180,4 @@ def _place(names: list[str], column: str, name: str) -> int:
 
 
 def _picking(places: list[int], read: Callable[[tuple[Any, ...]], Row]) -> Callable[[tuple[Any, ...]], Row]:
-    return lambda row: read(tuple([row[at] for at in places]))
+    return lambda row: read(tuple([row[place] for place in places]))

@@ -1,7 +1,7 @@
-"""What a condition says of a row: true, false, or None for unknown, as in SQL.
+"""Conditions on rows: true, false, or None for unknown, as in SQL.
 
-`normal` makes a condition one over values that its columns can have, which then means the same to Python, SQLite and
-PostgreSQL: a number that a column cannot hold is compared by the nearest that it can.
+`normal` rewrites a condition so that its values are of the columns' types; then it means the same in Python, SQLite and
+PostgreSQL. A number that a column cannot hold is replaced by the nearest one that it can.
 
 >>> from everview.types import Schema
 >>> schema = Schema.parse("id BIGINT NOT NULL, name STRING")
@@ -37,7 +37,7 @@ _LIMIT: Final = 10**40  # beyond every exact number that a column may hold
 
 
 def normal(condition: Condition, schema: Schema) -> Condition:
-    """The condition with canonical values; raises if it names another column, or compares it with what it never is."""
+    """The condition with canonical values; raises if it names an unknown column, or a value that cannot be compared."""
     match condition:
         case Compare():
             return _normal_compare(condition, schema)
@@ -80,7 +80,7 @@ def _normal_list(compare: Compare, type_: Type) -> Condition:
 
 
 def _fitted(compare: Compare, type_: Type) -> Condition:
-    """A comparison with a value that is one of the type, or None for what no value is equal to."""
+    """The comparison as one with a value of the column's type."""
     exact = _scale(type_)
     if exact is None or not _is_number(compare.value):
         return Compare(compare.column, compare.operator, _comparand(compare.column, type_, compare.value))
@@ -88,7 +88,7 @@ def _fitted(compare: Compare, type_: Type) -> Condition:
 
 
 def _scale(type_: Type) -> int | None:
-    """How many digits after the point an exact number has; None of other types."""
+    """The number of digits after the point in an exact type; None for other types."""
     match type_:
         case Scalar(name) if name in _INTEGERS:
             return 0
@@ -128,7 +128,7 @@ def _snapped(compare: Compare, type_: Type, scale: int) -> Condition:
 
 
 def _within(value: Any) -> decimal.Decimal:
-    """A number as a decimal; infinity and NaN as one that is greater than all that a column may hold."""
+    """A number as a decimal that is in range; infinity and NaN are beyond all values of a column."""
     if value != value:
         return decimal.Decimal(_LIMIT)
     if isinstance(value, float):
@@ -141,7 +141,7 @@ def _within(value: Any) -> decimal.Decimal:
 
 
 def _never(column: str, type_: Type) -> Condition:
-    """False of every value, and unknown of NULL."""
+    """A condition that is false of every value, and unknown of NULL."""
     zero = 0 if isinstance(type_, Scalar) else decimal.Decimal(0)
     return All((Compare(column, "<", zero), Compare(column, ">", zero)))
 
@@ -176,7 +176,7 @@ def _pattern(column: str, type_: Type, value: Any) -> str:
 
 
 def test(condition: Condition, schema: Schema) -> Test:
-    """What a normal condition says of rows."""
+    """The function from rows to what a normal condition says of them."""
     match condition:
         case Compare():
             return _compare(condition, schema)

@@ -23,7 +23,7 @@ Types = dict[str, pa.DataType]
 
 
 def read_csv(path: Path, schema: Schema | None, nulls: Sequence[str]) -> pa.Table:
-    """The rows of a file; without a schema, with the types that Arrow sees in them."""
+    """The rows of a CSV file; without a schema, with the types that Arrow sees in them."""
     types = None if schema is None else {field.name: _in_text(field.type) for field in schema}
     try:
         return _read(path, types, nulls, _BLOCK)
@@ -94,7 +94,7 @@ def _fits(text: str, type_: pa.DataType) -> bool:
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Each row, that of the names included, with the line at which it begins; empty lines are passed over."""
+    """Each row, the header included, with the line at which it begins; empty lines are left out."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader, begins = csv.reader(file), 1
         for values in reader:

@@ -41,7 +41,7 @@ _PASSED_OVER: Final = (".", "_")
 
 
 class Seen(NamedTuple):
-    """A file as it was when it was read."""
+    """What is remembered of a file that was read."""
 
     size: int
     changed: int  # in nanoseconds
@@ -113,10 +113,10 @@ class Files:
             raise LostPosition("the position is not one of files", hint="attach what was attached before") from None
 
     def settle(self, position: Position) -> None:
-        """Files are not forgotten: their names say that they have been read."""
+        """Do nothing: files that were read are never forgotten."""
 
     def close(self) -> None:
-        """No file stays open."""
+        """Do nothing: no file stays open."""
 
     # -- inside
 
@@ -139,7 +139,7 @@ class Files:
         return Schema.from_arrow(self._table(files[0], None).schema)
 
     def _table(self, path: Path, schema: Schema | None) -> pa.Table:
-        """The rows of a file, with exactly the columns of the schema if there is one."""
+        """The rows of a file, which must have exactly the columns of the schema if there is one."""
         try:
             read = _form(path)(path, schema, self._nulls)
             if schema is None:
@@ -175,7 +175,7 @@ class FileRows(NamedTuple):
     schema: Schema
 
     def duplicate(self, error: DuplicateKey) -> DuplicateKey:
-        """The error, with the lines of the file that have its key."""
+        """The error with the lines of the file that share the key."""
         columns = Schema(tuple(self.schema[name] for name in error.key))
         keys, places = to_rows(columns, self.rows.select(columns.names)), _places(self.path, self.rows.num_rows)
         where = [place for place, key in zip(places, keys, strict=True) if key == tuple(error.key.values())]
@@ -187,14 +187,14 @@ class FileRows(NamedTuple):
 
 
 def _places(path: Path, rows: int) -> list[str]:
-    """Where each row of a file stands: its line, or its number counted from one."""
+    """The place of each row of a file: its line, or its number counted from one."""
     if path.suffix.lower() == ".parquet":
         return [f"row {number}" for number in range(1, rows + 1)]
     return [f"line {line}" for line in (lines_of_csv(path) if path.suffix.lower() == ".csv" else lines_of_json(path))]
 
 
 def _by_place(path: Path, message: str) -> str:
-    """The message with places in the file in place of ``rows[3]``, which is how `ingest` names rows."""
+    """The message with the line in the file instead of ``rows[3]``, as `ingest` names rows."""
     named = re.search(r"rows\[(\d+)\]", message)
     if named is None:
         return message
@@ -203,7 +203,7 @@ def _by_place(path: Path, message: str) -> str:
 
 
 def seen(path: Path) -> Seen:
-    """A file as it is."""
+    """What is remembered of a file as it is now."""
     try:
         status = path.stat()
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Indexes in memory: by the values of some columns, the rows that have them, in an order.
+"""Indexes in memory: rows grouped by the values of some columns, each group in an order.
 
 >>> from everview.types import Schema
 >>> schema = Schema.parse("id BIGINT NOT NULL, n BIGINT NOT NULL")
@@ -29,7 +29,7 @@ MOST_GROUPS: Final = 10_000  # that one request reads
 
 @dataclass(slots=True)
 class MemoryIndex:
-    """By the values of some columns, the rows that have them, in an order."""
+    """Rows grouped by the values of some columns, each group in an order."""
 
     group_of: SortKey
     key_of: SortKey
@@ -69,7 +69,7 @@ def _values_at(places: list[int]) -> SortKey:
 
 
 def bound(where: Condition) -> tuple[tuple[str, ...], Iterable[tuple[Any, ...]], bool]:
-    """The columns that a condition binds to values, the values, and whether it says nothing else."""
+    """The columns that a condition binds to values, these values, and whether the condition says nothing else."""
     conjuncts = list(_conjuncts(where))
     bindings: dict[str, tuple[Any, ...]] = {}
     groups, used = 1, 0
@@ -84,7 +84,7 @@ def bound(where: Condition) -> tuple[tuple[str, ...], Iterable[tuple[Any, ...]],
 
 
 def at_most(where: Condition, key: Sequence[str]) -> int | None:
-    """How many rows a condition holds of at most, because it binds the key; None if it does not."""
+    """The most rows that can meet a condition, if it binds the key; else None."""
     columns, values, _ = bound(where)
     return sum(1 for _ in values) if set(key) <= set(columns) else None
 
@@ -112,7 +112,7 @@ def _values(condition: Condition) -> tuple[Any, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A part of an order: where it begins, and what is false of all rows after its end."""
+    """A range of an order: the sort key where it begins, and a condition that is false of all rows after its end."""
 
     start: Any = None
     after: bool = False  # whether it begins after that key, or with it
@@ -120,7 +120,7 @@ class Range:
 
     @classmethod
     def of(cls, schema: Schema, order: Order, where: Condition, after: Any) -> Range:
-        """What a condition and a sort key say of the first column of an order."""
+        """The range that a condition on the first ordered column and a sort key leave."""
         column, direction = order[0]
         begins, ends = (">", "<") if direction == "asc" else ("<", ">")
         start, is_after, until = after, True, None
@@ -136,7 +136,7 @@ class Range:
         return cls(start, is_after, until)
 
     def rows(self, groups: list[SortedRows], schema: Schema, key_of: SortKey) -> Iterator[Row]:
-        """The rows of groups in this range, in order."""
+        """The rows of some groups in this range, in order."""
         parts = [group.after(self.start) if self.after else group.since(self.start) for group in groups]
         rows_in_order = parts[0] if len(parts) == 1 else heapq.merge(*parts, key=key_of)
         if self.until is None:

@@ -24,7 +24,7 @@ _RANGES: Final = {"TINYINT": 1 << 7, "SMALLINT": 1 << 15, "INTEGER": 1 << 31, "B
 
 
 def canonical(type_: Type, value: Any) -> Any:
-    """A value that is not NULL, as all sources have it; raises `Unfit`."""
+    """The canonical form of a value that is not NULL; raises `Unfit`."""
     if value is None:
         raise Unfit(f"NULL is no {type_}", "give a value")
     match type_:
@@ -46,7 +46,7 @@ def canonical(type_: Type, value: Any) -> Any:
 
 
 def value_of(type_: Type) -> Callable[[Any], Any]:
-    """How values of a type become canonical; what is so already, quickly."""
+    """The function that makes values of a type canonical; fast for values that are."""
     match type_:
         case Scalar(name) if name in _RANGES:
             limit = _RANGES[name]
@@ -84,7 +84,7 @@ def _decimal(type_: Decimal) -> Callable[[Any], Any]:
 
 
 def keyed(schema: Schema, key: str | Sequence[str]) -> tuple[Schema, tuple[str, ...], bool]:
-    """The schema with a key that is NOT NULL, the key, and whether there is one; without, it is all columns."""
+    """The schema with NOT NULL key columns, the key (without one, all columns), and whether there is one."""
     columns = (key,) if isinstance(key, str) else tuple(key)
     places = {schema.index(column) for column in columns}
     fields = (Field(f.name, f.type, f.nullable and place not in places) for place, f in enumerate(schema))
@@ -92,7 +92,7 @@ def keyed(schema: Schema, key: str | Sequence[str]) -> tuple[Schema, tuple[str, 
 
 
 def rows_of(schema: Schema, name: str) -> Callable[[Any], Row]:
-    """How rows of a source, tuples or dicts, become canonical; the name is for what is said of those that do not."""
+    """The function that makes rows, tuples or dicts, canonical; errors begin with the name of the source."""
     check_types(schema, name)
     columns = [(field, value_of(field.type)) for field in schema]
     quick = [(field.nullable, read) for field, read in columns]

@@ -1,4 +1,4 @@
-"""The columns of a PostgreSQL table as ours, and how each is compared there.
+"""The columns of a PostgreSQL table: their types here, and how PostgreSQL compares them.
 
 >>> PostgresColumn("price", "numeric", ((12 << 16) | 2) + 4, False, True, True, False).type("orders")
 Decimal(precision=12, scale=2)

@@ -28,7 +28,7 @@ _NUMBERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"
 
 
 def declared(text: str) -> Type | None:
-    """The type that a declared one says; None if it says none."""
+    """The type that a declaration in SQLite means; None if it means none."""
     text = text.upper()
     digits = re.search(r"(?:DECIMAL|NUMERIC)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
     if digits:
@@ -60,7 +60,7 @@ _WORDS: Final[tuple[tuple[str, Type], ...]] = (
 
 
 def schema_of(columns: list[SqliteColumn], name: str) -> Schema:
-    """The schema that a table's own declarations give."""
+    """The schema by the table's own declarations."""
     fields: list[Field] = []
     for column, text, required, key in columns:
         type_ = declared(text)
@@ -162,7 +162,7 @@ _READERS: Final[dict[Type, Callable[[Any], Any]]] = {
 
 
 def reader(schema: Schema, name: str) -> Callable[[tuple[Any, ...]], Row]:
-    """How rows that SQLite gives become canonical."""
+    """The function that makes rows of SQLite canonical."""
     readers = [_READERS.get(field.type) or _number(field.type) for field in schema]
     pairs = list(zip(schema, readers, strict=True))
 

@@ -1,4 +1,4 @@
-"""Conditions as SQLite writes them.
+"""The dialect of SQLite.
 
 >>> SqliteDialect(Schema.parse("n STRING")).like("a*%_")
 ('GLOB ?', 'a[*]*?')
@@ -18,7 +18,7 @@ MOST_VALUES: Final = 30_000  # SQLite allows 32,766 marks in a statement
 
 
 class SqliteDialect:
-    """SQLite's operators. LIKE takes no notice of case there, so GLOB says what ours does."""
+    """The way SQLite writes conditions. Its LIKE ignores case, so GLOB stands for ours."""
 
     same, different = "IS", "IS NOT"
 
@@ -46,7 +46,7 @@ class SqliteDialect:
         return bound(self._schema[column].type, value)
 
     def special(self, compare: Compare) -> Sql | None:
-        """NaN, which SQLite does not have: all numbers are less."""
+        """A comparison with NaN, which SQLite does not have: all numbers are less."""
         column, value = quoted(compare.column), compare.value
         if isinstance(value, tuple) or value == value:
             return None
@@ -82,5 +82,5 @@ class SqliteDialect:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it, whatever is in it."""
+    """A name in quotes."""
     return '"' + name.replace('"', '""') + '"'

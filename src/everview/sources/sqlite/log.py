@@ -1,9 +1,9 @@
 """The log of a SQLite table: triggers write what happens to it, so it holds what was committed, and in that order.
 
-Every row that comes or goes is an entry with its weight. One thing triggers are not told of: a row that REPLACE
-removes to make room. So before every insert, and every update of a unique column, the rows that stand in its way are
-entered with weight 0: they were there then. When the log is read, such a row is looked for. By its other entries it
-should be there so often; if it is there less often, it was removed without a word, and that is the difference.
+Every row that comes or goes is an entry with its weight. SQLite runs no trigger for a row that REPLACE removes to make
+room. So before every insert, and every update of a unique column, the rows that it would replace are entered with
+weight 0: they were there then. When the log is read, such a row is looked up in the table. If it is there less often
+than its other entries say, the difference is what REPLACE has removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Unique = tuple[tuple[str, str], ...]  # columns and their collations
 
 @dataclass(frozen=True, slots=True)
 class SqliteMark:
-    """How far a log has been read, and by whom: the log keeps what its readers have not read."""
+    """How far a reader has read; the log keeps the entries that some reader has not read."""
 
     log: str
     reader: str
@@ -66,7 +66,7 @@ class SqliteLog(TableLog[SqliteMark]):
     # -- making it
 
     def install(self) -> SqliteMark:
-        """See to the log and its triggers; where it is now, for a new reader."""
+        """Create the log and its triggers if they are not there; the mark of a new reader."""
         with self._link.aside():
             self._sql(
                 "CREATE TABLE IF NOT EXISTS everview_logs"
@@ -140,7 +140,7 @@ class SqliteLog(TableLog[SqliteMark]):
         yield f"CREATE TRIGGER {self._trigger('before update')} BEFORE UPDATE ON {table} WHEN {moved} BEGIN {body} END"
 
     def _unique(self) -> list[Unique]:
-        """The sets of columns by which rows may stand in each other's way."""
+        """The sets of columns that are unique, by which one row may replace another."""
         sets: dict[Unique, None] = {}
         indexed = False
         for _, index, unique, origin, _ in self._sql(f"PRAGMA index_list({quoted(self._table)})").fetchall():
@@ -191,7 +191,7 @@ class SqliteLog(TableLog[SqliteMark]):
         return self._sql(f"SELECT count(*) FROM {quoted(self._table)} WHERE {where}", row).fetchone()[0]
 
     def _check_table(self) -> None:
-        """After a change of definitions, see whether the table and its triggers are what they were."""
+        """Check, after definitions have changed, that the table and its triggers are as before."""
         (version,) = self._sql("PRAGMA schema_version").fetchone()
         if version == self._schema_version:
             return
@@ -226,7 +226,7 @@ class SqliteLog(TableLog[SqliteMark]):
             raise LostPosition(f'the log of table "{self._table}" has been trimmed since it was read', hint=RESYNC)
 
     def trim(self, mark: SqliteMark) -> None:
-        """Let go, now and then, of what all readers have read; one that has not come for long does not count."""
+        """Delete, now and then, what all readers have read; readers that have not come for long do not count."""
         if mark.entry - self._trimmed < self._trim_every and time.monotonic() - self._seen < self._keep / 10:
             return
         try:
@@ -238,13 +238,13 @@ class SqliteLog(TableLog[SqliteMark]):
         self._trimmed, self._seen = mark.entry, time.monotonic()
 
     def leave(self, mark: SqliteMark) -> None:
-        """A reader that will not come back."""
+        """Forget a reader that will not come back."""
         with self._link.aside():
             self._sql("DELETE FROM everview_readers WHERE reader = ? AND relation = ?", (mark.reader, self._table))
             self._let_go()
 
     def take_over(self, new: SqliteMark, old: SqliteMark) -> None:
-        """Go on as the reader that a position names, and not as a new one."""
+        """Go on as the reader that a position names, instead of the new one."""
         if new.reader != old.reader:
             with self._link.aside():
                 self._sql("DELETE FROM everview_readers WHERE reader = ?", (old.reader,))

@@ -97,4 +97,5 @@ class FollowedFeed:
 
 
 # The names under which docs/how-to/sources.md sends those here who write a feed of their own.
-Feed, Step = TableFeed, FeedStep
+Feed = TableFeed
+Step = FeedStep

@@ -22,7 +22,7 @@ from everview.database.definitions import TableDefinition, check_name, find_name
 from everview.database.tentative import Tentative, undoing_table
 from everview.errors import DefinitionError, DuplicateKey, LostPosition, SchemaDrift, SourceError, shown
 from everview.runtimes.pull import PullPipeline
-from everview.sources.feed import FeedStep, FollowedFeed, TableFeed
+from everview.sources.feed import Feed, FollowedFeed, Step
 from everview.sources.protocol import Followed, Position, Source
 from everview.types import unknown_name
 from everview.zset.batch import Batch
@@ -38,7 +38,7 @@ class Fed:
     """A table and what feeds it."""
 
     table: TableDefinition
-    feed: TableFeed
+    feed: Feed
     stale: bool = False  # whether it must be told where to go on
 
     @property
@@ -119,7 +119,7 @@ class Attached:
                 closing.callback(each.close)
             closing.callback(self.pipeline.close)
 
-    def _follow(self, name: str, feed: TableFeed, resync: bool) -> None:
+    def _follow(self, name: str, feed: Feed, resync: bool) -> None:
         known = self._database.catalog.tables.get(name)
         if known is not None:
             self._follow_again(Fed(known, feed), resync)
@@ -228,7 +228,7 @@ class Attached:
             turns.begun.pop()
         self._turns = None
 
-    def _read(self, fed: Fed, begun: list[Fed], limit: int | None) -> list[FeedStep]:
+    def _read(self, fed: Fed, begun: list[Fed], limit: int | None) -> list[Step]:
         if fed.stale:
             fed.feed.resume(Position(self._database.run.offsets[fed.offset]))
             fed.stale = False
@@ -258,18 +258,18 @@ class Attached:
                 fed.feed.settle(Position(stored[fed.offset]))
 
 
-def feed_of(source: Any) -> TableFeed:
+def feed_of(source: Any) -> Feed:
     """What feeds a table from a source, if anything can."""
     if isinstance(source, Followed):
         return FollowedFeed(source)
-    if isinstance(source, TableFeed):
+    if isinstance(source, Feed):
         return source
     raise SourceError(
         f"{shown(source)} is no source", hint="everview.sources has Memory, SQLite, Postgres, Files, Iterator and Lines"
     )
 
 
-def _origin(feed: TableFeed) -> Any:
+def _origin(feed: Feed) -> Any:
     return feed.source if isinstance(feed, FollowedFeed) else feed
 
 
@@ -279,7 +279,7 @@ def _source(source: Any) -> Source:
     raise SourceError(f"{shown(source)} cannot be pulled from", hint="attach it with keep=True")
 
 
-def _feeding(steps: Mapping[str, list[FeedStep]], positions: Mapping[str, str]) -> Callable[[Transaction], None]:
+def _feeding(steps: Mapping[str, list[Step]], positions: Mapping[str, str]) -> Callable[[Transaction], None]:
     def change(tx: Transaction) -> None:
         tx.feeding = True
         tx.offsets.update(positions)
@@ -290,7 +290,7 @@ def _feeding(steps: Mapping[str, list[FeedStep]], positions: Mapping[str, str]) 
     return change
 
 
-def _take_step_from(tx: Transaction, table: str, step: FeedStep) -> None:
+def _take_step_from(tx: Transaction, table: str, step: Step) -> None:
     try:
         _take_step(tx, table, step)
     except DuplicateKey as error:
@@ -299,7 +299,7 @@ def _take_step_from(tx: Transaction, table: str, step: FeedStep) -> None:
         raise step.origin.duplicate(error) from error
 
 
-def _take_step(tx: Transaction, table: str, step: FeedStep) -> None:
+def _take_step(tx: Transaction, table: str, step: Step) -> None:
     match step.kind:
         case "become":
             tx.become(table, counted(step.rows, f"copying {table}"))

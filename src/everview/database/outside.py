@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from everview.runtimes.pull import PullPipeline, SourceTransaction
-from everview.runtimes.pull.turn import OpenTransaction
+from everview.runtimes.pull.turn import StagedTransaction
 
 
 class Outside:
@@ -19,7 +19,7 @@ class Outside:
 
     def __init__(self, pipeline: PullPipeline) -> None:
         self._pipeline = pipeline
-        self._under: OpenTransaction | None = None
+        self._under: StagedTransaction | None = None
 
     @property
     def changes(self) -> SourceTransaction:

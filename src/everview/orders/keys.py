@@ -64,13 +64,13 @@ class Descending:
 
 def row_key(schema: Schema, order: Sequence[tuple[int, Direction]]) -> SortKey:
     """The function from a row to a tuple that compares as the rows stand in an order."""
-    parts = [(at, column_key(schema.fields[at], direction)) for at, direction in order]
+    parts = [(column, column_key(schema.fields[column], direction)) for column, direction in order]
     if all(part is None for _, part in parts):
-        return _picked([at for at, _ in parts])
+        return _picked([column for column, _ in parts])
     if all(part is None for _, part in parts[1:]):
         return _first_turned(parts)
-    pairs = [(at, part or _same) for at, part in parts]
-    return lambda row: tuple([part(row[at]) for at, part in pairs])
+    pairs = [(column, part or _same) for column, part in parts]
+    return lambda row: tuple([part(row[column]) for column, part in pairs])
 
 
 def column_key(field: Field, direction: Direction) -> ColumnKey | None:
@@ -96,7 +96,7 @@ def _first_turned(parts: list[tuple[int, ColumnKey | None]]) -> SortKey:
     assert turn is not None, "else all columns are picked"
     if not others:
         return lambda row: (turn(row[first]),)
-    rest = _picked([at for at, _ in others])
+    rest = _picked([column for column, _ in others])
     return lambda row: (turn(row[first]), *rest(row))
 
 
@@ -104,15 +104,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _ascending(of: Type) -> ColumnKey | None:
-    if of.sql in ("FLOAT", "DOUBLE"):
+def _ascending(type_: Type) -> ColumnKey | None:
+    if type_.sql in ("FLOAT", "DOUBLE"):
         return lambda v: (v != v, v if v == v else 0.0)
-    return None if _compares_itself(of) else atom_key
+    return None if _compares_itself(type_) else atom_key
 
 
-def _descending(of: Type) -> ColumnKey:
+def _descending(type_: Type) -> ColumnKey:
     """Values negated where they can be: comparing numbers is much faster than comparing `Descending`."""
-    match of:
+    match type_:
         case Scalar("FLOAT" | "DOUBLE"):
             return lambda v: (v == v, -v if v == v else 0.0)
         case Scalar("TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "BOOLEAN"):
@@ -123,12 +123,12 @@ def _descending(of: Type) -> ColumnKey:
             return lambda v: -v.toordinal()
         case Scalar("TIMESTAMP"):
             return lambda v: (_EPOCH if v.tzinfo else _EPOCH_WITHOUT_ZONE) - v
-        case _ if _compares_itself(of):
+        case _ if _compares_itself(type_):
             return Descending
         case _:
             return lambda v: Descending(atom_key(v))
 
 
-def _compares_itself(of: Type) -> bool:
+def _compares_itself(type_: Type) -> bool:
     """Whether Python compares values of a type as SQL does."""
-    return isinstance(of, Decimal) or (isinstance(of, Scalar) and of.sql not in ("FLOAT", "DOUBLE", "ANY"))
+    return isinstance(type_, Decimal) or (isinstance(type_, Scalar) and type_.sql not in ("FLOAT", "DOUBLE", "ANY"))

@@ -42,16 +42,16 @@ class SortedRows:
         return chain.from_iterable(self._rows)
 
     @overload
-    def __getitem__(self, at: int) -> Any: ...
+    def __getitem__(self, index: int) -> Any: ...
     @overload
-    def __getitem__(self, at: slice) -> list[Any]: ...
-    def __getitem__(self, at: int | slice) -> Any:
-        if isinstance(at, slice):
-            start, stop, step = at.indices(self._len)
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self._len)
             return list(self._between(start, stop)) if step == 1 else [self[p] for p in range(start, stop, step)]
-        place = at + self._len if at < 0 else at
+        place = index + self._len if index < 0 else index
         if not 0 <= place < self._len:
-            raise IndexError(f"place {at} of {self._len} rows")
+            raise IndexError(f"place {index} of {self._len} rows")
         piece, within = self._find(place)
         return self._rows[piece][within]
 
@@ -63,10 +63,10 @@ class SortedRows:
             return 0
         piece = min(bisect_left(self._last, key), len(self._last) - 1)
         keys = self._keys[piece]
-        at = bisect_right(keys, key)
-        place = self._place(piece, at, upto)
-        keys.insert(at, key)
-        self._rows[piece].insert(at, row)
+        position = bisect_right(keys, key)
+        place = self._place(piece, position, upto)
+        keys.insert(position, key)
+        self._rows[piece].insert(position, row)
         self._last[piece] = keys[-1]
         if len(keys) > 2 * PIECE:
             self._split(piece)
@@ -76,12 +76,12 @@ class SortedRows:
         """Take a row with this key away, which must be there; the place that it had, and the row."""
         piece = bisect_left(self._last, key)
         keys = self._keys[piece]
-        at = bisect_left(keys, key)
-        assert keys[at] == key, "a row that is removed is there"
-        place = self._place(piece, at, upto)
+        position = bisect_left(keys, key)
+        assert keys[position] == key, "a row that is removed is there"
+        place = self._place(piece, position, upto)
         self._len -= 1
-        del keys[at]
-        row = self._rows[piece].pop(at)
+        del keys[position]
+        row = self._rows[piece].pop(position)
         if keys:
             self._last[piece] = keys[-1]
         else:
@@ -105,14 +105,14 @@ class SortedRows:
         for piece in range(first + 1, len(self._rows)):
             yield from self._rows[piece]
 
-    def _place(self, piece: int, at: int, upto: int) -> int:
+    def _place(self, piece: int, position: int, upto: int) -> int:
         """The place of a row of a piece; whoever looks at the first places only need not count them all."""
         place = 0
         for before in range(piece):
             place += len(self._keys[before])
             if place >= upto:
                 return upto
-        return min(place + at, upto)
+        return min(place + position, upto)
 
     def _find(self, place: int) -> tuple[int, int]:
         """The piece of a place, and where in it."""

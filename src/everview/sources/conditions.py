@@ -1,7 +1,7 @@
-"""What a condition says of a row: true, false, or None for unknown, as in SQL.
+"""Conditions on rows: true, false, or None for unknown, as in SQL.
 
-`normal` makes a condition one over values that its columns can have, which then means the same to Python, SQLite and
-PostgreSQL: a number that a column cannot hold is compared by the nearest that it can.
+`normal` rewrites a condition so that its values are of the columns' types; then it means the same in Python, SQLite and
+PostgreSQL. A number that a column cannot hold is replaced by the nearest one that it can.
 
 >>> from everview.types import Schema
 >>> schema = Schema.parse("id BIGINT NOT NULL, name STRING")
@@ -37,7 +37,7 @@ _LIMIT: Final = 10**40  # beyond every exact number that a column may hold
 
 
 def normal(condition: Condition, schema: Schema) -> Condition:
-    """The condition with canonical values; raises if it names another column, or compares it with what it never is."""
+    """The condition with canonical values; raises if it names an unknown column, or a value that cannot be compared."""
     match condition:
         case Compare():
             return _normal_compare(condition, schema)
@@ -52,44 +52,44 @@ def normal(condition: Condition, schema: Schema) -> Condition:
 
 
 def _normal_compare(compare: Compare, schema: Schema) -> Condition:
-    of, value = schema[compare.column].type, compare.value
+    type_, value = schema[compare.column].type, compare.value
     if compare.operator in ("in", "not in"):
-        return _normal_list(compare, of)
+        return _normal_list(compare, type_)
     if compare.operator in ("like", "not like"):
         if value is not None:
-            _pattern(compare.column, of, value)
+            _pattern(compare.column, type_, value)
         return compare
     if value is None:
         return compare
-    return _fitted(compare, of)
+    return _fitted(compare, type_)
 
 
-def _normal_list(compare: Compare, of: Type) -> Condition:
+def _normal_list(compare: Compare, type_: Type) -> Condition:
     given = tuple(compare.value)
     kept: dict[Any, None] = {}
     for value in given:
-        fitted = None if value is None else _fitted(Compare(compare.column, "=", value), of)
+        fitted = None if value is None else _fitted(Compare(compare.column, "=", value), type_)
         if fitted is None:
             kept[None] = None
         elif isinstance(fitted, Compare):
             kept[fitted.value] = None
     if given and not kept:
-        never = _never(compare.column, of)
+        never = _never(compare.column, type_)
         return never if compare.operator == "in" else Not(never)
     return Compare(compare.column, compare.operator, tuple(kept))
 
 
-def _fitted(compare: Compare, of: Type) -> Condition:
-    """A comparison with a value that is one of the type, or None for what no value is equal to."""
-    exact = _scale(of)
+def _fitted(compare: Compare, type_: Type) -> Condition:
+    """The comparison as one with a value of the column's type."""
+    exact = _scale(type_)
     if exact is None or not _is_number(compare.value):
-        return Compare(compare.column, compare.operator, _comparand(compare.column, of, compare.value))
-    return _snapped(compare, of, exact)
+        return Compare(compare.column, compare.operator, _comparand(compare.column, type_, compare.value))
+    return _snapped(compare, type_, exact)
 
 
-def _scale(of: Type) -> int | None:
-    """How many digits after the point an exact number has; None of other types."""
-    match of:
+def _scale(type_: Type) -> int | None:
+    """The number of digits after the point in an exact type; None for other types."""
+    match type_:
         case Scalar(name) if name in _INTEGERS:
             return 0
         case Decimal(_, scale):
@@ -102,16 +102,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool)
 
 
-def _snapped(compare: Compare, of: Type, scale: int) -> Condition:
+def _snapped(compare: Compare, type_: Type, scale: int) -> Condition:
     value = _within(compare.value)
     unit = decimal.Decimal(1).scaleb(-scale)
     low = value.quantize(unit, decimal.ROUND_FLOOR, WIDE)
     high = value.quantize(unit, decimal.ROUND_CEILING, WIDE)
-    as_type: Callable[[decimal.Decimal], Any] = int if isinstance(of, Scalar) else lambda found: found
-    column, held = compare.column, not isinstance(of, Scalar) or -(1 << 63) <= low < 1 << 63
+    as_type: Callable[[decimal.Decimal], Any] = int if isinstance(type_, Scalar) else lambda number: number
+    column, held = compare.column, not isinstance(type_, Scalar) or -(1 << 63) <= low < 1 << 63
     if low == high and held:
         return Compare(column, compare.operator, as_type(low))
-    never = _never(column, of)
+    never = _never(column, type_)
     match compare.operator:
         case "<" | "<=":
             return Compare(column, "<=", as_type(low)) if held else Not(never) if low > 0 else never
@@ -128,29 +128,29 @@ def _snapped(compare: Compare, of: Type, scale: int) -> Condition:
 
 
 def _within(value: Any) -> decimal.Decimal:
-    """A number as a decimal; infinity and NaN as one that is greater than all that a column may hold."""
+    """A number as a decimal that is in range; infinity and NaN are beyond all values of a column."""
     if value != value:
         return decimal.Decimal(_LIMIT)
     if isinstance(value, float):
         value = math.copysign(_LIMIT, value) if math.isinf(value) else value
         value = decimal.Decimal(repr(value)) if abs(value) < _LIMIT else decimal.Decimal(int(value))
-    found = decimal.Decimal(value)
-    if not found.is_finite():
-        found = decimal.Decimal(_LIMIT).copy_sign(found)
-    return max(min(found, decimal.Decimal(_LIMIT)), decimal.Decimal(-_LIMIT))
+    number = decimal.Decimal(value)
+    if not number.is_finite():
+        number = decimal.Decimal(_LIMIT).copy_sign(number)
+    return max(min(number, decimal.Decimal(_LIMIT)), decimal.Decimal(-_LIMIT))
 
 
-def _never(column: str, of: Type) -> Condition:
-    """False of every value, and unknown of NULL."""
-    zero = 0 if isinstance(of, Scalar) else decimal.Decimal(0)
+def _never(column: str, type_: Type) -> Condition:
+    """A condition that is false of every value, and unknown of NULL."""
+    zero = 0 if isinstance(type_, Scalar) else decimal.Decimal(0)
     return All((Compare(column, "<", zero), Compare(column, ">", zero)))
 
 
-def _comparand(column: str, of: Type, value: Any) -> Any:
+def _comparand(column: str, type_: Type, value: Any) -> Any:
     try:
-        if of in _FLOATS and _is_number(value):
+        if type_ in _FLOATS and _is_number(value):
             return canonical(_FLOATS[0], _as_float(value))
-        return canonical(of, value)
+        return canonical(type_, value)
     except Unfit as error:
         raise WrongType(f'column "{column}" is compared: {error.message}', hint=error.hint) from None
 
@@ -165,10 +165,10 @@ def _as_float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _pattern(column: str, of: Type, value: Any) -> str:
-    if of != Scalar("STRING") or not isinstance(value, str):
+def _pattern(column: str, type_: Type, value: Any) -> str:
+    if type_ != Scalar("STRING") or not isinstance(value, str):
         hint = "it compares a column of STRING with a pattern in text"
-        raise WrongType(f'like is for text: column "{column}" is {of}, and the pattern {value!r}', hint=hint)
+        raise WrongType(f'like is for text: column "{column}" is {type_}, and the pattern {value!r}', hint=hint)
     return like_regex(value, "\\")
 
 
@@ -176,7 +176,7 @@ def _pattern(column: str, of: Type, value: Any) -> str:
 
 
 def test(condition: Condition, schema: Schema) -> Test:
-    """What a normal condition says of rows."""
+    """The function from rows to what a normal condition says of them."""
     match condition:
         case Compare():
             return _compare(condition, schema)
@@ -197,10 +197,10 @@ def _all(tests: list[Test]) -> Test:
     def holds(row: Row) -> bool | None:
         unknown = False
         for each in tests:
-            found = each(row)
-            if found is False:
+            truth = each(row)
+            if truth is False:
                 return False
-            unknown |= found is None
+            unknown |= truth is None
         return None if unknown else True
 
     return holds
@@ -213,10 +213,10 @@ def _any(tests: list[Test]) -> Test:
     def holds(row: Row) -> bool | None:
         unknown = False
         for each in tests:
-            found = each(row)
-            if found is True:
+            truth = each(row)
+            if truth is True:
                 return True
-            unknown |= found is None
+            unknown |= truth is None
         return None if unknown else False
 
     return holds
@@ -224,39 +224,39 @@ def _any(tests: list[Test]) -> Test:
 
 def _not(inner: Test) -> Test:
     def holds(row: Row) -> bool | None:
-        found = inner(row)
-        return None if found is None else not found
+        truth = inner(row)
+        return None if truth is None else not truth
 
     return holds
 
 
 def _compare(compare: Compare, schema: Schema) -> Test:
-    at, value = schema.index(compare.column), compare.value
+    place, value = schema.index(compare.column), compare.value
     match compare.operator:
         case "is":
-            return lambda row: _same(row[at], value)
+            return lambda row: _same(row[place], value)
         case "is not":
-            return lambda row: not _same(row[at], value)
+            return lambda row: not _same(row[place], value)
         case "in":
-            return _within_list(at, value)
+            return _within_list(place, value)
         case "not in":
-            return _not(_within_list(at, value))
+            return _not(_within_list(place, value))
         case "like" | "not like":
             return _like(compare, schema)
         case _:
-            return _ordered(at, compare.operator, value)
+            return _ordered(place, compare.operator, value)
 
 
 def _same(a: Any, b: Any) -> bool:
     return a is b or (a is not None and b is not None and a == b)
 
 
-def _within_list(at: int, values: tuple[Any, ...]) -> Test:
+def _within_list(place: int, values: tuple[Any, ...]) -> Test:
     known, unknown = {v for v in values if v is not None}, None if None in values else False
     missed = None if values else False
 
     def holds(row: Row) -> bool | None:
-        value = row[at]
+        value = row[place]
         if value is None:
             return missed
         return True if value in known else unknown
@@ -265,12 +265,12 @@ def _within_list(at: int, values: tuple[Any, ...]) -> Test:
 
 
 def _like(compare: Compare, schema: Schema) -> Test:
-    at, value = schema.index(compare.column), compare.value
+    place, value = schema.index(compare.column), compare.value
     if value is None:
         return lambda row: None
-    matches = re.compile(_pattern(compare.column, schema[at].type, value)[:-1] + r"\Z").match
+    matches = re.compile(_pattern(compare.column, schema[place].type, value)[:-1] + r"\Z").match
     wanted = compare.operator == "like"
-    return lambda row: None if row[at] is None else (matches(row[at]) is not None) is wanted
+    return lambda row: None if row[place] is None else (matches(row[place]) is not None) is wanted
 
 
 _OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
@@ -283,17 +283,17 @@ _OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def _ordered(at: int, name: str, value: Any) -> Test:
+def _ordered(place: int, name: str, value: Any) -> Test:
     if value is None:
         return lambda row: None
     compared = _OPERATORS[name]
 
     def holds(row: Row) -> bool | None:
-        found = row[at]
-        if found is None:
+        own = row[place]
+        if own is None:
             return None
-        if found != found or value != value:  # NaN equals itself, and is greater than all others
-            return compared(found != found, value != value)
-        return compared(found, value)
+        if own != own or value != value:  # NaN equals itself, and is greater than all others
+            return compared(own != own, value != value)
+        return compared(own, value)
 
     return holds

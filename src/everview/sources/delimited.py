@@ -23,7 +23,7 @@ Types = dict[str, pa.DataType]
 
 
 def read_csv(path: Path, schema: Schema | None, nulls: Sequence[str]) -> pa.Table:
-    """The rows of a file; without a schema, with the types that Arrow sees in them."""
+    """The rows of a CSV file; without a schema, with the types that Arrow sees in them."""
     types = None if schema is None else {field.name: _in_text(field.type) for field in schema}
     try:
         return _read(path, types, nulls, _BLOCK)
@@ -49,10 +49,10 @@ def _read(path: Path, types: Types | None, nulls: Sequence[str], block: int) -> 
     )
 
 
-def _in_text(of: Any) -> pa.DataType:
-    if isinstance(of, Decimal) or pa.types.is_temporal(of.arrow) or pa.types.is_nested(of.arrow):
+def _in_text(type_: Any) -> pa.DataType:
+    if isinstance(type_, Decimal) or pa.types.is_temporal(type_.arrow) or pa.types.is_nested(type_.arrow):
         return pa.string()
-    return of.arrow
+    return type_.arrow
 
 
 # -- what is wrong, and where
@@ -77,24 +77,24 @@ def _first_fault(records: Iterator[tuple[int, list[str]]], types: Types, nulls: 
             counts = f"{len(values)} value{'s' * (len(values) != 1)}, not {len(names)}"
             return BadRows(f"line {line} has {counts}: {','.join(values)[:80]}", hint=f"columns: {', '.join(names)}")
         for name, value in zip(names, values, strict=True):
-            of = types.get(name)
-            if of is not None and value not in nulls and not _fits(value, of):
-                return BadRows(f'line {line}, column "{name}": {value[:80]!r} is no {of}', hint=_NULL_HINT)
+            type_ = types.get(name)
+            if type_ is not None and value not in nulls and not _fits(value, type_):
+                return BadRows(f'line {line}, column "{name}": {value[:80]!r} is no {type_}', hint=_NULL_HINT)
     return None
 
 
-def _fits(text: str, of: pa.DataType) -> bool:
-    if pa.types.is_string(of) or pa.types.is_binary(of):
+def _fits(text: str, type_: pa.DataType) -> bool:
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return True
     try:
-        pa.array([text.strip()]).cast(of)
+        pa.array([text.strip()]).cast(type_)
     except pa.ArrowInvalid:
         return False
     return True
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Each row, that of the names included, with the line at which it begins; empty lines are passed over."""
+    """Each row, the header included, with the line at which it begins; empty lines are left out."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader, begins = csv.reader(file), 1
         for values in reader:

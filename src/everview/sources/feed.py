@@ -1,7 +1,7 @@
-"""What a table can be fed by: steps of changes, and a position after each turn, from which it goes on.
+"""Feeds of tables: steps of changes, and after each turn a position from which to go on.
 
-Tables of databases and sources in memory are followed: the first turn gives all rows, the others what has changed.
-Files, iterators and streams have nothing but what they give.
+Tables of databases and sources in memory are followed: the first turn gives all rows, later ones what has changed.
+Files, iterators and streams give each row once.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from everview.types import Schema
 
 
 class Origin(Protocol):
-    """Where the rows of a step come from, for messages that lead there."""
+    """The place where the rows of a step come from, for error messages."""
 
     def duplicate(self, error: DuplicateKey) -> DuplicateKey:
-        """The error, with the places of the rows that have its key."""
+        """The error with the places of the rows that share the key."""
         ...
 
 
 class FeedStep(NamedTuple):
-    """Rows, and what becomes of them: as in `Transaction`, or for ``become``, that they are all there is."""
+    """Rows, and the command that takes them in: one of a transaction, or ``become``, by which they replace all."""
 
     kind: Literal["insert", "upsert", "delete", "apply", "become"]
     rows: Any
@@ -32,11 +32,11 @@ class FeedStep(NamedTuple):
 
 @runtime_checkable
 class TableFeed(Protocol):
-    """What gives the changes of one table, in turns.
+    """A feed of one table: it gives the table's changes in turns.
 
-    `read` gives what comes next, at most so many rows (or files, or whatever comes one by one), and `position` how far
-    that goes: text that `resume` takes, in another process perhaps. A turn that is rolled back is given again.
-    `settle` says that an older position will not be resumed from.
+    `read` gives what comes next, at most ``limit`` items (rows, lines or files), and `position` how far this goes: text
+    that `resume` takes, perhaps in another process. What a turn gave that is rolled back is given again. `settle` says
+    that no older position will be resumed from.
     """
 
     schema: Schema
@@ -55,7 +55,7 @@ class TableFeed(Protocol):
 
 @dataclass
 class FollowedFeed:
-    """A source that is copied and followed."""
+    """The feed of a source that is copied and followed."""
 
     source: Followed
     whole: bool = True  # whether the next turn gives all rows, or what has changed
@@ -69,7 +69,7 @@ class FollowedFeed:
         self.source.begin()
 
     def read(self, limit: int | None = None) -> list[FeedStep]:
-        """All of it: what has changed between two turns belongs together."""
+        """All changes since the last turn, whatever the limit: they belong together."""
         changes = self.source.changes()
         if self.whole:
             return [FeedStep("become", self.source.pull(Request()))]
@@ -97,4 +97,5 @@ class FollowedFeed:
 
 
 # The names under which docs/how-to/sources.md sends those here who write a feed of their own.
-Feed, Step = TableFeed, FeedStep
+Feed = TableFeed
+Step = FeedStep

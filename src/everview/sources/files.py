@@ -41,7 +41,7 @@ _PASSED_OVER: Final = (".", "_")
 
 
 class Seen(NamedTuple):
-    """A file as it was when it was read."""
+    """What is remembered of a file that was read."""
 
     size: int
     changed: int  # in nanoseconds
@@ -86,16 +86,16 @@ class Files:
     def read(self, limit: int | None = None) -> list[FeedStep]:
         """The rows of files that have not been read, at most of so many files, in the order of their names."""
         self._check_seen()
-        found: list[FeedStep] = []
+        steps: list[FeedStep] = []
         for path in self._files():
             if str(path) in self._seen:
                 continue
-            if limit is not None and len(found) >= limit:
+            if limit is not None and len(steps) >= limit:
                 break
             self._new[str(path)] = seen(path)
             rows = self._table(path, self.schema)
-            found.append(FeedStep(self._mode, rows, FileRows(path, rows, self.schema)))
-        return found
+            steps.append(FeedStep(self._mode, rows, FileRows(path, rows, self.schema)))
+        return steps
 
     def position(self) -> Position:
         return Position(json.dumps({**self._seen, **self._new}))
@@ -108,28 +108,28 @@ class Files:
 
     def resume(self, position: Position) -> None:
         try:
-            self._seen = {path: Seen(*found) for path, found in json.loads(position).items()}
+            self._seen = {path: Seen(*stored) for path, stored in json.loads(position).items()}
         except (ValueError, TypeError, AttributeError):
             raise LostPosition("the position is not one of files", hint="attach what was attached before") from None
 
     def settle(self, position: Position) -> None:
-        """Files are not forgotten: their names say that they have been read."""
+        """Do nothing: files that were read are never forgotten."""
 
     def close(self) -> None:
-        """No file stays open."""
+        """Do nothing: no file stays open."""
 
     # -- inside
 
     def _files(self) -> list[Path]:
-        found: list[Path] = []
+        files: list[Path] = []
         for path in self._paths:
             if path.is_dir():
-                found += sorted(each for each in path.iterdir() if each.is_file() and _is_whole(each.name))
+                files += sorted(each for each in path.iterdir() if each.is_file() and _is_whole(each.name))
             elif path.exists():
-                found.append(path)
+                files.append(path)
             else:
                 raise SourceError(f"there is no file or directory {path}", hint="a directory may be empty")
-        return list(dict.fromkeys(path.absolute() for path in found))
+        return list(dict.fromkeys(path.absolute() for path in files))
 
     def _said(self) -> Schema:
         files = self._files()
@@ -139,7 +139,7 @@ class Files:
         return Schema.from_arrow(self._table(files[0], None).schema)
 
     def _table(self, path: Path, schema: Schema | None) -> pa.Table:
-        """The rows of a file, with exactly the columns of the schema if there is one."""
+        """The rows of a file, which must have exactly the columns of the schema if there is one."""
         try:
             read = _form(path)(path, schema, self._nulls)
             if schema is None:
@@ -175,7 +175,7 @@ class FileRows(NamedTuple):
     schema: Schema
 
     def duplicate(self, error: DuplicateKey) -> DuplicateKey:
-        """The error, with the lines of the file that have its key."""
+        """The error with the lines of the file that share the key."""
         columns = Schema(tuple(self.schema[name] for name in error.key))
         keys, places = to_rows(columns, self.rows.select(columns.names)), _places(self.path, self.rows.num_rows)
         where = [place for place, key in zip(places, keys, strict=True) if key == tuple(error.key.values())]
@@ -187,30 +187,30 @@ class FileRows(NamedTuple):
 
 
 def _places(path: Path, rows: int) -> list[str]:
-    """Where each row of a file stands: its line, or its number counted from one."""
+    """The place of each row of a file: its line, or its number counted from one."""
     if path.suffix.lower() == ".parquet":
         return [f"row {number}" for number in range(1, rows + 1)]
     return [f"line {line}" for line in (lines_of_csv(path) if path.suffix.lower() == ".csv" else lines_of_json(path))]
 
 
 def _by_place(path: Path, message: str) -> str:
-    """The message with places in the file in place of ``rows[3]``, which is how `ingest` names rows."""
-    found = re.search(r"rows\[(\d+)\]", message)
-    if found is None:
+    """The message with the line in the file instead of ``rows[3]``, as `ingest` names rows."""
+    named = re.search(r"rows\[(\d+)\]", message)
+    if named is None:
         return message
-    place = _places(path, int(found[1]) + 1)[int(found[1])]
-    return message.replace(found[0], place)
+    place = _places(path, int(named[1]) + 1)[int(named[1])]
+    return message.replace(named[0], place)
 
 
 def seen(path: Path) -> Seen:
-    """A file as it is."""
+    """What is remembered of a file as it is now."""
     try:
-        found = path.stat()
+        status = path.stat()
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}", hint="nothing of it was taken in") from error
-    return Seen(found.st_size, found.st_mtime_ns, digest)
+    return Seen(status.st_size, status.st_mtime_ns, digest)
 
 
 def _is_whole(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Indexes in memory: by the values of some columns, the rows that have them, in an order.
+"""Indexes in memory: rows grouped by the values of some columns, each group in an order.
 
 >>> from everview.types import Schema
 >>> schema = Schema.parse("id BIGINT NOT NULL, n BIGINT NOT NULL")
@@ -29,7 +29,7 @@ MOST_GROUPS: Final = 10_000  # that one request reads
 
 @dataclass(slots=True)
 class MemoryIndex:
-    """By the values of some columns, the rows that have them, in an order."""
+    """Rows grouped by the values of some columns, each group in an order."""
 
     group_of: SortKey
     key_of: SortKey
@@ -38,12 +38,12 @@ class MemoryIndex:
     @classmethod
     def of(cls, schema: Schema, columns: tuple[str, ...], order: Order, rows: Iterable[Row]) -> MemoryIndex:
         places = [schema.index(column) for column in columns]
-        found = cls(_values_at(places), sort_key(schema, order))
+        index = cls(_values_at(places), sort_key(schema, order))
         groups: dict[Any, list[tuple[Any, Row]]] = {}
         for row in rows:
-            groups.setdefault(found.group_of(row), []).append((found.key_of(row), row))
-        found.groups = {values: SortedRows(group) for values, group in groups.items()}
-        return found
+            groups.setdefault(index.group_of(row), []).append((index.key_of(row), row))
+        index.groups = {values: SortedRows(group) for values, group in groups.items()}
+        return index
 
     def change(self, row: Row, weight: int) -> None:
         group, key = self.group_of(row), self.key_of(row)
@@ -63,28 +63,28 @@ def _values_at(places: list[int]) -> SortKey:
     if not places:
         return lambda row: ()
     if len(places) == 1:
-        at = places[0]
-        return lambda row: (row[at],)
+        place = places[0]
+        return lambda row: (row[place],)
     return itemgetter(*places)
 
 
 def bound(where: Condition) -> tuple[tuple[str, ...], Iterable[tuple[Any, ...]], bool]:
-    """The columns that a condition binds to values, the values, and whether it says nothing else."""
+    """The columns that a condition binds to values, these values, and whether the condition says nothing else."""
     conjuncts = list(_conjuncts(where))
-    found: dict[str, tuple[Any, ...]] = {}
+    bindings: dict[str, tuple[Any, ...]] = {}
     groups, used = 1, 0
     for each in conjuncts:
         values = _values(each)
-        if values is None or each.column in found or groups * len(values) > MOST_GROUPS:
+        if values is None or each.column in bindings or groups * len(values) > MOST_GROUPS:
             continue
-        found[each.column] = values
+        bindings[each.column] = values
         groups, used = groups * len(values), used + 1
-    columns = tuple(sorted(found))
-    return columns, product(*(found[column] for column in columns)), used == len(conjuncts)
+    columns = tuple(sorted(bindings))
+    return columns, product(*(bindings[column] for column in columns)), used == len(conjuncts)
 
 
 def at_most(where: Condition, key: Sequence[str]) -> int | None:
-    """How many rows a condition holds of at most, because it binds the key; None if it does not."""
+    """The most rows that can meet a condition, if it binds the key; else None."""
     columns, values, _ = bound(where)
     return sum(1 for _ in values) if set(key) <= set(columns) else None
 
@@ -112,7 +112,7 @@ def _values(condition: Condition) -> tuple[Any, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A part of an order: where it begins, and what is false of all rows after its end."""
+    """A range of an order: the sort key where it begins, and a condition that is false of all rows after its end."""
 
     start: Any = None
     after: bool = False  # whether it begins after that key, or with it
@@ -120,7 +120,7 @@ class Range:
 
     @classmethod
     def of(cls, schema: Schema, order: Order, where: Condition, after: Any) -> Range:
-        """What a condition and a sort key say of the first column of an order."""
+        """The range that a condition on the first ordered column and a sort key leave."""
         column, direction = order[0]
         begins, ends = (">", "<") if direction == "asc" else ("<", ">")
         start, is_after, until = after, True, None
@@ -136,10 +136,10 @@ class Range:
         return cls(start, is_after, until)
 
     def rows(self, groups: list[SortedRows], schema: Schema, key_of: SortKey) -> Iterator[Row]:
-        """The rows of groups in this range, in order."""
+        """The rows of some groups in this range, in order."""
         parts = [group.after(self.start) if self.after else group.since(self.start) for group in groups]
-        found = parts[0] if len(parts) == 1 else heapq.merge(*parts, key=key_of)
+        rows_in_order = parts[0] if len(parts) == 1 else heapq.merge(*parts, key=key_of)
         if self.until is None:
-            return found
+            return rows_in_order
         holds = test(self.until, schema)
-        return takewhile(lambda row: holds(row) is not False, found)
+        return takewhile(lambda row: holds(row) is not False, rows_in_order)

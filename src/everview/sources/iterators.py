@@ -1,4 +1,4 @@
-"""What Python gives one by one, as a feed of a table: rows, rows with weights, or batches of rows.
+"""Python iterables as a feed of a table: of rows, of rows with weights, or of batches of rows.
 
 >>> numbers = Iterator(lambda start: ((n, n * n) for n in range(start, 100)), "n BIGINT, square BIGINT")
 >>> numbers.begin(); [step[:2] for step in numbers.read(2)]; numbers.position(); numbers.commit()
@@ -47,7 +47,7 @@ class Iterator:
         self._turn = []
 
     def read(self, limit: int | None = None) -> list[FeedStep]:
-        """The next items, at most so many; without a limit, all that there are."""
+        """The next items, at most ``limit``; without a limit, all that there are."""
         self._turn = []
         try:
             for item in islice(self._left, limit):
@@ -78,26 +78,26 @@ class Iterator:
         self._left = self._from(self._taken)
 
     def settle(self, position: Position) -> None:
-        """It is the function that knows what was before."""
+        """Do nothing: the function that was given knows what came before."""
 
     def close(self) -> None:
-        """Nothing more is taken."""
+        """Take nothing more."""
         self._left = iter(())
 
     # -- inside
 
     def _again(self, start: int) -> abc.Iterator[Any]:
-        """What comes from there on, asked for when it is needed."""
+        """The items from a number on, asked for when they are needed."""
         yield from self._from(start)
 
     def _from(self, start: int) -> abc.Iterator[Any]:
-        found: Any = self._items(start) if callable(self._items) else self._items
-        if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
-            raise SourceError(f"{found!r} gives no rows", hint="give an iterable, or a function that returns one")
-        return iter(found)
+        items: Any = self._items(start) if callable(self._items) else self._items
+        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+            raise SourceError(f"{items!r} gives no rows", hint="give an iterable, or a function that returns one")
+        return iter(items)
 
     def _steps(self, items: Iterable[Any]) -> Iterable[FeedStep]:
-        """Items that are alike go together."""
+        """Steps of successive items of one kind."""
         waiting: list[Any] = []
         kind = ""
         for item in items:
@@ -123,13 +123,13 @@ class Iterator:
         return not isinstance(item, tuple | Mapping)
 
     def _is_weighted(self, batch: Any) -> bool:
-        """Tables and frames say it by a column; lists by their first row."""
+        """Whether a batch has weights: tables and frames say it by a column, lists by their first row."""
         if isinstance(batch, list):
             return bool(batch) and self._is_pair(batch[0])
         return True
 
     def _is_pair(self, item: Any) -> bool:
-        """Whether it is a row and its weight. A row of two columns may begin with a list, but then its type says so."""
+        """Whether an item is a pair of a row and its weight, not a row of two columns that begins with a list."""
         if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], tuple | list | Mapping):
             return False
         whole = isinstance(item[1], int) and not isinstance(item[1], bool)

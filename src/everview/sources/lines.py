@@ -55,7 +55,7 @@ class Lines:
         self._turn = []
 
     def read(self, limit: int | None = None) -> list[FeedStep]:
-        """The next lines, at most so many; without a limit, all until the stream ends."""
+        """The next lines, at most ``limit``; without a limit, all until the stream ends."""
         again = self._left if limit is None else self._left[:limit]
         rest = None if limit is None else limit - len(again)
         self._turn = [*again, *self._next(rest)]
@@ -85,10 +85,10 @@ class Lines:
         self._line, self._byte, self._left = line, byte, []
 
     def settle(self, position: Position) -> None:
-        """A stream does not remember."""
+        """Do nothing: a stream does not remember."""
 
     def close(self) -> None:
-        """A stream that was given is not closed."""
+        """Do nothing: a stream is closed by whoever opened it."""
 
     # -- inside
 
@@ -100,11 +100,11 @@ class Lines:
             with self._path.open("rb") as file:
                 _require_grown(self._path, file.seek(0, SEEK_END), self._byte)
                 file.seek(self._byte)
-                found = list(islice(file, limit))
+                lines = list(islice(file, limit))
         except OSError as error:
             raise SourceError(f"{self._path}: {error}", hint="give the path of a file of JSON lines") from error
         # A last line without an end may still be written.
-        whole = (line for line in found if line.endswith(b"\n"))
+        whole = (line for line in lines if line.endswith(b"\n"))
         return [_text(line, number) for number, line in enumerate(whole, self._line + 1)]
 
     def _steps(self) -> Iterator[FeedStep]:

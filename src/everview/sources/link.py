@@ -1,8 +1,8 @@
-"""One connection and the turns over it: several sources may share it, and then their turns are one transaction.
+"""Connections that sources share: the turns of these sources are then one transaction.
 
-A transaction begins with the first thing that is read or written, so that one which writes at once can say so. It
-ends when the turns of all that take part have ended: committed if all were, and else rolled back. Replies outside of
-turns have a transaction of their own, which the next turn ends.
+A transaction begins with the first read or write, so that one that begins with a write can say so. It ends when the
+turns of all its sources have ended: committed if all turns were, else rolled back. Replies outside of turns have a
+transaction of their own, which the next turn ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from everview.errors import SourceError, TransactionError
 
 
 class Session(Protocol):
-    """How a database begins and ends a transaction."""
+    """The way in which a database begins and ends a transaction."""
 
     connection: Any
 
@@ -30,7 +30,7 @@ class Session(Protocol):
 
 
 class Link:
-    """A connection that is shared. `of` gives the same one for the same connection."""
+    """A connection that sources share; `of` gives one link for each connection."""
 
     _known: ClassVar[dict[int, Link]] = {}
 
@@ -46,13 +46,13 @@ class Link:
 
     @classmethod
     def of(cls, session: Session, *, own: bool) -> Link:
-        """The link over a connection; if it is our ``own``, it is closed with the last that uses it."""
-        found = cls._known.setdefault(id(session.connection), cls(session, own=own))
-        found._users += 1
-        return found
+        """The link over a connection; one of our ``own`` is closed with the last source that uses it."""
+        link = cls._known.setdefault(id(session.connection), cls(session, own=own))
+        link._users += 1
+        return link
 
     def leave(self) -> None:
-        """One source less uses it."""
+        """Note that a source does not use the link any more."""
         self._users -= 1
         if self._users:
             return
@@ -76,7 +76,7 @@ class Link:
         self._turns.append(who)
 
     def commit(self, who: object, done: Callable[[], None]) -> None:
-        """End a turn; when the last of a transaction ends, it is committed, and all that was to be ``done`` is."""
+        """End a turn; with the last one the transaction is committed, and all ``done`` callbacks run."""
         if self._failed:
             self.rollback(who)
             raise TransactionError(
@@ -104,13 +104,13 @@ class Link:
     # -- the transaction
 
     def reading(self) -> None:
-        """See to a transaction."""
+        """Begin a transaction, if none is open."""
         if not self._open:
             self.session.start(write=False)
             self._open = True
 
     def writing(self) -> None:
-        """See to a transaction that may write."""
+        """Begin a transaction that may write, if none is open."""
         assert self._turns, "rows are written inside of a turn"
         if not self._open:
             self.session.start(write=True)
@@ -119,7 +119,7 @@ class Link:
 
     @contextmanager
     def reply(self) -> Generator[None]:
-        """A transaction for as long as a reply is read."""
+        """A block in which a reply is read, in a transaction."""
         self.reading()
         self._replies += 1
         age = self.age
@@ -133,7 +133,7 @@ class Link:
 
     @contextmanager
     def aside(self) -> Generator[None]:
-        """A writing transaction of its own, outside of all turns."""
+        """A block in which a transaction writes, outside of all turns."""
         assert not self._turns, "not inside of a turn"
         self._end_replies()
         self.session.start_aside()

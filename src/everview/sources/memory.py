@@ -1,7 +1,7 @@
-"""A source in memory: a set of rows by key, or a bag, with orders and indexes as requests need them.
+"""Sources in memory: rows by key, or a bag of rows, with indexes as requests need them.
 
-An index is of some columns, that a request binds to values, and of an order: for each group of values its rows, in
-that order. The first request of its kind builds it; every change then keeps it right.
+An index is for columns that a request binds to values, and for an order: rows are grouped by these values, each group
+in the order. The first request of its kind builds the index; every change then updates it.
 
 >>> from everview.sources.protocol import Compare
 >>> tracks = Memory("id BIGINT, title STRING, rating BIGINT", "id", [(1, "a", 3), (2, "b", 5), (3, "c", 4)])
@@ -36,9 +36,9 @@ NAME: Final = "a source in memory"
 
 @doors(SourceError)
 class Memory:
-    """Rows in memory. What is written outside of a turn is what others did: the next turn tells of it.
+    """Rows in memory. What is written outside of a turn counts as done by others: the next turn tells of it.
 
-    Other threads that write wait while a turn is open, so that what they did is not undone with it.
+    Other threads wait with writing while a turn is open, so that a rollback does not undo their changes.
     """
 
     def __init__(self, schema: Schema | str, key: str | Sequence[str] = (), rows: Iterable[Any] = ()) -> None:
@@ -60,7 +60,7 @@ class Memory:
     # -- reading
 
     def pull(self, request: Request) -> Reply:
-        """The rows that a request asks for; those of an index that bind its values are read, and no others."""
+        """The rows of a request; of an index only the groups that it names are read."""
         order = total(request.order, self.key)
         where = normal(request.where, self.schema)
         columns, values, whole = bound(where)
@@ -70,11 +70,11 @@ class Memory:
         if not groups or request.limit == 0:
             return iter(())
         within = Range.of(self.schema, order, where, after)
-        found = self._read(within.rows(groups, self.schema, index.key_of))
+        rows = self._read(within.rows(groups, self.schema, index.key_of))
         if not whole:
             holds = test(where, self.schema)
-            found = (row for row in found if holds(row))
-        return found if request.limit is None else islice(found, request.limit)
+            rows = (row for row in rows if holds(row))
+        return rows if request.limit is None else islice(rows, request.limit)
 
     def _read(self, rows: Iterator[Row]) -> Iterator[Row]:
         version = self._version
@@ -85,12 +85,12 @@ class Memory:
             yield row
 
     def _index(self, columns: tuple[str, ...], order: Order) -> MemoryIndex:
-        found = self._indexes.get((columns, order))
-        if found is None:
+        index = self._indexes.get((columns, order))
+        if index is None:
             for column in (*columns, *(column for column, _ in order)):
                 self.schema.index(column)
-            found = self._indexes[columns, order] = MemoryIndex.of(self.schema, columns, order, self._held)
-        return found
+            index = self._indexes[columns, order] = MemoryIndex.of(self.schema, columns, order, self._held)
+        return index
 
     # -- turns
 
@@ -104,7 +104,7 @@ class Memory:
             self._change(row, weight)
 
     def write(self, update: Update) -> None:
-        """Change rows: all of them, or none if one cannot be."""
+        """Change rows: all, or none if one change cannot be made."""
         changes = sorted(((self._row_of(row), weight) for row, weight in update), key=itemgetter(1))
         with self._lock:
             if self._turn is None:
@@ -142,7 +142,7 @@ class Memory:
         self._lock.release()
 
     def close(self) -> None:
-        """Nothing is to be closed: rows live as long as the source."""
+        """Do nothing: rows live as long as the source."""
 
     def _change(self, row: Row, weight: int) -> None:
         assert self._turn is not None
@@ -169,7 +169,7 @@ class Memory:
             raise LostPosition("rows in memory do not outlive their process", hint=RESYNC)
 
     def settle(self, position: Position) -> None:
-        """Nothing is kept for older positions."""
+        """Do nothing: nothing is kept for older positions."""
 
 
 def _whole(row: Row) -> Row:
@@ -177,7 +177,7 @@ def _whole(row: Row) -> Row:
 
 
 class _Held:
-    """The rows that are there: by key, or in a bag with how often; perhaps as changes of what is held under it."""
+    """The rows that are held, by key or in a bag with counts; perhaps as changes on top of others."""
 
     def __init__(self, keyed: bool, under: _Held | None = None) -> None:
         self.keyed, self.under = keyed, under
@@ -189,8 +189,8 @@ class _Held:
         return chain.from_iterable(repeat(row, count) for row, count in self.found.items())
 
     def get(self, key: Any) -> Any:
-        found = self.found.get(key)
-        return self.under.get(key) if found is None and self.under is not None else found
+        held = self.found.get(key)
+        return self.under.get(key) if held is None and self.under is not None else held
 
     def put(self, key: Any, value: Any) -> None:
         if value or self.under is not None:
@@ -199,7 +199,7 @@ class _Held:
             self.found.pop(key, None)
 
     def add(self, key_of: SortKey, row: Row, weight: int) -> None:
-        """With a row so often more; raises, before anything has changed, if that cannot be."""
+        """Add a row as often as its weight says; raises, before anything has changed, if that cannot be."""
         key = key_of(row)
         there = self.get(key)
         if not self.keyed:
@@ -219,7 +219,7 @@ class _Held:
             raise NegativeWeight(f"a row with a key is there once, not {weight} times: {row}", hint="give 1 or -1")
 
     def add_all(self, key_of: SortKey, changes: Iterable[tuple[Row, int]]) -> None:
-        """With all of some changes, or with none of them."""
+        """Add all changes, or none of them if one cannot be made."""
         done: list[tuple[Row, int]] = []
         try:
             for row, weight in changes:

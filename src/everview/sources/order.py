@@ -38,7 +38,7 @@ def total(order: Iterable[tuple[str, Direction]], key: Iterable[str]) -> Order:
 
 @cache
 def sort_key(schema: Schema, order: Order) -> SortKey:
-    """A function of rows whose values compare as the rows do: of one column that compares itself, its value."""
+    """A function of rows whose values compare as the rows do; for one column its plain value, if that compares."""
     places = [schema.index(column) for column, _ in order]
     if len(order) == 1 and column_key(schema[places[0]], order[0][1]) is None:
         return itemgetter(places[0])
@@ -46,7 +46,7 @@ def sort_key(schema: Schema, order: Order) -> SortKey:
 
 
 def first_key(schema: Schema, order: Order, value: Any) -> Any:
-    """A sort key that comes before those of all rows with this value, or one after it, in the first column."""
+    """A sort key before those of all rows whose first column has this value or a later one."""
     column, direction = order[0]
     key_of = column_key(schema[column], direction)
     if len(order) == 1 and key_of is None:
@@ -55,7 +55,7 @@ def first_key(schema: Schema, order: Order, value: Any) -> Any:
 
 
 def beyond(order: Order, schema: Schema, row: Row) -> Condition:
-    """What holds of the rows that come after a given one, in a total order."""
+    """The condition of the rows after a given row, in a total order."""
     return Any_(tuple(segments(order, schema, row)))
 
 

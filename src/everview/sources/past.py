@@ -1,4 +1,4 @@
-"""A reply as it would have been before some changes: rows that came are passed over, rows that went are put back.
+"""Replies as they would have been before some changes: rows that came are left out, rows that went are put back.
 
 >>> from everview.sources.order import sort_key
 >>> from everview.types import Schema

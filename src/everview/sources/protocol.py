@@ -1,11 +1,10 @@
-"""Where rows come from, and how they are asked for: requests up, replies down, and updates as they happen.
+"""What a source is: it answers requests for rows, and tells its changes as updates.
 
-A `Request` says which rows are needed and in which order; a reply to it is an iterator of rows, ordered, each once,
-which may be left unread. An update is another thing altogether: rows with weights, without an order, which are all to
-be read. The two never share a type.
+A `Request` says which rows are wanted and in which order; a reply is an iterator of these rows, in order, each once,
+which may be left unread. An `Update` is what has changed: rows with weights, without an order, all of them.
 
-A source answers from the state after all updates that it has given so far, and none later: reading its changes and
-pulling from it inside of one turn see one state.
+A source answers from the state after all updates that it has told so far, and none later: its changes and its replies
+inside of one turn are of one state.
 """
 
 from __future__ import annotations
@@ -49,6 +48,8 @@ class Any_:
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """The negation of a condition; of unknown, unknown."""
+
     condition: Condition
 
 
@@ -85,7 +86,7 @@ Reply = Iterator[Row]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Rows with weights: what happened, all of it. The order says nothing, and no row is there twice or with 0."""
+    """A net change: rows with weights, without an order; no row twice, and none with weight 0."""
 
     rows: Mapping[Row, int]
 

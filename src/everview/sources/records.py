@@ -27,12 +27,12 @@ def objects(lines: Iterable[str], first: int = 1) -> Iterator[tuple[int, dict[st
 def one_object(line: str, number: int) -> dict[str, Any]:
     """The object that a line is."""
     try:
-        found = json.loads(line)
+        parsed = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise BadRows(f"line {number} is no JSON: {error}", hint="one object a line") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise BadRows(f"line {number} is no object: {line.strip()[:60]}", hint="one object a line, with columns")
-    return found
+    return parsed
 
 
 def lines_of_json(path: Path) -> list[int]:
@@ -41,10 +41,10 @@ def lines_of_json(path: Path) -> list[int]:
         return [number for number, line in enumerate(file, 1) if line.strip()]
 
 
-def as_rows(schema: Schema, found: Iterable[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+def as_rows(schema: Schema, objects: Iterable[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
     """Objects of lines as rows: columns that they do not have are NULL, and others are an error."""
     rows: list[dict[str, Any]] = []
-    for number, row in found:
+    for number, row in objects:
         check_columns(schema, row, number)
         rows.append(row)
     return rows

@@ -29,40 +29,40 @@ _OPERATORS: Final = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=":
 
 
 class Dialect(Protocol):
-    """How one database writes it."""
+    """The way in which one database writes names, values and conditions."""
 
     same: str  # equal, and NULL is equal to NULL
     different: str
 
     def name(self, column: str) -> str: ...
     def mark(self, column: str) -> str:
-        """What stands for a value that is compared with a column, or put into it."""
+        """The mark for a value that is compared with a column, or put into it."""
         ...
 
     def equal(self, column: str) -> str:
-        """The column, equal only to what has the same bytes."""
+        """The column as it is compared: equal only to values with the same bytes."""
         ...
 
     def ordered(self, column: str) -> str:
-        """The column, in the order of its bytes."""
+        """The column as it is ordered: by its bytes."""
         ...
 
     def direction(self, column: str, direction: Direction) -> str: ...
     def bind(self, column: str, value: Any) -> Any: ...
     def special(self, compare: Compare) -> Sql | None:
-        """A comparison that is written in a way of its own."""
+        """A comparison that this database writes differently; None for all others."""
         ...
 
     def one_of(self, column: str, values: tuple[Any, ...]) -> Sql: ...
     def like(self, pattern: str) -> tuple[str, Any]:
-        """What stands after the column, and the pattern in the database's own form."""
+        """The operator of LIKE, and the pattern in the database's own form."""
         ...
 
 
 def select(
     dialect: Dialect, table: str, schema: Schema, where: Condition, order: Order, limit: int | None = None
 ) -> Sql:
-    """The query of the rows that a normal condition holds of, in a total order."""
+    """The query of the rows that meet a normal condition, in a total order."""
     columns = ", ".join(map(dialect.name, schema.names))
     condition, values = written(dialect, where)
     by = ", ".join(f"{dialect.ordered(column)} {dialect.direction(column, way)}" for column, way in order)
@@ -71,7 +71,7 @@ def select(
 
 
 def written(dialect: Dialect, condition: Condition) -> Sql:
-    """A normal condition."""
+    """A normal condition as SQL, and its values."""
     match condition:
         case Compare():
             return _compare(dialect, condition)

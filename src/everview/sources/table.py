@@ -1,7 +1,7 @@
-"""A table of a database as a source: requests as SQL, and changes from a log that triggers write.
+"""Tables of databases as sources: requests become SQL, and changes come from a log that triggers write.
 
-What SQLite and PostgreSQL have in common. A turn is one transaction, and sees one state of the table and its log.
-Outside of a turn, replies are of the state of the last: what the log has since then is undone in them.
+This is what SQLite and PostgreSQL share. A turn is one transaction, and sees one state of the table and its log.
+Outside of a turn, replies are of the state of the last turn: what the log has since then is undone in them.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ NOTHING = Update({})
 
 
 class TableLog(ABC, Generic[Mark]):
-    """What has happened to a table; read in the transaction that is open."""
+    """The log of a table's changes, read in the open transaction."""
 
     @abstractmethod
     def since(self, mark: Mark) -> tuple[Update, Mark]:
-        """The net of what has happened since, and how far that goes."""
+        """The net change since a mark, and the new mark."""
 
     @abstractmethod
     def text(self, mark: Mark) -> Position: ...
 
     @abstractmethod
     def read(self, position: Position) -> Mark:
-        """The place that a position says; raises `LostPosition`."""
+        """The mark that a position names; raises `LostPosition`."""
 
     @abstractmethod
     def trim(self, mark: Mark) -> None:
-        """This reader will not ask for what was before."""
+        """Note that this reader will not ask for anything before a mark."""
 
     @abstractmethod
     def take_over(self, new: Mark, old: Mark) -> None:
-        """Go on as the reader that a position names, and not as a new one."""
+        """Go on as the reader that a position names, instead of the new one."""
 
     @abstractmethod
     def leave(self, mark: Mark) -> None:
-        """A reader that will not come back."""
+        """Forget a reader that will not come back."""
 
     @abstractmethod
     def uninstall(self) -> None:
@@ -60,7 +60,7 @@ class TableLog(ABC, Generic[Mark]):
 
 
 class TableSource(ABC, Generic[Mark]):
-    """A table that is watched. Subclasses say how it is read and written."""
+    """A table of a database as a source. Subclasses say how it is read and written."""
 
     name: str
     schema: Schema
@@ -85,7 +85,7 @@ class TableSource(ABC, Generic[Mark]):
     # -- reading
 
     def pull(self, request: Request) -> Reply:
-        """The rows that a request asks for, read from a cursor one by one as they are taken."""
+        """The rows of a request, read from a cursor as they are taken."""
         order, where = total(request.order, self.key), normal(request.where, self.schema)
         for column, _ in order:
             self.schema.index(column)
@@ -109,7 +109,7 @@ class TableSource(ABC, Generic[Mark]):
         return All() if request.after is None else beyond(request.order, self.schema, request.after)
 
     def _rows(self, request: Request, asked: tuple[int, int]) -> Iterator[Row]:
-        """The rows part by part: what comes after a row is asked for by ranges of which an index knows the start."""
+        """The rows of a request; those after a row are asked for in ranges that an index can seek."""
         parts = [All()] if request.after is None else segments(request.order, self.schema, request.after)
         left = request.limit
         most = at_most(request.where, self.key) if self.keyed else None
@@ -135,7 +135,7 @@ class TableSource(ABC, Generic[Mark]):
         self.link.begin(self)
 
     def write(self, update: Update) -> None:
-        """Change rows of the table: a row in place of one with its key by UPDATE, others by DELETE and INSERT."""
+        """Change rows of the table: a row that replaces one with its key by UPDATE, others by DELETE and INSERT."""
         self._watched()
         self.link.writing()
         self._version += 1
@@ -150,16 +150,16 @@ class TableSource(ABC, Generic[Mark]):
 
     @abstractmethod
     def one_of(self, where: str) -> str:
-        """A condition that holds of one row among those that another holds of."""
+        """A condition that only one of the rows meets that meet another condition."""
 
     def changes(self) -> Update:
         assert self.link.in_turn(self), "changes are told inside of a turn"
         if self.log is None:
             return NOTHING
         self.link.reading()
-        found, self._next = self.log.since(self.mark)
+        update, self._next = self.log.since(self.mark)
         self._asked = self._version
-        return found
+        return update
 
     def commit(self) -> None:
         if self._next is None or self._asked != self._version:
@@ -197,12 +197,12 @@ class TableSource(ABC, Generic[Mark]):
         self._watched().trim(mark)
 
     def uninstall(self) -> None:
-        """Remove the triggers and the log; changes are not noticed any more, by nobody."""
+        """Remove the triggers and the log: no reader is told of changes any more."""
         self._watched().uninstall()
         self.log = None
 
     def close(self) -> None:
-        """Leave the connection, and close it if it is our own; the log forgets a reader without a position."""
+        """Leave the connection, and close our own one; the log forgets a reader that was asked for no position."""
         if self.log is not None and not self._lasting:
             with suppress(SourceError):  # a reader that does not come any more is forgotten in time
                 self.log.leave(self.mark)
@@ -219,28 +219,28 @@ Raw = TypeVar("Raw", bound=Hashable)
 
 
 def told(changes: Iterable[tuple[Raw, int]], read: Callable[[Raw], Row]) -> Update:
-    """The net of changes, canonical. A row that does not fit was told to nobody: when it goes, that is not told."""
+    """The net of changes, with canonical rows. A row that does not fit was never told, so its removal is left out."""
     net: dict[Raw, int] = {}
     for raw, weight in changes:
         net[raw] = net.get(raw, 0) + weight
-    found: list[tuple[Row, int]] = []
+    fitting: list[tuple[Row, int]] = []
     for raw, weight in net.items():
         if weight:
             with suppress(BadRows) if weight < 0 else nullcontext():
-                found.append((read(raw), weight))
-    return Update.of(found)
+                fitting.append((read(raw), weight))
+    return Update.of(fitting)
 
 
 def statements(source: TableSource[Any], update: Update) -> Iterator[tuple[Sql, Row | None]]:
-    """What to run for an update, and the row that must be there for it: first what goes, last what comes."""
+    """The statements of an update, each with the row that must be there: first removals, last insertions."""
     given = source._given  # pyright: ignore[reportPrivateUsage]
     old = {(given(row)): -weight for row, weight in update if weight < 0}
     new = {(given(row)): weight for row, weight in update if weight > 0}
     pairs: list[tuple[Row, Row]] = []
     if source.keyed:
-        of = key_of(source)
-        by_key = {of(row): row for row in old}
-        pairs = [(by_key[of(row)], row) for row in new if of(row) in by_key]
+        key = key_of(source)
+        by_key = {key(row): row for row in old}
+        pairs = [(by_key[key(row)], row) for row in new if key(row) in by_key]
     replaced, replacing = {row for row, _ in pairs}, {row for _, row in pairs}
     for row, count in old.items():
         yield from () if row in replaced else ((_delete(source, row), row) for _ in range(count))

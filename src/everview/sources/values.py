@@ -23,76 +23,76 @@ NAN: Final = math.nan  # the one NaN: a tuple with it equals itself
 _RANGES: Final = {"TINYINT": 1 << 7, "SMALLINT": 1 << 15, "INTEGER": 1 << 31, "BIGINT": 1 << 63}
 
 
-def canonical(of: Type, value: Any) -> Any:
-    """A value that is not NULL, as all sources have it; raises `Unfit`."""
+def canonical(type_: Type, value: Any) -> Any:
+    """The canonical form of a value that is not NULL; raises `Unfit`."""
     if value is None:
-        raise Unfit(f"NULL is no {of}", "give a value")
-    match of:
+        raise Unfit(f"NULL is no {type_}", "give a value")
+    match type_:
         case Scalar("DOUBLE" | "FLOAT"):
-            found = coerce(of, value)
-            return found + 0.0 if found == found else NAN  # -0.0 + 0.0 is 0.0
+            number = coerce(type_, value)
+            return number + 0.0 if number == number else NAN  # -0.0 + 0.0 is 0.0
         case Scalar("TIMESTAMP"):
-            return coerce(of, value).astimezone(dt.UTC)
+            return coerce(type_, value).astimezone(dt.UTC)
         case Scalar("SYMBOL"):
-            return Symbol(coerce(of, value))
+            return Symbol(coerce(type_, value))
         case Scalar("ID"):
-            return Id(coerce(of, value))
+            return Id(coerce(type_, value))
         case Scalar("ANY"):
             return value
         case Array(element):
-            return tuple(None if part is None else canonical(element, part) for part in coerce(of, value))
+            return tuple(None if part is None else canonical(element, part) for part in coerce(type_, value))
         case _:
-            return coerce(of, value)
+            return coerce(type_, value)
 
 
-def value_of(of: Type) -> Callable[[Any], Any]:
-    """How values of a type become canonical; what is so already, quickly."""
-    match of:
+def value_of(type_: Type) -> Callable[[Any], Any]:
+    """The function that makes values of a type canonical; fast for values that are."""
+    match type_:
         case Scalar(name) if name in _RANGES:
             limit = _RANGES[name]
-            return lambda v: v if type(v) is int and -limit <= v < limit else canonical(of, v)
+            return lambda v: v if type(v) is int and -limit <= v < limit else canonical(type_, v)
         case Scalar("BOOLEAN"):
-            return lambda v: v if type(v) is bool else canonical(of, v)
+            return lambda v: v if type(v) is bool else canonical(type_, v)
         case Scalar("DOUBLE"):
-            return lambda v: v + 0.0 if type(v) is float and v == v else canonical(of, v)
+            return lambda v: v + 0.0 if type(v) is float and v == v else canonical(type_, v)
         case Scalar("BINARY"):
-            return lambda v: v if type(v) is bytes else canonical(of, v)
+            return lambda v: v if type(v) is bytes else canonical(type_, v)
         case Scalar("STRING"):
-            return lambda v: v if type(v) is str and v.isascii() else canonical(of, v)
+            return lambda v: v if type(v) is str and v.isascii() else canonical(type_, v)
         case Decimal():
-            return _decimal(of)
+            return _decimal(type_)
         case _:
-            return lambda v: canonical(of, v)
+            return lambda v: canonical(type_, v)
 
 
-def _decimal(of: Decimal) -> Callable[[Any], Any]:
-    unit, limit = decimal.Decimal(1).scaleb(-of.scale), decimal.Decimal(10) ** (of.precision - of.scale)
+def _decimal(type_: Decimal) -> Callable[[Any], Any]:
+    unit, limit = decimal.Decimal(1).scaleb(-type_.scale), decimal.Decimal(10) ** (type_.precision - type_.scale)
 
     def read(value: Any) -> Any:
         if type(value) is decimal.Decimal or type(value) is int:
-            found = decimal.Decimal(value)
+            number = decimal.Decimal(value)
         elif type(value) is float:
-            found = decimal.Decimal(repr(value))
+            number = decimal.Decimal(repr(value))
         else:
-            return canonical(of, value)
-        if not found.is_finite() or not -limit < found < limit:
-            return canonical(of, value)
-        scaled = found.quantize(unit, context=WIDE)
-        return scaled if scaled == found else canonical(of, value)
+            return canonical(type_, value)
+        if not number.is_finite() or not -limit < number < limit:
+            return canonical(type_, value)
+        scaled = number.quantize(unit, context=WIDE)
+        return scaled if scaled == number else canonical(type_, value)
 
     return read
 
 
 def keyed(schema: Schema, key: str | Sequence[str]) -> tuple[Schema, tuple[str, ...], bool]:
-    """The schema with a key that is NOT NULL, the key, and whether there is one; without, it is all columns."""
+    """The schema with NOT NULL key columns, the key (without one, all columns), and whether there is one."""
     columns = (key,) if isinstance(key, str) else tuple(key)
     places = {schema.index(column) for column in columns}
-    fields = (Field(f.name, f.type, f.nullable and at not in places) for at, f in enumerate(schema))
+    fields = (Field(f.name, f.type, f.nullable and place not in places) for place, f in enumerate(schema))
     return Schema(fields), columns or schema.names, bool(columns)
 
 
 def rows_of(schema: Schema, name: str) -> Callable[[Any], Row]:
-    """How rows of a source, tuples or dicts, become canonical; the name is for what is said of those that do not."""
+    """The function that makes rows, tuples or dicts, canonical; errors begin with the name of the source."""
     check_types(schema, name)
     columns = [(field, value_of(field.type)) for field in schema]
     quick = [(field.nullable, read) for field, read in columns]

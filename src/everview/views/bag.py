@@ -1,4 +1,4 @@
-"""Rows with weights as a feed gives them: what shapes of rows keep, and net their changes by."""
+"""The base of shapes that hold rows: rows by key, each with its weight, kept as a feed changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from everview.views.shape import Shape
 
 
 class Bag(Shape):
-    """A shape of the rows of one feed."""
+    """A shape that holds the rows of one feed."""
 
     def __init__(self, feed: Feed, name: str | None = None) -> None:
         super().__init__(name or getattr(feed, "name", type(self).__name__), feed.lock)
@@ -37,8 +37,8 @@ class Bag(Shape):
             if not self._held:
                 self._held = dict(change.net)
             else:
-                for of, (row, weight) in change.net.items():
-                    add_one(self._held, of, row, weight)
+                for key, (row, weight) in change.net.items():
+                    add_one(self._held, key, row, weight)
             if not self._hydrated:
                 self._hydrated = True
                 self._hydrate()
@@ -48,7 +48,7 @@ class Bag(Shape):
             return shown if self._listeners else None
 
     def _fits(self, schema: Schema | None) -> bool:
-        """Whether rows of a schema can follow; one of other types can if there were no rows so far."""
+        """Whether the shape can take rows of a schema: the same one, or one of other types while there are no rows."""
         if schema is None or schema == self.schema:
             return True
         if self._held or schema.names != self.schema.names:
@@ -59,11 +59,11 @@ class Bag(Shape):
 
     @abstractmethod
     def _hydrate(self) -> None:
-        """Take all rows that are there."""
+        """Build the shape from all rows that are held."""
 
     @abstractmethod
     def _apply(self, change: Change) -> Change:
-        """Take a change, which the rows held have taken; what of it shows."""
+        """Update the shape by a change that the held rows include; the part of the change that shows."""
 
     def _shown(self, net: Net, epoch: int, *, snapshot: bool = False) -> Change:
         return Change(net, epoch, epoch - 1, snapshot, self.schema)

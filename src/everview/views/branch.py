@@ -1,7 +1,7 @@
-"""How flat rows make a tree: whose children they are, in which order, and what of them shows.
+"""Branches of a tree: which rows are children of which, in which order, and which of their columns show.
 
-A branch belongs to a feed. A row of it belongs to every row of the branch above that has the same values in the
-columns that correlate them; NULL matches NULL. What fluent queries make (`Part`) has the same attributes.
+A branch has the rows of one feed. A row is a child of every row of the branch above that has the same values in the
+columns that correlate the two; NULL matches NULL. The `Part` of a fluent query has the same attributes.
 
 >>> from everview.types import Schema
 >>> schemas = {"artist": Schema.parse("id BIGINT, name STRING"), "track": Schema.parse("artist BIGINT, n BIGINT")}
@@ -23,7 +23,7 @@ from everview.views.order import By, Order, complete, order_of
 
 
 class ShownFields(Protocol):
-    """Names, and for each the column that it shows, or further names beneath; see `Record` of fluent queries."""
+    """The fields that show of a row: for each name a column, or further fields; see `Record` of fluent queries."""
 
     @property
     def fields(self) -> tuple[tuple[str, Any], ...]: ...
@@ -55,7 +55,7 @@ class Branch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The columns of a row that show, under their names."""
+    """The fields of a branch made by hand: columns under names."""
 
     fields: tuple[tuple[str, int], ...]
     present: int | None = None
@@ -63,7 +63,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """A branch that was made by hand."""
+    """A branch made by hand, with `Related`."""
 
     name: str
     record: Fields
@@ -102,7 +102,7 @@ def branch(
     show: Sequence[str] | None = None,
     one: bool = False,
 ) -> Nested:
-    """The branch of a view at the root, and those beneath."""
+    """The branch of a view at the root, with the branches beneath."""
     return _branch(Related("", view, by=by, show=show, one=one, related=related), None, schemas)
 
 
@@ -128,7 +128,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _correlated(given: Related, above: Schema, schema: Schema) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The columns above, and those of the view that are equal to them."""
+    """The columns of the branch above, and the view's columns that equal them."""
     pairs = [(pair, pair) if isinstance(pair, str) else pair for pair in _pairs(given.on)]
     if not pairs:
         raise ShapeError(f"nothing says whose {given.name} are whose", hint='write on=("id", "artist_id")')
@@ -149,7 +149,7 @@ def _schema(view: str, schemas: Mapping[str, Schema]) -> Schema:
 
 
 def walk(name: str, top: Branch) -> Iterator[tuple[str, Branch]]:
-    """A branch and all beneath, each with its path: ``artist``, ``artist.tracks``."""
+    """A branch and all branches beneath, each with its path: ``artist``, ``artist.tracks``."""
     yield name, top
     for each in top.children:
         yield from walk(f"{name}.{each.name}", each)

@@ -1,7 +1,7 @@
-"""What is told of a view: rows with weights, netted, and how far they lead.
+"""Net changes of a view: rows with weights, and the epochs between which they lead.
 
-The order of edits in a transaction says nothing, so weights are summed first; what cancels is not there. Changes that
-follow each other add up to one.
+The order of edits in a transaction means nothing, so weights are summed first, and rows that cancel are left out.
+Successive changes add up to one.
 
 >>> first = Change.of([((1, "a"), 1), ((1, "b"), 1), ((1, "b"), -1)], epoch=1)
 >>> second = Change.of([((1, "a"), -1), ((1, "c"), 1)], epoch=2)
@@ -28,29 +28,29 @@ Net = dict[Hashable, tuple[Any, int]]  # by the key of a row: the row and its we
 def add(net: Net, changes: Weighted, key: Identity) -> None:
     """Add rows with weights to a net, in place."""
     for row, weight in changes:
-        of = row if key is itself else key(row)
-        if of in net:
-            add_one(net, of, row, weight)
+        own = row if key is itself else key(row)
+        if own in net:
+            add_one(net, own, row, weight)
         elif weight:
-            net[of] = row, weight
+            net[own] = row, weight
 
 
-def add_one(net: Net, of: Hashable, row: Any, weight: int) -> None:
-    """Add one row, whose key is known, to a net, in place."""
-    known = net.get(of)
+def add_one(net: Net, key: Hashable, row: Any, weight: int) -> None:
+    """Add one row under its key to a net, in place."""
+    known = net.get(key)
     total = weight if known is None else known[1] + weight
     if total:
-        net[of] = row, total
+        net[key] = row, total
     elif known is not None:
-        del net[of]
+        del net[key]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
     """Rows with weights; iterates as (row, weight), no row twice and none with weight 0.
 
-    With ``snapshot`` they are all that there is, not a change of what was told before. It leads from what was there
-    after epoch ``since`` to what was there after ``epoch``.
+    A change leads from the view after epoch ``since`` to the view after ``epoch``. With ``snapshot`` its rows are all
+    that there is, not a difference.
     """
 
     net: Mapping[Hashable, tuple[Any, int]]
@@ -61,7 +61,7 @@ class Change:
 
     @classmethod
     def of(cls, changes: Weighted, epoch: int = 0, key: Identity = itself, schema: Schema | None = None) -> Change:
-        """The net of the rows with weights of one epoch."""
+        """The net change of one epoch's rows with weights."""
         net: Net = {}
         add(net, changes, key)
         return cls(net, epoch, epoch - 1, False, schema)
@@ -70,29 +70,29 @@ class Change:
         return iter(self.net.values())
 
     def __len__(self) -> int:
-        """How many different rows."""
+        """The number of different rows."""
         return len(self.net)
 
     def __bool__(self) -> bool:
         return bool(self.net)
 
     def __add__(self, later: Change) -> Change:
-        """Both, one after the other; whatever came before a snapshot is in it."""
+        """Both changes, one after the other; a snapshot replaces what came before it."""
         if later.snapshot:
             return later
         net = dict(self.net)
-        for of, (row, weight) in later.net.items():
-            add_one(net, of, row, weight)
+        for key, (row, weight) in later.net.items():
+            add_one(net, key, row, weight)
         return Change(net, later.epoch, self.since, self.snapshot, self.schema)
 
     @property
     def added(self) -> list[Any]:
-        """The rows that came, each as often as it did."""
+        """The rows that were added, each as often as it was."""
         return [row for row, weight in self for _ in range(weight)]
 
     @property
     def removed(self) -> list[Any]:
-        """The rows that went, each as often as it did."""
+        """The rows that were removed, each as often as it was."""
         return [row for row, weight in self for _ in range(-weight)]
 
     def to_arrow(self) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The changes of a view as they come, for whoever iterates: in a thread, or in an event loop.
+"""Iterators over the changes of a view, in a thread or in an event loop.
 
 >>> from everview import connect
 >>> db = connect()
@@ -34,9 +34,9 @@ from everview.views.turns import Turns
 class Changes:
     """A view's changes from the moment this was made, each as ``(changes, epoch)``; in an event loop, as ``changes``.
 
-    Iterating waits for the next one, and ends when the view does; `next` with a timeout gives up. ``maxsize`` and
-    ``policy`` say how many may wait, and what becomes of more: see `everview.views.queue`. Cancelling or breaking off
-    loses nothing: the next one who asks gets what is there.
+    Iterating waits for the next change, and ends when the view does; `next` can give up after a time. ``maxsize`` and
+    ``policy`` say how many changes may wait, and what becomes of more: see `everview.views.queue`. Cancelling or
+    breaking off loses nothing: changes that wait are there for the next iteration.
     """
 
     def __init__(
@@ -59,31 +59,31 @@ class Changes:
     # -- in a thread
 
     def __iter__(self) -> Generator[tuple[Change | Missed, int]]:
-        while (found := self._wait(None)) is not None:
-            yield found, found.epoch
+        while (change := self._wait(None)) is not None:
+            yield change, change.epoch
 
     def next(self, timeout: float | None = None) -> tuple[Change | Missed, int]:
-        """The next one; an error if none comes within so many seconds, or ever."""
-        found = self._wait(timeout)
-        if found is not None:
-            return found, found.epoch
+        """Wait for the next change; an error if none comes within so many seconds, or ever."""
+        change = self._wait(timeout)
+        if change is not None:
+            return change, change.epoch
         if self._queue.over:
             raise EverviewError(f"the changes of view {self.name} are closed", hint="ask the view for new ones")
         raise EverviewError(f"view {self.name} did not change within {timeout} s", hint="wait longer")
 
     def ready(self) -> list[tuple[Change | Missed, int]]:
-        """Those that are there, without waiting."""
-        found: list[tuple[Change | Missed, int]] = []
+        """The changes that are there, without waiting."""
+        changes: list[tuple[Change | Missed, int]] = []
         while (one := self._take()) is not None:
-            found.append((one, one.epoch))
-        return found
+            changes.append((one, one.epoch))
+        return changes
 
     def _wait(self, timeout: float | None) -> Change | Missed | None:
-        """The next one; None when the time or all is over."""
-        while (found := self._take()) is None:
+        """Wait for the next change; None when the time is over or no more will come."""
+        while (change := self._take()) is None:
             if self._queue.over or not self._queue.pause(timeout):
                 return None
-        return found
+        return change
 
     def _take(self) -> Change | Missed | None:
         require_same(self._made, f"the changes of view {self.name}")
@@ -92,7 +92,7 @@ class Changes:
         return self._queue.take()
 
     def _refresh(self) -> None:
-        """After a gap, begin again with a snapshot; nothing changes meanwhile."""
+        """Begin again with a snapshot after a gap, holding the feed's lock."""
         with self._feed.lock:
             self._subscription.close()
             self._queue.renew()
@@ -110,9 +110,9 @@ class Changes:
             if self._queue.stale:
                 # The lock may be held for as long as a tick takes.
                 await loop.run_in_executor(None, self._refresh)
-            found = self._queue.take()
-            if found is not None:
-                return found
+            change = self._queue.take()
+            if change is not None:
+                return change
             if self._queue.over:
                 raise StopAsyncIteration
             await self._ready_in(loop)
@@ -134,18 +134,18 @@ class Changes:
 
     @property
     def closed(self) -> bool:
-        """Whether no more will come than what is there."""
+        """Whether no changes will come but those that wait."""
         return self._queue.closed
 
     def close(self) -> None:
-        """No more of them; who waits, waits no longer."""
+        """End the changes; a thread that waits for one stops waiting."""
         self._subscription.close()
         self._queue.close()
         if isinstance(self._feed.lock, Turns):
             self._feed.lock.drop_gate(self._queue)
 
     async def aclose(self) -> None:
-        """`close`, for those who expect it of what they iterate over."""
+        """`close`, as asynchronous iterators have it."""
         self.close()
 
     def __enter__(self) -> Changes:
@@ -169,7 +169,7 @@ class Changes:
 
 
 def _subscribed(feed: Feed, queue: Queue, snapshot: bool) -> Handle:
-    """Put what a feed tells into a queue; the first, if it is asked for, is the snapshot."""
+    """Subscribe a queue to a feed; with ``snapshot`` the first change in it is all that there is."""
     schema: Schema | None = getattr(feed, "schema", None)
     key = itself if schema is None else identity(schema)
     first = [snapshot]
@@ -177,14 +177,14 @@ def _subscribed(feed: Feed, queue: Queue, snapshot: bool) -> Handle:
 
     def told(changes: Weighted, epoch: int) -> None:
         whole, first[0] = first[0], False
-        found = changes if isinstance(changes, Change) else Change.of(changes, epoch, key, schema=schema)
+        change = changes if isinstance(changes, Change) else Change.of(changes, epoch, key, schema=schema)
         if whole:
-            found = Change(found.net, epoch, found.since, True, schema)
+            change = Change(change.net, epoch, change.since, True, schema)
         try:
             if queue.policy == "block" and not gated and not whole:
                 queue.wait()
         finally:
-            queue.put(found)
+            queue.put(change)
 
     return feed.subscribe(told, snapshot=snapshot, ended=queue.close)
 

@@ -1,11 +1,10 @@
-"""What a view can be made of: rows that are there now, and someone who tells of every change of them.
+"""Feeds, of which shapes of views are made: rows that are there now, and every change of them.
 
-A feed is anything with these few methods: a view of a database, a pulled pipeline, a shape of views on another feed.
-Its changes iterate as (row, weight), in no order; whoever takes them nets the weights first. Whoever holds its
-`lock` sees nothing change. Between the snapshot that a listener is given and the first change that it is told of lies
-nothing, and nothing comes twice.
+A feed is anything with these few methods: a view of a database, a view over sources that are not kept, another shape.
+Changes iterate as (row, weight), in no order; weights of equal rows are to be summed. While its `lock` is held, a feed
+does not change. A listener that asks for a snapshot is told of exactly the changes after it.
 
-Several feeds that change together are `Feeds`: their listener is called once a transaction, with the changes of all.
+Several feeds that change together are `Feeds`: a listener is called once a transaction, with the changes of all.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ Weighted = Iterable[tuple[Any, int]]  # rows with weights
 
 
 class Feed(Protocol):
-    """Rows of one relation, as they are and as they change.
+    """The rows of one relation, and a way to be told of every change.
 
-    A listener with a method `follow` takes changes by it before any other is told, and has its own listeners told by
-    what it returns; see `everview.listening.calls`.
+    A listener with a method `follow` takes changes before any other is told; see `everview.listening.calls`.
     """
 
     @property
@@ -34,11 +32,11 @@ class Feed(Protocol):
 
     @property
     def lock(self) -> AbstractContextManager[Any]:
-        """Held, by the same thread as often as it likes, while the rows change and listeners are told."""
+        """The reentrant lock that is held while the rows change and listeners are told."""
         ...
 
     def contents(self) -> Weighted:
-        """The rows now."""
+        """The rows now, with weights."""
         ...
 
     def subscribe(self, listener: Listener, *, snapshot: bool = False, ended: Ended | None = None) -> Handle:

@@ -1,4 +1,4 @@
-"""Trees as HTML tables, for notebooks: every cell escaped, tables in cells for what is beneath, long ones cut.
+"""Trees as HTML tables, for notebooks: cells are escaped, children are tables in cells, long tables are cut.
 
 >>> from everview.views.node import Names, Node
 >>> nested([Node(Names(("name",)), ("<b>",))], 1)

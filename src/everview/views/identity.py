@@ -1,7 +1,7 @@
-"""When two rows are the same: a key for every row, equal for equal rows, whatever the values are.
+"""Keys of rows: equal for equal rows, whatever the values are.
 
-Most rows are their own key. Those with floats are not, because NaN is one value here and none to Python; nor are those
-with arrays or structs, which are lists and dicts; nor those with ANY, where 1, 1.0 and True are three values.
+Most rows are their own key. Rows with floats are not, because NaN equals itself in SQL and not in Python; nor are rows
+with arrays or structs, which are lists and dicts; nor rows with ANY, where 1, 1.0 and True are three values.
 
 >>> from everview.types import Schema
 >>> key = identity(Schema.parse("x DOUBLE, tags ARRAY<STRING>"))
@@ -31,22 +31,22 @@ def itself(row: Any) -> Hashable:
 
 @cache
 def identity(schema: Schema) -> Identity:
-    """The key of a row of a schema."""
-    odd = [(at, of) for at, part in enumerate(schema.types) if (of := _of(part)) is not None]
+    """The function from rows of a schema to their keys."""
+    odd = [(place, freeze) for place, part in enumerate(schema.types) if (freeze := _of(part)) is not None]
     if not odd:
         return itself
 
     def key(row: Any) -> Hashable:
-        found = list(row)
-        for at, of in odd:
-            found[at] = of(row[at])
-        return tuple(found)
+        values = list(row)
+        for place, freeze in odd:
+            values[place] = freeze(row[place])
+        return tuple(values)
 
     return key
 
 
 def frozen(value: Any) -> Any:
-    """A value that nobody can change: arrays as tuples, structs as tuples of their parts; NaN is one object.
+    """An immutable form of a value: arrays as tuples, structs as tuples of their parts, NaN as one object.
 
     >>> frozen([1, [2, float("nan")]])
     (1, (2, nan))
@@ -60,7 +60,7 @@ def frozen(value: Any) -> Any:
     return value
 
 
-def _of(of: Type) -> Callable[[Any], Hashable] | None:
-    if of == ANY:
+def _of(type_: Type) -> Callable[[Any], Hashable] | None:
+    if type_ == ANY:
         return atom_key
-    return frozen if of in (FLOAT, DOUBLE) or isinstance(of, Array | Struct) else None
+    return frozen if type_ in (FLOAT, DOUBLE) or isinstance(type_, Array | Struct) else None

@@ -1,8 +1,8 @@
-"""One branch of a tree at work: its rows in groups, a node for every row, and who above holds which group.
+"""Levels of a tree: the rows of one branch in groups of siblings, a node for every row, and the parents of every group.
 
-A change goes from the leaves up. A row that comes makes a node; a group whose nodes have changed gets a new tuple of
-them; the rows above that hold this group get new nodes, and so on. Whatever is not on such a path stays the object that
-it was. Nodes are made of values and nodes, never of places, so older versions stay as they were.
+A change goes from the leaves up. A new row makes a node; a group whose nodes have changed gets a new tuple of them; the
+parents of this group get new nodes, and so on. Nodes that are not on such a path stay the same objects, and no node is
+ever changed, so older versions of the tree stay as they were.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Before = dict[Hashable, tuple[Any, int]]  # by the key of a row: the node that i
 
 @dataclass(slots=True)
 class SiblingGroup:
-    """The rows that belong to the same rows above, in order, and the nodes that they make."""
+    """The rows with the same parents, in order, and their nodes."""
 
     rows: SortedRows = field(default_factory=SortedRows)
     nodes: tuple[Any, ...] = ()
 
 
 class TreeLevel:
-    """The rows of one branch, and the nodes that are made of them."""
+    """The rows of one branch, and their nodes."""
 
     def __init__(self, branch: Branch, schema: Schema, beneath: list[TreeLevel]) -> None:
         self.branch, self.schema, self.beneath = branch, schema, beneath
@@ -49,79 +49,78 @@ class TreeLevel:
         self._record = _recorder(branch.record, tuple(level.branch.name for level in beneath))
 
     def value(self, group: Hashable) -> Any:
-        """What a row above shows of a group: all its nodes, or the first, or its only value."""
-        found = self.groups.get(group)
+        """The value of a group in its parents: all its nodes, the first node, or its only value."""
+        siblings = self.groups.get(group)
         if self.branch.scalar:
-            return next(iter(found.nodes[0].values()), None) if found and found.nodes else None
+            return next(iter(siblings.nodes[0].values()), None) if siblings and siblings.nodes else None
         if self.branch.one:
-            return found.nodes[0] if found and found.nodes else None
-        return found.nodes if found else ()
+            return siblings.nodes[0] if siblings and siblings.nodes else None
+        return siblings.nodes if siblings else ()
 
     def take(self, change: Change, changed: list[set[Hashable]]) -> tuple[set[Hashable], Before]:
-        """Take a change of the rows, when those beneath have changed some groups.
+        """Take a change of the rows, after the levels beneath have changed some groups.
 
-        The groups of this one that show something else now, and what was there of the rows whose nodes are others or
-        gone.
+        Returns the groups whose value has changed, and the former nodes of rows whose node has changed or gone.
         """
         before: Before = {}
         touched: set[Hashable] = set()
-        for of, (row, weight) in change.net.items():
-            self._take_row(of, row, weight, before, touched)
-        for at, groups in enumerate(changed):
+        for key, (row, weight) in change.net.items():
+            self._take_row(key, row, weight, before, touched)
+        for place, groups in enumerate(changed):
             for group in groups:
-                for of, row in self.holders[at].get(group, {}).items():
-                    self._renew(of, row, before, touched)
+                for key, row in self.holders[place].get(group, {}).items():
+                    self._renew(key, row, before, touched)
         return {group for group in touched if self._regroup(group)}, before
 
-    def _take_row(self, of: Hashable, row: Any, weight: int, before: Before, touched: set[Hashable]) -> None:
-        was = max(self.rows[of][1], 0) if of in self.rows else 0
-        add_one(self.rows, of, row, weight)
-        now = max(self.rows[of][1], 0) if of in self.rows else 0
+    def _take_row(self, row_key: Hashable, row: Any, weight: int, before: Before, touched: set[Hashable]) -> None:
+        was = max(self.rows[row_key][1], 0) if row_key in self.rows else 0
+        add_one(self.rows, row_key, row, weight)
+        now = max(self.rows[row_key][1], 0) if row_key in self.rows else 0
         if was == now:
             return
         group = self.group_of(row)
         rows = self.groups.setdefault(group, SiblingGroup()).rows
         key = self.sort_key(row)
         for _ in range(now - was):
-            rows.add(key, of, 0)
+            rows.add(key, row_key, 0)
         for _ in range(was - now):
             rows.remove(key, 0)
         touched.add(group)
-        before[of] = self.nodes.get(of), was
+        before[row_key] = self.nodes.get(row_key), was
         if not was:
-            self._hold(of, row)
-            self.nodes[of] = self._made(row)
+            self._hold(row_key, row)
+            self.nodes[row_key] = self._made(row)
         elif not now:
-            del self.nodes[of]
-            self._let_go(of, row)
+            del self.nodes[row_key]
+            self._let_go(row_key, row)
 
-    def _renew(self, of: Hashable, row: Any, before: Before, touched: set[Hashable]) -> None:
-        """Make the node of a row again, if anything beneath it is another object now."""
-        old, new = self.nodes[of], self._made(row)
+    def _renew(self, row_key: Hashable, row: Any, before: Before, touched: set[Hashable]) -> None:
+        """Make the node of a row again, if a value beneath it is another object now."""
+        old, new = self.nodes[row_key], self._made(row)
         if _same(old, new, len(self.beneath)):
             return
-        before.setdefault(of, (old, self.rows[of][1]))
-        self.nodes[of] = new
+        before.setdefault(row_key, (old, self.rows[row_key][1]))
+        self.nodes[row_key] = new
         touched.add(self.group_of(row))
 
     def _regroup(self, group: Hashable) -> bool:
-        """Put the nodes of a group together again; whether it shows something else now."""
-        found = self.groups[group]
+        """Collect the nodes of a group again; whether its value has changed."""
+        siblings = self.groups[group]
         old = self.value(group)
-        found.nodes = () if self.is_root else tuple([self.nodes[of] for of in found.rows])
-        if not len(found.rows):
+        siblings.nodes = () if self.is_root else tuple([self.nodes[row_key] for row_key in siblings.rows])
+        if not len(siblings.rows):
             del self.groups[group]
         return self.is_root or self.value(group) is not old
 
     @property
     def is_root(self) -> bool:
-        """Its nodes are put together when they are read: there may be many."""
+        """Whether this is the root, whose nodes are collected only when they are read: there may be many."""
         return not self.branch.name
 
     def ordered(self) -> Iterator[Any]:
         """The nodes of the root, in order."""
-        found = self.groups.get(())
-        return (self.nodes[of] for of in found.rows) if found else iter(())
+        siblings = self.groups.get(())
+        return (self.nodes[row_key] for row_key in siblings.rows) if siblings else iter(())
 
     def first(self) -> Any:
         """The first node of the root, or None."""
@@ -130,20 +129,20 @@ class TreeLevel:
     def _made(self, row: Any) -> Any:
         return self._record(row, [level.value(hold(row)) for level, hold in zip(self.beneath, self.holds, strict=True)])
 
-    def _hold(self, of: Hashable, row: Any) -> None:
+    def _hold(self, row_key: Hashable, row: Any) -> None:
         for holders, hold in zip(self.holders, self.holds, strict=True):
-            holders.setdefault(hold(row), {})[of] = row
+            holders.setdefault(hold(row), {})[row_key] = row
 
-    def _let_go(self, of: Hashable, row: Any) -> None:
+    def _let_go(self, row_key: Hashable, row: Any) -> None:
         for holders, hold in zip(self.holders, self.holds, strict=True):
             group = hold(row)
-            del holders[group][of]
+            del holders[group][row_key]
             if not holders[group]:
                 del holders[group]
 
 
 def _picked(places: tuple[int, ...]) -> Of:
-    """The values of some columns, as they are compared."""
+    """The function from a row to the values of some columns, in a form that can be a key."""
     if not places:
         return lambda row: ()
     if len(places) == 1:
@@ -161,9 +160,9 @@ def _same(old: Any, new: Any, beneath: int) -> bool:
 
 
 def _recorder(record: ShownFields, beneath: tuple[str, ...] = ()) -> Callable[[Any, list[Any]], Any]:
-    """What makes nodes of rows, and of what is beneath them."""
+    """The function that makes a row's node, given the values of the branches beneath."""
     names = Names((*(name for name, _ in record.fields), *beneath))
-    parts = [_part(of) for _, of in record.fields]
+    parts = [_part(field) for _, field in record.fields]
 
     def made(row: Any, more: list[Any]) -> Any:
         if record.present is not None and row[record.present] is None:
@@ -173,8 +172,8 @@ def _recorder(record: ShownFields, beneath: tuple[str, ...] = ()) -> Callable[[A
     return made
 
 
-def _part(of: int | ShownFields) -> Callable[[Any], Any]:
-    if isinstance(of, int):
-        return lambda row: held(row[of])
-    inner = _recorder(of)
+def _part(field: int | ShownFields) -> Callable[[Any], Any]:
+    if isinstance(field, int):
+        return lambda row: held(row[field])
+    inner = _recorder(field)
     return lambda row: inner(row, [])

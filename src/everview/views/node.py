@@ -1,4 +1,4 @@
-"""Nodes of trees: mappings that nobody can change, so that versions of a tree can share them.
+"""Nodes of trees: immutable mappings, which versions of a tree can share.
 
 >>> names = Names(("id", "tags"))
 >>> node = Node(names, (7, ("a", "b")))
@@ -16,13 +16,13 @@ from typing import Any
 
 
 class Names:
-    """The names of the fields of many nodes, and where each stands."""
+    """The field names that many nodes share, and the place of each."""
 
     __slots__ = ("names", "places")
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
-        self.places = {name: at for at, name in enumerate(names)}
+        self.places = {name: place for place, name in enumerate(names)}
 
 
 class Node(Mapping[str, Any]):
@@ -69,11 +69,11 @@ class Node(Mapping[str, Any]):
         return Mapping.__eq__(self, other)
 
     def __hash__(self) -> int:
-        found: int | None = self._hash
-        if found is None:
-            found = hash(frozenset(self.items()))
-            object.__setattr__(self, "_hash", found)
-        return found
+        known: int | None = self._hash
+        if known is None:
+            known = hash(frozenset(self.items()))
+            object.__setattr__(self, "_hash", known)
+        return known
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self._names.names, self._values)
@@ -98,7 +98,7 @@ def held(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The same as dicts and lists, which are their holder's own."""
+    """A value with nodes as new dicts, and tuples as new lists."""
     if isinstance(value, Node):
         return {name: plain(part) for name, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, tuple) else value

@@ -1,6 +1,6 @@
-"""A view as a list of rows in an order, or a part of that list.
+"""Views as a list of rows in an order, or a part of that list.
 
-Law: it holds ``sorted(rows)[offset : offset + limit]``, after every transaction. A changed row costs a search and an
+Law: it is ``sorted(rows)[offset : offset + limit]``, after every transaction. A changed row costs a search and an
 insertion; a row that leaves the part lets the next one in.
 
 >>> from everview import connect
@@ -64,8 +64,8 @@ class OrderedView(Bag):
     def _apply(self, change: Change) -> Change:
         net: Net = {}
         whole = self._first == 0 and self._last == ALL
-        for of, (row, weight) in change.net.items():
-            after = self._held[of][1] if of in self._held else 0
+        for own, (row, weight) in change.net.items():
+            after = self._held[own][1] if own in self._held else 0
             steps = max(after, 0) - max(after - weight, 0)
             key = self._sort_key(row)
             for _ in range(steps):
@@ -73,7 +73,7 @@ class OrderedView(Bag):
             for _ in range(-steps):
                 self._remove(key, net, whole)
             if whole and steps:
-                net[of] = row, steps
+                net[own] = row, steps
         return self._shown(net, change.epoch)
 
     def _add(self, key: Any, row: Any, net: Net, whole: bool) -> None:
@@ -94,7 +94,7 @@ class OrderedView(Bag):
         self._enters(self._last - 1, net, 1)
 
     def _enters(self, place: int, net: Net, weight: int) -> None:
-        """Note that the row at a place has come into the part, or with -1 has left it."""
+        """Note in a net that the row at a place has entered the shown part, or with weight -1 has left it."""
         inside = self._first <= place < self._last if weight > 0 else True
         if inside and place < len(self._sorted):
             row = self._sorted[place]
@@ -103,13 +103,13 @@ class OrderedView(Bag):
     # -- reading
 
     def contents(self) -> Change:
-        """The rows that it shows, each with its weight."""
+        """The rows that the view shows, each with its weight."""
         with self.lock:
             whole = Change.of(((row, 1) for row in self._rows()), self.epoch, self._key)
             return self._shown(dict(whole.net), self.epoch, snapshot=True)
 
     def rows(self) -> list[Any]:
-        """The rows that it shows, in order."""
+        """The rows that the view shows, in order."""
         with self.lock:
             return [self._as(row) for row in self._rows()]
 
@@ -120,20 +120,20 @@ class OrderedView(Bag):
         return dict(zip(self.schema.names, row, strict=True)) if self._dicts else row
 
     @overload
-    def __getitem__(self, at: int) -> Any: ...
+    def __getitem__(self, index: int) -> Any: ...
     @overload
-    def __getitem__(self, at: slice) -> list[Any]: ...
-    def __getitem__(self, at: int | slice) -> Any:
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
         with self.lock:
             count = len(self)
-            if isinstance(at, slice):
-                start, stop, step = at.indices(count)
+            if isinstance(index, slice):
+                start, stop, step = index.indices(count)
                 if step == 1:
                     return [self._as(row) for row in self._sorted[self._first + start : self._first + stop]]
                 return [self._as(self._sorted[self._first + place]) for place in range(start, stop, step)]
-            place = at + count if at < 0 else at
+            place = index + count if index < 0 else index
             if not 0 <= place < count:
-                raise IndexError(f"place {at} of {count} rows")
+                raise IndexError(f"place {index} of {count} rows")
             return self._as(self._sorted[self._first + place])
 
     def __iter__(self) -> Iterator[Any]:
@@ -143,7 +143,7 @@ class OrderedView(Bag):
         return max(0, min(len(self._sorted), self._last) - self._first)
 
     def __repr__(self) -> str:
-        by = ", ".join(f"{self.schema.names[at]} {how}" for at, how in self.order)
+        by = ", ".join(f"{self.schema.names[place]} {how}" for place, how in self.order)
         return f"<ordered view {self.name}: {len(self)} rows of {self.schema}{' by ' * bool(by)}{by}>"
 
     def _repr_html_(self) -> str:

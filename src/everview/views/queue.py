@@ -1,11 +1,11 @@
-"""Changes that wait for their reader: at most so many, and a stated policy for those beyond.
+"""Queues of changes that wait for their reader: a bound, and a policy for changes beyond it.
 
-- ``merge``: the newest is netted with the last one that waits. Nothing is lost, and what waits is bounded by the size
-  of the view: a net change takes away at most what was there, and adds at most what is.
-- ``block``: whoever changes the view waits for room, before anything is changed. In the thread that reads, that would
-  be for ever, so there it is an error, and nothing is changed.
-- ``drop``: all that waits is forgotten. The reader is told by `Missed`, and then gets a snapshot.
-- ``error``: the subscription ends; the reader gets what waits, and then `SlowReader`.
+- ``merge``: the new change is added to the last one that waits. Nothing is lost, and the size of the view bounds what
+  waits: a net change removes at most the rows that were there, and adds at most those that are.
+- ``block``: a writer waits for room, before anything is changed. The reading thread would wait for ever, so there it is
+  an error, and nothing is changed.
+- ``drop``: all waiting changes are forgotten. The reader gets `Missed`, and then a snapshot.
+- ``error``: the subscription ends; the reader gets the waiting changes, and then `SlowReader`.
 
 >>> queue = Queue("v", maxsize=1, policy="merge")
 >>> for epoch, (row, weight) in enumerate([("a", 1), ("b", 1), ("a", -1)]):
@@ -33,7 +33,7 @@ PATIENCE = 1.0  # seconds within which another thread has to begin to read, if t
 
 
 class Queue:
-    """Changes on their way from the thread that makes them to the one that reads them."""
+    """A queue of changes between the thread that makes them and the one that reads them."""
 
     def __init__(self, name: str, *, maxsize: int | None = MAXSIZE, policy: Policy = "merge") -> None:
         if policy not in POLICIES:
@@ -56,7 +56,7 @@ class Queue:
     # -- the thread that changes things
 
     def put(self, change: Change) -> None:
-        """One more, after all others."""
+        """Append a change, or do with it what the policy says if the queue is full."""
         with self._there:
             if self.closed or self.stale:
                 return  # a snapshot that is due will hold it
@@ -75,7 +75,7 @@ class Queue:
 
     @property
     def full(self) -> bool:
-        """Whether there is no room for another."""
+        """Whether there is no room for another change."""
         with self._there:
             return self._full and not self.closed
 
@@ -84,7 +84,7 @@ class Queue:
         return self._missed > 0 or (self.maxsize is not None and len(self._waiting) >= self.maxsize)
 
     def wait(self) -> None:
-        """Wait for room; an error in the thread that reads, or if nobody does and this thread made the queue."""
+        """Wait for room; an error in the reading thread, or in the one that made the queue if nobody reads."""
         with self._there:
             until = monotonic() + PATIENCE
             while self._full and not self.closed:
@@ -96,7 +96,7 @@ class Queue:
                     self._room.wait()
 
     def close(self) -> None:
-        """No more of them; who waits gets what is there, and then the end."""
+        """End the queue: a reader gets the changes that wait, and then the end."""
         with self._there:
             self.closed = True
             self._wake()
@@ -110,8 +110,8 @@ class Queue:
         last = self._waiting.pop()
         if self._merged is None:
             self._merged = dict(last.net)  # others may have the same change
-        for of, (row, weight) in change.net.items():
-            add_one(self._merged, of, row, weight)
+        for key, (row, weight) in change.net.items():
+            add_one(self._merged, key, row, weight)
         if self._merged or last.snapshot:
             self._waiting.append(Change(self._merged, change.epoch, last.since, last.snapshot, last.schema))
         else:
@@ -137,30 +137,30 @@ class Queue:
     # -- the thread that reads
 
     def take(self) -> Change | Missed | None:
-        """The next one; None if there is none now. `over` says whether there will ever be."""
+        """Take the next change; None if there is none now. `over` says whether any will come."""
         with self._there:
             self._reader = get_ident()
             if self._missed:
-                found = Missed(self._missed, self._epoch)
+                taken = Missed(self._missed, self._epoch)
                 self._missed, self.stale = 0, True
-                return found
+                return taken
             if not self._waiting:
                 if self._failure is not None:
                     raise self._failure
                 return None
             self._merged = None
-            found = self._waiting.popleft()
+            taken = self._waiting.popleft()
             self._room.notify_all()
-            return found
+            return taken
 
     def pause(self, timeout: float | None) -> bool:
-        """Wait until something is there, or all is over; False if the time is."""
+        """Wait until a change is there or none will come; False if the time is over first."""
         with self._there:
             self._reader = get_ident()
             return self._there.wait_for(lambda: self._ready, timeout)
 
     def call_when_ready(self, wake: Callable[[], None]) -> bool:
-        """Call this once when something is there; False if it is there already."""
+        """Call ``wake`` once when a change is there; False if one is there already."""
         with self._there:
             self._reader = get_ident()
             if not self._ready:
@@ -168,20 +168,20 @@ class Queue:
             return not self._ready
 
     def forget(self, wake: Callable[[], None]) -> None:
-        """Do not call it any more."""
+        """Do not call ``wake`` any more."""
         with self._there:
             if wake in self._wakes:
                 self._wakes.remove(wake)
 
     def renew(self) -> None:
-        """What waits is forgotten: a snapshot comes."""
+        """Forget the changes that wait, because a snapshot comes."""
         with self._there:
             self._waiting.clear()
             self._merged, self.stale = None, False
 
     @property
     def over(self) -> bool:
-        """Whether nothing is there and nothing will come."""
+        """Whether no change waits and none will come."""
         with self._there:
             return self.closed and not (self._waiting or self._missed or self._failure)
 

@@ -1,4 +1,4 @@
-"""A view as a single value: that of the one column of its one row.
+"""Views as a single value: the only column of the only row.
 
 >>> from everview import connect
 >>> db = connect()
@@ -55,7 +55,7 @@ class ScalarView(Bag):
             return self._shown(dict(self._held), self.epoch, snapshot=True)
 
     def __len__(self) -> int:
-        """How many rows there are: 0 or 1, unless it is no single value."""
+        """The number of rows: 0 or 1, unless the view is no single value."""
         return sum(max(weight, 0) for _, weight in self._held.values())
 
     def __repr__(self) -> str:

@@ -1,11 +1,11 @@
-"""What all shapes of a view have in common: they follow a feed, and are feeds themselves.
+"""Shapes of views: each follows a feed, and is a feed itself.
 
 A shape takes a snapshot, and then every change, netted before it is applied. Its own listeners are told once a
-transaction, only if what the shape shows has changed, and after all shapes of the feed have taken the change: whoever
-is told reads the new state, of this shape and of others. One that raises harms neither the others nor the shape. When
-the feed ends the shape stays readable, as it was last.
+transaction, if what the shape shows has changed, and after all shapes of the feed have taken the change: so a listener
+reads the new state, of this shape and of others. A listener that raises harms neither the others nor the shape. When
+the feed ends, the shape stays readable as it was last.
 
-A change that an exception has cut short may have been taken in part: then the shape takes a snapshot again before
+An exception such as Ctrl-C may interrupt a shape that is taking a change. Then the shape takes a snapshot again before
 anything else, also before it is read.
 """
 
@@ -29,9 +29,9 @@ from everview.views.queue import MAXSIZE, Policy
 
 
 class Follower:
-    """The listener of a shape at its feed: it lets go of a shape that nobody has and nobody listens to.
+    """The listener of a shape at its feed, which refers to the shape weakly unless the shape has listeners itself.
 
-    A feed that knows of `follow` lets all of them take a change before any of their listeners is told.
+    A feed calls `follow` of all shapes before any of their listeners is told.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -39,7 +39,7 @@ class Follower:
         self._held: Shape | None = None
 
     def hold(self, shape: Shape | None) -> None:
-        """Keep the shape, as long as it has listeners."""
+        """Hold the shape, so that it lives as long as it has listeners; None lets go of it."""
         self._held = shape
 
     def follow(self, changes: Any, epoch: int) -> Callable[[], None] | None:
@@ -48,7 +48,7 @@ class Follower:
         return None if shape is None else shape.follow(changes, epoch)
 
     def ended(self) -> None:
-        """The feed has ended."""
+        """End the shape, because its feed has ended."""
         shape = self._shape()
         if shape is not None:
             shape.end()
@@ -61,7 +61,7 @@ class Follower:
 
 @doors()
 class Shape(ABC):
-    """A view in some shape, kept as its feed changes."""
+    """The base of all shapes: follows a feed, and tells its own listeners."""
 
     def __init__(self, name: str, lock: AbstractContextManager[Any]) -> None:
         self.name = name
@@ -78,32 +78,32 @@ class Shape(ABC):
 
     @property
     def lock(self) -> AbstractContextManager[Any]:
-        """Who holds it, for that nothing changes meanwhile."""
+        """The lock of the feed: nothing changes while it is held."""
         if self._cut_short:
             self._renew()
         return self._lock
 
     @abstractmethod
     def contents(self) -> Change:
-        """What is there now, each with its weight."""
+        """All that the shape shows now, with weights."""
 
     # -- following
 
     def _follow(self, feed: Any) -> None:
-        """Take all that a feed has, and from now on every change of it."""
+        """Take a snapshot of a feed, and then every change."""
         self._feed = feed
         self._following = feed.subscribe(self._follower, snapshot=True, ended=self._follower.ended)
 
     @abstractmethod
     def _clear(self) -> None:
-        """Forget all rows: a snapshot comes next."""
+        """Forget all rows, because a snapshot comes next."""
 
     @property
     def _cut_short(self) -> bool:
         return self._unsure and (self._taking is None or not self._taking.alive)
 
     def _renew(self) -> None:
-        """Take a snapshot in place of what may be there in part."""
+        """Take a snapshot again, because a change may have been taken in part."""
         with self._lock:
             before = self._following
             self._clear()
@@ -122,15 +122,15 @@ class Shape(ABC):
         ``ended`` is called when there will be no more.
         """
         with self.lock:
-            found = Subscription(listener, self.epoch, self._forget, ended)
+            subscription = Subscription(listener, self.epoch, self._forget, ended)
             if snapshot:
                 listener(self.contents(), self.epoch)
             if self._closed:
-                found.over()
+                subscription.over()
             else:
-                self._listeners.append(found)
+                self._listeners.append(subscription)
                 self._follower.hold(self)
-            return found
+            return subscription
 
     def changes(self, *, snapshot: bool = False, maxsize: int | None = MAXSIZE, policy: Policy = "merge") -> Changes:
         """The changes as an iterator, which waits for the next one; see `Changes`."""
@@ -142,10 +142,10 @@ class Shape(ABC):
 
     @abstractmethod
     def take(self, changes: Any, epoch: int) -> Change | None:
-        """Take a change of the feed; what of it shows, if anyone listens."""
+        """Take a change of the feed; the part of it that shows, None if nobody listens."""
 
     def follow(self, changes: Any, epoch: int) -> Callable[[], None] | None:
-        """Take a change, here and in all shapes of this one; what tells the listeners of it, when all have taken it."""
+        """Take a change, with all shapes of this shape; the call that tells their listeners afterwards."""
         if self._cut_short:
             self._renew()
             change = self.contents() if self._listeners else None
@@ -189,17 +189,17 @@ class Shape(ABC):
 
     @property
     def closed(self) -> bool:
-        """Whether it follows its feed no more."""
+        """Whether the shape no longer follows its feed."""
         return self._closed
 
     def close(self) -> None:
-        """Follow the feed no more; who listens is told that this is the end."""
+        """Stop following the feed; listeners are told that this is the end."""
         if self._following is not None:
             self._following.close()
         self.end()
 
     def end(self) -> None:
-        """The feed has ended: who listens is told so."""
+        """Tell listeners that the feed has ended."""
         with self.lock:
             self._closed = True
             ending, self._listeners = self._listeners, []

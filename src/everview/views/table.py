@@ -1,4 +1,4 @@
-"""A view as a bag of rows, in no order.
+"""Views as a bag of rows, in no order.
 
 >>> from everview import connect
 >>> db = connect()
@@ -32,8 +32,8 @@ class TableView(Bag):
         self._len = sum(max(weight, 0) for _, weight in self._held.values())
 
     def _apply(self, change: Change) -> Change:
-        for of, (_, weight) in change.net.items():
-            after = self._held[of][1] if of in self._held else 0
+        for key, (_, weight) in change.net.items():
+            after = self._held[key][1] if key in self._held else 0
             self._len += max(after, 0) - max(after - weight, 0)
         return change
 
@@ -48,9 +48,9 @@ class TableView(Bag):
 
     def __iter__(self) -> Iterator[Any]:
         with self.lock:
-            found = [row for row, weight in self._held.values() for _ in range(weight)]
+            rows = [row for row, weight in self._held.values() for _ in range(weight)]
         names = self.schema.names
-        return (dict(zip(names, row, strict=True)) for row in found) if self._dicts else iter(found)
+        return (dict(zip(names, row, strict=True)) for row in rows) if self._dicts else iter(rows)
 
     def __contains__(self, row: Any) -> bool:
         values = tuple(row[name] for name in self.schema.names) if isinstance(row, dict) else row

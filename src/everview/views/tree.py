@@ -1,7 +1,7 @@
-"""A view as a tree: rows in order, and beneath each the rows that belong to it, to any depth.
+"""Views as a tree: rows in order, and beneath each row its children, to any depth.
 
-Every version is an immutable snapshot: nobody can change it, and it stays as it is when the view goes on. The next one
-shares with it all that has not changed: of a change only the path to it is made again.
+Every version is an immutable snapshot, which stays as it is when the view changes. The next version shares all nodes
+with it but those on the paths to the changes.
 
 >>> from everview import connect
 >>> from everview.views import Related
@@ -61,9 +61,9 @@ class TreeView(Shape):
 
     def _level(self, branch: Branch, path: str, feeds: Feeds) -> TreeLevel:
         beneath = [self._level(each, f"{path}.{each.name}", feeds) for each in branch.children]
-        found = TreeLevel(branch, feeds.schemas[self._names[path]], beneath)
-        self._levels.append((self._names[path], found))
-        return found
+        level = TreeLevel(branch, feeds.schemas[self._names[path]], beneath)
+        self._levels.append((self._names[path], level))
+        return level
 
     def take(self, changes: Mapping[str, Weighted], epoch: int) -> Change | None:
         """See `Shape.take`."""
@@ -81,7 +81,7 @@ class TreeView(Shape):
             return Change(self._other(first) if self._single else self._difference(before), epoch, epoch - 1)
 
     def _pass_up(self, changes: Mapping[str, Weighted], epoch: int) -> Before:
-        """Take the changes of all feeds, from the leaves up; what was at the root and is other now, or gone."""
+        """Take the changes of all feeds, from the leaves up; the former nodes of changed rows at the root."""
         changed: dict[int, set[Hashable]] = {}
         before: Before = {}
         for name, level in self._levels:
@@ -91,12 +91,12 @@ class TreeView(Shape):
 
     def _difference(self, before: Before) -> Net:
         net: Net = {}
-        for of, (old, weight) in before.items():
+        for key, (old, weight) in before.items():
             if weight:
                 add_one(net, old, old, -weight)
-            if of in self._root.nodes:
-                new = self._root.nodes[of]
-                add_one(net, new, new, self._root.rows[of][1])
+            if key in self._root.nodes:
+                new = self._root.nodes[key]
+                add_one(net, new, new, self._root.rows[key][1])
         return net
 
     def _other(self, first: Any) -> Net:
@@ -113,9 +113,9 @@ class TreeView(Shape):
 
     @property
     def data(self) -> Any:
-        """The tree now: a tuple of nodes; of a single one the node, or None; of a single value that.
+        """The tree now: a tuple of nodes; if the root is a single row, its node or None; if it is a single value, that.
 
-        It never changes. Reading it again without a change between gives the same object.
+        The tree is immutable. Reading it again without a change between gives the same object.
         """
         with self.lock:
             if self._stale:
@@ -129,7 +129,7 @@ class TreeView(Shape):
         return next(iter(first.values()), None) if self._root.branch.scalar and first is not None else first
 
     def to_list(self) -> Any:
-        """The tree now as lists and dicts, which are the caller's own."""
+        """The tree now as new lists and dicts."""
         return plain(self.data)
 
     rows = to_list  # as the other shapes have it
@@ -144,8 +144,8 @@ class TreeView(Shape):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._nodes())
 
-    def __getitem__(self, at: Any) -> Any:
-        return self._nodes()[at]
+    def __getitem__(self, index: Any) -> Any:
+        return self._nodes()[index]
 
     def _nodes(self) -> Any:
         data = self.data
@@ -154,10 +154,10 @@ class TreeView(Shape):
         return () if data is None else (data,)
 
     def __len__(self) -> int:
-        """How many nodes are at the root."""
+        """The number of nodes at the root."""
         with self.lock:
-            found = self._root.groups.get(())
-            count = len(found.rows) if found else 0
+            siblings = self._root.groups.get(())
+            count = len(siblings.rows) if siblings else 0
             return min(count, 1) if self._single else count
 
     def __repr__(self) -> str:

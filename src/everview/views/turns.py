@@ -1,7 +1,7 @@
-"""Whose turn it is: one thread at a time, and writers only when every reader that must be told has room.
+"""A lock for one thread at a time, which writers take only when the queue of every blocking reader has room.
 
-It is a reentrant lock; `writing` is for those who will make listeners be told something. They wait, without holding
-the lock, until no gate is full: so a reader whose queue is full may read whatever it likes before it goes on.
+The lock is reentrant. Writers, whose changes listeners will be told of, call `writing`, which waits without the lock
+until no gate is full: so a reader whose queue is full may read whatever it likes before it empties the queue.
 
 >>> turns = Turns()
 >>> with turns.writing(), turns:
@@ -21,18 +21,18 @@ from weakref import WeakSet
 
 
 class Gate(Protocol):
-    """A queue with a bound that writers keep to."""
+    """A bounded queue for which writers wait."""
 
     @property
     def full(self) -> bool: ...
 
     def wait(self) -> None:
-        """Wait until it is not; an error if this thread is the one that should empty it."""
+        """Wait until the queue has room; an error in the thread that should empty it."""
         ...
 
 
 class Turns:
-    """A reentrant lock, and the gates that those who write pass first."""
+    """A reentrant lock with gates: writers wait until none of them is full."""
 
     def __init__(self) -> None:
         self._lock: Any = RLock()
@@ -53,16 +53,16 @@ class Turns:
         __exit__ = property(lambda self: self._lock.__exit__)
 
     def writing(self) -> Turns:
-        """This, when no gate is full. Inside of it nobody waits again: who could empty a queue, waits for us."""
+        """Wait until no gate is full, then give this lock; its holder does not wait, as readers may need the lock."""
         if self._gates and not self._lock._is_owned():
             while (full := next((gate for gate in self._gates if gate.full), None)) is not None:
                 full.wait()
         return self
 
     def waited(self) -> bool:
-        """Wait, without the lock meanwhile, if a gate has become full before the lock was had; whether that was so.
+        """Wait, giving the lock back meanwhile, if another writer has filled a gate before this one had the lock.
 
-        Another writer may have come first. Only the outermost block waits.
+        Returns whether it waited; only the outermost block does.
         """
         full = next((gate for gate in self._gates if gate.full), None)
         if full is None:
@@ -77,11 +77,11 @@ class Turns:
         return outermost
 
     def add_gate(self, gate: Gate) -> None:
-        """From now on writers wait for this one, too."""
+        """Let writers wait for a gate."""
         self._gates = [*self._gates, gate]
 
     def drop_gate(self, gate: Gate) -> None:
-        """From now on they do not."""
+        """Let writers wait for a gate no more."""
         self._gates = [each for each in self._gates if each is not gate]
 
 
@@ -89,7 +89,7 @@ _all: WeakSet[Turns] = WeakSet()
 
 
 def _forked() -> None:
-    """The thread that held a lock may not be here: who comes now is to be refused, not to wait for ever."""
+    """Free all locks in a forked child, where the threads that held them do not exist."""
     for turns in _all:
         turns._lock._at_fork_reinit()  # pyright: ignore[reportPrivateUsage]
 

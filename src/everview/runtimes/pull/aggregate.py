@@ -1,4 +1,4 @@
-"""Aggregates: one row for each group. Sums and least or greatest values are kept; all else is pulled by the group's key.
+"""Aggregates: one row for each group. Sums and values at an end are kept, all else is pulled by the group's key.
 
 A group is *known* once all its rows were read: for a view being attached, or because a change touched it. The change of
 an unknown group reads the group as it is now, and takes the change back to learn the state before. So nothing is kept

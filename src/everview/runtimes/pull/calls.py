@@ -1,9 +1,9 @@
 """Aggregate calls over the rows of a group, of three kinds.
 
 *Added up* (counts, sums, averages): the state is an exact sum, to which rows are added and from which they are taken.
-*Ends* (least, greatest): the state is a value that new rows can only move outwards; when a row with this value goes, the
-group is read again. *Collected* (arrays, texts, different values): the result is computed from all rows of the group
-whenever they change.
+*Ends* (least, greatest): the state is a value that new rows can only move outwards; when a row with this value goes,
+the group is read again. *Collected* (arrays, texts, different values): the result is computed from all rows of the
+group whenever they change.
 
 >>> from everview.scalars.expressions import AggregateCall, Column
 >>> from everview.types import BIGINT

@@ -32,7 +32,7 @@ from everview.runtimes.pull.feed import PulledFeed, PulledFeeds, showing
 from everview.runtimes.pull.leaving import Leaving, Lock
 from everview.runtimes.pull.node import PullNode, every_node
 from everview.runtimes.pull.transaction import SourceTransaction
-from everview.runtimes.pull.turn import OpenTransaction, Turn
+from everview.runtimes.pull.turn import StagedTransaction, Turn
 from everview.sources.protocol import Request, Source, Update
 from everview.types import unknown_name
 from everview.verify import Verdict, verify_plans
@@ -227,14 +227,14 @@ class PullPipeline:
                 raise
             self.tell()
 
-    def begin(self) -> OpenTransaction:
-        """Begin a transaction that the caller ends, holding the lock meanwhile; see `OpenTransaction`."""
+    def begin(self) -> StagedTransaction:
+        """Begin a transaction that the caller ends, holding the lock meanwhile; see `StagedTransaction`."""
         self._require_open()
         self._require_no_turn("a transaction is begun")
         self.leaving.sweep()
         turn = Turn(self)
         self._open = SourceTransaction(self.sources, turn.begin)
-        return OpenTransaction(self, turn, self._open)
+        return StagedTransaction(self, turn, self._open)
 
     def end(self) -> None:
         """Note that the open transaction is over."""

@@ -101,7 +101,7 @@ def _divided(state: Total, divisor: int, type_: Type, name: str) -> Any:
 def _in_range(value: int, type_: Type, name: str, limit: int) -> int:
     if -limit <= value < limit:
         return value
-    raise WeightOverflow(f"{name} type_ a group left the range type_ {type_}", hint="cast it to a wider type")
+    raise WeightOverflow(f"{name} of a group left the range of {type_}", hint="cast it to a wider type")
 
 
 def _float(exact: Fraction) -> float:

@@ -119,7 +119,7 @@ class Turn:
             raise errors[0]
 
 
-class OpenTransaction:
+class StagedTransaction:
     """A transaction of a pipeline in three steps, between which another system can commit.
 
     `stage` raises if anything is wrong; `rollback` undoes it. `commit` commits the sources and takes over the new

@@ -1,4 +1,4 @@
-"""The columns of a PostgreSQL table as ours, and how each is compared there.
+"""The columns of a PostgreSQL table: their types here, and how PostgreSQL compares them.
 
 >>> PostgresColumn("price", "numeric", ((12 << 16) | 2) + 4, False, True, True, False).type("orders")
 Decimal(precision=12, scale=2)
@@ -85,7 +85,7 @@ def columns_of(sql: psycopg.Connection[Any], oid: int) -> list[PostgresColumn]:
 
 def primary_key(sql: psycopg.Connection[Any], oid: int) -> list[str]:
     """The columns of the primary key, in its order."""
-    found = sql.execute(
+    columns = sql.execute(
         """
         SELECT a.attname FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY AS k (at, place)
         JOIN pg_attribute a ON a.attnum = k.at
@@ -93,4 +93,4 @@ def primary_key(sql: psycopg.Connection[Any], oid: int) -> list[str]:
         """,
         (oid,),
     ).fetchall()
-    return [name for (name,) in found]
+    return [name for (name,) in columns]

@@ -1,4 +1,4 @@
-"""Conditions as PostgreSQL writes them; text is in the order of its bytes, NULL before all values."""
+"""The dialect of PostgreSQL; text is in the order of its bytes, NULL before all values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from everview.types import Schema
 
 
 class PostgresDialect:
-    """PostgreSQL's operators."""
+    """The way PostgreSQL writes conditions and orders."""
 
     same, different = "IS NOT DISTINCT FROM", "IS DISTINCT FROM"
 
@@ -59,5 +59,5 @@ class PostgresDialect:
 
 
 def quoted(*names: str) -> str:
-    """A name as SQL has it, whatever is in it; in a statement with marks, where ``%`` is written twice."""
+    """A name in quotes, for statements with marks, in which ``%`` is written twice."""
     return sql.Identifier(*names).as_string(None).replace("%", "%%")

@@ -68,7 +68,7 @@ ALTER TABLE {1} ENABLE ALWAYS TRIGGER everview_truncate;
 
 @dataclass(frozen=True, slots=True)
 class PostgresMark:
-    """What has been seen, and by whom: a snapshot, and the reader's own transaction after it."""
+    """How far a reader has read: a snapshot, and the reader's own transaction after it."""
 
     log: str
     reader: str
@@ -107,7 +107,7 @@ class PostgresLog(TableLog[PostgresMark]):
     # -- making it
 
     def install(self) -> PostgresMark:
-        """See to the log and its triggers; where it is now, for a new reader."""
+        """Create the log and its triggers if they are not there; the mark of a new reader."""
         with self._link.aside():
             self._sql("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
             self._script(TABLES)
@@ -139,12 +139,12 @@ class PostgresLog(TableLog[PostgresMark]):
             self._sql(f"DELETE FROM {name} WHERE relation = %s", (self._oid,))
 
     def _watched(self) -> int:
-        found = self._sql(
+        triggers = self._sql(
             "SELECT count(*) FROM pg_trigger WHERE tgrelid = %s AND tgenabled = 'A'"
             " AND tgname IN ('everview_rows', 'everview_truncate')",
             (self._oid,),
         ).fetchone()
-        return 0 if found is None else found[0]
+        return 0 if triggers is None else triggers[0]
 
     # -- reading it
 
@@ -189,7 +189,7 @@ class PostgresLog(TableLog[PostgresMark]):
             raise LostPosition(f'the log of table "{self._place[1]}" has been trimmed since it was read', hint=RESYNC)
 
     def trim(self, mark: PostgresMark) -> None:
-        """Let go, now and then, of what all readers have read; one that has not come for long does not count."""
+        """Delete, now and then, what all readers have read; readers that have not come for long do not count."""
         self._read, self._fresh = self._read + self._fresh, 0
         if self._read < self._trim_every and time.monotonic() - self._seen < self._keep / 10:
             return
@@ -202,14 +202,14 @@ class PostgresLog(TableLog[PostgresMark]):
         self._read, self._seen = 0, time.monotonic()
 
     def leave(self, mark: PostgresMark) -> None:
-        """A reader that will not come back."""
+        """Forget a reader that will not come back."""
         with self._link.aside():
             values = (mark.reader, self._oid)
             self._sql(f"DELETE FROM {self._here['readers']} WHERE reader = %s AND relation = %s", values)
             self._let_go()
 
     def take_over(self, new: PostgresMark, old: PostgresMark) -> None:
-        """Go on as the reader that a position names, and not as a new one."""
+        """Go on as the reader that a position names, instead of the new one."""
         if new.reader == old.reader:
             return
         with self._link.aside():

@@ -82,13 +82,13 @@ class Postgres(TableSource[PostgresMark]):
     ) -> None:
         self.name, self.table = f'table "{place[1]}"', quoted(*place)
         self._oid = _find(connection, place)
-        found = {column.name: column for column in columns_of(connection, self._oid)}
-        schema = _schema(found, columns, self.name)
+        known = {column.name: column for column in columns_of(connection, self._oid)}
+        schema = _schema(known, columns, self.name)
         if key is None:
             key = primary_key(connection, self._oid)
         self.schema, self.key, self.keyed = keyed(schema, key)
-        self.dialect = PostgresDialect(self.schema, found)
-        self.computed = frozenset(column.name for column in found.values() if column.computed)
+        self.dialect = PostgresDialect(self.schema, known)
+        self.computed = frozenset(column.name for column in known.values() if column.computed)
         self.inserting = " OVERRIDING SYSTEM VALUE"
         self.mark, self.log = NOWHERE, None
         super().__init__()
@@ -107,9 +107,9 @@ class Postgres(TableSource[PostgresMark]):
         with closing(cursor), asking(self.name):
             cursor.execute(text.encode(), values)
             size = FIRST
-            while found := cursor.fetchall() if name is None else cursor.fetchmany(size):
-                self.rows_read += len(found)
-                yield from map(self._given, found)
+            while rows := cursor.fetchall() if name is None else cursor.fetchmany(size):
+                self.rows_read += len(rows)
+                yield from map(self._given, rows)
                 if name is None:
                     return
                 size = min(2 * size, MOST)
@@ -171,27 +171,27 @@ def _find(connection: psycopg.Connection[Any], place: tuple[str, str]) -> int:
     (encoding,) = connection.execute("SHOW server_encoding").fetchone() or ("",)
     if encoding != "UTF8":
         raise SourceError(f"the database keeps text as {encoding}", hint="its order is ours only in UTF8")
-    found = connection.execute(
+    table = connection.execute(
         "SELECT c.oid, c.relkind, EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid) FROM pg_class c"
         " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s",
         place,
     ).fetchone()
-    if found is None:
+    if table is None:
         raise SourceError(f'there is no table "{place[1]}" in schema "{place[0]}"', hint="names are as in the catalog")
-    oid, kind, parent = found
+    oid, kind, parent = table
     if kind != "r" or parent:
         hint = "attach its partitions one by one" if kind == "p" or parent else "give a plain table"
         raise SourceError(f'"{place[1]}" is no plain table', hint=hint)
     return oid
 
 
-def _schema(found: dict[str, PostgresColumn], columns: Schema | str | Sequence[str] | None, name: str) -> Schema:
+def _schema(known: dict[str, PostgresColumn], columns: Schema | str | Sequence[str] | None, name: str) -> Schema:
     if isinstance(columns, str):
         columns = Schema.parse(columns)
-    names = list(found) if columns is None else list(columns.names if isinstance(columns, Schema) else columns)
+    names = list(known) if columns is None else list(columns.names if isinstance(columns, Schema) else columns)
     for column in names:
-        if column not in found:
-            raise SourceError(f'{name} has no column "{column}"', hint=f"it has {', '.join(found)}")
+        if column not in known:
+            raise SourceError(f'{name} has no column "{column}"', hint=f"it has {', '.join(known)}")
     if isinstance(columns, Schema):
         return columns
-    return Schema(Field(n, found[n].type(name), not found[n].required) for n in names)
+    return Schema(Field(n, known[n].type(name), not known[n].required) for n in names)

@@ -1,4 +1,4 @@
-"""What SQLite refuses, as an error of ours."""
+"""Errors of SQLite as errors of ours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from everview.errors import SourceError
 
 @contextmanager
 def asking(name: str) -> Generator[None]:
-    """Whatever is asked of SQLite within this, by the name of what it is about."""
+    """A block in which errors of SQLite become `SourceError`, with the name of the source."""
     try:
         yield
     except sqlite3.OperationalError as error:

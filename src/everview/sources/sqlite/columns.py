@@ -28,14 +28,14 @@ _NUMBERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"
 
 
 def declared(text: str) -> Type | None:
-    """The type that a declared one says; None if it says none."""
+    """The type that a declaration in SQLite means; None if it means none."""
     text = text.upper()
     digits = re.search(r"(?:DECIMAL|NUMERIC)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
     if digits:
         return Decimal(int(digits[1]), int(digits[2] or 0))
-    for word, of in _WORDS:
+    for word, type_ in _WORDS:
         if word in text:
-            return of
+            return type_
     return None
 
 
@@ -60,35 +60,37 @@ _WORDS: Final[tuple[tuple[str, Type], ...]] = (
 
 
 def schema_of(columns: list[SqliteColumn], name: str) -> Schema:
-    """The schema that a table's own declarations give."""
-    found: list[Field] = []
+    """The schema by the table's own declarations."""
+    fields: list[Field] = []
     for column, text, required, key in columns:
-        of = declared(text)
-        if of is None:
+        type_ = declared(text)
+        if type_ is None:
             raise SourceError(
                 f'{name}: column "{column}" is declared {text or "without a type"}, which says nothing of its values',
                 hint='give the columns: schema="id BIGINT, ..."',
             )
-        found.append(Field(column, of, not required and not key))
-    return Schema(found)
+        fields.append(Field(column, type_, not required and not key))
+    return Schema(fields)
 
 
 def check_columns(schema: Schema, columns: list[SqliteColumn], name: str) -> None:
     """Refuse what SQLite does not keep exactly, or does not compare as we do."""
     known = {column: text for column, text, _, _ in columns}
     for field in schema:
-        of, affinity = field.type, _affinity(known[field.name])
-        if not isinstance(of, Decimal) and (of not in _READERS or of == Scalar("ANY")):
-            raise SourceError(f'{name}: column "{field.name}" cannot be {of}', hint="SQLite has no such values")
-        if isinstance(of, Decimal) and of.precision > (18 if of.scale == 0 else 15):
+        type_, affinity = field.type, _affinity(known[field.name])
+        if not isinstance(type_, Decimal) and (type_ not in _READERS or type_ == Scalar("ANY")):
+            raise SourceError(f'{name}: column "{field.name}" cannot be {type_}', hint="SQLite has no such values")
+        if isinstance(type_, Decimal) and type_.precision > (18 if type_.scale == 0 else 15):
             raise SourceError(
-                f'{name}: column "{field.name}": SQLite does not keep {of} exactly',
+                f'{name}: column "{field.name}": SQLite does not keep {type_} exactly',
                 hint="it keeps 15 digits, or 18 without a fraction; declare fewer, or STRING",
             )
-        if affinity == "TEXT" and (isinstance(of, Decimal) or (isinstance(of, Scalar) and of.name in _NUMBERS)):
+        if affinity == "TEXT" and (
+            isinstance(type_, Decimal) or (isinstance(type_, Scalar) and type_.name in _NUMBERS)
+        ):
             raise SourceError(
                 f'{name}: column "{field.name}" keeps numbers as text, and so compares them as text',
-                hint=f"declare it as a number in SQLite, or as STRING here, not as {of}",
+                hint=f"declare it as a number in SQLite, or as STRING here, not as {type_}",
             )
 
 
@@ -110,41 +112,41 @@ def _boolean(value: Any) -> bool:
 
 def _date(value: Any) -> dt.date:
     try:
-        found = dt.date.fromisoformat(value)
+        date = dt.date.fromisoformat(value)
     except (TypeError, ValueError):
-        found = None
-    if found is None or found.isoformat() != value:
+        date = None
+    if date is None or date.isoformat() != value:
         raise Unfit(f"{value!r} is no DATE", 'keep dates as text, as in "2026-01-31"; or declare the column STRING')
-    return found
+    return date
 
 
 def _timestamp(value: Any) -> dt.datetime:
     try:
-        found = dt.datetime.fromisoformat(value)
+        moment = dt.datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        found = None
-    if found is None or found.isoformat(" ") != value or found.tzinfo is not None:
+        moment = None
+    if moment is None or moment.isoformat(" ") != value or moment.tzinfo is not None:
         hint = 'keep them as text in UTC, as in "2026-01-31 12:00:00" or "2026-01-31 12:00:00.250000"'
         raise Unfit(f"{value!r} is no TIMESTAMP", f"{hint}; or declare the column STRING")
-    return found.replace(tzinfo=dt.UTC)
+    return moment.replace(tzinfo=dt.UTC)
 
 
-def _number(of: Type) -> Callable[[Any], Any]:
-    read = value_of(of)
+def _number(type_: Type) -> Callable[[Any], Any]:
+    read = value_of(type_)
 
     def number(value: Any) -> Any:
         if type(value) is int or type(value) is float:
             return read(value)
-        raise Unfit(f"{value!r} is no {of}", "SQLite lets any column hold any value: repair the row")
+        raise Unfit(f"{value!r} is no {type_}", "SQLite lets any column hold any value: repair the row")
 
     return number
 
 
-def _typed(of: Type, python: type) -> Callable[[Any], Any]:
+def _typed(type_: Type, python: type) -> Callable[[Any], Any]:
     def typed(value: Any) -> Any:
         if isinstance(value, python):
             return value
-        raise Unfit(f"{value!r} is no {of}", "SQLite lets any column hold any value: repair the row")
+        raise Unfit(f"{value!r} is no {type_}", "SQLite lets any column hold any value: repair the row")
 
     return typed
 
@@ -160,7 +162,7 @@ _READERS: Final[dict[Type, Callable[[Any], Any]]] = {
 
 
 def reader(schema: Schema, name: str) -> Callable[[tuple[Any, ...]], Row]:
-    """How rows that SQLite gives become canonical."""
+    """The function that makes rows of SQLite canonical."""
     readers = [_READERS.get(field.type) or _number(field.type) for field in schema]
     pairs = list(zip(schema, readers, strict=True))
 
@@ -184,7 +186,7 @@ def reader(schema: Schema, name: str) -> Callable[[tuple[Any, ...]], Row]:
     return read
 
 
-def bound(of: Type, value: Any) -> Any:
+def bound(type_: Type, value: Any) -> Any:
     """A canonical value as SQLite keeps it."""
     match value:
         case None | str() | bytes() | float():
@@ -201,4 +203,4 @@ def bound(of: Type, value: Any) -> Any:
         case dt.date():
             return value.isoformat()
         case _:
-            raise AssertionError((of, value))
+            raise AssertionError((type_, value))

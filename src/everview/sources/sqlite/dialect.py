@@ -1,4 +1,4 @@
-"""Conditions as SQLite writes them.
+"""The dialect of SQLite.
 
 >>> SqliteDialect(Schema.parse("n STRING")).like("a*%_")
 ('GLOB ?', 'a[*]*?')
@@ -18,7 +18,7 @@ MOST_VALUES: Final = 30_000  # SQLite allows 32,766 marks in a statement
 
 
 class SqliteDialect:
-    """SQLite's operators. LIKE takes no notice of case there, so GLOB says what ours does."""
+    """The way SQLite writes conditions. Its LIKE ignores case, so GLOB stands for ours."""
 
     same, different = "IS", "IS NOT"
 
@@ -46,7 +46,7 @@ class SqliteDialect:
         return bound(self._schema[column].type, value)
 
     def special(self, compare: Compare) -> Sql | None:
-        """NaN, which SQLite does not have: all numbers are less."""
+        """A comparison with NaN, which SQLite does not have: all numbers are less."""
         column, value = quoted(compare.column), compare.value
         if isinstance(value, tuple) or value == value:
             return None
@@ -70,17 +70,17 @@ class SqliteDialect:
         return f"{self.equal(column)} IN ({', '.join(['?'] * len(there))})", there
 
     def like(self, pattern: str) -> tuple[str, Any]:
-        letters, found = iter(pattern), list[str]()
+        letters, parts = iter(pattern), list[str]()
         for letter in letters:
             if letter == "\\":
                 letter = next(letters)  # noqa: PLW2901, a pattern that is not right was refused before
             elif letter in "%_":
-                found.append("*" if letter == "%" else "?")
+                parts.append("*" if letter == "%" else "?")
                 continue
-            found.append(f"[{letter}]" if letter in "*?[" else letter)
-        return "GLOB ?", "".join(found)
+            parts.append(f"[{letter}]" if letter in "*?[" else letter)
+        return "GLOB ?", "".join(parts)
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it, whatever is in it."""
+    """A name in quotes."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,9 +1,9 @@
 """The log of a SQLite table: triggers write what happens to it, so it holds what was committed, and in that order.
 
-Every row that comes or goes is an entry with its weight. One thing triggers are not told of: a row that REPLACE
-removes to make room. So before every insert, and every update of a unique column, the rows that stand in its way are
-entered with weight 0: they were there then. When the log is read, such a row is looked for. By its other entries it
-should be there so often; if it is there less often, it was removed without a word, and that is the difference.
+Every row that comes or goes is an entry with its weight. SQLite runs no trigger for a row that REPLACE removes to make
+room. So before every insert, and every update of a unique column, the rows that it would replace are entered with
+weight 0: they were there then. When the log is read, such a row is looked up in the table. If it is there less often
+than its other entries say, the difference is what REPLACE has removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Unique = tuple[tuple[str, str], ...]  # columns and their collations
 
 @dataclass(frozen=True, slots=True)
 class SqliteMark:
-    """How far a log has been read, and by whom: the log keeps what its readers have not read."""
+    """How far a reader has read; the log keeps the entries that some reader has not read."""
 
     log: str
     reader: str
@@ -66,7 +66,7 @@ class SqliteLog(TableLog[SqliteMark]):
     # -- making it
 
     def install(self) -> SqliteMark:
-        """See to the log and its triggers; where it is now, for a new reader."""
+        """Create the log and its triggers if they are not there; the mark of a new reader."""
         with self._link.aside():
             self._sql(
                 "CREATE TABLE IF NOT EXISTS everview_logs"
@@ -110,17 +110,17 @@ class SqliteLog(TableLog[SqliteMark]):
 
     def _is_watched(self) -> bool:
         names = [f"everview {event}:{self._table}" for event in EVENTS[:3]]
-        found = self._sql(
+        triggers = self._sql(
             "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? AND name IN (?, ?, ?)",
             (self._table, *names),
         ).fetchone()
-        return found[0] == len(names)
+        return triggers[0] == len(names)
 
     def _statements(self) -> Iterator[str]:
         table, entries = quoted(self._table), f"{self._entries} (w, {self._names})"
         yield f"CREATE TABLE {self._entries} (n INTEGER PRIMARY KEY AUTOINCREMENT, w INTEGER NOT NULL, {self._names})"
         new, old = (", ".join(f"{row}.{quoted(c[0])}" for c in self._columns) for row in ("NEW", "OLD"))
-        came, went = (f"INSERT INTO {entries} VALUES ({w}, {of});" for w, of in ((1, new), (-1, old)))
+        came, went = (f"INSERT INTO {entries} VALUES ({w}, {values});" for w, values in ((1, new), (-1, old)))
         for event, body in (("insert", came), ("delete", went), ("update", f"{went} {came}")):
             yield f"CREATE TRIGGER {self._trigger(event)} AFTER {event.upper()} ON {table} BEGIN {body} END"
         unique = self._unique()
@@ -140,17 +140,17 @@ class SqliteLog(TableLog[SqliteMark]):
         yield f"CREATE TRIGGER {self._trigger('before update')} BEFORE UPDATE ON {table} WHEN {moved} BEGIN {body} END"
 
     def _unique(self) -> list[Unique]:
-        """The sets of columns by which rows may stand in each other's way."""
-        found: dict[Unique, None] = {}
+        """The sets of columns that are unique, by which one row may replace another."""
+        sets: dict[Unique, None] = {}
         indexed = False
         for _, index, unique, origin, _ in self._sql(f"PRAGMA index_list({quoted(self._table)})").fetchall():
             if unique:
-                found[self._indexed(index)] = None
+                sets[self._indexed(index)] = None
                 indexed |= origin == "pk"
         key = [name for name, _, _, place in sorted(self._columns, key=lambda c: c[3]) if place]
         if key and not indexed:  # the key is the rowid
-            found[tuple((name, "BINARY") for name in key)] = None
-        return list(found)
+            sets[tuple((name, "BINARY") for name in key)] = None
+        return list(sets)
 
     def _indexed(self, index: str) -> Unique:
         rows = self._sql(f"PRAGMA index_xinfo({quoted(index)})").fetchall()
@@ -191,7 +191,7 @@ class SqliteLog(TableLog[SqliteMark]):
         return self._sql(f"SELECT count(*) FROM {quoted(self._table)} WHERE {where}", row).fetchone()[0]
 
     def _check_table(self) -> None:
-        """After a change of definitions, see whether the table and its triggers are what they were."""
+        """Check, after definitions have changed, that the table and its triggers are as before."""
         (version,) = self._sql("PRAGMA schema_version").fetchone()
         if version == self._schema_version:
             return
@@ -202,10 +202,10 @@ class SqliteLog(TableLog[SqliteMark]):
         self._schema_version = version
 
     def _last(self) -> int:
-        found = self._sql(
+        entry = self._sql(
             "SELECT seq FROM sqlite_sequence WHERE name = ?", (f"everview_changes:{self._table}",)
         ).fetchone()
-        return 0 if found is None else found[0]
+        return 0 if entry is None else entry[0]
 
     # -- positions
 
@@ -226,7 +226,7 @@ class SqliteLog(TableLog[SqliteMark]):
             raise LostPosition(f'the log of table "{self._table}" has been trimmed since it was read', hint=RESYNC)
 
     def trim(self, mark: SqliteMark) -> None:
-        """Let go, now and then, of what all readers have read; one that has not come for long does not count."""
+        """Delete, now and then, what all readers have read; readers that have not come for long do not count."""
         if mark.entry - self._trimmed < self._trim_every and time.monotonic() - self._seen < self._keep / 10:
             return
         try:
@@ -238,13 +238,13 @@ class SqliteLog(TableLog[SqliteMark]):
         self._trimmed, self._seen = mark.entry, time.monotonic()
 
     def leave(self, mark: SqliteMark) -> None:
-        """A reader that will not come back."""
+        """Forget a reader that will not come back."""
         with self._link.aside():
             self._sql("DELETE FROM everview_readers WHERE reader = ? AND relation = ?", (mark.reader, self._table))
             self._let_go()
 
     def take_over(self, new: SqliteMark, old: SqliteMark) -> None:
-        """Go on as the reader that a position names, and not as a new one."""
+        """Go on as the reader that a position names, instead of the new one."""
         if new.reader != old.reader:
             with self._link.aside():
                 self._sql("DELETE FROM everview_readers WHERE reader = ?", (old.reader,))

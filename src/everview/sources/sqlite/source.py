@@ -124,7 +124,7 @@ class SQLite(TableSource[SqliteMark]):
 
 
 class _SqliteSession:
-    """Transactions of a SQLite connection, whatever its own way with them."""
+    """Transactions of a SQLite connection, whatever its isolation level."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -160,7 +160,7 @@ def _connect(path: str | Path) -> sqlite3.Connection:
 
 
 def _find(connection: sqlite3.Connection, table: str) -> str:
-    """The name of a table as it was declared; SQLite takes no notice of case."""
+    """The name of a table as it was declared; SQLite ignores case."""
     with asking("SQLite"):
         (encoding,) = connection.execute("PRAGMA encoding").fetchone()
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -180,4 +180,4 @@ def _place(names: list[str], column: str, name: str) -> int:
 
 
 def _picking(places: list[int], read: Callable[[tuple[Any, ...]], Row]) -> Callable[[tuple[Any, ...]], Row]:
-    return lambda row: read(tuple([row[at] for at in places]))
+    return lambda row: read(tuple([row[place] for place in places]))

@@ -108,15 +108,17 @@ class Embedded(Epochs):
     def go_on(self, program: Program, state: State, context: Context) -> None:
         """From now on this program over this state, with listeners where views keep their columns."""
         super().go_on(program, state, context)
-        before, circuit = self.views, program.circuit
         self.arriving = Arriving(program, self.tables)
-        self.views = {
-            sink.name: View(self, sink.name, circuit.layout(sink.input).schema, sink.input if sink.keep else None)
+        views = {
+            sink.name: View(
+                self, sink.name, program.circuit.layout(sink.input).schema, sink.input if sink.keep else None
+            )
             for sink in self._sinks
         }
-        for name, view in before.items():
-            if name in self.views and self.views[name].schema == view.schema:
-                self.views[name].listeners = view.listeners
+        for name, view in self.views.items():
+            if name in views and views[name].schema == view.schema:
+                views[name].listeners = view.listeners
+        self.views = views
 
     def _prepared(self, circuit: Circuit, tables: Mapping[str, Table]) -> Program:
         stored = self.durable is not None

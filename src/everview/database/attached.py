@@ -58,11 +58,10 @@ class Turns:
 class Attached:
     """What is attached to a database: feeds of tables, and sources that are not kept."""
 
-    pulls = False  # whether a source has been attached that is not kept: else nobody need ask the pipeline
-
     def __init__(self, database: Core) -> None:
         self._database = database
         self.pipeline = Pipeline(lock=database.still)  # of the sources that are not kept
+        self.pulls = False  # whether there has been such a source: else nobody need ask the pipeline
         self._fed: dict[str, Fed] = {}
         self._turns: Turns | None = None
 

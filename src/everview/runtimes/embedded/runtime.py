@@ -30,7 +30,7 @@ from everview.runtimes.embedded.rehearse import rehearse
 from everview.runtimes.embedded.view import View, tell
 from everview.runtimes.epoch import Epochs, nothing
 from everview.runtimes.loops import Cells, StagePlace
-from everview.runtimes.state import Pushed, State
+from everview.runtimes.state import ProgramState, Pushed
 from everview.runtimes.tables import Table
 from everview.traces.store import Policy, Store
 from everview.traces.trace import Trace
@@ -90,7 +90,7 @@ class Embedded(Epochs):
         self.offsets = dict(self.saved_offsets) if self.durable else dict[str, Any]()  # how far sources have been read
         self._unsaved: dict[str, Any] = {}  # of those, what is not in the store yet
         self._last_saved = monotonic()
-        state = State(program, context)
+        state = ProgramState(program, context)
         foreign = adopt and self.durable is not None and not self.durable.is_of(program)
         if self.durable and not foreign:
             self.durable.restore(state, context.dictionary)
@@ -105,7 +105,7 @@ class Embedded(Epochs):
                 raise
 
     @inside
-    def go_on(self, program: Program, state: State, context: Context) -> None:
+    def go_on(self, program: Program, state: ProgramState, context: Context) -> None:
         """From now on this program over this state, with listeners where views keep their columns."""
         super().go_on(program, state, context)
         self.arriving = Arriving(program, self.tables)
@@ -163,7 +163,7 @@ class Embedded(Epochs):
         done: Callable[[], None] = nothing,
     ) -> None:
         with self.begin() as mark:
-            state = State(program, context)
+            state = ProgramState(program, context)
             hydrate(program, state, held, context, self.bounds)
             state.adopt(held)
             pushed, epoch = state.pushed(), self.epoch + 1

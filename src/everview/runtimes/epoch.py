@@ -28,7 +28,7 @@ from everview.operators.operator import Context
 from everview.process import forks, require_same
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells, Loops, StagePlace, exchange
-from everview.runtimes.state import State
+from everview.runtimes.state import ProgramState
 from everview.zset.batch import Batch
 
 Matrix = NDArray[np.int64]
@@ -56,10 +56,33 @@ class Attempt:
 
 
 class Epochs:
-    """The epochs of a program, of which one is open; when that has been published or abandoned, the next one is."""
+    """The epochs of a program, of which one is open; when that has been published or abandoned, the next one is.
+
+    >>> from everview.circuit import Circuit, incrementalize
+    >>> from everview.codes import Dictionary
+    >>> circuit = Circuit()
+    >>> circuit.source("t", "n BIGINT NOT NULL").distinct().sink("v")
+    >>> program, context = Program(incrementalize(circuit)), Context(Dictionary(), {})
+    >>> epochs = Epochs(program, ProgramState(program, context), context)
+    >>> def tick(n):
+    ...     cells = [{program.circuit.sources["t"]: np.array([[n, 1]])}]
+    ...     epochs.run(cells)
+    ...     return list(epochs.outputs(cells)["v"])
+    >>> with epochs.begin() as mark:
+    ...     tick(7)
+    ...     epochs.abandon(mark)
+    [((7,), 1)]
+    >>> with epochs.begin():
+    ...     tick(7)
+    ...     epochs.publish()
+    [((7,), 1)]
+    >>> with epochs.begin():
+    ...     tick(7), epochs.epoch
+    ([], 1)
+    """
 
     def __init__(
-        self, program: Program, state: State, context: Context, bounds: LoopBounds | None = None, epoch: int = 0
+        self, program: Program, state: ProgramState, context: Context, bounds: LoopBounds | None = None, epoch: int = 0
     ) -> None:
         self.bounds = LoopBounds.given() if bounds is None else bounds
         self.epoch = epoch  # how many have been published
@@ -67,7 +90,7 @@ class Epochs:
         self.ending: Callable[[], None] | None = None  # what undoes or completes the act under way
         self.go_on(program, state, context)
 
-    def go_on(self, program: Program, state: State, context: Context) -> None:
+    def go_on(self, program: Program, state: ProgramState, context: Context) -> None:
         """From now on the epochs are those of this program over this state. It may be repeated."""
         self.program, self.state, self.context = program, state, context
         self.dictionary = context.dictionary

@@ -14,7 +14,7 @@ from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment
 from everview.runtimes.loops import Cells, exchange
 from everview.runtimes.pending import At
-from everview.runtimes.state import Path, State
+from everview.runtimes.state import Path, ProgramState
 from everview.traces.wide import Wide
 
 Words = NDArray[np.int64]
@@ -38,7 +38,7 @@ class Once(dict[Read, Wide]):
 class InProcess:
     """Stages in this process, one shard after the other, over traces in memory."""
 
-    def __init__(self, program: Program, state: State, context: Context) -> None:
+    def __init__(self, program: Program, state: ProgramState, context: Context) -> None:
         self.program, self.state, self.context = program, state, context
 
     def run(self, first: int, last: int, cells: Cells) -> None:

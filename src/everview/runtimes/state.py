@@ -21,7 +21,7 @@ NOT_APPLIED = "the tick was not applied"
 Pushed = tuple[Trace, str, int, Matrix]  # a trace, its name and shard, and what the open epoch adds to it
 
 
-class State:
+class ProgramState:
     """One trace for every node that owns one, on every shard, those of children included."""
 
     def __init__(self, program: Program, context: Context) -> None:

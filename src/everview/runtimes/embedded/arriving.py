@@ -11,7 +11,7 @@ from everview.codes.dictionary import Dictionary
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Layout
 from everview.runtimes.loops import Cells
-from everview.runtimes.state import State
+from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Commands, Table, resolvers
 from everview.types import unknown_name
 
@@ -29,7 +29,7 @@ class Arriving:
             name: Exchange(Layout(schema), program.arrival(name)) for name, (_, schema) in self._sources.items()
         }
 
-    def encode(self, changes: Mapping[str, Any], state: State, dictionary: Dictionary) -> Cells:
+    def encode(self, changes: Mapping[str, Any], state: ProgramState, dictionary: Dictionary) -> Cells:
         """The rows of a tick, by source, as the cells that it begins with."""
         cells: Cells = [{} for _ in range(self.shards)]
         for name, rows in changes.items():
@@ -44,7 +44,9 @@ class Arriving:
                 cells[shard][at] = part
         return cells
 
-    def _resolve(self, name: str, commands: Commands, cells: Cells, state: State, dictionary: Dictionary) -> None:
+    def _resolve(
+        self, name: str, commands: Commands, cells: Cells, state: ProgramState, dictionary: Dictionary
+    ) -> None:
         if name not in self._tables:
             raise unknown_name("table", name, self._tables)
         at, schema = self._sources[name]

@@ -25,7 +25,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
 Row = tuple[Any, ...]
 
 
-class NoValue(Exception):
+class NothingDrawn(Exception):
     """A type whose values only its users know."""
 
 
@@ -37,7 +37,7 @@ def drawn_rows(schema: Schema) -> list[tuple[Row, int]]:
     """
     try:
         return [(tuple(_value(f, number) for f in schema.fields), 1) for number in range(3)]
-    except NoValue:
+    except NothingDrawn:
         return []
 
 
@@ -46,7 +46,7 @@ def _value(field: Field, number: int) -> Any:
         return None if field.nullable else _value(field, 0)
     try:
         return _of_type(field.type, number)
-    except NoValue:
+    except NothingDrawn:
         if not field.nullable:
             raise
         return None
@@ -61,5 +61,5 @@ def _of_type(of: Type, number: int) -> Any:
     if isinstance(of, Struct):
         return {f.name: _value(f, number) for f in of.fields}
     if of.sql not in VALUES:
-        raise NoValue(of.sql)
+        raise NothingDrawn(of.sql)
     return VALUES[of.sql][number]

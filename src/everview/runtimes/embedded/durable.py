@@ -19,7 +19,7 @@ from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import ForeignState, StoreError
 from everview.runtimes.embedded import interned
-from everview.runtimes.state import Pushed, State
+from everview.runtimes.state import ProgramState, Pushed
 from everview.traces.spine import Held
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.manifest import Manifest
@@ -90,7 +90,7 @@ class Durable:
         """What the state says of itself."""
         return self.store.manifest.meta
 
-    def held(self, program: Program, state: State, dictionary: Dictionary) -> dict[str, list[Trace]]:
+    def held(self, program: Program, state: ProgramState, dictionary: Dictionary) -> dict[str, list[Trace]]:
         """The stored traces that are among those of a program, in the places of a state of it.
 
         Views can be computed again; what tables hold must be among them.
@@ -136,7 +136,7 @@ class Durable:
         if self._tidying is not None:
             self._tidied()
 
-    def restore(self, state: State, dictionary: Dictionary) -> None:
+    def restore(self, state: ProgramState, dictionary: Dictionary) -> None:
         """Fill the traces and the dictionary with what the store holds."""
         restore(self.store, state, dictionary)
 
@@ -156,7 +156,7 @@ class Durable:
         first = sum(replace.new is not None for replace in note.replaces)
         return ids[first : first + len(pushed)]
 
-    def settle(self, state: State) -> None:
+    def settle(self, state: ProgramState) -> None:
         """After a commit, `tidy` if it is time. Should that fail, the epoch is there all the same."""
         if self._untidy <= TIDY_BYTES:
             return
@@ -166,7 +166,7 @@ class Durable:
             self.recover()
             log.warning("%s: merges were not written, and will be later", error.message)
 
-    def tidy(self, state: State) -> None:
+    def tidy(self, state: ProgramState) -> None:
         """Tell the store of merges since the last time, and start a new log."""
         self._begin_to_tidy([])
         for each in interned.coalesced(self.store):
@@ -197,7 +197,7 @@ class Durable:
                 held.ids = (id_,)
         self._tidying = None
 
-    def vacuum(self, state: State, dictionary: Dictionary, keep_epochs: int) -> None:
+    def vacuum(self, state: ProgramState, dictionary: Dictionary, keep_epochs: int) -> None:
         """Keep of the dictionary what it holds now, and of the epochs the last few."""
         self._begin_to_tidy([])
         for each in interned.renewed(self.store, dictionary.export(), self._shards):
@@ -248,7 +248,7 @@ def check_plan(reader: Stored, program: Program) -> None:
         )
 
 
-def restore(reader: Stored, state: State, dictionary: Dictionary, names: Container[str] | None = None) -> None:
+def restore(reader: Stored, state: ProgramState, dictionary: Dictionary, names: Container[str] | None = None) -> None:
     """Fill traces, all or those of some names, and a dictionary with what a stored epoch holds."""
     # The dictionary first: traces that follow values are merged by what it says.
     entries = interned.stored(reader)

@@ -25,7 +25,7 @@ from everview.operators.index import Index
 from everview.operators.operator import Context, word_columns
 from everview.runtimes.epoch import Epochs
 from everview.runtimes.loops import Cells
-from everview.runtimes.state import State
+from everview.runtimes.state import ProgramState
 from everview.traces.trace import Trace
 
 Matrix = NDArray[np.int64]
@@ -48,7 +48,9 @@ class Integral:
         return arrange(whole, self.columns) if self.sorted else project(whole, self.columns)
 
 
-def hydrate(program: Program, state: State, held: Held, context: Context, bounds: LoopBounds | None = None) -> None:
+def hydrate(
+    program: Program, state: ProgramState, held: Held, context: Context, bounds: LoopBounds | None = None
+) -> None:
     """Append to the open epoch of a state what its traces hold that are not held already."""
     wanted = new_nodes(program, held)
     if not wanted:

@@ -12,7 +12,7 @@ from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary
 from everview.operators.operator import Context
 from everview.runtimes.epoch import Epochs
-from everview.runtimes.state import State
+from everview.runtimes.state import ProgramState
 from everview.zset.batch import Batch
 
 
@@ -29,6 +29,6 @@ def answer(
     program = Program(incrementalize(circuit) if recursive else circuit)
     context = Context(dictionary, dict(circuit.functions))
     cells = [{at: contents[name].rows for name, at in program.circuit.sources.items() if len(contents[name])}]
-    epochs = Epochs(program, State(program, context), context, bounds)
+    epochs = Epochs(program, ProgramState(program, context), context, bounds)
     epochs.run(cells)
     return epochs.outputs(cells)

@@ -23,7 +23,7 @@ from everview.kernels.probe import keys as distinct_keys
 from everview.kernels.sort import arrange
 from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout, word_columns
-from everview.runtimes.state import State
+from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Resolver, Table, last_of_key, ones
 from everview.traces.view import View
 from everview.types import Schema
@@ -57,7 +57,7 @@ class Relation:
 
     # -- commands
 
-    def add(self, rows: Matrix, state: State, pending: Pending, *, negative: bool = False) -> Pending:
+    def add(self, rows: Matrix, state: ProgramState, pending: Pending, *, negative: bool = False) -> Pending:
         """The pending change with these weighted rows; ``negative`` lets a bag owe rows."""
         try:
             rows = arrange(rows, self.resolver.words)
@@ -69,7 +69,7 @@ class Relation:
             for shard, part in enumerate(self._parts(rows))
         ]
 
-    def put(self, rows: Matrix, state: State, pending: Pending) -> Pending:
+    def put(self, rows: Matrix, state: ProgramState, pending: Pending) -> Pending:
         """The pending change with these rows in place of those of their keys; of one key the last counts."""
         assert self.resolver.keyed, "only a table with a key is put to"
         parts = self._parts(ones(last_of_key(project(rows, self.resolver.words), self.resolver.key)))
@@ -78,7 +78,7 @@ class Relation:
             for shard, part in enumerate(parts)
         ]
 
-    def remove(self, keys: Matrix, state: State, pending: Pending) -> Pending:
+    def remove(self, keys: Matrix, state: ProgramState, pending: Pending) -> Pending:
         """The pending change without the rows of these keys."""
         assert self.resolver.keyed, "only from a table with a key is removed by key"
         return [
@@ -86,7 +86,7 @@ class Relation:
             for shard, part in enumerate(self._parts(_distinct(keys)))
         ]
 
-    def patch(self, rows: Matrix, columns: Sequence[str], state: State, pending: Pending) -> Pending:
+    def patch(self, rows: Matrix, columns: Sequence[str], state: ProgramState, pending: Pending) -> Pending:
         """The pending change with some columns of the rows of some keys set; ``rows`` are key, then columns."""
         assert self.resolver.keyed, "only a table with a key is updated by key"
         words = self.resolver.key
@@ -100,7 +100,7 @@ class Relation:
             changed.append(merge(pending[shard], merge(negated(old), new)))
         return changed
 
-    def count(self, rows: Matrix, state: State, pending: Pending) -> int:
+    def count(self, rows: Matrix, state: ProgramState, pending: Pending) -> int:
         """How many different rows have the keys that these begin with."""
         words, known = self.resolver.key, 0
         for shard, part in enumerate(self._parts(last_of_key(rows, words))):
@@ -108,7 +108,7 @@ class Relation:
             known += int((weights > 0).sum())
         return known
 
-    def beginning_with(self, values: Matrix, columns: int, state: State, pending: Pending) -> Batch:
+    def beginning_with(self, values: Matrix, columns: int, state: ProgramState, pending: Pending) -> Batch:
         """The rows whose first columns, key first, have some values, after what is pending."""
         words, wanted = Schema(self.stored.fields[:columns]).width, _distinct(values)
         whole = np.empty((0, self.stored.width + 1), np.int64)
@@ -122,7 +122,7 @@ class Relation:
         """No change."""
         return [np.empty((0, self.stored.width + 1), np.int64)] * self.shards
 
-    def rows(self, state: State, pending: Pending | None = None) -> Batch:
+    def rows(self, state: ProgramState, pending: Pending | None = None) -> Batch:
         """What the table holds, with what is pending if that is given; columns as they are declared."""
         whole = np.empty((0, self.schema.width + 1), np.int64)
         for shard, trace in enumerate(state.of(self.resolver.trace)):
@@ -143,7 +143,7 @@ class Relation:
         # Splitting keeps the order of the rows of a shard.
         return self._exchange.split(rows, self.shards)
 
-    def _contents(self, state: State, shard: int, pending: Pending) -> View:
+    def _contents(self, state: ProgramState, shard: int, pending: Pending) -> View:
         """What a shard holds after what is pending."""
         return state.before(shard, self.resolver.trace).plus(pending[shard])
 

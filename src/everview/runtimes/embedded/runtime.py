@@ -30,7 +30,7 @@ from everview.runtimes.embedded.rehearse import rehearse
 from everview.runtimes.embedded.view import View, tell
 from everview.runtimes.epoch import Epochs, nothing
 from everview.runtimes.loops import Cells, StagePlace
-from everview.runtimes.state import Pushed, State
+from everview.runtimes.state import ProgramState, Pushed
 from everview.runtimes.tables import Table
 from everview.traces.store import Policy, Store
 from everview.traces.trace import Trace
@@ -90,7 +90,7 @@ class Embedded(Epochs):
         self.offsets = dict(self.saved_offsets) if self.durable else dict[str, Any]()  # how far sources have been read
         self._unsaved: dict[str, Any] = {}  # of those, what is not in the store yet
         self._last_saved = monotonic()
-        state = State(program, context)
+        state = ProgramState(program, context)
         foreign = adopt and self.durable is not None and not self.durable.is_of(program)
         if self.durable and not foreign:
             self.durable.restore(state, context.dictionary)
@@ -105,18 +105,20 @@ class Embedded(Epochs):
                 raise
 
     @inside
-    def go_on(self, program: Program, state: State, context: Context) -> None:
+    def go_on(self, program: Program, state: ProgramState, context: Context) -> None:
         """From now on this program over this state, with listeners where views keep their columns."""
         super().go_on(program, state, context)
-        before, circuit = self.views, program.circuit
         self.arriving = Arriving(program, self.tables)
-        self.views = {
-            sink.name: View(self, sink.name, circuit.layout(sink.input).schema, sink.input if sink.keep else None)
+        views = {
+            sink.name: View(
+                self, sink.name, program.circuit.layout(sink.input).schema, sink.input if sink.keep else None
+            )
             for sink in self._sinks
         }
-        for name, view in before.items():
-            if name in self.views and self.views[name].schema == view.schema:
-                self.views[name].listeners = view.listeners
+        for name, view in self.views.items():
+            if name in views and views[name].schema == view.schema:
+                views[name].listeners = view.listeners
+        self.views = views
 
     def _prepared(self, circuit: Circuit, tables: Mapping[str, Table]) -> Program:
         stored = self.durable is not None
@@ -161,7 +163,7 @@ class Embedded(Epochs):
         done: Callable[[], None] = nothing,
     ) -> None:
         with self.begin() as mark:
-            state = State(program, context)
+            state = ProgramState(program, context)
             hydrate(program, state, held, context, self.bounds)
             state.adopt(held)
             pushed, epoch = state.pushed(), self.epoch + 1

@@ -175,25 +175,25 @@ class Operator(ABC):
     where the output's rows are.
     """
 
-    wide: ClassVar[bool] = False  # it reads the traces of all shards: a step is given a `Wide` for each
-    relays: ClassVar[bool] = False  # an index or a trace, whose rows have to be where its readers want them
-    by_row: ClassVar[bool] = False  # it takes any rows of its one input's layout, each by itself, and may refuse some
+    wide: ClassVar[bool] = False  # a step reads the traces of all shards, and is given a `Wide` for each
+    relays: ClassVar[bool] = False  # an index or a trace: rows have to be where readers want them
+    by_row: ClassVar[bool] = False  # one input, whose rows are taken one by one, and may be any rows of its layout
     root_only: ClassVar[tuple[str, str] | None] = None  # why it cannot be inside a child, and what to do instead
-    reasons: tuple[str, ...] = ()  # what `explain` says of how it was made
+    reasons: tuple[str, ...] = ()  # why the operator is as it is, for `explain`
 
     @property
     @abstractmethod
     def inputs(self) -> tuple[Port, ...]:
-        """What it asks of each input."""
+        """The layout that each input must have, and where its rows must be."""
 
     @property
     @abstractmethod
     def output(self) -> Layout:
-        """What it puts out."""
+        """The layout of what a step puts out."""
 
     @abstractmethod
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
-        """One tick of one shard: a delta for each input, and a view for each trace that it reads."""
+        """One tick of one shard, given a delta for each input and a view for each trace of `reads`."""
 
     def step_at(
         self, now: Words, deltas: Sequence[Matrix], woken: Matrix | None, views: Sequence[TimedView], context: Context
@@ -207,27 +207,27 @@ class Operator(ABC):
 
     @property
     def reads(self) -> tuple[Layout, ...]:
-        """The layouts of the traces that it reads. What reads traces is made for changes already."""
+        """The layouts of the traces that steps read. An operator that reads traces is made for changes already."""
         return ()
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The names of the users' functions that it calls."""
+        """The names of the users' functions that steps call."""
         return ()
 
     @property
     def reads_values(self) -> bool:
-        """Whether it looks up what words stand for, so that it needs the dictionary: here, to keep rows in order."""
+        """Whether steps need the dictionary, to look up what words stand for: by default, to keep rows in order."""
         layouts = (self.output, *self.reads, *(port.layout for port in self.inputs))
         return any(layout.by_value for layout in layouts)
 
     @property
     def alone(self) -> bool:
-        """Whether its groups may be on any shard, each on one: true if none is matched with rows of another stream."""
+        """Whether each group need only be on one shard, whichever: none is matched with another stream's rows."""
         return False
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
-        """Where the rows of the output are, given where those of the inputs, and of the traces that it reads, are."""
+        """Where the output's rows are, given where the rows of the inputs and of the traces of `reads` are."""
         return Anywhere()
 
 
@@ -246,7 +246,7 @@ class Unary(Operator):
 
 
 class InPlace(Operator):
-    """An operator whose results stay on the shards of its first input: their places in a row are the same."""
+    """An operator whose results stay on the shards of its first input's rows, and begin with the same fields."""
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return inputs[0]

@@ -36,7 +36,6 @@ from everview.database.definitions import (
 )
 from everview.database.known import read_again
 from everview.database.listeners import Listeners
-from everview.database.shown import as_changes
 from everview.database.tentative import Tentative, undoing_table
 from everview.database.transaction import Inner, Transaction
 from everview.doors import doors, inside
@@ -55,6 +54,7 @@ from everview.views import Subscription, Turns
 from everview.views.feed import Together
 from everview.views.subscription import Ended, Listener
 from everview.zset.batch import Batch
+from everview.zset.shown import as_changes
 
 log = logging.getLogger("everview.database")
 PATIENCE = 0.05  # seconds after which one who waits for a transaction looks whether it can still end

@@ -14,7 +14,6 @@ from everview.codes.rows import to_rows
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition, check_name
 from everview.database.known import Known, read_again
-from everview.database.shown import shown
 from everview.database.statements import repeat
 from everview.database.views import View
 from everview.frontends.edn.arguments import as_arguments
@@ -28,6 +27,7 @@ from everview.frontends.edn.transaction import is_transaction
 from everview.optimize import optimize
 from everview.plan.nodes import scans
 from everview.types import ANY, Type
+from everview.zset.shown import shown
 
 if TYPE_CHECKING:
     from everview.database.database import Database

@@ -17,7 +17,6 @@ from everview.database.catalog import Catalog
 from everview.database.definitions import ViewDefinition, check_name, find_name
 from everview.database.known import Known
 from everview.database.pulled import at_sources, in_shape
-from everview.database.shown import shown
 from everview.database.statements import repeat
 from everview.database.together import Views
 from everview.errors import DefinitionError
@@ -25,6 +24,7 @@ from everview.frontends.fluent import Clauses, Home, Part, Query, from_text, par
 from everview.optimize import optimize
 from everview.plan.node import Plan
 from everview.views import Shape
+from everview.zset.shown import shown
 
 if TYPE_CHECKING:
     from everview.database.database import Database

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from everview.codes.rows import to_rows
-from everview.database.shown import shown
 from everview.errors import PipelineError
 from everview.frontends.fluent import Home, Part, Query, trees
 from everview.optimize import optimize
 from everview.plan.node import Plan
 from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.types import Schema, unknown_name
+from everview.zset.shown import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -52,7 +52,7 @@ from everview.spark.describe import described
 from everview.spark.edn import define_query
 from everview.spark.explain import explain
 from everview.spark.failures import in_our_words, told
-from everview.spark.fluent import AtPipeline, put_together
+from everview.spark.fluent import AtSparkPipeline, put_together
 from everview.spark.folders import local_path
 from everview.spark.following import following
 from everview.spark.position import Position, query_of
@@ -233,7 +233,7 @@ class Pipeline:
         A plain ``CREATE VIEW`` is a name for its query, and is not kept. ``dialect`` is that of the text.
         """
         self._require_unopened("a view cannot be added")
-        self._queries.define(text, dialect)
+        self._queries.define_sql(text, dialect)
 
     def datalog(self, text: str, *, dialect: str = "souffle") -> None:
         """Views by rules over the sources and over views; every relation that they define is one.
@@ -261,7 +261,7 @@ class Pipeline:
         """
         self._require_unopened("a view cannot be added")
         keys = {name: bound.spec.key for name, bound in self._sources.items() if bound.spec.keyed}
-        return AtPipeline(self._queries, keys).query(relation, alias)
+        return AtSparkPipeline(self._queries, keys).query(relation, alias)
 
     def sink(
         self,

@@ -7,7 +7,7 @@ it has a row a group, and none where nothing was found.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,8 +22,10 @@ from everview.frontends.edn.patterns import Anything, Columns, Reads
 from everview.frontends.edn.query import Aggregated, Query
 from everview.frontends.edn.translate import GOAL, Translated, translate
 from everview.operators.aggregate.call import Call
+from everview.optimize import optimize
+from everview.plan.catalog import NamedPlan, Tables
 from everview.plan.node import Plan
-from everview.plan.nodes import Aggregate, Filter, Project, Union, Values
+from everview.plan.nodes import Aggregate, Filter, Project, Union, Values, scans
 from everview.plan.typing import call, is_number, literal
 from everview.scalars.expressions import AggregateCall, Cast, Expression, Literal
 from everview.types import ANY, BIGINT, STRING, Field, Schema, Type
@@ -53,6 +55,12 @@ class Compiled:
     open: Mapping[str, Type | None] = field(default_factory=dict[str, "Type | None"])
     ranges: bool = False  # over all attributes of facts, so that another one changes it
 
+    def named(self, name: str) -> NamedPlan:
+        """The query as a view."""
+        reads = tuple(dict.fromkeys((*scans(self.plan), *self.open)))
+        is_set = not self.query.with_ or any(isinstance(element, Aggregated) for element in self.query.find)
+        return NamedPlan(name, self.plan, optimize(self.plan), reads, is_set=is_set)
+
 
 def compile_query(
     query: Query, arguments: Sequence[AnyForm], attributes: Attributes, *, lenient: bool = False
@@ -61,32 +69,15 @@ def compile_query(
     made = translate(query, given(query, arguments), attributes, lenient=lenient)
     types = inferred(made.program, _known(made.reads))
     relations = {name: _rows(name, reads, types, attributes) for name, reads in made.reads.items()}
-    sets = frozenset(name for name, reads in made.reads.items() if _is_set(reads))
+    sets = [name for name, reads in made.reads.items() if _is_set(reads)]
     try:
-        plan = whole(made.program, GOAL, _Relations(relations, sets))
+        plan = whole(made.program, GOAL, Tables(relations, sets=sets))
         plan = _found(query, plan)
     except EdnError:
         raise
     except EverviewError as error:
         raise _told(error, query, made) from error
     return Compiled(query, plan, _open(made.reads, types), any(isinstance(r, Anything) for r in made.reads.values()))
-
-
-@dataclass(frozen=True)
-class _Relations:
-    """What the atoms of a query read, as Datalog asks for it."""
-
-    relations: Mapping[str, Plan]
-    sets: frozenset[str]
-
-    def names(self) -> Iterable[str]:
-        return self.relations
-
-    def relation(self, name: str) -> Schema | Plan:
-        return self.relations[name]
-
-    def is_set(self, name: str) -> bool:
-        return name in self.sets
 
 
 def _told(error: EverviewError, query: Query, made: Translated) -> EdnError:

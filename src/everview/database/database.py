@@ -33,7 +33,7 @@ from everview.verify import Verdict, verify, verify_plans
 from everview.zset.batch import Batch
 
 # How the stored text of a view is read, by its dialect; every other dialect is one of SQL.
-READERS: Final[Mapping[str, Reader]] = {
+READERS: Final[dict[str, Reader]] = {
     DATALOG: read_rules,
     POMORA: reader(pomora_plans),
     edn.EDN: edn.read_view,

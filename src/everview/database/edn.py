@@ -20,6 +20,7 @@ from everview.frontends.edn.attributes import Attributes, facts_schema
 from everview.frontends.edn.compile import compile_query
 from everview.frontends.edn.forms import AnyForm, Keyword, MapOf, Scalar, Vector, written
 from everview.frontends.edn.parse import parse_query
+from everview.frontends.edn.plans import named_plan
 from everview.frontends.edn.query import Query
 from everview.frontends.edn.reader import read
 from everview.frontends.edn.transaction import is_transaction
@@ -109,8 +110,8 @@ def define(db: Database, name: str, query: Query, written: tuple[str, tuple[AnyF
 
 def view_of(catalog: Catalog, name: str, text: str, arguments: tuple[AnyForm, ...]) -> ViewDefinition:
     """A view by the text of its query."""
-    compiled = compile_query(parse_query(read(text)), arguments, attributes_of(catalog))
-    return ViewDefinition.of_plan(compiled.named(name), stored(text, arguments), EDN, read_view)
+    named = named_plan(name, text, arguments, ReadableDatabase(catalog))
+    return ViewDefinition.of_plan(named, stored(text, arguments), EDN, read_view)
 
 
 def stored(text: str, arguments: tuple[AnyForm, ...]) -> str:

@@ -36,6 +36,8 @@ from everview.errors import (
     StoreError,
 )
 from everview.frontends.datalog.faults import within_depth
+from everview.frontends.edn.arguments import as_arguments
+from everview.frontends.edn.plans import named_plan as edn_plan
 from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
 from everview.process import ProcessLock
@@ -49,7 +51,6 @@ from everview.spark.claims import Claims, require_apart
 from everview.spark.delivery import FEW, Delivery
 from everview.spark.delivery import read as read_view
 from everview.spark.describe import described
-from everview.spark.edn import define_query
 from everview.spark.explain import explain
 from everview.spark.failures import in_our_words, told
 from everview.spark.fluent import AtSparkPipeline, put_together
@@ -252,7 +253,7 @@ class Pipeline:
         self._require_unopened("a view cannot be added")
         keys = {source: bound.spec.key for source, bound in self._sources.items() if bound.spec.keyed}
         with within_depth(EdnError):
-            define_query(self._queries, keys, text, name, args)
+            self._queries.define([edn_plan(name, text, as_arguments(args), self._queries.readable(keys))])
 
     def query(self, relation: str, alias: str | None = None) -> Query:
         """A query of a source or a view, to be built step by step; ``materialize(name)`` makes views of it.

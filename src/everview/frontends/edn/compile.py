@@ -22,10 +22,9 @@ from everview.frontends.edn.patterns import Anything, Columns, Reads
 from everview.frontends.edn.query import Aggregated, Query
 from everview.frontends.edn.translate import GOAL, Translated, translate
 from everview.operators.aggregate.call import Call
-from everview.optimize import optimize
-from everview.plan.catalog import NamedPlan, Tables
+from everview.plan.catalog import Tables
 from everview.plan.node import Plan
-from everview.plan.nodes import Aggregate, Filter, Project, Union, Values, scans
+from everview.plan.nodes import Aggregate, Filter, Project, Union, Values
 from everview.plan.typing import call, is_number, literal
 from everview.scalars.expressions import AggregateCall, Cast, Expression, Literal
 from everview.types import ANY, BIGINT, STRING, Field, Schema, Type
@@ -54,12 +53,6 @@ class Compiled:
     plan: Plan
     open: Mapping[str, Type | None] = field(default_factory=dict[str, "Type | None"])
     ranges: bool = False  # over all attributes of facts, so that another one changes it
-
-    def named(self, name: str) -> NamedPlan:
-        """The query as a view."""
-        reads = tuple(dict.fromkeys((*scans(self.plan), *self.open)))
-        is_set = not self.query.with_ or any(isinstance(element, Aggregated) for element in self.query.find)
-        return NamedPlan(name, self.plan, optimize(self.plan), reads, is_set=is_set)
 
 
 def compile_query(

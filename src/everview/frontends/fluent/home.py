@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from everview.frontends.fluent.shape import Part
 from everview.optimize import optimize
-from everview.plan.catalog import NamedPlan, Readable
+from everview.plan.catalog import Readable
 from everview.plan.node import Plan
 
 if TYPE_CHECKING:
@@ -70,14 +70,3 @@ class PreparedQuery:
         home = self.query.home
         named = self.part.walk(self.query.said.relation)
         return "\n\n".join(f"{name}\n{home.computed(part.plan)}" for name, part in named)
-
-
-def named_plans(part: Part, name: str, reads: tuple[str, ...] = ()) -> tuple[NamedPlan, ...]:
-    """The views of a query's parts, each after the one above it; ``reads`` are the relations that the query names."""
-    return tuple(_named(name, view, one, reads) for view, one in part.walk(name))
-
-
-def _named(whole: str, view: str, part: Part, reads: tuple[str, ...]) -> NamedPlan:
-    above = () if view == whole else (view[: -len(part.name) - 1],)
-    order = tuple((part.plan.column(at), way) for at, way in part.order) if part.ordered else ()
-    return NamedPlan(view, part.plan, optimize(part.plan), (*above, *reads), order, whole=whole)

@@ -12,7 +12,8 @@ from everview.frontends.fluent.names import STAR, Entry, leaves
 from everview.frontends.fluent.rows import equal
 from everview.frontends.fluent.selection import name_of
 from everview.frontends.fluent.shape import Direction, Part, Record
-from everview.plan.catalog import Readable
+from everview.optimize import optimize
+from everview.plan.catalog import NamedPlan, Readable
 from everview.plan.node import Plan
 from everview.plan.nodes import Filter, Join, Project, Scan
 from everview.plan.typing import call
@@ -35,6 +36,17 @@ def parts(query: Clauses, relations: Readable, view: str | None = None) -> Part:
     without, it has their plan inside its own.
     """
     return _part("", query, relations, view, None)
+
+
+def named_plans(part: Part, name: str, reads: tuple[str, ...] = ()) -> tuple[NamedPlan, ...]:
+    """The views of a query's parts, each after the one above it; ``reads`` are the relations that the query names."""
+    return tuple(_named(name, view, one, reads) for view, one in part.walk(name))
+
+
+def _named(whole: str, view: str, part: Part, reads: tuple[str, ...]) -> NamedPlan:
+    above = () if view == whole else (view[: -len(part.name) - 1],)
+    order = tuple((part.plan.column(at), way) for at, way in part.order) if part.ordered else ()
+    return NamedPlan(view, part.plan, optimize(part.plan), (*above, *reads), order, whole=whole)
 
 
 def _part(name: str, query: Clauses, relations: Readable, view: str | None, above: Above | None) -> Part:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from everview.errors import DatalogError
+from everview.frontends.datalog.faults import require_text
 from everview.frontends.datalog.program import Program
 from everview.types import unknown_name
 
@@ -45,10 +46,3 @@ def program_of(text: str, dialect: str) -> Program:
 @lru_cache(maxsize=256)
 def _program_of(text: str, dialect: str) -> Program:
     return DIALECTS[dialect](text)
-
-
-def require_text(text: object) -> str:
-    """What is given as a program, which is to be a text."""
-    if not isinstance(text, str):
-        raise DatalogError(f"{text!r} is no text of a program", hint="give a str")
-    return text

@@ -145,7 +145,7 @@ class Tables(Readable):
         return self._keys.get(name, ())
 
     def is_set(self, name: str) -> bool:
-        return name in self._sets or name in self._keys
+        return name in self._sets or bool(self.key(name))
 
     def function(self, name: str) -> CatalogFunction | None:
         return self._functions.get(name) or registered_function(name)

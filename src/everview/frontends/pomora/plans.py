@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.frontends.dialects import require_text
+from everview.frontends.datalog.faults import require_text
 from everview.frontends.pomora.algebra import about
 from everview.frontends.pomora.compile import compile_program
 from everview.frontends.pomora.parse import parse

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.frontends.sql import Tables, UserFunction, bind_query
+from everview.frontends.sql import CatalogFunction, Tables, bind_query
 from everview.plan.node import Plan
 from everview.types import DOUBLE, INTEGER, Schema
 
@@ -18,7 +18,7 @@ def tables() -> Tables:
             "s": Schema.parse(S),
             "Mixed Case": Schema.parse("`Some Column` INT, `some column` INT"),
         },
-        [UserFunction("halved", (INTEGER,), DOUBLE)],
+        [CatalogFunction("halved", (INTEGER,), DOUBLE)],
     )
     known.relations["v"] = bind_query("SELECT a AS k, b + 1 AS n FROM t WHERE b > 0", known).plan
     return known

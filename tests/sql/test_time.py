@@ -102,7 +102,7 @@ def test_a_pipeline_refuses_it_too() -> None:
     circuit = Circuit()
     circuit.source("t", "a INT, ts TIMESTAMP")
     queries = Queries(circuit)
-    queries.define("CREATE VIEW moment AS SELECT now() AS n", "spark")
+    queries.define_sql("CREATE VIEW moment AS SELECT now() AS n", "spark")
     for query in ("SELECT a FROM t WHERE ts > now()", "SELECT a FROM t, moment WHERE ts > n"):
         with pytest.raises(DefinitionError, match="no change tells that time has passed"):
-            queries.define(f"CREATE MATERIALIZED VIEW v AS {query}", "spark")
+            queries.define_sql(f"CREATE MATERIALIZED VIEW v AS {query}", "spark")

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.codes.rows import to_rows
-from everview.database.shown import shown
 from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Order
 from everview.scalars.functions.comparison import order_key
 from everview.types import Schema
+from everview.zset.shown import shown
 from everview.zset.tables import SHOWN, table
 
 compute: Any = pc

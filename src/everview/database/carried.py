@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition
-from everview.database.derived import Readable
+from everview.database.frontends import ReadableDatabase
 from everview.database.rules import Rulesets, declarations_of, rules_of
 from everview.errors import DatalogError
 from everview.frontends.rules.compile import columns_of
@@ -77,7 +77,7 @@ def with_carried(catalog: Catalog, rulesets: Rulesets) -> Catalog:
     if not heads:
         return catalog
     check_induction(program)
-    columns = columns_of(timeless(program), Readable(catalog, program.heads))
+    columns = columns_of(timeless(program), ReadableDatabase(catalog, program.heads))
     for head in heads:
         name = before_name(head)
         if name not in catalog.tables:

@@ -141,6 +141,13 @@ class Catalog:
             )
         return ViewDefinition(name, stream.schema, build, tuple(aside.circuit.sources), materialized=materialized)
 
+    def anew(self, view: ViewDefinition) -> ViewDefinition:
+        """A view's definition, read again with the relations as they are now."""
+        if view.read is None:
+            return self.view(view.name, view.build, materialized=view.materialized)
+        assert view.text is not None, "what is read again has a text"
+        return view.read(self, view.name, view.text, view.dialect)
+
     # -- as data
 
     def to_json(self) -> dict[str, Any]:

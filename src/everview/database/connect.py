@@ -11,9 +11,9 @@ from typing import Any, Final
 from everview.circuit.bounds import LoopBounds
 from everview.database.catalog import Assembled, Catalog
 from everview.database.core import DESCRIPTION
-from everview.database.database import Database
+from everview.database.database import READERS, Database
 from everview.database.definitions import Build, TableDefinition, ViewDefinition
-from everview.database.known import read_again
+from everview.database.frontends import read_sql
 from everview.database.rules import Ruleset
 from everview.doors import door
 from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
@@ -79,7 +79,7 @@ def _each_after_what_it_reads(stored: Mapping[str, Any]) -> Iterable[str]:
 def _view(catalog: Catalog, name: str, said: Mapping[str, Any], build: Build | None) -> ViewDefinition:
     if said["text"] is not None:
         try:
-            return read_again(catalog, name, said["text"], said["dialect"])
+            return READERS.get(said["dialect"], read_sql)(catalog, name, said["text"], said["dialect"])
         except UnknownName as error:
             raise UnknownName(f'view "{name}": {error.message}', hint=error.hint) from error
     if build is None:

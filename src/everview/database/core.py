@@ -34,8 +34,6 @@ from everview.database.definitions import (
     columns_and_rows,
     find_name,
 )
-from everview.database.known import read_again
-from everview.database.shown import as_changes
 from everview.database.tentative import Tentative, undoing_table
 from everview.database.transaction import Inner, Transaction
 from everview.doors import doors, inside
@@ -53,6 +51,7 @@ from everview.runtimes.embedded.relation import Relation
 from everview.types import Schema, unknown_name
 from everview.views import Subscription, Turns
 from everview.zset.batch import Batch
+from everview.zset.shown import as_changes
 
 log = logging.getLogger("everview.database")
 PATIENCE = 0.05  # seconds after which one who waits for a transaction looks whether it can still end
@@ -444,13 +443,8 @@ class Core:
         """The catalog with the definitions of a relation's readers read again, as its columns may be others now."""
         for reader in catalog.readers(name):
             view = catalog.views[reader]
-            catalog = catalog.with_other(self._defined_anew(catalog, view))
+            catalog = catalog.with_other(catalog.anew(view))
         return catalog
-
-    def _defined_anew(self, catalog: Catalog, view: ViewDefinition) -> ViewDefinition:
-        if view.text is not None:
-            return read_again(catalog, view.name, view.text, view.dialect)
-        return catalog.view(view.name, view.build, materialized=view.materialized)
 
     def _held(self, name: str) -> Batch | None:
         return self._contents(name) if name in self.run.views and self._listeners.has(name) else None

@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from everview.database import edn
 from everview.database.algebra import Assigned, add_program
 from everview.database.core import Core
 from everview.database.datalog import add_rules, living, remove_rules
-from everview.database.definitions import find_name
+from everview.database.definitions import Reader, find_name
+from everview.database.derived import read_rules
 from everview.database.eav import Transacted, transact
 from everview.database.explain import explained, overview
-from everview.database.fluent import query_of
+from everview.database.fluent import FLUENT, query_of, read_query
+from everview.database.frontends import reader
 from everview.database.handles import Rules
 from everview.database.identities import content_ids
-from everview.database.rules import POMORA, program_of
+from everview.database.rules import DATALOG
 from everview.database.statements import only_reads, run_sql
 from everview.database.views import Table, View
 from everview.doors import doors
 from everview.errors import DatalogError, DefinitionError, EdnError
+from everview.frontends.dialects import POMORA, program_of
 from everview.frontends.edn.forms import form_of
 from everview.frontends.edn.reader import read
 from everview.frontends.fluent import Query
+from everview.frontends.pomora.plans import named_plans as pomora_plans
 from everview.frontends.rules.faults import within_depth
 from everview.sources.protocol import Source
 from everview.verify import Verdict, verify, verify_plans
 from everview.zset.batch import Batch
+
+# How the stored text of a view is read, by its dialect; every other dialect is one of SQL.
+READERS: Final[dict[str, Reader]] = {
+    DATALOG: read_rules,
+    POMORA: reader(pomora_plans),
+    edn.EDN: edn.read_view,
+    FLUENT: read_query,
+}
 
 
 @doors()

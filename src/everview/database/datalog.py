@@ -18,7 +18,6 @@ from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition
 from everview.database.derived import view_name, views_of
 from everview.database.groups import Group, groups_of
-from everview.database.known import read_again
 from everview.database.rules import (
     DATALOG,
     Ruleset,
@@ -26,10 +25,10 @@ from everview.database.rules import (
     declarations_of,
     head_of,
     in_use,
-    program_of,
     rules_of,
 )
 from everview.errors import DatalogError, DefinitionError
+from everview.frontends.dialects import program_of
 from everview.frontends.rules.program import Declaration, Rule, RuleProgram
 from everview.frontends.rules.resolve import check_directed
 
@@ -183,15 +182,9 @@ def _read_anew(catalog: Catalog, made: Collection[str], others: set[str]) -> tup
     for view in catalog.ordered() if others else ():
         stale = again if view.name in made else again | others
         if stale.intersection(view.reads):
-            catalog = catalog.with_other(_defined_anew(catalog, view))
+            catalog = catalog.with_other(catalog.anew(view))
             again.add(view.name)
     return catalog, again
-
-
-def _defined_anew(catalog: Catalog, view: ViewDefinition) -> ViewDefinition:
-    if view.text is not None:
-        return read_again(catalog, view.name, view.text, view.dialect)
-    return catalog.view(view.name, view.build, materialized=view.materialized)
 
 
 def _and_readers(catalog: Catalog, changed: set[str]) -> list[str]:
@@ -201,8 +194,3 @@ def _and_readers(catalog: Catalog, changed: set[str]) -> list[str]:
         if found.intersection(view.reads):
             found.add(view.name)
     return [name for name in catalog.views if name in found]
-
-
-def read_rules(catalog: Catalog, name: str) -> ViewDefinition:
-    """A view by its rules, which the catalog knows; see `read_again`."""
-    return views_of(catalog, groups_of(catalog.rules)[head_of(name)])[name]

@@ -10,19 +10,25 @@ import datetime as dt
 import decimal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from everview.circuit.stream import Stream
 from everview.codes.frames import as_arrow, is_frame
 from everview.errors import DefinitionError, NullNotAllowed, SchemaError, shown
+from everview.plan.catalog import NamedPlan
 from everview.scalars.expressions import Now
 from everview.types import Field, Schema, unknown_name
 from everview.types.names import check_names
 
+if TYPE_CHECKING:
+    from everview.database.catalog import Catalog
+
 Relations = Mapping[str, Stream]
 Build = Callable[[Relations], Stream]
+Reader = Callable[["Catalog", str, str, str], "ViewDefinition"]  # of a catalog, a view's name, its text and dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,26 @@ class ViewDefinition:
     optimized: Any = None
     beside: tuple[str, ...] = ()  # the views that it is defined with, because they read each other
     whole: str = ""  # the view that it is a part of, and is dropped with
+    read: Reader | None = None  # by which its text is read again
+
+    @classmethod
+    def of_plan(cls, named: NamedPlan, text: str, dialect: str, read: Reader) -> ViewDefinition:
+        """A view that a front end defines; ``read`` reads its stored text again."""
+        return cls(
+            named.name,
+            named.schema,
+            partial(_lowered, named),
+            named.reads,
+            text,
+            dialect,
+            named.plan,
+            named.materialized,
+            named.order,
+            named.optimized,
+            named.beside,
+            named.whole,
+            read,
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -118,6 +144,11 @@ class ViewDefinition:
             "reads": list(self.reads),
             "materialized": self.materialized,
         }
+
+
+def _lowered(named: NamedPlan, relations: Any) -> Stream:
+    """The stream of a plan over the streams of relations."""
+    return relations.of_plan(named.optimized).under(named.schema)
 
 
 def columns_and_rows(name: str, given: Any) -> tuple[Schema, pa.Table | None]:

@@ -7,27 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from everview.codes.rows import to_rows
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition, check_name
-from everview.database.known import Known, read_again
-from everview.database.shown import shown
+from everview.database.frontends import ReadableDatabase
 from everview.database.statements import repeat
 from everview.database.views import View
 from everview.frontends.edn.arguments import as_arguments
 from everview.frontends.edn.attributes import Attributes, facts_schema
-from everview.frontends.edn.compile import CompiledQuery, compile_query
+from everview.frontends.edn.compile import compile_query
 from everview.frontends.edn.forms import AnyForm, KeywordForm, MapForm, ScalarForm, VectorForm, written
 from everview.frontends.edn.parse import parse_query
+from everview.frontends.edn.plans import named_plan
 from everview.frontends.edn.query import EdnQuery
 from everview.frontends.edn.reader import read
 from everview.frontends.edn.transaction import is_transaction
-from everview.optimize import optimize
-from everview.plan.nodes import scans
 from everview.types import ANY, Type
+from everview.zset.shown import shown
 
 if TYPE_CHECKING:
     from everview.database.database import Database
@@ -35,18 +33,9 @@ if TYPE_CHECKING:
 EDN: Final = "edn"  # the dialect of views that are EDN queries
 
 
-class Readable(Known):
-    """What queries are told of a catalog."""
-
-    def key(self, name: str) -> tuple[str, ...]:
-        """The primary key; rules may add rows to a table, whatever its key."""
-        table = self._catalog.tables.get(name)
-        return () if table is None or self._catalog.seen(name) != name else table.key
-
-
 def attributes_of(catalog: Catalog) -> Attributes:
     """The attributes that the relations of a catalog make."""
-    return Attributes(Readable(catalog))
+    return Attributes(ReadableDatabase(catalog))
 
 
 def run(db: Database, text: str, name: str | None, values: Iterable[Any], *, replace: bool) -> Any:
@@ -121,20 +110,8 @@ def define(db: Database, name: str, query: EdnQuery, written: tuple[str, tuple[A
 
 def view_of(catalog: Catalog, name: str, text: str, arguments: tuple[AnyForm, ...]) -> ViewDefinition:
     """A view by the text of its query."""
-    compiled = compile_query(parse_query(read(text)), arguments, attributes_of(catalog))
-    return _view(name, compiled, stored(text, arguments))
-
-
-def _view(name: str, compiled: CompiledQuery, text: str) -> ViewDefinition:
-    plan = compiled.plan
-    better = optimize(plan)
-    build = partial(_build, better=better, plan=plan)
-    reads = tuple(dict.fromkeys((*scans(plan), *compiled.open)))
-    return ViewDefinition(name, plan.schema, build, reads, text, EDN, plan, optimized=better)
-
-
-def _build(relations: Any, *, better: Any, plan: Any) -> Any:
-    return relations.of_plan(better).under(plan.schema)
+    named = named_plan(name, text, arguments, ReadableDatabase(catalog))
+    return ViewDefinition.of_plan(named, stored(text, arguments), EDN, read_view)
 
 
 def stored(text: str, arguments: tuple[AnyForm, ...]) -> str:
@@ -142,7 +119,7 @@ def stored(text: str, arguments: tuple[AnyForm, ...]) -> str:
     return written(MapForm(((KeywordForm(":query"), ScalarForm(text)), (KeywordForm(":args"), VectorForm(arguments)))))
 
 
-def read_view(catalog: Catalog, name: str, text: str) -> ViewDefinition:
+def read_view(catalog: Catalog, name: str, text: str, dialect: str = EDN) -> ViewDefinition:
     """A view that was stored."""
     said = read(text)
     assert isinstance(said, MapForm), "a view is stored as a map"
@@ -201,14 +178,8 @@ def with_read_anew(catalog: Catalog, changed: set[str]) -> tuple[Catalog, list[s
     """
     for view in catalog.ordered():
         if view.name not in changed and (view.dialect == EDN or changed.intersection(view.reads)):
-            other = _read_anew(catalog, view)
+            other = catalog.anew(view)
             if (other.plan, other.schema) != (view.plan, view.schema) or view.plan is None:
                 catalog = catalog.with_other(other)
                 changed = {*changed, view.name}
     return catalog, [name for name in changed if name in catalog.views]
-
-
-def _read_anew(catalog: Catalog, view: ViewDefinition) -> ViewDefinition:
-    if view.text is not None:
-        return read_again(catalog, view.name, view.text, view.dialect)
-    return catalog.view(view.name, view.build, materialized=view.materialized)

@@ -7,42 +7,37 @@ defined in one turn, stored as the query's text under the dialect "fluent", and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from everview.codes.rows import to_rows
 from everview.database.catalog import Catalog
 from everview.database.definitions import ViewDefinition, check_name, find_name
-from everview.database.known import Known
+from everview.database.frontends import ReadableDatabase
 from everview.database.pulled import at_sources, in_shape
-from everview.database.shown import shown
 from everview.database.statements import repeat
 from everview.database.together import Views
 from everview.errors import DefinitionError
-from everview.frontends.fluent import Clauses, Home, Part, Query, from_text, parts, to_text, trees
-from everview.optimize import optimize
+from everview.frontends.fluent import (
+    Clauses,
+    Home,
+    Part,
+    PreparedQuery,
+    Query,
+    from_text,
+    named_plans,
+    parts,
+    to_text,
+    trees,
+)
 from everview.plan.node import Plan
 from everview.views import Shape
+from everview.zset.shown import shown
 
 if TYPE_CHECKING:
     from everview.database.database import Database
 
 FLUENT: Final = "fluent"  # the dialect of views that are fluent queries
-
-
-class Readable(Known):
-    """What a fluent query is told of a catalog, and which relations it asked for."""
-
-    def find(self, name: str) -> str:
-        """The name of a relation as it was defined."""
-        return self._catalog.find(name)
-
-    def key(self, name: str) -> tuple[str, ...]:
-        """The primary key; rules may add rows to a table, whatever its key."""
-        table = self._catalog.tables.get(name)
-        return () if table is None or self._catalog.seen(name) != name else table.key
 
 
 def query_of(database: Database, relation: str, alias: str | None) -> Query:
@@ -53,67 +48,34 @@ def query_of(database: Database, relation: str, alias: str | None) -> Query:
     return Query.of(AtDatabase(database), name, alias)
 
 
-class AtDatabase:
-    """Where the queries of a database are at home."""
+class AtDatabase(Home):
+    """The home of queries of a database's tables and views."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
+    @property
+    def catalog(self) -> ReadableDatabase:
+        return ReadableDatabase(self.database.catalog)
+
+    @property
+    def definitions(self) -> Catalog:
+        return self.database.catalog
+
     def same(self, other: Home) -> bool:
         return isinstance(other, AtDatabase) and other.database is self.database
 
-    def names(self) -> Any:
-        return self._now.names()
-
-    def find(self, name: str) -> str:
-        return self._now.find(name)
-
-    def relation(self, name: str) -> Any:
-        return self._now.relation(name)
-
-    def key(self, name: str) -> tuple[str, ...]:
-        return self._now.key(name)
-
-    @property
-    def _now(self) -> Readable:
-        return Readable(self.database.catalog)
-
-    def prepare(self, query: Query) -> Prepared:
-        return Prepared(self, query, query.parts(), self.database.catalog)
-
-    def run(self, query: Query) -> Any:
-        return answered(self.database, query.parts())
+    def run(self, query: Query, prepared: PreparedQuery | None = None) -> Any:
+        with self.database.still:
+            if prepared is not None and prepared.definitions is self.definitions:
+                return answered(self.database, prepared.part)
+            return answered(self.database, query.parts())
 
     def materialize(self, query: Query, name: str | None) -> Shape:
         with self.database.defining():
             name = free_name(self.database.catalog, query) if name is None else name
             self.database.redefine(with_views(self.database.catalog, name, query.said), ())
         return living(self.database, name)
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A query that has been checked as a whole, and planned."""
-
-    home: AtDatabase
-    query: Query
-    part: Part
-    catalog: Catalog
-
-    def run(self) -> Any:
-        """What it gives now; see `Query.run`. If definitions have changed since, it is planned anew."""
-        with self.home.database.still:
-            known = self.home.database.catalog is self.catalog
-            return answered(self.home.database, self.part if known else self.query.parts())
-
-    def materialize(self, name: str | None = None) -> Shape:
-        """A view of it; see `Query.materialize`."""
-        return self.query.materialize(name)
-
-    def explain(self) -> str:
-        """The plan of every part, as it would be computed."""
-        named = self.part.walk(self.query.said.relation)
-        return "\n\n".join(f"{name}\n{optimize(part.plan)}" for name, part in named)
 
 
 # -- now
@@ -159,32 +121,12 @@ def with_views(catalog: Catalog, name: str, query: Clauses) -> Catalog:
 
 def views(catalog: Catalog, name: str, query: Clauses) -> Iterator[ViewDefinition]:
     """The views of a query's parts, each after the one above it."""
-    known = Readable(catalog)
+    known = ReadableDatabase(catalog)
     text = to_text(query)
-    for view, part in list(parts(query, known, name).walk(name)):
-        above = () if view == name else (view[: -len(part.name) - 1],)
-        yield _view(name, view, part, text, (*above, *known.read))
-
-
-def _view(whole: str, name: str, part: Part, text: str, reads: tuple[str, ...]) -> ViewDefinition:
-    better = optimize(part.plan)
-    order = tuple((part.plan.column(at), way) for at, way in part.order) if part.ordered else ()
-    return ViewDefinition(
-        name,
-        part.plan.schema,
-        partial(_build, part.plan, better),
-        reads,
-        text if name == whole else f"{whole}\n{text}",
-        FLUENT,
-        part.plan,
-        order=order,
-        optimized=better,
-        whole=whole,
-    )
-
-
-def _build(plan: Plan, better: Plan, relations: Any) -> Any:
-    return relations.of_plan(better).under(plan.schema)
+    part = parts(query, known, name)
+    for named in named_plans(part, name, tuple(known.read)):
+        stored = text if named.name == name else f"{name}\n{text}"
+        yield ViewDefinition.of_plan(named, stored, FLUENT, read_query)
 
 
 def whole_of(name: str, text: str) -> tuple[str, Clauses]:
@@ -193,8 +135,8 @@ def whole_of(name: str, text: str) -> tuple[str, Clauses]:
     return (before, from_text(query)) if line else (name, from_text(text))
 
 
-def read_query(catalog: Catalog, name: str, text: str) -> ViewDefinition:
-    """A view by its stored text; see `read_again`."""
+def read_query(catalog: Catalog, name: str, text: str, dialect: str = FLUENT) -> ViewDefinition:
+    """A view by its stored text."""
     whole, query = whole_of(name, text)
     return next(view for view in views(catalog, whole, query) if view.name == name)
 
@@ -204,4 +146,4 @@ def part_of(catalog: Catalog, name: str) -> Part | None:
     view = catalog.views[name]
     if view.dialect != FLUENT or view.text is None or view.whole != name:
         return None
-    return parts(from_text(view.text), Readable(catalog), name)
+    return parts(from_text(view.text), ReadableDatabase(catalog), name)

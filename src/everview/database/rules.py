@@ -12,54 +12,15 @@ is kept: the same text, read again, gives the same rules in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final
 
 from everview.errors import DatalogError
+from everview.frontends.dialects import program_of
 from everview.frontends.rules.program import Declaration, Rule, RuleProgram
-from everview.types import unknown_name
 
 DATALOG: Final = "datalog"  # the dialect of views that rules define
-POMORA: Final = "pomora"  # and of those that programs of relational algebra assign to
-
-
-def _souffle(text: str) -> RuleProgram:
-    from everview.frontends.datalog.parse import parse
-
-    return parse(text)
-
-
-def _pomologic(text: str) -> RuleProgram:
-    from everview.frontends.pomologic.read import read
-
-    return read(text)
-
-
-# How a text of each dialect is read; a grammar is loaded when it is first needed.
-DIALECTS: Final[dict[str, Callable[[str], RuleProgram]]] = {"souffle": _souffle, "pomologic": _pomologic}
-
-
-def program_of(text: str, dialect: str) -> RuleProgram:
-    """The program that a text is in its dialect."""
-    if dialect == POMORA:
-        raise DatalogError("a program of PomoRA has no rules", hint="remove it by its handle, or drop its views")
-    if not isinstance(dialect, str) or dialect not in DIALECTS:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise unknown_name("dialect of Datalog", str(dialect), (*DIALECTS, POMORA))
-    return _program_of(require_text(text), dialect)
-
-
-@lru_cache(maxsize=256)
-def _program_of(text: str, dialect: str) -> RuleProgram:
-    return DIALECTS[dialect](text)
-
-
-def require_text(text: object) -> str:
-    """What is given as a program, which is to be a text."""
-    if not isinstance(text, str):
-        raise DatalogError(f"{text!r} is no text of a program", hint="give a str")
-    return text
 
 
 @dataclass(frozen=True, slots=True)

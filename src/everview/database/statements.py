@@ -13,7 +13,7 @@ import pyarrow as pa
 from everview.codes.rows import to_rows
 from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
-from everview.database.known import Known, view_of
+from everview.database.frontends import ReadableDatabase, sql_view
 from everview.errors import CastFailure, DefinitionError, SqlError
 from everview.frontends.sql import (
     Begin,
@@ -57,7 +57,7 @@ def run_sql(database: Database, text: str, dialect: str) -> Any:
     """All statements of a text, one after the other; what the last of them gives."""
     result = None
     for piece in _pieces(text, dialect):
-        known = Known(database.catalog)
+        known = ReadableDatabase(database.catalog)
         for statement in bind(piece, known, dialect):
             with moment(dt.datetime.now(dt.UTC)):
                 result = _run(database, statement, known)
@@ -76,7 +76,7 @@ def _pieces(text: str, dialect: str) -> Iterator[str]:
         yield re.sub(r"[^\n]", " ", text[:start]) + text[start:end]
 
 
-def _run(db: Database, statement: Statement, known: Known) -> Any:
+def _run(db: Database, statement: Statement, known: ReadableDatabase) -> Any:
     match statement:
         case CreateTable():
             return _create_table(db, statement)
@@ -155,10 +155,10 @@ def _default(column: str, value: Expression) -> Any:
     return found.as_py() if isinstance(found, pa.Scalar) else found[0].as_py()
 
 
-def _create_view(db: Database, statement: CreateView, known: Known) -> None:
+def _create_view(db: Database, statement: CreateView, known: ReadableDatabase) -> None:
     if statement.if_not_exists and statement.name in db.catalog.views:
         return
-    db.define(view_of(db.catalog, statement, known.read), replace=statement.or_replace)
+    db.define(sql_view(statement, known.read), replace=statement.or_replace)
 
 
 def _drop(db: Database, statement: Drop) -> None:

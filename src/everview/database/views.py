@@ -13,7 +13,6 @@ import numpy as np
 from everview.codes import decode
 from everview.codes.rows import to_rows
 from everview.database.answers import in_order
-from everview.database.shown import shown
 from everview.database.together import tree_of
 from everview.doors import doors
 from everview.errors import ShapeError
@@ -24,6 +23,7 @@ from everview.views import Changes, OrderedView, Policy, Related, ScalarView, Su
 from everview.views.order import By
 from everview.views.queue import MAXSIZE
 from everview.zset.batch import Batch
+from everview.zset.shown import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

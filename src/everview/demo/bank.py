@@ -64,7 +64,7 @@ def circuit() -> Circuit:
     found = Circuit()
     for name, columns in ROWS.items():
         found.source(name, columns)
-    Queries(found).define(SQL, "spark")
+    Queries(found).define_sql(SQL, "spark")
     return found
 
 

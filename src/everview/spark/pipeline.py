@@ -35,6 +35,8 @@ from everview.errors import (
     SourceError,
     StoreError,
 )
+from everview.frontends.edn.arguments import as_arguments
+from everview.frontends.edn.plans import named_plan as edn_plan
 from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
 from everview.frontends.rules.faults import within_depth
@@ -49,10 +51,9 @@ from everview.spark.claims import Claims, require_apart
 from everview.spark.delivery import FEW, Delivery
 from everview.spark.delivery import read as read_view
 from everview.spark.describe import described
-from everview.spark.edn import define_query
 from everview.spark.explain import explain
 from everview.spark.failures import in_our_words, told
-from everview.spark.fluent import AtPipeline, put_together
+from everview.spark.fluent import AtSparkPipeline, put_together
 from everview.spark.folders import local_path
 from everview.spark.following import following
 from everview.spark.position import Position, query_of
@@ -233,7 +234,7 @@ class Pipeline:
         A plain ``CREATE VIEW`` is a name for its query, and is not kept. ``dialect`` is that of the text.
         """
         self._require_unopened("a view cannot be added")
-        self._queries.define(text, dialect)
+        self._queries.define_sql(text, dialect)
 
     def datalog(self, text: str, *, dialect: str = "souffle") -> None:
         """Views by rules over the sources and over views; every relation that they define is one.
@@ -252,7 +253,7 @@ class Pipeline:
         self._require_unopened("a view cannot be added")
         keys = {source: bound.spec.key for source, bound in self._sources.items() if bound.spec.keyed}
         with within_depth(EdnError):
-            define_query(self._queries, keys, text, name, args)
+            self._queries.define([edn_plan(name, text, as_arguments(args), self._queries.readable(keys))])
 
     def query(self, relation: str, alias: str | None = None) -> Query:
         """A query of a source or a view, to be built step by step; ``materialize(name)`` makes views of it.
@@ -261,7 +262,7 @@ class Pipeline:
         """
         self._require_unopened("a view cannot be added")
         keys = {name: bound.spec.key for name, bound in self._sources.items() if bound.spec.keyed}
-        return AtPipeline(self._queries, keys).query(relation, alias)
+        return AtSparkPipeline(self._queries, keys).query(relation, alias)
 
     def sink(
         self,

@@ -5,7 +5,7 @@ What was written in SQL can be computed again by plain Spark SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,10 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import PipelineError
 from everview.frontends.fluent import Part
-from everview.frontends.sql import CreateView, Tables, UserFunction, bind
-from everview.frontends.sql.decorators import known
+from everview.frontends.sql import CreateView, bind
 from everview.frontends.sql.spark import spark_query
 from everview.lowering.lower import Lowering
-from everview.optimize import optimize
+from everview.plan.catalog import NamedPlan, Tables
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Asof, Recursive, Scan
 from everview.plan.timed import check_timeless
@@ -42,13 +41,6 @@ class Query:
     is_set: bool = False  # whether it is known to hold no row twice
 
 
-class Sources(Tables):
-    """What SQL is told of a pipeline: its relations, and the functions that are registered."""
-
-    def function(self, name: str) -> UserFunction | None:
-        return known(name)
-
-
 class Queries:
     """The views that were defined by texts, in order."""
 
@@ -63,20 +55,35 @@ class Queries:
     def __contains__(self, name: str) -> bool:
         return name in self._views
 
-    def define(self, text: str, dialect: str) -> None:
+    def define(self, views: Sequence[NamedPlan], texts: Mapping[str, str] | None = None) -> None:
+        """Add the views that a front end has made; ``texts`` has the queries of those that Spark's SQL can say."""
+        self.check(views)
+        for view in views:
+            self.add(view, (texts or {}).get(view.name))
+
+    def define_sql(self, text: str, dialect: str) -> None:
         """Add the views of a text: a materialized one is a view of the pipeline, a plain one a name for its query."""
-        relations = self.relations()
-        for statement in bind(text, Sources(relations), dialect):
+        for statement in bind(text, self.readable(), dialect):
             if not isinstance(statement, CreateView):
                 raise PipelineError(
                     f"a pipeline takes views, not {statement.text.split()[0].upper()}",
                     hint="write CREATE MATERIALIZED VIEW name AS SELECT …; sources come from frames",
                 )
-            self.require_free(statement.name)
-            better = optimize(statement.plan) if statement.materialized else None
-            if better is not None:
-                rehearse_plans([better])
-            self.add(statement.name, statement.plan, better, spark_query(statement))
+            self.define([statement.named()], {statement.name: spark_query(statement)})
+
+    # -- what a front end may read
+
+    def readable(
+        self, keys: Mapping[str, tuple[str, ...]] | None = None, carried: Mapping[str, Schema] | None = None
+    ) -> Tables:
+        """The sources and views of the pipeline.
+
+        ``keys`` are those of sources in which no two rows have the same; ``carried`` are relations, not there yet, that
+        hold what was derived an epoch ago.
+        """
+        carried = carried or {}
+        sets = [name for name, view in self._views.items() if view.is_set]
+        return Tables(self.relations() | dict(carried), keys=keys, sets=[*sets, *carried], what="source or view")
 
     def relations(self) -> dict[str, Schema | Plan]:
         """What a text may read: the columns of sources and of views that are kept, and the plans of others."""
@@ -85,23 +92,27 @@ class Queries:
         views = {name: v.plan if v.stream is None else v.plan.schema for name, v in self._views.items()}
         return {name: stream.schema for name, stream in sources.items()} | views
 
-    def sets(self) -> frozenset[str]:
-        """The views that are known to hold no row twice."""
-        return frozenset(name for name, view in self._views.items() if view.is_set)
+    # -- views
+
+    def check(self, views: Sequence[NamedPlan]) -> None:
+        """Refuse views whose names are not free, or that fail whatever the rows are."""
+        for view in views:
+            self.require_free(view.name)
+        rehearse_plans([view.optimized for view in views if view.materialized])
 
     def require_free(self, name: str) -> None:
         """Refuse a name that a view or a source has."""
         if name in self._circuit.sinks or name in self._views or name in self._circuit.sources:
             raise PipelineError(f"there is a view or source {name} already", hint="give it another name")
 
-    def add(self, name: str, plan: Plan, better: Plan | None, text: str | None, *, is_set: bool = False) -> None:
-        """A view by its plan; it is kept if it is given as it is to run, and else a name for its plan."""
-        stream = None
-        if better is not None:
+    def add(self, view: NamedPlan, text: str | None = None) -> None:
+        """Add a view that was checked; ``text`` is its query in Spark's SQL, if it has one."""
+        stream, name, plan = None, view.name, view.plan
+        if view.materialized:
             check_timeless(name, plan)
-            stream = self._streams[name] = self._lowering.of(better).under(plan.schema)
+            stream = self._streams[name] = self._lowering.of(view.optimized).under(plan.schema)
             stream.sink(name)
-        self._views[name] = Query(plan, text, stream, is_set)
+        self._views[name] = Query(plan, text, stream, view.is_set)
 
     # -- what the epoch before left
 

@@ -14,10 +14,10 @@ from everview.errors import (
 )
 from everview.frontends.datalog.parse import parse
 from everview.frontends.rules.compile import compile_program
-from everview.frontends.rules.relations import Schemas
+from everview.plan.catalog import Tables
 from everview.types import Schema
 
-KNOWN = Schemas(
+KNOWN = Tables(
     {
         "edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL"),
         "name": Schema.parse("id BIGINT NOT NULL, text STRING NOT NULL"),

@@ -11,8 +11,8 @@ from everview import connect
 from everview.errors import ArithmeticFailure, TypeConflict
 from everview.frontends.datalog.parse import parse
 from everview.frontends.rules.compile import compile_program, whole
-from everview.frontends.rules.relations import Schemas
 from everview.oracle.plans import evaluate
+from everview.plan.catalog import Tables
 from everview.plan.nodes import Recursive, scans
 from everview.types import Schema
 
@@ -148,7 +148,7 @@ def test_meaning(text: str) -> None:
     goal = "q" if heads[-1] == "q" and "p(true" in text else "p"
     assert sorted(db.view(goal).rows(), key=repr) == sorted(MEANINGS[text], key=repr)
     assert db.verify()
-    plan = whole(parse(text), goal, Schemas())
+    plan = whole(parse(text), goal, Tables({}))
     assert not scans(plan)
     assert dict(evaluate(plan, {})) == dict.fromkeys(MEANINGS[text], 1)
 
@@ -268,7 +268,7 @@ def test_functions_of_users_are_functors() -> None:
 # -- what compiling says
 
 
-KNOWN = Schemas({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")})
+KNOWN = Tables({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")})
 
 
 def test_heads_of_a_group_share_their_bindings() -> None:
@@ -286,8 +286,7 @@ def test_heads_of_a_group_share_their_bindings() -> None:
 
 def test_what_is_given_and_derived_is_said() -> None:
     text = ".decl arc(a: number, b: number)\n.input arc\n.output arc\narc(b, a) :- arc(a, b)."
-    compiled = compile_program(parse(text), Schemas())
-    assert compiled.heads["arc"].given == "arc.given"
+    compiled = compile_program(parse(text), Tables({}))
     assert compiled.heads["arc"].reads == ("arc.given",)
     assert list(compiled.inputs) == ["arc"]
     assert compiled.outputs == ("arc",)
@@ -295,12 +294,12 @@ def test_what_is_given_and_derived_is_said() -> None:
 
 def test_types_are_found_around_a_cycle() -> None:
     text = "a(x) :- b(x). b(x) :- c(x + 0). c(x) :- a(x). c(x) :- small(x). a(x) :- edge(x, _)."
-    known = Schemas({**KNOWN.schemas, "small": Schema.parse("x INT")})
+    known = Tables({**KNOWN.relations, "small": Schema.parse("x INT")})
     heads = compile_program(parse(text.replace("c(x + 0)", "c(x)")), known).heads
     assert {str(heads[name].schema) for name in "abc"} == {"x BIGINT"}
 
 
 def test_a_conflict_is_found_around_a_cycle() -> None:
-    known = Schemas({**KNOWN.schemas, "name": Schema.parse("x STRING NOT NULL")})
+    known = Tables({**KNOWN.relations, "name": Schema.parse("x STRING NOT NULL")})
     with pytest.raises(TypeConflict, match=r"is BIGINT and STRING|is STRING and BIGINT"):
         compile_program(parse("a(x) :- b(x). b(x) :- a(x). a(x) :- edge(x, _). b(x) :- name(x)."), known)

@@ -14,32 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from everview.errors import EdnError
+from everview.plan.catalog import Readable
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
-from everview.plan.nodes import Filter, Project, Scan, Values
+from everview.plan.nodes import Filter, Project, Values
 from everview.plan.typing import call
 from everview.types import ANY, BIGINT, Field, Schema, Type, unknown_name
 
 ENTITY = BIGINT  # of facts that are transacted
-
-
-class Around(Protocol):
-    """The relations of a database or a pipeline."""
-
-    def names(self) -> Iterable[str]:
-        """Of all that may be read."""
-        ...
-
-    def relation(self, name: str) -> Schema | Plan:
-        """The columns of one of them, or a plan that is read in its place."""
-        ...
-
-    def key(self, name: str) -> tuple[str, ...]:
-        """The columns by which no two of its rows agree; none if that is not known."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -95,7 +79,7 @@ def facts_schema(value: Type) -> Schema:
 class Attributes:
     """The attributes that the relations of a database or a pipeline make."""
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: Readable) -> None:
         self.around = around
         self._names = frozenset(around.names())
         self._found: dict[str, EdnAttribute | None] = {}
@@ -145,8 +129,7 @@ class Attributes:
         return found, self.scan(found)
 
     def scan(self, name: str) -> Plan:
-        found = self.around.relation(name)
-        return Scan(name, found) if isinstance(found, Schema) else found
+        return self.around.scan(name)
 
     # -- inside
 

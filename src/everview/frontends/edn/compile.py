@@ -7,7 +7,7 @@ it has a row a group, and none where nothing was found.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +22,7 @@ from everview.frontends.edn.query import Aggregated, EdnQuery
 from everview.frontends.edn.translate import GOAL, Translated, translate
 from everview.frontends.rules.compile import whole
 from everview.operators.aggregate.call import Call
+from everview.plan.catalog import Tables
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Filter, Project, Union, Values
 from everview.plan.typing import call, is_number, literal
@@ -61,9 +62,9 @@ def compile_query(
     made = translate(query, given(query, arguments), attributes, lenient=lenient)
     types = inferred(made.program, _known(made.reads))
     relations = {name: _rows(name, reads, types, attributes) for name, reads in made.reads.items()}
-    sets = frozenset(name for name, reads in made.reads.items() if _is_set(reads))
+    sets = [name for name, reads in made.reads.items() if _is_set(reads)]
     try:
-        plan = whole(made.program, GOAL, _Relations(relations, sets))
+        plan = whole(made.program, GOAL, Tables(relations, sets=sets))
         plan = _found(query, plan)
     except EdnError:
         raise
@@ -72,23 +73,6 @@ def compile_query(
     return CompiledQuery(
         query, plan, _open(made.reads, types), any(isinstance(r, Anything) for r in made.reads.values())
     )
-
-
-@dataclass(frozen=True)
-class _Relations:
-    """The relations that the atoms of a query read, as a catalog for the compiler of rules."""
-
-    relations: Mapping[str, Plan]
-    sets: frozenset[str]
-
-    def names(self) -> Iterable[str]:
-        return self.relations
-
-    def relation(self, name: str) -> Schema | Plan:
-        return self.relations[name]
-
-    def is_set(self, name: str) -> bool:
-        return name in self.sets
 
 
 def _told(error: EverviewError, query: EdnQuery, made: Translated) -> EdnError:

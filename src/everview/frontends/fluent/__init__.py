@@ -5,10 +5,11 @@ A query is immutable; every method gives another one, and refuses at once what c
 """
 
 from everview.frontends.fluent import agg
-from everview.frontends.fluent.clauses import Clauses, Relations
+from everview.frontends.fluent.clauses import Clauses
 from everview.frontends.fluent.conditions import Condition, and_, col, not_, or_
-from everview.frontends.fluent.parts import parts
-from everview.frontends.fluent.query import Home, Query
+from everview.frontends.fluent.home import Home, PreparedQuery
+from everview.frontends.fluent.parts import named_plans, parts
+from everview.frontends.fluent.query import Query
 from everview.frontends.fluent.shape import Part, Record
 from everview.frontends.fluent.stored import from_text, to_text
 from everview.frontends.fluent.trees import trees
@@ -18,13 +19,14 @@ __all__ = [
     "Condition",
     "Home",
     "Part",
+    "PreparedQuery",
     "Query",
     "Record",
-    "Relations",
     "agg",
     "and_",
     "col",
     "from_text",
+    "named_plans",
     "not_",
     "or_",
     "parts",

@@ -1,4 +1,4 @@
-"""What a fluent query says, clause by clause; and what it is told of the relations that it may read.
+"""What a fluent query says, clause by clause.
 
 The order in which clauses are written says nothing, but that a name is known only once it is there: FROM with its
 joins, WHERE, EXISTS, GROUP BY, HAVING, SELECT, DISTINCT, ORDER BY, START AFTER, LIMIT is how they are evaluated.
@@ -6,37 +6,14 @@ joins, WHERE, EXISTS, GROUP BY, HAVING, SELECT, DISTINCT, ORDER BY, START AFTER,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from everview.frontends.fluent.agg import Agg
 from everview.frontends.fluent.conditions import Condition
 from everview.frontends.fluent.shape import Direction
-from everview.plan.node import Plan
-from everview.types import Schema
 
 Pairs = tuple[tuple[str, str], ...]  # columns of this query and of the other that are to be equal
-
-
-class Relations(Protocol):
-    """What a database says of its relations."""
-
-    def names(self) -> Iterable[str]:
-        """Of all tables and views."""
-        ...
-
-    def find(self, name: str) -> str:
-        """The name of a relation as it was defined; raises `UnknownName`."""
-        ...
-
-    def relation(self, name: str) -> Schema | Plan:
-        """The columns of a relation, or the plan that stands for it."""
-        ...
-
-    def key(self, name: str) -> tuple[str, ...]:
-        """The columns that tell its rows apart; none if it may hold a row twice, or nobody knows."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from everview.errors import QueryError
 from everview.frontends.fluent.agg import Agg
 from everview.frontends.fluent.binding import bound
-from everview.frontends.fluent.clauses import Clauses, Relations
+from everview.frontends.fluent.clauses import Clauses
 from everview.frontends.fluent.conditions import columns
 from everview.frontends.fluent.grouping import computed
 from everview.frontends.fluent.keyset import after
@@ -16,6 +16,7 @@ from everview.frontends.fluent.names import Path
 from everview.frontends.fluent.rows import Rows, rows_of
 from everview.frontends.fluent.selection import Item, Partner, Selection, selection
 from everview.frontends.fluent.shape import Direction, Record
+from everview.plan.catalog import Readable
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Filter, Project, Top
@@ -58,7 +59,7 @@ def limited(plan: Plan, order: Order, limit: int | None, partition: tuple[int, .
     return Top(plan, tuple((plan.column(at), HOW[way]) for at, way in order), limit, 0, partition)
 
 
-def flat(query: Clauses, relations: Relations, wanted: tuple[str, ...] = ()) -> Flat:
+def flat(query: Clauses, relations: Readable, wanted: tuple[str, ...] = ()) -> Flat:
     """The plan of a query, with columns for all names that are ``wanted``."""
     rows = rows_of(query, relations)
     chosen = selection(query, rows.scope)

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from everview.frontends.fluent.agg import Agg
-from everview.frontends.fluent.clauses import Clauses, Pairs, Related, Relations
+from everview.frontends.fluent.clauses import Clauses, Pairs, Related
 from everview.frontends.fluent.flat import Flat, flat, limited
 from everview.frontends.fluent.names import STAR, Entry, leaves
 from everview.frontends.fluent.rows import equal
 from everview.frontends.fluent.selection import name_of
 from everview.frontends.fluent.shape import Direction, Part, Record
+from everview.optimize import optimize
+from everview.plan.catalog import NamedPlan, Readable
 from everview.plan.node import Plan
 from everview.plan.nodes import Filter, Join, Project, Scan
 from everview.plan.typing import call
@@ -27,7 +29,7 @@ class Above:
     pairs: Pairs
 
 
-def parts(query: Clauses, relations: Relations, view: str | None = None) -> Part:
+def parts(query: Clauses, relations: Readable, view: str | None = None) -> Part:
     """The parts of a query.
 
     Under the name of a ``view``, a part beneath reads the rows above it from their view, as `Part.walk` names it;
@@ -36,7 +38,18 @@ def parts(query: Clauses, relations: Relations, view: str | None = None) -> Part
     return _part("", query, relations, view, None)
 
 
-def _part(name: str, query: Clauses, relations: Relations, view: str | None, above: Above | None) -> Part:
+def named_plans(part: Part, name: str, reads: tuple[str, ...] = ()) -> tuple[NamedPlan, ...]:
+    """The views of a query's parts, each after the one above it; ``reads`` are the relations that the query names."""
+    return tuple(_named(name, view, one, reads) for view, one in part.walk(name))
+
+
+def _named(whole: str, view: str, part: Part, reads: tuple[str, ...]) -> NamedPlan:
+    above = () if view == whole else (view[: -len(part.name) - 1],)
+    order = tuple((part.plan.column(at), way) for at, way in part.order) if part.ordered else ()
+    return NamedPlan(view, part.plan, optimize(part.plan), (*above, *reads), order, whole=whole)
+
+
+def _part(name: str, query: Clauses, relations: Readable, view: str | None, above: Above | None) -> Part:
     theirs = () if above is None else tuple(right for _, right in above.pairs)
     mine = [left for related in query.related for left, _ in related.pairs]
     found = flat(query, relations, (*theirs, *mine))
@@ -80,7 +93,7 @@ def _belonging(plan: Plan, columns: tuple[int, ...], above: Above) -> Plan:
     return Join(plan, above.plan, "semi", equal(plan, columns, above.plan, above.columns, turned))
 
 
-def _related(one: Related, relations: Relations, view: str | None, above: Above) -> Part:
+def _related(one: Related, relations: Readable, view: str | None, above: Above) -> Part:
     return _part(one.name, one.query, relations, None if view is None else f"{view}.{one.name}", above)
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from everview.errors import QueryError, Ungrouped, shown
 from everview.frontends.fluent.agg import Agg
-from everview.frontends.fluent.clauses import Asked, Clauses, Joined, Pairs, Related, Relations, Selected
+from everview.frontends.fluent.clauses import Asked, Clauses, Joined, Pairs, Related, Selected
 from everview.frontends.fluent.conditions import (
     Condition,
     and_,
@@ -29,20 +29,11 @@ from everview.frontends.fluent.conditions import (
     relation_name,
     valid_text,
 )
+from everview.frontends.fluent.home import Home, PreparedQuery
 from everview.frontends.fluent.keyset import check_row
 from everview.frontends.fluent.parts import parts
 from everview.frontends.fluent.rows import refuse_nested
 from everview.frontends.fluent.shape import Direction, Part
-from everview.plan.node import Plan
-
-
-class Home(Relations, Protocol):
-    """Where a query is at home: what it may read, and what is done with it."""
-
-    def same(self, other: Home) -> bool: ...
-    def prepare(self, query: Query) -> Any: ...
-    def run(self, query: Query) -> Any: ...
-    def materialize(self, query: Query, name: str | None) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,9 +155,9 @@ class Query:
 
     # -- what is done with it
 
-    def prepare(self) -> Any:
-        """The query, checked as a whole, and planned: see `Prepared`."""
-        return self.home.prepare(self)
+    def prepare(self) -> PreparedQuery:
+        """The query, checked as a whole, and planned."""
+        return PreparedQuery.of(self)
 
     def run(self) -> Any:
         """What the query gives now: a list of dicts, one dict or None after `one`, or a value. Nothing is kept."""
@@ -178,7 +169,7 @@ class Query:
 
     def parts(self, view: str | None = None) -> Part:
         """The plans that it becomes; see `everview.frontends.fluent.shape`."""
-        return parts(self.said, self.home, view)
+        return parts(self.said, self.home.catalog, view)
 
     def __repr__(self) -> str:
         return f"<query of {self.said.relation}>"
@@ -218,8 +209,8 @@ class Query:
 
     def _columns(self) -> tuple[str, ...]:
         """The columns of the relation that it is of."""
-        found = self.home.relation(self.home.find(self.said.relation))
-        return (found.schema if isinstance(found, Plan) else found).names
+        catalog = self.home.catalog
+        return catalog.scan(catalog.find(self.said.relation)).schema.names
 
     def _asked(self, kind: Any, other: Query, on: Any) -> Self:
         inner = self._other(other, "exists").said
@@ -290,4 +281,4 @@ def _sortable(name: str, said: Clauses) -> str:
     return name
 
 
-__all__ = ["Condition", "Home", "Query"]
+__all__ = ["Condition", "Query"]

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 from everview.errors import QueryError, TypeMismatch
 from everview.frontends.fluent.binding import bound
-from everview.frontends.fluent.clauses import Asked, Clauses, Joined, Pairs, Relations
+from everview.frontends.fluent.clauses import Asked, Clauses, Joined, Pairs
 from everview.frontends.fluent.names import Entry, Scope
 from everview.frontends.fluent.selection import is_records
 from everview.frontends.fluent.shape import Record
+from everview.plan.catalog import Readable
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
-from everview.plan.nodes import Filter, Join, Project, Scan
+from everview.plan.nodes import Filter, Join, Project
 from everview.plan.typing import call
 from everview.scalars.coercion import FRACTIONS, is_number
 from everview.scalars.expressions import TRUE, Expression, columns_of
-from everview.types import Schema, Type
+from everview.types import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Rows:
         return found
 
 
-def rows_of(query: Clauses, relations: Relations) -> Rows:
+def rows_of(query: Clauses, relations: Readable) -> Rows:
     """The rows that WHERE and EXISTS leave of the relation and what it joins."""
     base = scanned(query, relations)
     whole = _joined(base, query, relations)
@@ -89,11 +90,10 @@ def rows_of(query: Clauses, relations: Relations) -> Rows:
     return found
 
 
-def scanned(query: Clauses, relations: Relations) -> Rows:
+def scanned(query: Clauses, relations: Readable) -> Rows:
     """The relation that a query is of, as it is."""
     name = relations.find(query.relation)
-    said = relations.relation(name)
-    plan = Scan(name, said) if isinstance(said, Schema) else said
+    plan = relations.scan(name)
     record = Record(tuple((column, at) for at, column in enumerate(plan.schema.names)))
     key = relations.key(name)
     entry = Entry(query.alias, name, record, tuple(plan.schema.index(k) for k in key) if key else None)
@@ -107,13 +107,13 @@ def _filtered(rows: Rows, tests: list[Expression]) -> Rows:
     return Rows(Filter(rows.plan, test), rows.scope, rows.starts, rows.besides)
 
 
-def _joined(rows: Rows, query: Clauses, relations: Relations) -> Rows:
+def _joined(rows: Rows, query: Clauses, relations: Readable) -> Rows:
     for join in query.joins:
         rows = _beside(rows, join, relations)
     return rows
 
 
-def _beside(rows: Rows, join: Joined, relations: Relations) -> Rows:
+def _beside(rows: Rows, join: Joined, relations: Readable) -> Rows:
     from everview.frontends.fluent.flat import flat
 
     found = flat(join.query, relations, tuple(right for _, right in join.pairs)).whole(join.query)
@@ -143,7 +143,7 @@ def _with_presence(plan: Plan, record: Record) -> tuple[Plan, Record]:
     return plan, Record(record.fields, at)
 
 
-def _asked(rows: Rows, asked: Asked, relations: Relations) -> Rows:
+def _asked(rows: Rows, asked: Asked, relations: Readable) -> Rows:
     from everview.frontends.fluent.flat import flat
 
     found = flat(asked.query, relations, tuple(right for _, right in asked.pairs)).whole(asked.query)

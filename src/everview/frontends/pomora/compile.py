@@ -5,10 +5,10 @@ each assignment adds to the last. A loop is a fixed point: the least sets that h
 and all that its assignments add. That is what repeating the block gives as long as more rows never take rows away;
 a loop in which they would, because it subtracts or aggregates what it assigns to, is refused.
 
->>> from everview.frontends.rules.relations import Schemas
 >>> from everview.frontends.pomora.parse import parse
+>>> from everview.plan.catalog import Tables
 >>> from everview.types import Schema
->>> known = Schemas({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")}, frozenset(["edge"]))
+>>> known = Tables({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")}, sets=["edge"])
 >>> print(compile_program(parse("start := projection([:a], edge);"), known)["start"])
 Distinct
   Project a
@@ -49,14 +49,14 @@ from everview.frontends.pomora.operators import (
     written,
 )
 from everview.frontends.rules.faults import fault
-from everview.frontends.rules.relations import Relations
+from everview.plan.catalog import Readable
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Recursive, Reference, Scan
 from everview.plan.references import free_references
 from everview.types import Schema
 
 
-def compile_program(block: tuple[Statement, ...], relations: Relations) -> dict[str, Plan]:
+def compile_program(block: tuple[Statement, ...], relations: Readable) -> dict[str, Plan]:
     """A plan for each relation that a program assigns to, with its rows at the end; each after those that it scans."""
     last = {a.target: number for number, statement in enumerate(block) for a in assignments((statement,))}
     for assignment in assignments(block):
@@ -86,7 +86,7 @@ class Point:
     Inside a loop, ``fed`` are the columns of the relations that it assigns to, as far as they are known.
     """
 
-    relations: Relations
+    relations: Readable
     held: Mapping[str, Plan]
     fed: Mapping[str, Schema | None]
 
@@ -188,8 +188,7 @@ class Point:
         if name not in self.relations.names():
             known = ", ".join(sorted([*self.relations.names(), *self.held])) or "none"
             raise fault(UnknownRelation, f"there is no relation {name} here", None, f"there are: {known}", named.place)
-        found = self.relations.relation(name)
-        plan = found if isinstance(found, Plan) else Scan(name, found)
+        plan = self.relations.scan(name)
         return plan if self.relations.is_set(name) else Distinct(plan)
 
 

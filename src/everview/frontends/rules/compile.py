@@ -4,12 +4,12 @@ Relations are sets. Other rules read a head as a relation; heads that read each 
 same bindings for each of them.
 
 >>> from everview.frontends.rules.program import RuleAtom, RuleProgram, Rule, RuleVariable
->>> from everview.frontends.rules.relations import Schemas
+>>> from everview.plan.catalog import Tables
 >>> from everview.types import Schema
 >>> x, y, z = RuleVariable("x"), RuleVariable("y"), RuleVariable("z")
 >>> path = RuleProgram((Rule(RuleAtom("path", (x, y)), (RuleAtom("edge", (x, y)),)),
 ...                 Rule(RuleAtom("path", (x, z)), (RuleAtom("path", (x, y)), RuleAtom("edge", (y, z))))))
->>> edge = Schemas({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")}, frozenset(["edge"]))
+>>> edge = Tables({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")}, sets=["edge"])
 >>> print(compile_program(path, edge).heads["path"].plan)
 Recursive path
   path =
@@ -49,12 +49,13 @@ from everview.frontends.rules.heads import (
 )
 from everview.frontends.rules.monotone import EXTREMES, check_extremes
 from everview.frontends.rules.program import Constant, Declaration, Rule, RuleAtom, RuleProgram
-from everview.frontends.rules.relations import Relations, given_name
+from everview.frontends.rules.relations import given_name
 from everview.frontends.rules.resolve import Resolving, check_directed
 from everview.frontends.rules.signs import with_signs
 from everview.frontends.rules.stratification import check_stratified, groups, is_recursive, reads
 from everview.frontends.rules.walk import literals
 from everview.optimize import optimize
+from everview.plan.catalog import NamedPlan, Readable
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Project, Recursive, Reference, Scan, Values, scans
 from everview.plan.typing import is_integer
@@ -64,22 +65,10 @@ ROUNDS = 12  # of finding the types of a group; each widens a column
 
 
 @dataclass(frozen=True)
-class Head:
-    """A relation that rules define: its columns, its plan, and the relations that the plan scans."""
-
-    name: str
-    schema: Schema
-    plan: Plan
-    optimized: Plan
-    reads: tuple[str, ...]
-    given: str | None = None  # the relation that holds the rows which it is given besides
-
-
-@dataclass(frozen=True)
 class HeadGroup:
     """Heads that read each other and are computed together, or one head alone."""
 
-    heads: tuple[Head, ...]
+    heads: tuple[NamedPlan, ...]
     recursive: bool
 
 
@@ -92,12 +81,12 @@ class CompiledProgram:
     outputs: tuple[str, ...] = ()
 
     @cached_property
-    def heads(self) -> dict[str, Head]:
+    def heads(self) -> dict[str, NamedPlan]:
         """All heads by name, each after those that it reads."""
         return {head.name: head for group in self.groups for head in group.heads}
 
 
-def compile_program(program: RuleProgram, known: Relations, identify: Identify | None = content_id) -> CompiledProgram:
+def compile_program(program: RuleProgram, known: Readable, identify: Identify | None = content_id) -> CompiledProgram:
     """Compile all heads; their plans scan the relations around the program, and the heads of other groups."""
     check_directed(program, frozenset(known.names()))
     compiling = _Compiling(program, known, identify, inline=False)
@@ -109,7 +98,7 @@ def compile_program(program: RuleProgram, known: Relations, identify: Identify |
     return CompiledProgram(found, given, outputs)
 
 
-def whole(program: RuleProgram, goal: str, known: Relations, identify: Identify | None = content_id) -> Plan:
+def whole(program: RuleProgram, goal: str, known: Readable, identify: Identify | None = content_id) -> Plan:
     """Compile one head to one plan, which scans only relations around the program."""
     compiling = _Compiling(program, known, identify, inline=True)
     for names in groups(program.rules):
@@ -119,7 +108,7 @@ def whole(program: RuleProgram, goal: str, known: Relations, identify: Identify 
     return compiling.plans[goal]
 
 
-def columns_of(program: RuleProgram, known: Relations) -> dict[str, Schema]:
+def columns_of(program: RuleProgram, known: Readable) -> dict[str, Schema]:
     """The columns of all heads; also of a program that is refused because it negates itself."""
     compiling = _Compiling(program, known, content_id, inline=True)
     for names in groups(program.rules):
@@ -128,7 +117,7 @@ def columns_of(program: RuleProgram, known: Relations) -> dict[str, Schema]:
 
 
 class _Compiling:
-    def __init__(self, program: RuleProgram, known: Relations, identify: Identify | None, *, inline: bool) -> None:
+    def __init__(self, program: RuleProgram, known: Readable, identify: Identify | None, *, inline: bool) -> None:
         program = with_signs(program)
         self.known = known
         self.identify = identify
@@ -178,18 +167,17 @@ class _Compiling:
         else:
             self._alone(names[0])
 
-    def _alone(self, name: str) -> Head:
+    def _alone(self, name: str) -> NamedPlan:
         plan = self._plan(name, [part for rule in self.rules[name] for part in self._parts(rule)])
         is_set = isinstance(plan, Values) or bool(self.functions[name])
         plan = plan if is_set else Distinct(plan)
         return self._head(name, plan, optimize(plan) if not self.inline else plan)
 
-    def _head(self, name: str, plan: Plan, better: Plan) -> Head:
+    def _head(self, name: str, plan: Plan, better: Plan) -> NamedPlan:
         self.plans[name] = plan if self.inline else Scan(name, plan.schema)
-        given = given_name(name) if self._is_given(name) else None
-        return Head(name, plan.schema, plan, better, scans(plan), given)
+        return NamedPlan(name, plan, better, scans(plan), is_set=True)
 
-    def _together(self, names: Sequence[str], rules: Sequence[Rule]) -> tuple[Head, ...]:
+    def _together(self, names: Sequence[str], rules: Sequence[Rule]) -> tuple[NamedPlan, ...]:
         """The heads of a fixed point; their types are found by rounds, until a round changes none."""
         self.schemas = {name: d for name in names if (d := self._said(name)) is not None}
         known: dict[str, tuple[object, Plan]] = {}

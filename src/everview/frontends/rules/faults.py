@@ -19,7 +19,7 @@ from typing import TypeVar
 from everview.errors import DatalogError, EverviewError, TypeConflict, TypeMismatch
 from everview.frontends.rules.program import NOWHERE, Rule, TextPlace
 
-__all__ = ["fault", "misplaced", "placed", "within_depth"]
+__all__ = ["fault", "misplaced", "placed", "require_text", "within_depth"]
 
 SHOWN = 160  # characters of a rule at most
 
@@ -55,3 +55,10 @@ def misplaced(error: EverviewError, rule: Rule) -> DatalogError:
         return error
     kind = TypeConflict if isinstance(error, TypeMismatch) else DatalogError
     return fault(kind, error.message, rule, error.hint or "look at the types of its columns")
+
+
+def require_text(text: object) -> str:
+    """What is given as a program, which is to be a text."""
+    if not isinstance(text, str):
+        raise DatalogError(f"{text!r} is no text of a program", hint="give a str")
+    return text

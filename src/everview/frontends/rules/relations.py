@@ -1,55 +1,14 @@
-"""What compiling asks of the relations around a program: their columns, and whether a row may be there twice.
-
->>> known = Schemas({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")})
->>> list(known.names()), known.is_set("edge")
-(['edge'], False)
-"""
+"""Relations as rules see them: those without columns, those that are given rows besides; and users' functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
-from everview.plan.node import Plan
 from everview.scalars.functions.user import is_registered, registered
 from everview.types import BOOLEAN, Field, Schema, Type
 
 # A relation without columns holds or does not: its one row, if it is there, says so.
 NULLARY: Final = Schema([Field("holds", BOOLEAN, nullable=False)])
-
-
-class Relations(Protocol):
-    """The relations of a database, or of a pipeline."""
-
-    def names(self) -> Iterable[str]:
-        """Of all that may be read."""
-        ...
-
-    def relation(self, name: str) -> Schema | Plan:
-        """The columns of one of them, or a plan that is read in its place."""
-        ...
-
-    def is_set(self, name: str) -> bool:
-        """Does it hold every row once at most, by a key or by what it is?"""
-        ...
-
-
-@dataclass(frozen=True)
-class Schemas:
-    """Relations by their columns; those in ``sets`` hold no row twice."""
-
-    schemas: Mapping[str, Schema] = field(default_factory=dict[str, Schema])
-    sets: frozenset[str] = frozenset()
-
-    def names(self) -> Iterable[str]:
-        return self.schemas
-
-    def relation(self, name: str) -> Schema | Plan:
-        return self.schemas[name]
-
-    def is_set(self, name: str) -> bool:
-        return name in self.sets
 
 
 def given_name(head: str) -> str:

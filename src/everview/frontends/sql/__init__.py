@@ -6,10 +6,7 @@ what is wrong or cannot be maintained; how a plan is computed is not its concern
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 from everview.frontends.sql.bind import bind, bind_query
-from everview.frontends.sql.context import Catalog, UserFunction
 from everview.frontends.sql.statements import (
     Begin,
     Commit,
@@ -25,38 +22,11 @@ from everview.frontends.sql.statements import (
     Statement,
     Update,
 )
-from everview.plan.node import Plan
-from everview.scalars.expressions import Expression
-from everview.types import Schema
-
-
-class Tables:
-    """A catalog of relations that are given: schemas of tables, plans of views."""
-
-    def __init__(self, relations: Mapping[str, Schema | Plan], functions: Iterable[UserFunction] = ()) -> None:
-        self.relations = dict(relations)
-        self.functions = {f.name.lower(): f for f in functions}
-
-    def names(self) -> Iterable[str]:
-        """Of all relations."""
-        return self.relations
-
-    def relation(self, name: str) -> Schema | Plan:
-        """A schema or a plan."""
-        return self.relations[name]
-
-    def function(self, name: str) -> UserFunction | None:
-        """A user's function."""
-        return self.functions.get(name)
-
-    def default(self, table: str, column: str) -> Expression | None:
-        """No column has one."""
-        return None
-
+from everview.plan.catalog import CatalogFunction, Tables
 
 __all__ = [
     "Begin",
-    "Catalog",
+    "CatalogFunction",
     "Commit",
     "CreateTable",
     "CreateView",
@@ -70,7 +40,6 @@ __all__ = [
     "Statement",
     "Tables",
     "Update",
-    "UserFunction",
     "bind",
     "bind_query",
 ]

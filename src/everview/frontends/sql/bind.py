@@ -11,7 +11,7 @@ from sqlglot import exp
 from everview.errors import EverviewError, SqlError
 from everview.frontends.sql import comparisons, subqueries, windows
 from everview.frontends.sql import statements as st
-from everview.frontends.sql.context import Bound, Catalog, Context, UserFunction
+from everview.frontends.sql.context import Bound, Context
 from everview.frontends.sql.expressions import Here, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.parse import Parsed, parse, slip_in
@@ -19,6 +19,7 @@ from everview.frontends.sql.queries import complete, query
 from everview.frontends.sql.slips import INSTEAD, OURS
 from everview.frontends.sql.sources import renamed
 from everview.frontends.sql.types import type_of
+from everview.plan.catalog import CatalogFunction, Readable
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Project, Scan
 from everview.plan.typing import cast
@@ -29,10 +30,10 @@ from everview.types import Field, Schema, unknown_name
 HANDLERS = (comparisons, subqueries, windows)
 
 
-class With:
+class With(Readable):
     """A catalog with relations besides those of another: what the statements before have made."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Readable) -> None:
         self.catalog = catalog
         self.made: dict[str, Schema | Plan] = {}
         self.gone: set[str] = set()
@@ -47,18 +48,15 @@ class With:
         return self.made[name] if name in self.made else self.catalog.relation(name)
 
     def given(self, scan: Scan) -> Scan:
-        find = getattr(self.catalog, "given", None)
-        return scan if find is None else find(scan)
+        return self.catalog.given(scan)
 
-    def function(self, name: str) -> UserFunction | None:
-        find = getattr(self.catalog, "function", None)
-        return None if find is None else find(name)
+    def function(self, name: str) -> CatalogFunction | None:
+        return self.catalog.function(name)
 
     def default(self, table: str, column: str) -> Expression | None:
         if table in self.defaults:
             return self.defaults[table].get(column)
-        find = getattr(self.catalog, "default", None)
-        return None if find is None else find(table, column)
+        return self.catalog.default(table, column)
 
     def after(self, statement: st.Statement) -> None:
         """What is there once a statement is done."""
@@ -75,7 +73,7 @@ class With:
                 pass
 
 
-def bind(text: str, catalog: Catalog, dialect: str = "spark") -> list[st.Statement]:
+def bind(text: str, catalog: Readable, dialect: str = "spark") -> list[st.Statement]:
     """The statements of a text, in Spark's dialect or another; each sees what those before it make.
 
     >>> from everview.frontends.sql import Tables
@@ -103,7 +101,7 @@ def bind(text: str, catalog: Catalog, dialect: str = "spark") -> list[st.Stateme
     return found
 
 
-def bind_query(text: str, catalog: Catalog, dialect: str = "spark") -> st.Select:
+def bind_query(text: str, catalog: Readable, dialect: str = "spark") -> st.Select:
     """The one query of a text."""
     found = bind(text, catalog, dialect)
     if len(found) != 1 or not isinstance(found[0], st.Select):

@@ -54,8 +54,7 @@ def _table(node: exp.Expr, context: Context) -> Scan:
         raise
     if not isinstance(plan, Scan):
         raise context.error(f'"{node.name}" is no table', node, "only tables can be changed; views follow")
-    given = getattr(context.catalog, "given", None)  # of a table that is seen with what rules add to it
-    return plan if given is None else given(plan)
+    return context.catalog.given(plan)
 
 
 # -- INSERT

@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from sqlglot import exp
 
 from everview.errors import SqlError
 from everview.frontends.sql.names import Scope
 from everview.frontends.sql.places import Source
+from everview.plan.catalog import Readable
 from everview.plan.node import Plan
 from everview.scalars.expressions import Expression
-from everview.types import Schema, Type
 
 DEEPEST = 120  # levels of queries and expressions inside each other
-
-
-@dataclass(frozen=True, slots=True)
-class UserFunction:
-    """A function of the user, of rows or of groups: what it is called, takes and gives."""
-
-    name: str
-    arguments: tuple[Type, ...] | None  # None: takes what it gets
-    type: Type
-    nullable: bool = True
-    aggregate: bool = False
-
-
-class Catalog(Protocol):
-    """What a database says of its relations and functions."""
-
-    def names(self) -> Iterable[str]:
-        """Of all tables and views."""
-        ...
-
-    def relation(self, name: str) -> Schema | Plan:
-        """The columns of a table or materialized view, or the plan of a plain view, which is read in its place."""
-        ...
-
-    def function(self, name: str) -> UserFunction | None:
-        """A user's function or aggregate; the name in lower case."""
-        ...
-
-    def default(self, table: str, column: str) -> Expression | None:
-        """What a column holds that INSERT leaves out; None is NULL."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +34,7 @@ class Bound:
 class Context:
     """Where a query stands: everything that it may name, except the columns of its own rows."""
 
-    catalog: Catalog
+    catalog: Readable
     source: Source
     dialect: str = "spark"
     ctes: Mapping[str, Bound] = field(default_factory=dict[str, Bound])

@@ -1,10 +1,11 @@
 """Python functions in SQL, by decorator: of columns, and of groups.
 
 >>> import pyarrow.compute as pc
+>>> from everview.plan.catalog import registered_function
 >>> @function("DOUBLE")
 ... def kelvin(celsius):
 ...     return pc.add(celsius, 273.15)
->>> known("kelvin").type
+>>> registered_function("kelvin").type
 DOUBLE
 """
 
@@ -19,13 +20,12 @@ from sqlglot.errors import SqlglotError
 from everview.doors import door
 from everview.errors import DefinitionError, shown
 from everview.frontends.sql.aggregates import NAMES, RANKS
-from everview.frontends.sql.context import UserFunction
 from everview.frontends.sql.functions import CHANCE, SPECIAL
 from everview.frontends.sql.generators import GENERATORS
 from everview.frontends.sql.parse import parse_expression
 from everview.operators.functions import Shape
 from everview.plan.typing import is_function
-from everview.scalars.functions.user import is_registered, register, registered
+from everview.scalars.functions.user import register
 from everview.types import Type, parse_type
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,14 +49,6 @@ def aggregate(type: str | Type | Any, *, name: str | None = None, by_group: bool
     group without values the result is NULL. With ``by_group`` it is called with the Python lists of one group.
     """
     return _registering("aggregate", type, name, "rows" if by_group else "columns", aggregate=True)
-
-
-def known(name: str) -> UserFunction | None:
-    """A function that was registered, as binding sees it."""
-    if not is_registered(name):
-        return None
-    found = registered(name)
-    return UserFunction(found.function.name, None, found.type, aggregate=found.aggregate)
 
 
 def _registering(decorator: str, of: object, name: str | None, shape: Shape, *, aggregate: bool) -> Callable[[F], F]:

@@ -18,7 +18,7 @@ from everview.frontends.sql.joins import beside_elements, joined_all, outer_elem
 from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, Rows
 from everview.frontends.sql.values import written
-from everview.plan.nodes import Project, Scan, Values
+from everview.plan.nodes import Project, Values
 from everview.scalars.expressions import Literal
 from everview.types import BIGINT, Field, Schema, unknown_name
 
@@ -104,8 +104,7 @@ def relation(node: exp.Table, context: Context) -> Bound:
     stored = name if name in known else next((k for k in known if fold(k) == fold(name)), None)
     if stored is None:
         raise unknown_name("table or view", short(name), [*known, *context.ctes] or ["none yet"])
-    schema = context.catalog.relation(stored)
-    plan = Scan(stored, schema) if isinstance(schema, Schema) else schema
+    plan = context.catalog.scan(stored)
     return Bound(plan, plan.schema.names)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal as Either
 
+from everview.optimize import optimize
+from everview.plan.catalog import NamedPlan
 from everview.plan.node import Plan
 from everview.scalars.expressions import Expression, Order
 from everview.types import Schema
@@ -47,6 +50,11 @@ class CreateView(Statement):
     if_not_exists: bool = False
     order: Order = ()
     dialect: str = "spark"
+
+    def named(self, reads: Iterable[str] = ()) -> NamedPlan:
+        """The view; ``reads`` are the relations that were asked for when the statement was bound."""
+        better = optimize(self.plan)
+        return NamedPlan(self.name, self.plan, better, tuple(reads), self.order, materialized=self.materialized)
 
 
 @dataclass(frozen=True)

@@ -12,23 +12,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from everview.frontends.fluent import Home, Part, Query, trees
+from everview.frontends.fluent import Home, Part, PreparedQuery, Query, trees
 from everview.frontends.fluent.conditions import relation_name
-from everview.runtimes.pull.build import prepared
+from everview.plan.catalog import Readable
+from everview.plan.node import Plan
+from everview.runtimes.pull.build import prepared as prepared_plan
 from everview.runtimes.pull.feed import PulledFeeds
 from everview.runtimes.pull.pipeline import PullPipeline
-from everview.sources.protocol import is_keyed
+from everview.sources.protocol import Source, is_keyed
 from everview.types import Schema, unknown_name
 
 Shaped = Callable[[str, Part, PulledFeeds], Any]  # a view of a query, by the name, its parts, and their feeds
 
 
-class AtPipeline:
-    """Where queries over the sources of a pipeline are at home; ``shaped`` makes of their feeds what is handed out."""
+class ReadableSources(Readable):
+    """The sources of a pipeline as a query may read them."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self._sources = sources
+
+    def names(self) -> Iterable[str]:
+        return self._sources
+
+    def find(self, name: str) -> str:
+        """The name of a source; case does not matter where it is plain whose it is."""
+        matching = [each for each in self._sources if each.casefold() == name.casefold()]
+        if name in matching or len(matching) == 1:
+            return name if name in matching else matching[0]
+        raise unknown_name("source", name, list(self._sources))
+
+    def relation(self, name: str) -> Schema:
+        return self._sources[self.find(name)].schema
+
+    def key(self, name: str) -> tuple[str, ...]:
+        source = self._sources[self.find(name)]
+        return source.key if is_keyed(source) else ()
+
+
+class AtPipeline(Home):
+    """The home of queries over the sources of a pipeline; ``shaped`` makes of their feeds what is handed out."""
 
     def __init__(self, pipeline: PullPipeline, shaped: Shaped | None = None) -> None:
         self.pipeline = pipeline
@@ -36,37 +61,26 @@ class AtPipeline:
 
     def query(self, relation: str, alias: str | None = None) -> Query:
         """A query of a source, to be built step by step."""
-        return Query.of(self, self.find(relation), alias)
+        return Query.of(self, self.catalog.find(relation), alias)
 
-    # -- what it may read
+    @property
+    def catalog(self) -> ReadableSources:
+        return ReadableSources(self.pipeline.sources)
+
+    @property
+    def definitions(self) -> PullPipeline:
+        return self.pipeline
 
     def same(self, other: Home) -> bool:
         return isinstance(other, AtPipeline) and other.pipeline is self.pipeline
 
-    def names(self) -> Iterable[str]:
-        return self.pipeline.sources
-
-    def find(self, name: str) -> str:
-        """The name of a source; case does not matter where it is plain whose it is."""
-        found = [each for each in self.pipeline.sources if each.casefold() == name.casefold()]
-        if name in found or len(found) == 1:
-            return name if name in found else found[0]
-        raise unknown_name("source", name, list(self.pipeline.sources))
-
-    def relation(self, name: str) -> Schema:
-        return self.pipeline.sources[self.find(name)].schema
-
-    def key(self, name: str) -> tuple[str, ...]:
-        source = self.pipeline.sources[self.find(name)]
-        return source.key if is_keyed(source) else ()
+    def computed(self, plan: Plan) -> Plan:
+        return prepared_plan(plan)
 
     # -- what is done with queries
 
-    def prepare(self, query: Query) -> Prepared:
-        return Prepared(self, query, query.parts())
-
-    def run(self, query: Query) -> Any:
-        return self.answered(query.parts())
+    def run(self, query: Query, prepared: PreparedQuery | None = None) -> Any:
+        return self.answered(query.parts() if prepared is None else prepared.part)
 
     def materialize(self, query: Query, name: str | None) -> Any:
         return self.living(query.parts(), query.said.relation if name is None else relation_name(name))
@@ -85,28 +99,6 @@ class AtPipeline:
         except BaseException:
             feeds.close()
             raise
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A query over sources that has been checked as a whole, and planned."""
-
-    home: AtPipeline
-    query: Query
-    part: Part
-
-    def run(self) -> Any:
-        """What it gives now."""
-        return self.home.answered(self.part)
-
-    def materialize(self, name: str | None = None) -> Any:
-        """A view of it."""
-        return self.home.materialize(self.query, name)
-
-    def explain(self) -> str:
-        """The plan of every part, as it is built."""
-        named = self.part.walk(self.query.said.relation)
-        return "\n\n".join(f"{name}\n{prepared(part.plan)}" for name, part in named)
 
 
 class Living:

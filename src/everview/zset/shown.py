@@ -1,4 +1,4 @@
-"""Rows as SQL shows them: a timestamp without a zone, which is UTC, as PySpark does in a session of that zone."""
+"""Rows as SQL shows them: a timestamp has no zone and is UTC, as PySpark shows it in a session of that zone."""
 
 from __future__ import annotations
 

@@ -1,0 +1,136 @@
+"""The database's side of the contract with front ends: what it lets them read, and the views that their plans become.
+
+Of a front end whose texts define views and nothing else, `add_text` and `reader` are all that a database needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from everview.database.catalog import Catalog
+from everview.database.definitions import Reader, ViewDefinition, check_name
+from everview.database.rules import DATALOG, derived_name
+from everview.errors import DefinitionError
+from everview.frontends.dialects import POMORA
+from everview.frontends.sql import CreateView, bind
+from everview.plan.catalog import FrontEnd, Readable
+from everview.plan.node import Plan
+from everview.plan.nodes import Scan
+from everview.plan.typing import cast
+from everview.scalars.expressions import Expression, Literal, Now
+from everview.types import Schema, Type
+
+if TYPE_CHECKING:
+    from everview.database.core import Core
+
+
+class ReadableDatabase(Readable):
+    """The definitions of a database as a text may read them; notes in ``read`` the relations that were asked for."""
+
+    def __init__(self, catalog: Catalog, heads: Iterable[str] = ()) -> None:
+        """``heads`` are relations that the text itself defines, so that it does not read what they were before."""
+        self._catalog = catalog
+        self._heads = tuple(heads)
+        self.read: dict[str, None] = {}
+
+    def names(self) -> Iterable[str]:
+        own = {*self._heads, *map(derived_name, self._heads)} - self._catalog.tables.keys()
+        return [name for name in self._catalog.relations if name not in own]
+
+    def find(self, name: str) -> str:
+        return self._catalog.find(name)
+
+    def relation(self, name: str) -> Schema | Plan:
+        wanted, name = self._catalog.find(name), self._catalog.seen(name)
+        self.read[name] = None
+        if name != wanted:
+            return Scan(name, self._catalog.relations[name].schema)
+        view = self._catalog.views.get(name)
+        if view is None or view.materialized:
+            return self._catalog.relations[name].schema
+        if view.plan is None:
+            raise DefinitionError(
+                f"plain view {name} is made by a Python function, which SQL cannot read",
+                hint="make it a materialized view",
+            )
+        return view.plan
+
+    def key(self, name: str) -> tuple[str, ...]:
+        """The primary key; rules may add rows to a table, whatever its key."""
+        table = self._catalog.tables.get(name)
+        return () if table is None or self._catalog.seen(name) != name else table.key
+
+    def is_set(self, name: str) -> bool:
+        """Whether no row is there twice: by a key, or because rules say what is there."""
+        seen = self._catalog.seen(name)
+        table = self._catalog.tables.get(seen)
+        if table is not None:
+            return bool(table.key or table.carries)
+        return self._catalog.views[seen].dialect in (DATALOG, POMORA)
+
+    def given(self, scan: Scan) -> Scan:
+        table = self._catalog.shown.get(scan.relation)
+        return scan if table is None else Scan(table, self._catalog.tables[table].schema)
+
+    def default(self, table: str, column: str) -> Expression | None:
+        known = self._catalog.tables.get(table)
+        if known is None or column not in known.defaults:
+            return None
+        return _as_expression(known.defaults[column], known.schema[column].type)
+
+
+def _as_expression(value: Any, of: Type) -> Expression:
+    """A default as SQL has it."""
+    return cast(value, of) if isinstance(value, Now) else Literal(value, of)
+
+
+# -- SQL
+
+
+def sql_view(statement: CreateView, read: Iterable[str]) -> ViewDefinition:
+    """A view by its statement; ``read`` are the relations that were asked for when it was bound."""
+    return ViewDefinition.of_plan(statement.named(read), statement.text, statement.dialect, read_sql)
+
+
+def read_sql(catalog: Catalog, name: str, text: str, dialect: str) -> ViewDefinition:
+    """A view by its stored statement."""
+    known = ReadableDatabase(catalog)
+    (statement,) = bind(text, known, dialect)
+    assert isinstance(statement, CreateView) and statement.name == name, "a view is stored by the text that made it"
+    return sql_view(statement, known.read)
+
+
+# -- languages whose texts define views
+
+
+def add_text(database: Core, front_end: FrontEnd, text: str, dialect: str) -> tuple[str, ...]:
+    """Define the views of a text, in one turn, all or none; each is stored with the whole text. Returns their names."""
+    catalog = database.catalog
+    made = _views(catalog, front_end, text, dialect)
+    for view in made:
+        check_name("view", view.name)
+        catalog = catalog.with_view(view)
+    database.redefine(catalog, [])
+    return tuple(view.name for view in made)
+
+
+def reader(front_end: FrontEnd) -> Reader:
+    """How one view of a front end's stored text is read again."""
+    return partial(_read_text, front_end)
+
+
+def _read_text(front_end: FrontEnd, catalog: Catalog, name: str, text: str, dialect: str) -> ViewDefinition:
+    """One view of a text; what else the text defines is not there yet, as it was when the text was first read."""
+    others = {other: v for other, v in catalog.views.items() if (v.dialect, v.text) != (dialect, text)}
+    views = _views(replace(catalog, views=others), front_end, text, dialect, name)
+    return next(view for view in views if view.name == name)
+
+
+def _views(
+    catalog: Catalog, front_end: FrontEnd, text: str, dialect: str, only: str | None = None
+) -> list[ViewDefinition]:
+    named = front_end(text, ReadableDatabase(catalog), only)
+    return [ViewDefinition.of_plan(one, text, dialect, reader(front_end)) for one in named]

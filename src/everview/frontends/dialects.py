@@ -1,0 +1,48 @@
+"""Dialects of rules: how the text of each is read as a program.
+
+>>> [str(rule) for rule in program_of("path(x, y) :- edge(x, y).", "souffle").rules]
+['path(x, y) :- edge(x, y).']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from everview.errors import DatalogError
+from everview.frontends.rules.faults import require_text
+from everview.frontends.rules.program import RuleProgram
+from everview.types import unknown_name
+
+POMORA: Final = "pomora"  # relational algebra, whose programs have assignments instead of rules
+
+
+def _souffle(text: str) -> RuleProgram:
+    from everview.frontends.datalog.parse import parse
+
+    return parse(text)
+
+
+def _pomologic(text: str) -> RuleProgram:
+    from everview.frontends.pomologic.read import read
+
+    return read(text)
+
+
+# A grammar is loaded when it is first needed.
+DIALECTS: Final[dict[str, Callable[[str], RuleProgram]]] = {"souffle": _souffle, "pomologic": _pomologic}
+
+
+def program_of(text: str, dialect: str) -> RuleProgram:
+    """The program that a text is in its dialect."""
+    if dialect == POMORA:
+        raise DatalogError("a program of PomoRA has no rules", hint="remove it by its handle, or drop its views")
+    if not isinstance(dialect, str) or dialect not in DIALECTS:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise unknown_name("dialect of Datalog", str(dialect), (*DIALECTS, POMORA))
+    return _program_of(require_text(text), dialect)
+
+
+@lru_cache(maxsize=256)
+def _program_of(text: str, dialect: str) -> RuleProgram:
+    return DIALECTS[dialect](text)

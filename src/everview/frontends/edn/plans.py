@@ -1,0 +1,24 @@
+"""EDN as a front end: the text of a query to the plan of one view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from everview.frontends.edn.attributes import Attributes
+from everview.frontends.edn.compile import compile_query
+from everview.frontends.edn.forms import AnyForm
+from everview.frontends.edn.parse import parse_query
+from everview.frontends.edn.query import Aggregated
+from everview.frontends.edn.reader import read
+from everview.optimize import optimize
+from everview.plan.catalog import NamedPlan, Readable
+from everview.plan.nodes import scans
+
+
+def named_plan(name: str, text: str, arguments: Sequence[AnyForm], catalog: Readable) -> NamedPlan:
+    """The view of a query with its arguments, under a name that the text does not say."""
+    query = parse_query(read(text))
+    compiled = compile_query(query, arguments, Attributes(catalog))
+    reads = tuple(dict.fromkeys((*scans(compiled.plan), *compiled.open)))
+    is_set = not query.with_ or any(isinstance(element, Aggregated) for element in query.find)
+    return NamedPlan(name, compiled.plan, optimize(compiled.plan), reads, is_set=is_set)

@@ -1,0 +1,151 @@
+"""The contract with front ends: each reads a text against a catalog, and gives named plans.
+
+`Readable` is all that a front end is told of what stands around a text. A database, a pipeline and a set of sources
+each adapt what they hold to it. `NamedPlan` is all that a front end gives back, and they make views of it.
+
+>>> edges = Tables({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")}, keys={"edge": ("a",)})
+>>> list(edges.names()), edges.is_set("edge")
+(['edge'], True)
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from everview.plan.node import Plan
+from everview.plan.nodes import Scan
+from everview.scalars.expressions import Expression, Order
+from everview.scalars.functions.user import is_registered, registered
+from everview.types import Schema, Type, unknown_name
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPlan:
+    """A view that a text defines: its name, its plan as the text says it, and an equal plan that is cheaper to keep."""
+
+    name: str
+    plan: Plan
+    optimized: Plan
+    reads: tuple[str, ...] = ()  # the relations that the text names for it
+    order: Order = ()  # in which its rows are shown
+    is_set: bool = False  # whether it is known to hold no row twice
+    materialized: bool = True  # whether its rows are kept; else it is a name for its plan
+    whole: str = ""  # the view that it is a part of, and is dropped with
+    beside: tuple[str, ...] = ()  # the views that it is defined with, because they read each other
+
+    @property
+    def schema(self) -> Schema:
+        return self.plan.schema
+
+
+class FrontEnd(Protocol):
+    """A language whose texts define views: one function of a text and a catalog."""
+
+    def __call__(self, text: str, catalog: Readable, only: str | None = None) -> tuple[NamedPlan, ...]:
+        """The views of a text, each after those that it reads; or ``only`` one of them, and what it reads."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFunction:
+    """A user's function, of rows or of groups, as a text calls it: its name, what it takes and what it gives."""
+
+    name: str
+    arguments: tuple[Type, ...] | None  # None: takes what it gets
+    type: Type
+    nullable: bool = True
+    aggregate: bool = False
+
+
+def registered_function(name: str) -> CatalogFunction | None:
+    """A function that was registered in this process; None if there is none of that name."""
+    if not is_registered(name):
+        return None
+    user = registered(name)
+    return CatalogFunction(user.function.name, None, user.type, aggregate=user.aggregate)
+
+
+class Readable(Protocol):
+    """The relations and functions that a text may name; an adapter says at least what its relations are."""
+
+    @abstractmethod
+    def names(self) -> Iterable[str]:
+        """The names of all relations that may be read."""
+        ...
+
+    @abstractmethod
+    def relation(self, name: str) -> Schema | Plan:
+        """The columns of a relation whose rows are kept, or the plan that is read in its place."""
+        ...
+
+    def find(self, name: str) -> str:
+        """The name of a relation as it was defined; raises `UnknownName`."""
+        if name not in self.names():
+            raise unknown_name("relation", name, self.names())
+        return name
+
+    def scan(self, name: str) -> Plan:
+        """The plan that reads a relation."""
+        relation = self.relation(name)
+        return Scan(name, relation) if isinstance(relation, Schema) else relation
+
+    def key(self, name: str) -> tuple[str, ...]:
+        """The columns that tell a relation's rows apart; none if it may hold a row twice, or nobody knows."""
+        return ()
+
+    def is_set(self, name: str) -> bool:
+        """Whether a relation holds no row twice, by a key or by what it is."""
+        return bool(self.key(name))
+
+    def given(self, scan: Scan) -> Scan:
+        """A scan of the table that is changed by the name of a relation; another one if rules add rows to the table."""
+        return scan
+
+    def function(self, name: str) -> CatalogFunction | None:
+        """A user's function or aggregate, by its name in lower case."""
+        return registered_function(name)
+
+    def default(self, table: str, column: str) -> Expression | None:
+        """The value of a column that INSERT leaves out; None is NULL."""
+        return None
+
+
+class Tables(Readable):
+    """A catalog of relations that are given: schemas of tables, plans of views."""
+
+    def __init__(
+        self,
+        relations: Mapping[str, Schema | Plan],
+        functions: Iterable[CatalogFunction] = (),
+        *,
+        keys: Mapping[str, tuple[str, ...]] | None = None,
+        sets: Iterable[str] = (),
+        what: str = "relation",
+    ) -> None:
+        """``sets`` are the relations that hold no row twice, besides those with a key; ``what`` errors call one."""
+        self.relations = dict(relations)
+        self._functions = {f.name.lower(): f for f in functions}
+        self._keys, self._sets, self._what = dict(keys or {}), frozenset(sets), what
+
+    def names(self) -> Iterable[str]:
+        return self.relations
+
+    def relation(self, name: str) -> Schema | Plan:
+        return self.relations[name]
+
+    def find(self, name: str) -> str:
+        if name not in self.relations:
+            raise unknown_name(self._what, name, self.relations)
+        return name
+
+    def key(self, name: str) -> tuple[str, ...]:
+        return self._keys.get(name, ())
+
+    def is_set(self, name: str) -> bool:
+        return name in self._sets or bool(self.key(name))
+
+    def function(self, name: str) -> CatalogFunction | None:
+        return self._functions.get(name) or registered_function(name)

@@ -100,6 +100,10 @@ class _Doubled(ByState, Unary):
         return (Port(self.source, key_partition(len(self.source.schema))),)
 
     @property
+    def output(self) -> Layout:
+        return Layout(self.source.schema)  # no batch: old and new rows one after the other
+
+    @property
     def group_words(self) -> int:
         return self.source.width
 

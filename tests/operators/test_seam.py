@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Iterator
-from dataclasses import is_dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
+from typing import Any
 
+import numpy as np
 import pytest
 
 import everview.operators
-from everview.circuit.incrementalize import RULES, incremental, rule_of
+from everview.circuit import Circuit
+from everview.circuit.incrementalize import RULES, by_state, incremental, rule_of
 from everview.operators.aggregate import Aggregate, Weigh
-from everview.operators.by_state import OverChanges, OverWhole
-from everview.operators.operator import Operator
+from everview.operators.by_state import ByState, OverChanges, OverWhole
+from everview.operators.operator import Context, Layout, Matrix, Operator, Port, Unary, key_partition
 from everview.operators.pointwise import Pointwise
 from everview.operators.semijoin import SemijoinIncremental
+from everview.oracle import evaluate
 from everview.oracle.meanings import MEANINGS
+from everview.oracle.rows import Rows
+from everview.runtimes.embedded import Embedded
+from everview.traces.view import View
+from everview.zset import ZSet
 
 
 def below(kind: type[Operator]) -> Iterator[type[Operator]]:
@@ -74,3 +82,77 @@ def test_what_reads_traces_runs_at_nested_time_or_says_why_not(kind: type[Operat
 def test_what_depends_on_state_comes_in_pairs(kind: type[Operator]) -> None:
     (both,) = (base for base in kind.__bases__ if base is not OverWhole)
     assert any(issubclass(other, OverChanges) and both in other.__bases__ for other in OPERATORS)
+
+
+# -- one that nobody else knows
+
+EDGE = "a BIGINT NOT NULL, b BIGINT NOT NULL"
+
+
+@dataclass(frozen=True)
+class _Doubled(ByState, Unary):
+    """Rows that are there, twice each: as large an interface as an operator needs that depends on state."""
+
+    source: Layout
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return (Port(self.source, key_partition(len(self.source.schema))),)
+
+    @property
+    def output(self) -> Layout:
+        return Layout(self.source.schema)  # no batch: old and new rows one after the other
+
+    @property
+    def group_words(self) -> int:
+        return self.source.width
+
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+        present = [groups[view.weights(groups, self.group_words) > 0] for (view,) in states]
+        return [np.column_stack([rows[:, :-1], np.full(len(rows), 2)]) for rows in present]
+
+
+@dataclass(frozen=True)
+class Doubled(OverWhole, _Doubled):
+    """Of every tick's whole input."""
+
+    def incremental(self) -> Operator:
+        return DoubledIncremental(self.source)
+
+
+@dataclass(frozen=True)
+class DoubledIncremental(OverChanges, _Doubled):
+    """Its change."""
+
+
+def closure_doubled() -> Circuit:
+    circuit = Circuit()
+    edge = circuit.source("edge", EDGE)
+    loop = circuit.child("closure")
+    inner = loop.enter(edge)
+    path, again = loop.feedback(EDGE)
+    longer = (inner + path.join(inner, ("b", "a"), select=["left.a", "right.b"])).index("a", "b")
+    paths = loop.add(Doubled(longer.layout), [longer])
+    again(paths)
+    left = loop.leave(paths).index("a", "b")
+    circuit.add(Doubled(left.layout), [left]).sink("path")
+    return circuit
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_new_operator_runs_at_the_root_and_in_loops_on_any_number_of_shards(
+    shards: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a line in the table, and one that says what it means."""
+
+    def meaning(operator: Doubled, inputs: tuple[Rows, ...], functions: Any) -> Rows:
+        return Rows({row: 2 for row, w in inputs[0] if w > 0})
+
+    monkeypatch.setitem(RULES, Doubled, by_state)
+    monkeypatch.setitem(MEANINGS, Doubled, meaning)
+    query, held = closure_doubled(), ZSet()
+    run = Embedded(query, shards=shards)
+    for change in ({(1, 2): 1, (2, 3): 1, (5, 6): -1}, {(3, 1): 1, (5, 6): 2}, {(2, 3): -1}, {(3, 1): -1, (2, 1): 1}):
+        held += ZSet(change)
+        run.tick({"edge": ZSet(change)})
+        assert run.view("path").contents().to_zset() == evaluate(query, {"edge": held})["path"]

@@ -24,7 +24,7 @@ MOST = 1 << 20  # proposals followed at once
 HEAVY = 4096  # proposals for one prefix that are worth dividing
 
 
-class Lookup(NamedTuple):
+class IndexLookup(NamedTuple):
     """An index as a level reads it: where the prefix has the words of its key, and of what tells the shard."""
 
     reading: int
@@ -34,18 +34,18 @@ class Lookup(NamedTuple):
     whole: Words  # then, where the prefix has all words of the index once the variable is bound
 
 
-class Level(NamedTuple):
+class DeltaLevel(NamedTuple):
     """One variable: how many words it has, and the indexes that extend a prefix by it."""
 
     width: int
-    lookups: tuple[Lookup, ...]
+    lookups: tuple[IndexLookup, ...]
 
 
-class Plan(NamedTuple):
+class DeltaPlan(NamedTuple):
     """A delta query over the words of prefixes."""
 
-    checks: tuple[Lookup, ...]  # relations that the seed binds wholly
-    levels: tuple[Level, ...]
+    checks: tuple[IndexLookup, ...]  # relations that the seed binds wholly
+    levels: tuple[DeltaLevel, ...]
     picks: Words  # which words of a complete prefix make a result
     counted: bool  # the last variable is not among them
 
@@ -63,7 +63,7 @@ class Spots(NamedTuple):
 class Extending:
     """A plan over the traces of one moment; counts what it proposes."""
 
-    def __init__(self, plan: Plan, views: Sequence[Wide], depth: int = 0, dealt: bool = False) -> None:
+    def __init__(self, plan: DeltaPlan, views: Sequence[Wide], depth: int = 0, dealt: bool = False) -> None:
         """``depth`` words of time begin every prefix, then, of dealt seeds, which piece of how many they stand for."""
         self.plan, self.views, self.depth, self.dealt = plan, views, depth, dealt
         self.proposed = 0
@@ -128,7 +128,7 @@ class Extending:
         mine = ~several | much | (piece == 0)
         return np.ascontiguousarray(prefixes[mine]), spots._replace(at=np.ascontiguousarray(spots.at[mine]))
 
-    def _extended(self, prefixes: Matrix, spots: Spots, level: Level, capacity: int, *, counted: bool) -> Matrix:
+    def _extended(self, prefixes: Matrix, spots: Spots, level: DeltaLevel, capacity: int, *, counted: bool) -> Matrix:
         timed = self.depth > 0
         last = np.array([lookup.last and not timed for lookup in level.lookups], np.int64)
         summed = counted and not timed
@@ -164,14 +164,14 @@ class Extending:
                 yield prefixes[begin:end], spots._replace(at=spots.at[begin:end]), capacity
             begin, done = end, int(ends[end - 1])
 
-    def _weighed(self, prefixes: Matrix, lookup: Lookup, key: Words) -> Matrix:
+    def _weighed(self, prefixes: Matrix, lookup: IndexLookup, key: Words) -> Matrix:
         """The prefixes whose words of this key are a row of the index, with its weight."""
         spots = self._find(prefixes, (lookup._replace(key=key),))
         if self.depth:
             return kernels.meet(prefixes, spots.at, spots.slots, spots.table, int(spots.columns[0]), self.depth)
         return kernels.weigh(prefixes, spots.at, spots.slots, spots.table, int(spots.columns[0]))
 
-    def _find(self, prefixes: Matrix, lookups: Sequence[Lookup]) -> Spots:
+    def _find(self, prefixes: Matrix, lookups: Sequence[IndexLookup]) -> Spots:
         views = [self.views[lookup.reading] for lookup in lookups]
         if len(views) == 1:
             table = views[0].table

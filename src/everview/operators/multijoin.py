@@ -18,7 +18,7 @@ import numpy as np
 from everview.errors import SchemaError
 from everview.kernels.linear import project
 from everview.kernels.sort import arrange
-from everview.operators.extending import HEAVY, MOST, Extending, Level, Lookup, Plan
+from everview.operators.extending import HEAVY, MOST, DeltaLevel, DeltaPlan, Extending, IndexLookup
 from everview.operators.index import sorted_by
 from everview.operators.nested import split_held
 from everview.operators.operator import (
@@ -65,7 +65,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Reading:
+class IndexReading:
     """An index of an atom, at a moment."""
 
     atom: int
@@ -108,13 +108,14 @@ class Multijoin(Operator):
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
         """The join of a tick's whole Z-sets: the query of the first atom over all of the others."""
-        readings = [Reading(atom, self.queries[0].indexes[atom], Moment.AFTER) for atom in range(1, len(self.atoms))]
+        orders = self.queries[0].indexes
+        readings = [IndexReading(atom, orders[atom], Moment.AFTER) for atom in range(1, len(self.atoms))]
         wide = [self._sorted(deltas[reading.atom], reading) for reading in readings]
         seeds = project(deltas[0], word_columns(self.atoms[0].schema, self.queries[0].indexes[0].fields))
         plan = self.plan(0, tuple(readings))
         return Step(gathered(Extending(plan, wide).run(seeds), self))
 
-    def _sorted(self, rows: Matrix, reading: Reading) -> Wide:
+    def _sorted(self, rows: Matrix, reading: IndexReading) -> Wide:
         layout = self.index(reading.atom, reading.order)
         batch = sorted_by(rows, word_columns(self.atoms[reading.atom].schema, reading.order.fields))
         return Wide([Batches(layout.width + 1, [batch] if batch.shape[0] else [])])
@@ -126,7 +127,7 @@ class Multijoin(Operator):
         schema = self.atoms[atom].schema
         return Layout(Schema(schema.fields[f] for f in order.fields), order.key, sorted=True)
 
-    def plan(self, seed: int, readings: tuple[Reading, ...], depth: int = 0, *, dealt: bool = False) -> Plan:
+    def plan(self, seed: int, readings: tuple[IndexReading, ...], depth: int = 0, *, dealt: bool = False) -> DeltaPlan:
         """A delta query over words, for prefixes that begin with so many words of time and, dealt, with their piece."""
         wanted = seed, readings, depth, dealt
         if wanted not in self._plans:
@@ -134,7 +135,7 @@ class Multijoin(Operator):
         return self._plans[wanted]
 
     @cached_property
-    def _plans(self) -> dict[tuple[int, tuple[Reading, ...], int, bool], Plan]:
+    def _plans(self) -> dict[tuple[int, tuple[IndexReading, ...], int, bool], DeltaPlan]:
         return {}
 
     def width(self, variable: int) -> int:
@@ -151,7 +152,7 @@ class Multijoin(Operator):
         return {v for variables in self.variables for v in variables} == set(self.select)
 
 
-def _plan(join: Multijoin, seed: int, readings: tuple[Reading, ...], depth: int, dealt: bool) -> Plan:
+def _plan(join: Multijoin, seed: int, readings: tuple[IndexReading, ...], depth: int, dealt: bool) -> DeltaPlan:
     query = join.queries[seed]
     place: dict[int, Words] = {}
     end = depth + 2 * dealt
@@ -165,11 +166,11 @@ def _plan(join: Multijoin, seed: int, readings: tuple[Reading, ...], depth: int,
         found = [place[join.variables[atom][at]] for at in fields]
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
-    def lookup(reading: int, bound: int) -> Lookup:
+    def lookup(reading: int, bound: int) -> IndexLookup:
         atom, order = readings[reading].atom, readings[reading].order
         fields, last = order.fields, bound == len(order.fields) - 1
         route = words(atom, fields[: order.key]) if bound >= order.key else np.empty(0, np.int64)
-        return Lookup(reading, words(atom, fields[:bound]), route, last, np.empty(0, np.int64))
+        return IndexLookup(reading, words(atom, fields[:bound]), route, last, np.empty(0, np.int64))
 
     for at in query.indexes[seed].fields:
         bind(join.variables[seed][at])
@@ -178,7 +179,7 @@ def _plan(join: Multijoin, seed: int, readings: tuple[Reading, ...], depth: int,
     checks = tuple(
         lookup(at, len(own[at]))._replace(last=True) for at in mine if all(variable in place for variable in own[at])
     )
-    levels: list[Level] = []
+    levels: list[DeltaLevel] = []
     for variable in query.variables:
         bound = {at: own[at].index(variable) for at in mine if variable in own[at]}
         assert all({*own[at][:k]} <= place.keys() for at, k in bound.items()), "an index follows the order of binding"
@@ -188,10 +189,10 @@ def _plan(join: Multijoin, seed: int, readings: tuple[Reading, ...], depth: int,
             look._replace(whole=words(readings[at].atom, readings[at].order.fields)) if look.last else look
             for at, look in zip(bound, found, strict=True)
         )
-        levels.append(Level(join.width(variable), lookups))
+        levels.append(DeltaLevel(join.width(variable), lookups))
     picks = [*(place[variable] for variable in join.select), np.arange(depth)]
     counted = bool(query.variables) and query.variables[-1] not in join.select
-    return Plan(checks, tuple(levels), np.concatenate(picks), counted)
+    return DeltaPlan(checks, tuple(levels), np.concatenate(picks), counted)
 
 
 def gathered(parts: Iterator[Matrix], join: Multijoin, depth: int = 0) -> Matrix:
@@ -231,16 +232,16 @@ class MultijoinIncremental(Operator):
         return tuple(Port(dealt(layout), Evenly()) if self.dealt else Port(layout) for layout in layouts)
 
     @cached_property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[IndexReading, ...]:
         """The indexes that are read: of atoms before the seed after the tick, of those behind it before the tick."""
-        found: dict[Reading, None] = {}
+        found: dict[IndexReading, None] = {}
         for seed in range(len(self.join.atoms)):
             found |= dict.fromkeys(self.readings_of(seed))
         return tuple(found)
 
-    def readings_of(self, seed: int) -> tuple[Reading, ...]:
+    def readings_of(self, seed: int) -> tuple[IndexReading, ...]:
         return tuple(
-            Reading(atom, order, Moment.AFTER if atom < seed else Moment.BEFORE)
+            IndexReading(atom, order, Moment.AFTER if atom < seed else Moment.BEFORE)
             for atom, order in enumerate(self.join.queries[seed].indexes)
             if atom != seed
         )
@@ -277,7 +278,7 @@ class MultijoinIncremental(Operator):
         wide = [views[place] for place in places]
         return Extending(plan, wide, now.size, self.dealt).run(_prefixes(rows, now, dealt=self.dealt))
 
-    def _query_plan(self, seed: int, depth: int) -> tuple[Plan, tuple[int, ...]]:
+    def _query_plan(self, seed: int, depth: int) -> tuple[DeltaPlan, tuple[int, ...]]:
         """The plan of a query, and which of the views it reads."""
         if (seed, depth) not in self._known:
             mine = self.readings_of(seed)
@@ -286,7 +287,7 @@ class MultijoinIncremental(Operator):
         return self._known[seed, depth]
 
     @cached_property
-    def _known(self) -> dict[tuple[int, int], tuple[Plan, tuple[int, ...]]]:
+    def _known(self) -> dict[tuple[int, int], tuple[DeltaPlan, tuple[int, ...]]]:
         return {}
 
 
@@ -326,11 +327,11 @@ class Deal(Operator):
         return (Port(self._layout),)
 
     @cached_property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[IndexReading, ...]:
         """The indexes that extend a seed first."""
         first = self.join.queries[self.seed].variables[:1]
         return tuple(
-            Reading(atom, order, Moment.BEFORE)
+            IndexReading(atom, order, Moment.BEFORE)
             for atom, order in enumerate(self.join.queries[self.seed].indexes)
             if atom != self.seed and {*first} & {*self.join.variables[atom]}
         )

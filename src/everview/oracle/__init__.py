@@ -13,7 +13,7 @@ from typing import Any
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Sink, Source
 from everview.oracle.rows import Rows
-from everview.oracle.streams import Streams, reached
+from everview.oracle.streams import CircuitStreams, reached
 from everview.types import Schema, unknown_name
 from everview.zset import ZSet
 
@@ -41,7 +41,7 @@ def contents(circuit: Circuit, inputs: Mapping[str, Entries], views: Iterable[st
     """`evaluate`, with rows as the oracle holds them."""
     wanted = {name: _sink(circuit, name).input for name in views}
     given = {at: _entered(circuit, at, inputs.get(name, ())) for name, at in circuit.sources.items()}
-    found = Streams(circuit, wanted.values()).given(given)
+    found = CircuitStreams(circuit, wanted.values()).given(given)
     return {name: found[stream] for name, stream in wanted.items()}
 
 

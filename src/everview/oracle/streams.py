@@ -21,7 +21,7 @@ from everview.oracle.rows import Rows
 SHOWN = 8  # iterations whose sizes an error shows
 
 
-class Streams:
+class CircuitStreams:
     """The streams of a circuit that some wanted ones depend on, as often as they are asked for."""
 
     def __init__(self, circuit: Circuit, wanted: Iterable[int]) -> None:
@@ -29,7 +29,7 @@ class Streams:
         needed = reached(circuit, wanted)
         self._order = [at for at in circuit.order() if at in needed]
         self._known: dict[int, tuple[Inputs, Rows]] = {}
-        self._loops = {at: Loop(circuit, at) for at in self._order if isinstance(circuit[at], Child)}
+        self._loops = {at: FixedPoint(circuit, at) for at in self._order if isinstance(circuit[at], Child)}
 
     def given(self, outside: Mapping[int, Rows]) -> dict[int, Rows]:
         """What every stream holds, given those that come from outside or from an iteration before."""
@@ -66,7 +66,7 @@ class Streams:
         return meaning(operator, inputs, functions)
 
 
-class Loop:
+class FixedPoint:
     """A child: its streams when another iteration would change none of its feedbacks, which begin empty."""
 
     def __init__(self, parent: Circuit, at: int) -> None:
@@ -79,7 +79,7 @@ class Loop:
         self.imports = {i: node.parent for i, node in nodes if isinstance(node, Import)}
         self.feedbacks = {i: _connected(node.input) for i, node in nodes if isinstance(node, Feedback)}
         exported = [node.node for node in parent if isinstance(node, Export) and node.child == at]
-        self.streams = Streams(child.circuit, [*self.feedbacks.values(), *exported])
+        self.streams = CircuitStreams(child.circuit, [*self.feedbacks.values(), *exported])
         self.entered: dict[int, Rows] | None = None
         self.found: dict[int, Rows] = {}
 

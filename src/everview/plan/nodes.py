@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from everview.errors import SchemaError
+from everview.plan.aggregates import of_nothing
 from everview.plan.node import (
     Binary,
     Derived,
@@ -148,13 +149,12 @@ class Aggregate(Unary):
 
     def _fields(self) -> Iterable[Field]:
         groups = [field_of(e, self.input.schema) for e in self.groups]
-        calls = [Field("", c.type, c.nullable or not (self.groups or c.function in NEVER_NULL)) for c in self.calls]
+        calls = [Field("", c.type, c.nullable or not (self.groups or of_nothing(c) is not None)) for c in self.calls]
         return named(self.names, [*groups, *calls])
 
 
-# Aggregates that have a value also of no rows, and functions that have one in every window.
+# Functions that have a value in every window.
 NEVER_NULL_IN_WINDOWS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count")
-NEVER_NULL = ("count", "array", "array_agg", "collect_list", "list", "collect_set", "count_if", "approx_count_distinct")
 
 
 @node

@@ -1,13 +1,14 @@
 """Aggregates and window functions: what was written, and the calls of the plan that mean it.
 
-The plan has few aggregates, those of `everview.operators.aggregate`; the others of SQL are written by them here:
-``max_by(x, y)`` is the first x in the order of y from the top, ``count_if(c)`` counts the rows where c holds.
+The registry of aggregates has their names and forms; here a call of each form is read, and some are written by others:
+``count_if(c)`` counts the rows where c holds, ``median(x)`` is a percentile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 from sqlglot import exp
 
@@ -16,11 +17,12 @@ from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, condition, expression, handles
 from everview.frontends.sql.naming import direction
-from everview.operators.aggregate.call import Call as Aggregated
+from everview.operators.aggregate.registry import AggregateFunction, Form, Takes, aggregates_of
+from everview.plan.aggregates import aggregate_call
 from everview.plan.typing import call, coerced, implicit, is_number, literal
 from everview.scalars.expressions import USER, AggregateCall, Expression, Literal, Order
 from everview.scalars.kinds import VOID
-from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, TINYINT, Field, Schema, Type
+from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, TINYINT, Type
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Made:
     flat: bool = False  # whether values were collected as arrays of one
 
 
+Reader = Callable[[Written, Here], Made]
+
 RANKS: dict[str, Type] = {
     "row_number": INTEGER,
     "rank": INTEGER,
@@ -66,56 +70,21 @@ RANKS: dict[str, Type] = {
 PICKED = ("first_value", "last_value", "first", "last", "nth_value", "any_value")
 
 
+INDICATORS: dict[str, Type] = {"grouping": TINYINT, "grouping_id": BIGINT}
+
+
 def is_window_function(name: str) -> bool:
     """Is it one that takes a window?"""
     return name in RANKS
 
 
-# What the operators call the plan's aggregates.
-OPERATORS = {
-    "var_pop": "variance pop",
-    "stddev_pop": "stddev pop",
-    "percentile_cont": "percentile",
-    "percentile_disc": "percentile discrete",
-    "percentile_approx": "quantile",
-    "avg_double": "avg double",
-    "list": "array",
-    "collect_list": "array",
-    "listagg": "string",
-    "max_by": "last",
-    "min_by": "first",
-}
-# sqlglot's names of what Spark calls otherwise.
+# What sqlglot has classes for under names that are none of ours.
 CLASSES: dict[type[exp.Expr], str] = {
-    exp.Stddev: "stddev",
     exp.StddevSamp: "stddev",
-    exp.StddevPop: "stddev_pop",
-    exp.Variance: "variance",
-    exp.VariancePop: "var_pop",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-    exp.ArgMax: "max_by",
-    exp.ArgMin: "min_by",
     exp.GroupConcat: "listagg",
-    exp.ArrayAgg: "array_agg",
     exp.ArrayUniqueAgg: "collect_set",
-    exp.Quantile: "quantile",
-    exp.ApproxQuantile: "approx_quantile",
-    exp.Mode: "mode",
-    exp.PercentileCont: "percentile_cont",
-    exp.PercentileDisc: "percentile_disc",
-    exp.ApproxDistinct: "approx_count_distinct",
-    exp.AnyValue: "any_value",
-    exp.CountIf: "count_if",
-    exp.FirstValue: "first_value",
-    exp.LastValue: "last_value",
-    exp.NthValue: "nth_value",
-    exp.RowNumber: "row_number",
-    exp.DenseRank: "dense_rank",
-    exp.PercentRank: "percent_rank",
-    exp.CumeDist: "cume_dist",
-    exp.Ntile: "ntile",
 }
+_RANKS_OF_NO_GROUP = (exp.RowNumber,)  # which sqlglot takes for a plain function
 # Aggregates whose order may stand behind them.
 ORDERED_WITHIN = ("percentile_cont", "percentile_disc", "mode", "listagg", "string_agg")
 _FLAGS = ("big_int", "nulls_excluded", "on_overflow")  # said by sqlglot, not by the user
@@ -152,9 +121,9 @@ def _core(node: exp.Expr, here: Here) -> tuple[str, list[exp.Expr]] | None:
         return (name, node.expressions) if name in NAMES or name in RANKS or is_user(name, here) else None
     if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
         return "bool_or", [node.this]
-    if not isinstance(node, exp.AggFunc) and type(node) not in CLASSES:
+    if not isinstance(node, (exp.AggFunc, *_RANKS_OF_NO_GROUP)):
         return None
-    name = CLASSES.get(type(node)) or node.sql_name().lower()  # pyright: ignore
+    name = _name_of(type(node))
     if name not in NAMES and name not in RANKS:
         raise here.context.unsupported(f"the aggregate {name}", node, f"there are {', '.join(sorted(NAMES))}")
     arguments: list[exp.Expr] = []
@@ -166,6 +135,14 @@ def _core(node: exp.Expr, here: Here) -> tuple[str, list[exp.Expr]] | None:
         elif value and key not in _FLAGS:
             raise here.context.unsupported(f"{key} in {name}", node)
     return name, arguments
+
+
+@cache
+def _name_of(kind: type[exp.Func]) -> str:
+    """The name of a call that sqlglot has a class for: the first of ours that it knows it by."""
+    theirs = [name.lower() for name in kind.sql_names()]
+    ours = (name for name in (*NAMES, *RANKS) if name in theirs)
+    return CLASSES.get(kind) or next(ours, theirs[0])
 
 
 def _opened(written: Written, arguments: list[exp.Expr], here: Here) -> Written:
@@ -224,31 +201,23 @@ def aggregate(node: exp.Expr, here: Here) -> Expression | None:
 def typed(made: Made) -> Expression:
     """The call with its type, which is that of the operator; several percentiles as an array, NULL of no values."""
     if made.nothing:
-        found = call("flatten", _typed(made)) if made.flat else _typed(made)
+        found = call("flatten", typed_call(made)) if made.flat else typed_call(made)
         return call("if", call("equal", call("size", found), literal(0)), Literal(None, found.type), found)
     if made.shares is None:
-        return _typed(made)
-    each = [_typed(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares]
+        return typed_call(made)
+    each = [typed_call(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares]
     found = call("array", *each)
     return call("if", call("is_null", each[0]), Literal(None, found.type), found)
 
 
-def _typed(made: Made) -> AggregateCall:
-    of, nullable = type_of(made)
-    return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, of, nullable)
-
-
-def type_of(made: Made) -> tuple[Type, bool]:
+def typed_call(made: Made) -> AggregateCall:
+    """The call of the plan, with its type."""
     if made.type is not None:
-        return made.type, True
-    if made.function in ("grouping", "grouping_id"):
-        return (TINYINT if made.function == "grouping" else BIGINT), False
-    schema = Schema(Field(f"a{i}", a.type, a.nullable) for i, a in enumerate(made.arguments))
-    function = OPERATORS.get(made.function, made.function)
-    found = Aggregated(function, tuple(range(len(schema)))).result(schema, "x")
-    never = function in ("count", "array")
-    empty = made.filter is not None or made.function in ("max_by", "min_by")
-    return found.type, not never and (found.nullable or empty)
+        return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, made.type, True)
+    if made.function in INDICATORS:
+        of = INDICATORS[made.function]
+        return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, of, False)
+    return aggregate_call(made.function, made.arguments, distinct=made.distinct, filter=made.filter, order=made.order)
 
 
 def made_of(written: Written, here: Here) -> Made:
@@ -269,12 +238,14 @@ def _bound(written: Written, here: Here, least: int, most: int) -> list[Expressi
     return [expression(argument, here) for argument in written.arguments]
 
 
-def _plain(function: str, wanted: Callable[[str, Expression], Expression]) -> Callable[[Written, Here], Made]:
+def _plain(line: AggregateFunction) -> Reader:
     """One argument, in no order."""
+    wanted = _ARGUMENTS[line.takes]
 
     def make(written: Written, here: Here) -> Made:
         (argument,) = _bound(written, here, 1, 1)
         _check_no_order(written, here)
+        function = line.duckdb if line.duckdb and here.context.dialect == "duckdb" else line.name
         return Made(function, (wanted(written.name, argument),), written.distinct)
 
     return make
@@ -286,14 +257,6 @@ def _check_no_order(written: Written, here: Here) -> None:
 
 
 def _number(name: str, argument: Expression) -> Expression:
-    if argument.type in (STRING, VOID):
-        return coerced(argument, DOUBLE)
-    if not is_number(argument.type):
-        return implicit(argument, DOUBLE, name)  # raises
-    return argument
-
-
-def _float(name: str, argument: Expression) -> Expression:
     return argument if is_number(argument.type) else implicit(argument, DOUBLE, name)
 
 
@@ -303,6 +266,18 @@ def _truth(name: str, argument: Expression) -> Expression:
 
 def any_value(name: str, argument: Expression) -> Expression:
     return coerced(argument, STRING) if argument.type == VOID else argument
+
+
+def _text(name: str, argument: Expression) -> Expression:
+    return implicit(argument, STRING, name)
+
+
+_ARGUMENTS: dict[Takes, Callable[[str, Expression], Expression]] = {
+    "anything": any_value,
+    "numbers": _number,
+    "truths": _truth,
+    "texts": _text,
+}
 
 
 def _count(written: Written, here: Here) -> Made:
@@ -322,11 +297,6 @@ def _count(written: Written, here: Here) -> Made:
     return Made("count", bound) if any(b.nullable for b in bound) else Made("count", ())
 
 
-def _average(written: Written, here: Here) -> Made:
-    """Of DECIMALs a DECIMAL, as in Spark; in DuckDB the DOUBLE nearest to their exact mean."""
-    return _plain("avg_double" if here.context.dialect == "duckdb" else "avg", _number)(written, here)
-
-
 def _count_if(written: Written, here: Here) -> Made:
     (test,) = _bound(written, here, 1, 1)
     return Made("count", (), filter=_truth(written.name, test))
@@ -336,8 +306,9 @@ def _count_different(written: Written, here: Here) -> Made:
     return Made("count", tuple(_bound(written, here, 1, 2)[:1]), distinct=True)
 
 
-def _some(end: str) -> Callable[[Written, Here], Made]:
+def _some(line: AggregateFunction) -> Reader:
     """The first or last in an order; in none, any value will do, and it is the least or the greatest."""
+    end = line.name
 
     def make(written: Written, here: Here) -> Made:
         value, *more = _bound(written, here, 1, 2)
@@ -351,8 +322,9 @@ def _some(end: str) -> Callable[[Written, Here], Made]:
     return make
 
 
-def _by(function: str) -> Callable[[Written, Here], Made]:
+def _by(line: AggregateFunction) -> Reader:
     """The value where another one is greatest or least; ORDER BY says which of several such rows it is."""
+    function = line.name
 
     def make(written: Written, here: Here) -> Made:
         value, by = (any_value(written.name, b) for b in _bound(written, here, 2, 2))
@@ -366,8 +338,9 @@ def _by(function: str) -> Callable[[Written, Here], Made]:
     return make
 
 
-def _array(distinct: bool) -> Callable[[Written, Here], Made]:
+def _array(line: AggregateFunction) -> Reader:
     """All values: in Spark without NULLs, ``[]`` of none; elsewhere with NULLs, and of no rows NULL."""
+    distinct = line.form == "set"
 
     def make(written: Written, here: Here) -> Made:
         (value,) = (any_value(written.name, b) for b in _bound(written, here, 1, 1))
@@ -415,7 +388,7 @@ def _percentile(written: Written, here: Here) -> Made:
 
 def _median(written: Written, here: Here) -> Made:
     (value,) = _bound(written, here, 1, 1)
-    return Made("percentile_cont", (_float(written.name, value), Literal(0.5, DOUBLE)), written.distinct)
+    return Made("percentile_cont", (_number(written.name, value), Literal(0.5, DOUBLE)), written.distinct)
 
 
 def _mode(written: Written, here: Here) -> Made:
@@ -443,7 +416,7 @@ def is_aggregate(node: exp.Expr, context: Context) -> bool:
     if isinstance(node, exp.Anonymous):
         name, user = node.name.lower(), context.catalog.function(node.name.lower())
         return name in NAMES or (user is not None and user.aggregate)
-    return isinstance(node, exp.AggFunc) or type(node) in CLASSES
+    return isinstance(node, (exp.AggFunc, *_RANKS_OF_NO_GROUP))
 
 
 def is_user(name: str, here: Here) -> bool:
@@ -466,33 +439,24 @@ def _user(written: Written, here: Here) -> Made:
     return Made(f"{USER}{user.name}", arguments, written.distinct, order, type=user.type)
 
 
-NAMES: dict[str, Callable[[Written, Here], Made]] = {
-    "count": _count,
-    "count_if": _count_if,
-    "approx_count_distinct": _count_different,
-    **dict.fromkeys(("sum",), _plain("sum", _number)),
-    **dict.fromkeys(("avg", "mean"), _average),
-    "min": _plain("min", any_value),
-    "max": _plain("max", any_value),
-    **dict.fromkeys(("stddev", "stddev_samp", "std"), _plain("stddev", _float)),
-    "stddev_pop": _plain("stddev_pop", _float),
-    **dict.fromkeys(("variance", "var_samp"), _plain("variance", _float)),
-    "var_pop": _plain("var_pop", _float),
-    **dict.fromkeys(("bool_and", "every"), _plain("bool_and", _truth)),
-    **dict.fromkeys(("bool_or", "some", "any"), _plain("bool_or", _truth)),
-    **dict.fromkeys(("first", "first_value", "any_value", "arbitrary"), _some("first")),
-    **dict.fromkeys(("last", "last_value"), _some("last")),
-    **dict.fromkeys(("max_by", "arg_max", "argmax"), _by("max_by")),
-    **dict.fromkeys(("min_by", "arg_min", "argmin"), _by("min_by")),
-    **dict.fromkeys(("collect_list", "array_agg", "list"), _array(distinct=False)),
-    "collect_set": _array(distinct=True),
-    **dict.fromkeys(("listagg", "string_agg", "group_concat"), _string),
-    "median": _median,
-    "mode": _mode,
-    **dict.fromkeys(percentiles.FUNCTIONS, _percentile),
-    "grouping": _grouping,
-    "grouping_id": _grouping,
+# How a call of each form is read.
+_FORMS: dict[Form, Callable[[AggregateFunction], Reader]] = {
+    "count": lambda line: _count,
+    "count if": lambda line: _count_if,
+    "count different": lambda line: _count_different,
+    "values": _plain,
+    "different values": _plain,
+    "end": _some,
+    "by": _by,
+    "percentile": lambda line: _percentile,
+    "median": lambda line: _median,
+    "mode": lambda line: _mode,
+    "array": _array,
+    "set": _array,
+    "text": lambda line: _string,
+    "grouping": lambda line: _grouping,
 }
+NAMES: dict[str, Reader] = {name: _FORMS[line.form](line) for name, line in aggregates_of("sql").items()}
 
 
 @handles(exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Any, args="*")

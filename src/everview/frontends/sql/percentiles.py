@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from everview.frontends.sql.casts import untyped
+from everview.operators.aggregate.registry import AggregateFunction, aggregates_of
 from everview.plan.typing import coerced, implicit, is_number
 from everview.scalars.expressions import Call, Cast, Expression, Literal, Order
 from everview.scalars.kinds import VOID
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 WITHIN = ("percentile_cont", "percentile_disc")
 APPROXIMATE = ("percentile_approx", "approx_percentile", "approx_quantile")
-OF_DUCKDB = ("quantile_cont", "quantile_disc", "quantile", "approx_quantile")
-FUNCTIONS = ("percentile", *WITHIN, *dict.fromkeys((*APPROXIMATE, *OF_DUCKDB)))
-CONTINUOUS = ("percentile", "percentile_cont", "quantile_cont")
 MOST_ACCURATE = 2**31 - 1
 
 
@@ -46,7 +44,7 @@ class Percentiles:
 
 def read(written: Written, bound: list[Expression], order: Order, here: Here) -> Percentiles:
     """What a call says; `bound` are its arguments, `order` that of WITHIN GROUP."""
-    name, descends = written.name, ()
+    name, line, descends = written.name, aggregates_of("sql")[written.name], ()
     if written.within:
         _check_within(written, bound, here)
         value, way = one_order(order, written, here)
@@ -55,9 +53,9 @@ def read(written: Written, bound: list[Expression], order: Order, here: Here) ->
     else:
         value, share, *rest = _plain(written, bound, here)
     _check_rest(name, rest, written, here)
-    value = _value(name, value, written, here)
+    value = _value(line, value, written, here)
     shares, several = _shares(share, written, here)
-    function = "percentile_cont" if name in CONTINUOUS else _discrete(name, here)
+    function = line.duckdb if line.duckdb and here.context.dialect != "spark" else line.name
     return Percentiles(function, value, shares, several, tuple((value, way) for _, way in descends))
 
 
@@ -102,21 +100,16 @@ def _check_rest(name: str, rest: list[Expression], written: Written, here: Here)
         raise here.context.error(f"{name} of such an accuracy", written.node, hint)
 
 
-def _value(name: str, value: Expression, written: Written, here: Here) -> Expression:
+def _value(line: AggregateFunction, value: Expression, written: Written, here: Here) -> Expression:
     """The value as it is read: text as numbers, as in Spark; DuckDB also picks one of texts."""
-    picks = name not in CONTINUOUS
+    picks = line.takes == "anything"
     if picks and here.context.dialect != "spark":
         return untyped(value)
     if value.type in (STRING, VOID):
         return coerced(value, DOUBLE)
     if picks and value.type != BOOLEAN:
         return value
-    return value if is_number(value.type) else implicit(value, DOUBLE, name)
-
-
-def _discrete(name: str, here: Here) -> str:
-    spark = here.context.dialect == "spark" and name == "percentile_disc"
-    return "percentile_disc" if spark else "percentile_approx"
+    return value if is_number(value.type) else implicit(value, DOUBLE, written.name)
 
 
 def _shares(share: Expression, written: Written, here: Here) -> tuple[tuple[float, ...], bool]:

@@ -8,7 +8,6 @@ from typing import Any
 from sqlglot import exp
 
 from everview.frontends.sql.aggregates import (
-    OPERATORS,
     PICKED,
     RANKS,
     Written,
@@ -17,11 +16,11 @@ from everview.frontends.sql.aggregates import (
     made_of,
     ordering,
     read,
-    type_of,
+    typed_call,
 )
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Here, expression, handles
-from everview.operators.aggregate.call import ADDED_UP
+from everview.operators.aggregate.registry import aggregate_of
 from everview.plan.typing import call, coerced, is_number, literal
 from everview.scalars.expressions import Expression, Frame, Literal, Order, WindowCall
 from everview.scalars.kinds import INTERVALS
@@ -75,12 +74,12 @@ def _over(
         what = "in an order of its own" if made.order else "of distinct values"
         hint = "aggregate in a subquery, and join it"
         raise here.context.unsupported(f"{written.name} {what} over a window", written.node, hint)
-    if OPERATORS.get(made.function, made.function) not in (*ADDED_UP, "min", "max"):
+    if not aggregate_of(made.function).over_windows:
         hint = "aggregate in a subquery, and join it"
         raise here.context.unsupported(f"{written.name} over a window", written.node, hint)
-    of, nullable = type_of(made)
-    bounded = frame is not None and made.function != "count"
-    return WindowCall(made.function, made.arguments, partition, by, frame, of, nullable or bounded, made.filter)
+    whole = typed_call(made)
+    nullable = whole.nullable or (frame is not None and made.function != "count")
+    return WindowCall(made.function, made.arguments, partition, by, frame, whole.type, nullable, made.filter)
 
 
 def _ranked(

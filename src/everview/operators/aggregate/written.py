@@ -16,24 +16,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everview.errors import SchemaError, shown
-from everview.operators.aggregate.call import ADDED_UP, ENDS, PERCENTILES, Call, FieldOrder
+from everview.operators.aggregate.call import Call, FieldOrder
+from everview.operators.aggregate.registry import COMPUTED, computed
 from everview.operators.functions import Function
 from everview.types import Field, NotNull, Schema, Type, unknown_name
 
-# Every aggregate by name, and the options that it takes.
+# Every aggregate by name, and the options that it takes; the median is a percentile at a share that need not be said.
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(ADDED_UP, ()),
-    "min": (),
-    "max": (),
-    "first": ("order", "nulls"),
-    "last": ("order", "nulls"),
-    "median": (),
-    "percentile": ("order",),
-    "percentile discrete": ("order",),
-    "quantile": ("order",),
-    "mode": ("order",),
-    "array": ("order", "nulls"),
-    "string": ("order", "separator"),
+    name: () if name == "median" else line.options
+    for line in COMPUTED
+    if line.law != "user"
+    for name in (("median", "percentile") if line.name == "percentile" else (line.name,))
 }
 OF_USER = ("type", "order", "nulls", "distinct", "by_group")
 ALIASES = {
@@ -81,7 +74,8 @@ class Written:
         """The call on rows of a schema, its order and user's function found."""
         fields = tuple(map(schema.index, self.columns))
         function = self.function if isinstance(self.function, str) else "user"
-        only_values = self.distinct or function in (*PERCENTILES, "mode")
+        line = computed(function)
+        only_values = self.distinct or line.law == "ordered"
         if only_values and any(at not in fields for at, _ in order):
             what = "the different values" if self.distinct else f"the {function}"
             found = f"{what} of {', '.join(self.columns)} in the order of another column"
@@ -89,7 +83,7 @@ class Written:
         return Call(
             function,
             fields,
-            self.distinct and function not in ENDS,
+            self.distinct and line.law != "end",
             order,
             self._keeps_nulls(function),
             self.fraction,
@@ -100,7 +94,7 @@ class Written:
 
     def _keeps_nulls(self, function: str) -> bool:
         """Only where values are taken as they are: the first or last, and those that a user's function gets."""
-        default = "keep" if function in ("first", "last", "user") else "skip"
+        default = "keep" if computed(function).keeps_nulls else "skip"
         found = self.options.get("nulls", default)
         if found not in ("keep", "skip"):
             raise SchemaError(f"nulls {found!r}", hint='write "nulls": "keep" or "nulls": "skip"')
@@ -111,15 +105,13 @@ def _named(name: str, columns: tuple[str, ...], options: Mapping[str, Any], rest
     distinct = name.endswith(DISTINCT)
     plain = name.removesuffix(DISTINCT)
     function = ALIASES.get(plain, plain)
-    if function not in FUNCTIONS or (distinct and function in ("first", "last")):
+    if function not in FUNCTIONS or (distinct and function != "median" and computed(function).needs_order):
         raise unknown_name("aggregate", name, [*FUNCTIONS, "count distinct"])
     _check_options(name, options, FUNCTIONS[function])
     found = Written(function, columns, distinct, options=options)
-    if function in PERCENTILES:
-        return _percentile(found, rest)
     if function == "median":
-        found = replace(found, function="percentile")
-    return _checked(found, rest)
+        return _checked(replace(found, function="percentile"), rest)
+    return _percentile(found, rest) if computed(function).fraction else _checked(found, rest)
 
 
 def _percentile(found: Written, rest: list[Any]) -> Written:
@@ -143,7 +135,7 @@ def _checked(found: Written, rest: list[Any]) -> Written:
         raise SchemaError(f"{name} of what?", hint=f'write ("{name}", "column")')
     if len(found.columns) > 1 and not several:
         raise SchemaError(f"{name} of {', '.join(found.columns)}", hint=f"{name} takes one column")
-    if name in ("first", "last") and not found.order:
+    if isinstance(found.function, str) and computed(name).needs_order and not found.order:
         raise SchemaError(f"{name} in which order?", hint=f'write ("{name}", "column", {{"order": ["other column"]}})')
     if not isinstance(found.function, str) and "type" not in found.options:
         raise SchemaError("a function of which type?", hint='write (function, "column", {"type": "DOUBLE"})')

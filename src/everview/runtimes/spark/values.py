@@ -11,10 +11,11 @@ from everview.circuit.nodes import Apply, read_layouts
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary, Entries
 from everview.operators.aggregate import Call
+from everview.operators.aggregate.registry import computed_under
 from everview.runtimes.spark.wire import Kind, Row, pack_entries, unpack_entries
 from everview.runtimes.spark.worker import Replica
 
-COLLECTED = ("array", "string")  # aggregates that make values of values
+COLLECTED = computed_under("collected")  # aggregates that make values of values
 
 
 class Values:

@@ -39,7 +39,7 @@ class Sums:
 
 def added_up(call: Call, result: Field, sums: Sums) -> Matrix:
     """The words of a call's results, one row a group."""
-    return _FINISHED[call.function](call, result, sums)
+    return FINISHED[call.function](call, result, sums)
 
 
 def _count(call: Call, result: Field, sums: Sums) -> Matrix:
@@ -122,7 +122,7 @@ def _variance(call: Call, result: Field, sums: Sums) -> Matrix:
 
 
 # The words of the results of every linear aggregate, from what was added up.
-_FINISHED: Final[Mapping[str, Callable[[Call, Field, Sums], Matrix]]] = {
+FINISHED: Final[Mapping[str, Callable[[Call, Field, Sums], Matrix]]] = {
     "count": _count,
     "sum": _sum_or_mean,
     "avg": _sum_or_mean,

@@ -150,11 +150,11 @@ COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
     ),
     ComputedAggregate(
         "bool_and", "linear", _only(BOOLEAN), sums=("trues",),
-        written='`("bool_and", x)`, or `"every"`', says=(("`BOOLEAN`", "`BOOLEAN`"),),
+        written='`("bool_and", x)`, or `"every"`', says=(("`BOOLEAN`: whether all are true", "`BOOLEAN`"),),
     ),
     ComputedAggregate(
         "bool_or", "linear", _only(BOOLEAN), sums=("trues",),
-        written='`("bool_or", x)`, or `"any"`', says=(("`BOOLEAN`", "`BOOLEAN`"),),
+        written='`("bool_or", x)`, or `"any"`', says=(("`BOOLEAN`: whether any is true", "`BOOLEAN`"),),
     ),
     ComputedAggregate("min", "end", _own, says=(("the least value, of text too", "the column's type"),)),
     ComputedAggregate("max", "end", _own, says=(("the greatest value, of text too", "the column's type"),)),
@@ -277,7 +277,7 @@ _GROUPING = "which keys a row of `ROLLUP`, `CUBE` or `GROUPING SETS` leaves out"
 AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction(
         "count", "count", "count", of_nothing=0, sql="count", edn="count", datalog="count", pomologic="count",
-        fluent="count", written="`count(*)`, `count(x, …)`", says="as in Spark",
+        fluent="count", written="`count(*)`, `count(x, …)`",
     ),
     AggregateFunction("count_if", "count", "count if", "truths", 0, sql="count_if", written="`count_if(c)`"),
     AggregateFunction(

@@ -44,7 +44,8 @@ def computed_calls(head: str, *laws: Law) -> str:
 
 
 def _call(line: ComputedAggregate) -> str:
-    return line.written or f'`("{line.name}", x{", 0.9" if line.fraction else ""})`'
+    written = line.written or f'`("{line.name}", x{", 0.9" if line.fraction else ""})`'
+    return ", or ".join([written, *(f'`"{name}"`' for name in line.also)])
 
 
 # -- what languages call it

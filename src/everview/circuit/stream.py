@@ -277,15 +277,13 @@ class Stream:
     def aggregate(self, by: Names = (), **calls: Any) -> Stream:
         """One row a group: ``aggregate(["country"], total=("sum", "amount"), n="count")``.
 
-        A call is a name, then a column, then what it takes besides; see `everview.operators.aggregate.written`:
+        A call is a name, then a column, then what it takes besides; the names are those of
+        `everview.operators.aggregate.registry.COMPUTED`:
 
-        - ``"count"``, ``("count", "x")``, ``("sum", "x")``, ``("avg", "x")``, ``("min", "x")``, ``("max", "x")``
-        - ``("variance", "x")``, ``("stddev", "x")`` of a sample, ``("variance pop", "x")``, ``("stddev pop", "x")``
-        - ``("bool_and", "x")``, ``("bool_or", "x")``
-        - ``("median", "x")``, ``("percentile", "x", 0.9)``, ``("percentile discrete", "x", 0.9)``,
-          ``("quantile", "x", 0.9)``, ``("mode", "x")``
-        - ``("first", "x", {"order": ["at desc"]})``, ``("last", "x", {"order": ["at"], "nulls": "skip"})``
-        - ``("array", "x", {"order": ["at"]})``, ``("string", "x", {"separator": ", "})``
+        - ``"count"`` of rows, ``("sum", "x")``, ``("max", "x")``, ``("median", "x")``
+        - ``("percentile", "x", 0.9)``: with a number from 0 to 1
+        - ``("first", "x", {"order": ["at desc"]})``, ``("last", "x", {"order": ["at"], "nulls": "skip"})``,
+          ``("string", "x", {"separator": ", "})``: with options
         - ``(function, ["x", "y"], {"type": "DOUBLE"})``: Arrow lists in, one list a group and argument, an array
           out; ``"by_group": True`` for a plain function of one group's lists
 

@@ -99,6 +99,7 @@ class ComputedAggregate:
     options: tuple[str, ...] = ()  # that `Stream.aggregate` takes for it
     fraction: bool = False  # whether it takes a number from 0 to 1
     keeps_nulls: bool = False  # whether NULLs are among its values unless the call says otherwise
+    also: tuple[str, ...] = ()  # other names that `Stream.aggregate` takes
     # for the reference: a call as it is written, and of which values it gives which type
     written: str = ""
     says: tuple[tuple[str, str], ...] = ()
@@ -137,24 +138,24 @@ COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
         says=(("numbers, `DECIMAL` too; the nearest to the exact mean", "`DOUBLE`"),),
     ),
     ComputedAggregate(
-        "variance", "linear", _float, True, ("values", "squares"), says=((_TWO_VALUES, "`DOUBLE`"),)
+        "variance", "linear", _float, True, ("values", "squares"), also=("variance samp",), says=((_TWO_VALUES, "`DOUBLE`"),)
     ),
     ComputedAggregate(
         "variance pop", "linear", _float, True, ("values", "squares"), says=((_POPULATION, "`DOUBLE`"),)
     ),
     ComputedAggregate(
-        "stddev", "linear", _float, True, ("values", "squares"), says=((_TWO_VALUES, "`DOUBLE`"),)
+        "stddev", "linear", _float, True, ("values", "squares"), also=("stddev samp",), says=((_TWO_VALUES, "`DOUBLE`"),)
     ),
     ComputedAggregate(
         "stddev pop", "linear", _float, True, ("values", "squares"), says=((_POPULATION, "`DOUBLE`"),)
     ),
     ComputedAggregate(
-        "bool_and", "linear", _only(BOOLEAN), sums=("trues",),
-        written='`("bool_and", x)`, or `"every"`', says=(("`BOOLEAN`: whether all are true", "`BOOLEAN`"),),
+        "bool_and", "linear", _only(BOOLEAN), sums=("trues",), also=("every",),
+        says=(("`BOOLEAN`: whether all are true", "`BOOLEAN`"),),
     ),
     ComputedAggregate(
-        "bool_or", "linear", _only(BOOLEAN), sums=("trues",),
-        written='`("bool_or", x)`, or `"any"`', says=(("`BOOLEAN`: whether any is true", "`BOOLEAN`"),),
+        "bool_or", "linear", _only(BOOLEAN), sums=("trues",), also=("any",),
+        says=(("`BOOLEAN`: whether any is true", "`BOOLEAN`"),),
     ),
     ComputedAggregate("min", "end", _own, says=(("the least value, of text too", "the column's type"),)),
     ComputedAggregate("max", "end", _own, says=(("the greatest value, of text too", "the column's type"),)),

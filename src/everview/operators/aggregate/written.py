@@ -29,12 +29,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     for name in (("median", "percentile") if line.name == "percentile" else (line.name,))
 }
 OF_USER = ("type", "order", "nulls", "distinct", "by_group")
-ALIASES = {
-    "every": "bool_and",
-    "any": "bool_or",
-    "variance samp": "variance",
-    "stddev samp": "stddev",
-}
+ALIASES = {name: line.name for line in COMPUTED for name in line.also}
 DISTINCT = " distinct"
 
 

@@ -138,13 +138,15 @@ COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
         says=(("numbers, `DECIMAL` too; the nearest to the exact mean", "`DOUBLE`"),),
     ),
     ComputedAggregate(
-        "variance", "linear", _float, True, ("values", "squares"), also=("variance samp",), says=((_TWO_VALUES, "`DOUBLE`"),)
+        "variance", "linear", _float, True, ("values", "squares"), also=("variance samp",),
+        says=((_TWO_VALUES, "`DOUBLE`"),),
     ),
     ComputedAggregate(
         "variance pop", "linear", _float, True, ("values", "squares"), says=((_POPULATION, "`DOUBLE`"),)
     ),
     ComputedAggregate(
-        "stddev", "linear", _float, True, ("values", "squares"), also=("stddev samp",), says=((_TWO_VALUES, "`DOUBLE`"),)
+        "stddev", "linear", _float, True, ("values", "squares"), also=("stddev samp",),
+        says=((_TWO_VALUES, "`DOUBLE`"),),
     ),
     ComputedAggregate(
         "stddev pop", "linear", _float, True, ("values", "squares"), says=((_POPULATION, "`DOUBLE`"),)

@@ -7,10 +7,12 @@ was changed on purpose; read the difference.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from everview.operators.aggregate.registry import AGGREGATES, COMPUTED, AggregateFunction, ComputedAggregate, Law
+from everview.scalars.signatures import KINDS, Signature
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 TABLE = re.compile(r"(?<=<!-- table: )([\w ]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
@@ -84,11 +86,26 @@ def names() -> str:
     return table(heads, rows)
 
 
+# -- scalar functions
+
+
+def functions(signatures: Mapping[str, Signature]) -> str:
+    """Scalar functions of a kind with their other names, those of which the same is said together."""
+    together: dict[tuple[str, ...], list[str]] = {}
+    for name, line in signatures.items():
+        if line.arguments:
+            said = (line.arguments, line.note, line.how)
+            together.setdefault(said, []).extend(filter(str.isidentifier, (name, *line.also)))
+    rows = ((" ".join(f"`{name}`" for name in names), *said) for said, names in together.items())
+    return table(("function", "arguments", "notes", "how"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "linear aggregates": lambda: computed_calls("of", "linear"),
     "ordered aggregates": lambda: computed_calls("is", "end", "ordered", "collected"),
     "aggregates of SQL": calls_of_sql,
     "names of aggregates": names,
+    **{f"functions of {kind}": partial(functions, found) for kind, found in KINDS.items() if kind != "operators"},
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from everview.frontends.fluent import agg
+from everview.lowering import ranges
 from everview.lowering.aggregates import CALLS
 from everview.operators.aggregate.added import FINISHED
 from everview.operators.aggregate.call import Call
@@ -41,6 +42,10 @@ def test_plans_are_lowered(line: AggregateFunction) -> None:
     assert (line.name in CALLS) != only_written
     assert bool(line.computed) == (line.form != "grouping")
     assert {line.duckdb} <= {"", *CALLS}
+
+
+def test_windows_compute_what_the_registry_says() -> None:
+    assert set(ranges.AGGREGATES.values()) <= set(ranges.KNOWN)
 
 
 def test_fluent_queries_have_a_function_of_each() -> None:

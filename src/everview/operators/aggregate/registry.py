@@ -256,8 +256,10 @@ class AggregateFunction:
 
     @property
     def over_windows(self) -> bool:
-        """Whether windows compute it."""
-        return self.form in ("count", "count if", "values", "different values", "end")
+        """Whether windows compute it: what is added up, and ends, but not those in an order of the call's own."""
+        if self.form in ("by", "grouping", "count different"):
+            return False
+        return computed(self.computed).law in ("linear", "end")
 
     @property
     def nullable(self) -> bool:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from everview.operators.aggregate.registry import AGGREGATES, COMPUTED, AggregateFunction, ComputedAggregate, Law
-from everview.scalars.signatures import KINDS, Signature
+from everview.scalars.signatures import KINDS, FunctionSignature
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 TABLE = re.compile(r"(?<=<!-- table: )([\w ]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
@@ -89,7 +89,7 @@ def names() -> str:
 # -- scalar functions
 
 
-def functions(signatures: Mapping[str, Signature]) -> str:
+def functions(signatures: Mapping[str, FunctionSignature]) -> str:
     """Scalar functions of a kind with their other names, those of which the same is said together."""
     together: dict[tuple[str, ...], list[str]] = {}
     for name, line in signatures.items():

@@ -14,7 +14,7 @@ from everview.circuit.asof import Asked, Tolerance, asof_joined, billed_now, joi
 from everview.circuit.grouped import aggregated
 from everview.doors import doors
 from everview.errors import CircuitError, SchemaError
-from everview.operators.aggregate import Call, Written
+from everview.operators.aggregate import Call, WrittenAggregate
 from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.functions import Function
@@ -289,7 +289,9 @@ class Stream:
 
         ``distinct`` after a name, as in ``("count distinct", "x")``, takes every different value once.
         """
-        return aggregated(self, names_of(by), {name: self._call(Written.of(call)) for name, call in calls.items()})
+        return aggregated(
+            self, names_of(by), {name: self._call(WrittenAggregate.of(call)) for name, call in calls.items()}
+        )
 
     def top(self, limit: int, order: str | Sequence[Order], *, by: Names = (), skip: int = 0) -> Stream:
         """Of each group, the first rows in an order: ``top(3, ["score desc"], by=["team"])``.
@@ -366,7 +368,7 @@ class Stream:
         recoded = [part.recode(schema) for part in parts]
         return recoded[0].plus(*recoded[1:])
 
-    def _call(self, call: Written) -> Call:
+    def _call(self, call: WrittenAggregate) -> Call:
         order = tuple(_ordering(self.schema, item) for item in call.order)
         if isinstance(call.function, str):
             return call.call(self.schema, order, "")

@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from everview.errors import SchemaError
+from everview.operators.window import NEVER_NULL
 from everview.plan.aggregates import of_nothing
 from everview.plan.node import (
     Binary,
@@ -153,10 +154,6 @@ class Aggregate(Unary):
         return named(self.names, [*groups, *calls])
 
 
-# Functions that have a value in every window.
-NEVER_NULL_IN_WINDOWS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count")
-
-
 @node
 class Distinct(Unary):
     """One of each row."""
@@ -206,7 +203,7 @@ class Window(Unary):
 
     def _fields(self) -> Iterable[Field]:
         own = self.input.schema
-        calls = [Field("", c.type, c.function not in NEVER_NULL_IN_WINDOWS) for c in self.calls]
+        calls = [Field("", c.type, c.function not in NEVER_NULL) for c in self.calls]
         return named((*own.names, *self.names), [*own.fields, *calls])
 
 

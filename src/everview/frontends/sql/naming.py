@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from everview.operators.window import RANKS
+
 LONGEST = 200
 DEEPEST = 40
 
@@ -24,7 +26,6 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.ArgMax: "max_by", exp.ArgMin: "min_by", exp.GroupConcat: "listagg", exp.Quantile: "percentile",
     exp.LogicalAnd: "bool_and", exp.LogicalOr: "bool_or", exp.ApproxDistinct: "approx_count_distinct",
 }  # fmt: skip
-_RANKING = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 
 
 def column_name(node: exp.Expr) -> str:
@@ -158,7 +159,7 @@ def _window(node: exp.Window, of: Of) -> str:
     if spec is not None:
         parts.append(spec.sql("spark").upper())
     elif order is not None or node.args.get("alias") is None:
-        ranked = str(node.this.name).lower() in _RANKING
+        ranked = str(node.this.name).lower() in RANKS
         unit = "RANGE" if order is not None and not ranked else "ROWS"
         end = "CURRENT ROW" if order is not None else "UNBOUNDED FOLLOWING"
         parts.append(f"{unit} BETWEEN UNBOUNDED PRECEDING AND {end}")

@@ -3,9 +3,9 @@
 A call is the name of a function or a function, then a column or a list of columns, then what the function takes
 besides: a number for percentiles, and options as a dictionary.
 
->>> Written.of(("count distinct", ["city", "street"]))
-Written(function='count', columns=('city', 'street'), distinct=True, fraction=0.5, options={})
->>> Written.of(("string", "name", {"separator": ", ", "order": "age desc"})).order
+>>> WrittenAggregate.of(("count distinct", ["city", "street"]))
+WrittenAggregate(function='count', columns=('city', 'street'), distinct=True, fraction=0.5, options={})
+>>> WrittenAggregate.of(("string", "name", {"separator": ", ", "order": "age desc"})).order
 ('age desc',)
 """
 
@@ -34,7 +34,7 @@ DISTINCT = " distinct"
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenAggregate:
     """An aggregate as it was written, its words checked; `call` finds its columns."""
 
     function: str | Callable[..., Any] | Function
@@ -44,7 +44,7 @@ class Written:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @staticmethod
-    def of(call: Any) -> Written:
+    def of(call: Any) -> WrittenAggregate:
         """What a call says; a plain name is a call of no columns."""
         if isinstance(call, tuple | list) and len(call) < 2:  # pyright: ignore[reportUnknownArgumentType]
             raise SchemaError(f"{shown(call)} is no aggregate", hint='write ("sum", "amount"), or "count"')
@@ -56,7 +56,7 @@ class Written:
         if not isinstance(function, str):
             _check_options("a function", options, OF_USER)
             distinct = bool(options.get("distinct", False))
-            return _checked(Written(function, columns, distinct, options=options), rest)
+            return _checked(WrittenAggregate(function, columns, distinct, options=options), rest)
         return _named(function, columns, options, rest)
 
     @property
@@ -96,20 +96,20 @@ class Written:
         return found == "keep"
 
 
-def _named(name: str, columns: tuple[str, ...], options: Mapping[str, Any], rest: list[Any]) -> Written:
+def _named(name: str, columns: tuple[str, ...], options: Mapping[str, Any], rest: list[Any]) -> WrittenAggregate:
     distinct = name.endswith(DISTINCT)
     plain = name.removesuffix(DISTINCT)
     function = ALIASES.get(plain, plain)
     if function not in FUNCTIONS or (distinct and function != "median" and computed(function).needs_order):
         raise unknown_name("aggregate", name, [*FUNCTIONS, "count distinct"])
     _check_options(name, options, FUNCTIONS[function])
-    found = Written(function, columns, distinct, options=options)
+    found = WrittenAggregate(function, columns, distinct, options=options)
     if function == "median":
         return _checked(replace(found, function="percentile"), rest)
     return _percentile(found, rest) if computed(function).fraction else _checked(found, rest)
 
 
-def _percentile(found: Written, rest: list[Any]) -> Written:
+def _percentile(found: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
     match rest:
         case [int() | float() as fraction] if 0 <= fraction <= 1:
             return _checked(replace(found, fraction=float(fraction)), [])
@@ -120,7 +120,7 @@ def _percentile(found: Written, rest: list[Any]) -> Written:
             )
 
 
-def _checked(found: Written, rest: list[Any]) -> Written:
+def _checked(found: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
     """The right number of columns, and nothing that is not understood."""
     name = found.function if isinstance(found.function, str) else "the function"
     if rest:

@@ -15,7 +15,7 @@ from everview.scalars.signatures.collections import COLLECTIONS
 from everview.scalars.signatures.conditions import COMPARISONS, CONDITIONS
 from everview.scalars.signatures.moments import MOMENTS
 from everview.scalars.signatures.numbers import ARITHMETIC, NUMBERS
-from everview.scalars.signatures.rules import Signature, Signatures, family
+from everview.scalars.signatures.rules import FunctionSignature, Signatures, family
 from everview.scalars.signatures.texts import BYTES, TEXTS
 
 # By kind, as the reference shows them; operators have a page's section of their own.
@@ -32,4 +32,4 @@ SIGNATURES: Final[Signatures] = family(*KINDS.values())
 # Other names of the same functions, as SQL spells them.
 ALIASES: Final[dict[str, str]] = {other: name for name, line in SIGNATURES.items() for other in line.also}
 
-__all__ = ["ALIASES", "KINDS", "SIGNATURES", "Signature"]
+__all__ = ["ALIASES", "KINDS", "SIGNATURES", "FunctionSignature"]

@@ -31,7 +31,7 @@ Rule = Callable[[str, Arguments], Typed | Expression]
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class FunctionSignature:
     """How many arguments, the rule of their types, other names, and what the reference says of a function."""
 
     least: int
@@ -45,7 +45,7 @@ class Signature:
     how: str = "a"
 
 
-Signatures = dict[str, Signature]
+Signatures = dict[str, FunctionSignature]
 
 
 def signed(
@@ -60,7 +60,7 @@ def signed(
 ) -> Signatures:
     """The functions of these names, which are alike; ``also`` are the other names of each."""
     return {
-        name: Signature(least, most, rule, tuple(also.get(name, "").split()), arguments, note, how)
+        name: FunctionSignature(least, most, rule, tuple(also.get(name, "").split()), arguments, note, how)
         for name in names.split()
     }
 

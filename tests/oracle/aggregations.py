@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 import strategies
 from everview.circuit import Circuit, Stream
+from everview.operators.aggregate.registry import COMPUTED
 from everview.types import ANY, BOOLEAN, STRING, Array, Decimal, Field, Schema
 from oracle.cases import Case, Step, apply
 from strategies import LARGEST, NUMBERS, Draw, Made, schemas, tick_lists
 
-ADDED_UP = ["sum", "avg", "variance", "variance pop", "stddev", "stddev pop"]
+OF_NUMBERS = [line.name for line in COMPUTED if "values" in line.sums]
+OF_TRUTHS = [line.name for line in COMPUTED if "trues" in line.sums]
+AT_FRACTIONS = [line.name for line in COMPUTED if line.fraction]
 DIRECTIONS = ["", " desc", " nulls last", " desc nulls first"]
 FRACTIONS = [0, 0.07, 0.25, 0.5, 0.9, 1]
 
@@ -28,7 +31,7 @@ def _distinct(draw: Draw) -> str:
 
 
 def _number(draw: Draw, schema: Schema, field: Field) -> list[Any]:
-    return [draw(st.sampled_from(ADDED_UP)) + _distinct(draw), field.name]
+    return [draw(st.sampled_from(OF_NUMBERS)) + _distinct(draw), field.name]
 
 
 def _percentile(draw: Draw, schema: Schema, field: Field) -> list[Any]:
@@ -44,7 +47,7 @@ def _percentile(draw: Draw, schema: Schema, field: Field) -> list[Any]:
         ]
     if draw(st.booleans()):
         return ["median" + how, field.name]
-    name = draw(st.sampled_from(["percentile", "percentile discrete", "quantile"]))
+    name = draw(st.sampled_from(AT_FRACTIONS))
     return [name + how, field.name, draw(st.sampled_from(FRACTIONS)), options]
 
 
@@ -104,7 +107,7 @@ def call(draw: Draw, schema: Schema) -> list[Any]:
     if _adds_up(field):
         kinds += [_number, _number, _number]
     if field.type == BOOLEAN:
-        kinds += [lambda d, s, f: [d(st.sampled_from(["bool_and", "bool_or"])) + _distinct(d), f.name]] * 2
+        kinds += [lambda d, s, f: [d(st.sampled_from(OF_TRUTHS)) + _distinct(d), f.name]] * 2
     return draw(st.sampled_from(kinds))(draw, schema, field)
 
 

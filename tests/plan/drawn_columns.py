@@ -17,6 +17,7 @@ from everview.oracle.scalars import value_of
 from everview.plan.typing import literal
 from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Column, Expression
+from everview.scalars.signatures import SIGNATURES
 from everview.types import Array, Decimal, Struct, Type
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
@@ -89,10 +90,9 @@ def argument(found: Any, at: int) -> Expression:
 
 
 # Whose last digits depend on the machine's library of mathematics.
-NEARLY = frozenset(
-    {"exp", "ln", "log", "log10", "log2", "log1p", "pow", "cbrt"}
-    | {"sin", "cos", "tan", "atan", "atan2", "months_between"}
-)
+NEARLY = frozenset({name for name, line in SIGNATURES.items() if "last digit" in line.note} | {"months_between"}) - {
+    *("sqrt", "radians", "degrees")
+}
 
 
 def comparable(value: Any, near: bool = False) -> Any:

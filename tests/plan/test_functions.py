@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everview.errors import TypeMismatch
 from everview.plan.typing import call, interval
 from everview.scalars.functions import KERNELS
 from everview.scalars.signatures import SIGNATURES
@@ -139,8 +140,30 @@ TRIED: dict[str, Tried] = {
 }
 
 
+COLUMNS = (B, S, J, L, F, D, T, X, DAY, AT, M, W, A, TS)
+
+
+def taken(name: str) -> Tried:
+    """Columns that a function takes: one of every type, beside others of the same type, numbers or texts."""
+    rest = SIGNATURES[name].least - 1
+    combinations = {(of, *[other] * rest): None for of in COLUMNS for other in (of, J, T)}
+    return [types for types in combinations if _is_taken(name, types)]
+
+
+def _is_taken(name: str, types: tuple[Type, ...]) -> bool:
+    try:
+        call(name, *(argument(of, at) for at, of in enumerate(types)))
+    except TypeMismatch:
+        return False
+    return True
+
+
+TRIED |= {name: taken(name) for name in SIGNATURES.keys() - TRIED.keys()}  # of what has no cases of its own
+
+
 def test_every_function_is_tried() -> None:
     assert TRIED.keys() == SIGNATURES.keys()
+    assert all(TRIED.values())
     assert KERNELS.keys() - SIGNATURES.keys() == {
         *("add_months_to", "add_days_to", "add_time_to", "add_intervals", "scale_interval"),
         *("subtract_months_to", "subtract_days_to", "subtract_time_to", "subtract_intervals"),

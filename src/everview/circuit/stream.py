@@ -14,7 +14,7 @@ from everview.circuit.asof import Asked, Tolerance, asof_joined, billed_now, joi
 from everview.circuit.grouped import aggregated
 from everview.doors import doors
 from everview.errors import CircuitError, SchemaError
-from everview.operators.aggregate import Call, Written
+from everview.operators.aggregate import Call, WrittenAggregate
 from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.functions import Function
@@ -277,21 +277,21 @@ class Stream:
     def aggregate(self, by: Names = (), **calls: Any) -> Stream:
         """One row a group: ``aggregate(["country"], total=("sum", "amount"), n="count")``.
 
-        A call is a name, then a column, then what it takes besides; see `everview.operators.aggregate.written`:
+        A call is a name, then a column, then what it takes besides; the names are those of
+        `everview.operators.aggregate.registry.COMPUTED`:
 
-        - ``"count"``, ``("count", "x")``, ``("sum", "x")``, ``("avg", "x")``, ``("min", "x")``, ``("max", "x")``
-        - ``("variance", "x")``, ``("stddev", "x")`` of a sample, ``("variance pop", "x")``, ``("stddev pop", "x")``
-        - ``("bool_and", "x")``, ``("bool_or", "x")``
-        - ``("median", "x")``, ``("percentile", "x", 0.9)``, ``("percentile discrete", "x", 0.9)``,
-          ``("quantile", "x", 0.9)``, ``("mode", "x")``
-        - ``("first", "x", {"order": ["at desc"]})``, ``("last", "x", {"order": ["at"], "nulls": "skip"})``
-        - ``("array", "x", {"order": ["at"]})``, ``("string", "x", {"separator": ", "})``
+        - ``"count"`` of rows, ``("sum", "x")``, ``("max", "x")``, ``("median", "x")``
+        - ``("percentile", "x", 0.9)``: with a number from 0 to 1
+        - ``("first", "x", {"order": ["at desc"]})``, ``("last", "x", {"order": ["at"], "nulls": "skip"})``,
+          ``("string", "x", {"separator": ", "})``: with options
         - ``(function, ["x", "y"], {"type": "DOUBLE"})``: Arrow lists in, one list a group and argument, an array
           out; ``"by_group": True`` for a plain function of one group's lists
 
         ``distinct`` after a name, as in ``("count distinct", "x")``, takes every different value once.
         """
-        return aggregated(self, names_of(by), {name: self._call(Written.of(call)) for name, call in calls.items()})
+        return aggregated(
+            self, names_of(by), {name: self._call(WrittenAggregate.of(call)) for name, call in calls.items()}
+        )
 
     def top(self, limit: int, order: str | Sequence[Order], *, by: Names = (), skip: int = 0) -> Stream:
         """Of each group, the first rows in an order: ``top(3, ["score desc"], by=["team"])``.
@@ -368,7 +368,7 @@ class Stream:
         recoded = [part.recode(schema) for part in parts]
         return recoded[0].plus(*recoded[1:])
 
-    def _call(self, call: Written) -> Call:
+    def _call(self, call: WrittenAggregate) -> Call:
         order = tuple(_ordering(self.schema, item) for item in call.order)
         if isinstance(call.function, str):
             return call.call(self.schema, order, "")

@@ -6,7 +6,7 @@ nothing, is there unless the key is: ``aggregate ∪ (constant ▷ aggregate)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,16 +18,17 @@ from everview.lowering.constants import constant
 from everview.lowering.joins import everywhere
 from everview.lowering.rows import extended, picked, projected
 from everview.operators.aggregate import Call
+from everview.operators.aggregate.registry import IN_PLANS, Form
 from everview.operators.functions import Function
 from everview.operators.index import Direction
 from everview.orders import direction_of
+from everview.plan.aggregates import of_nothing
 from everview.plan.nodes import Aggregate
 from everview.plan.typing import call, cast
 from everview.scalars.expressions import TRUE, USER, AggregateCall, Column, Expression, Literal
 from everview.scalars.functions.user import user_aggregate
 from everview.types import BOOLEAN, Field, unknown_name
 
-ARRAYS = ("array_agg", "collect_list", "collect_set", "list")  # ``[]`` of nothing
 Direct = tuple[tuple[Expression, Direction], ...]
 
 
@@ -93,13 +94,6 @@ def _of_all(plan: Aggregate, stream: Stream, calls: dict[str, Call]) -> Stream:
     name = key.schema.names[-1]
     missing = everywhere(nothing).antijoin(picked(key, [len(key.schema) - 1]), name)
     return declared + picked(missing, range(len(plan.schema)))
-
-
-def of_nothing(found: AggregateCall) -> Any:
-    """What a call gives when there are no rows."""
-    if found.function.lower() in ("count", "count_if"):
-        return 0
-    return () if found.function.lower() in ARRAYS else None
 
 
 def _as_declared(plan: Aggregate, stream: Stream) -> Stream:
@@ -182,8 +176,9 @@ def _skips_nulls(found: AggregateCall) -> bool:
     return len(found.arguments) > 1 and isinstance(found.arguments[1], Literal) and bool(found.arguments[1].value)
 
 
-def _by(function: str, direction: Direction) -> Callable[[AggregateCall], Wanted]:
+def _by(function: str) -> Callable[[AggregateCall], Wanted]:
     """The value in the row where another one is greatest or least; rows in which that is NULL do not count."""
+    direction = Direction.ASC if function == "last" else Direction.ASC_NULLS_LAST
 
     def make(found: AggregateCall) -> Wanted:
         value, by = _of(found, 2)
@@ -248,33 +243,23 @@ def _user(found: AggregateCall) -> Wanted:
     return Wanted("user", (_kept(found, first), *others), _order(found), found.distinct, False, returns, function)
 
 
-CALLS: dict[str, Callable[[AggregateCall], Wanted]] = {
-    "count": _count,
-    "count_if": _count_if,
-    **dict.fromkeys(("sum",), _plain("sum")),
-    **dict.fromkeys(("avg", "mean"), _plain("avg")),
-    "avg_double": _plain("avg double"),
-    "min": _unordered("min"),
-    "max": _unordered("max"),
-    **dict.fromkeys(("variance", "var_samp"), _plain("variance")),
-    "var_pop": _plain("variance pop"),
-    **dict.fromkeys(("stddev", "stddev_samp", "std"), _plain("stddev")),
-    "stddev_pop": _plain("stddev pop"),
-    **dict.fromkeys(("bool_and", "every"), _unordered("bool_and")),
-    **dict.fromkeys(("bool_or", "any", "some"), _unordered("bool_or")),
-    **dict.fromkeys(("first", "first_value", "any_value"), _end("first")),
-    **dict.fromkeys(("last", "last_value"), _end("last")),
-    "max_by": _by("last", Direction.ASC),
-    "min_by": _by("first", Direction.ASC_NULLS_LAST),
-    **dict.fromkeys(("median", "percentile", "percentile_cont"), _percentile("percentile")),
-    "percentile_disc": _percentile("percentile discrete"),
-    "percentile_approx": _percentile("quantile"),
-    "mode": _mode,
-    **dict.fromkeys(("array_agg", "collect_list"), _array),
-    "list": _list,
-    "collect_set": _set,
-    **dict.fromkeys(("listagg", "string_agg"), _text),
+# How a call of each form becomes one of the operator; a grouping set's indicators are gone by then.
+_FORMS: Mapping[Form, Callable[[str], Callable[[AggregateCall], Wanted]]] = {
+    "count": lambda function: _count,
+    "count if": lambda function: _count_if,
+    "values": _plain,
+    "different values": _unordered,
+    "end": _end,
+    "by": _by,
+    "percentile": _percentile,
+    "median": _percentile,
+    "mode": lambda function: _mode,
+    "array": lambda function: _array,
+    "array with nulls": lambda function: _list,
+    "set": lambda function: _set,
+    "text": lambda function: _text,
 }
+CALLS = {name: _FORMS[line.form](line.computed) for name, line in IN_PLANS.items() if line.form in _FORMS}
 
 
 def _of(found: AggregateCall, count: int) -> tuple[Expression, ...]:

@@ -14,6 +14,7 @@ from everview.lowering.aggregates import direction
 from everview.lowering.rows import extended, picked, projected
 from everview.operators.aggregate import Call
 from everview.operators.aggregate.call import ADDED_UP
+from everview.operators.aggregate.registry import IN_PLANS
 from everview.operators.index import Direction, Index
 from everview.operators.operator import Layout
 from everview.operators.window import COPIES, NEVER_NULL, RANKS, Over
@@ -25,9 +26,12 @@ from everview.scalars.expressions import TRUE, Column, Expression, Literal, Wind
 from everview.types import BOOLEAN, DOUBLE, INTEGER, Field, Schema, unknown_name
 
 ALL = 1 << 62  # more places than there are rows
-SAME = {"first": "first_value", "last": "last_value", "any_value": "first_value", "mean": "avg", "every": "bool_and",
-        "some": "bool_or", "any": "bool_or", "var_samp": "variance", "var_pop": "variance pop", "std": "stddev",
-        "stddev_samp": "stddev", "stddev_pop": "stddev pop", "avg_double": "avg double"}  # fmt: skip
+# What the operator calls the aggregates of plans that windows compute.
+AGGREGATES = {
+    name: f"{line.computed}_value" if line.form == "end" else line.computed
+    for name, line in IN_PLANS.items()
+    if line.over_windows and line.form != "count if"
+}
 KNOWN = (*RANKS, *COPIES, "min", "max", *ADDED_UP)
 
 
@@ -101,7 +105,7 @@ def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
 
 
 def _name(call: WindowCall) -> str:
-    name = SAME.get(call.function.lower(), call.function.lower())
+    name = AGGREGATES.get(call.function.lower(), call.function.lower())
     if name not in KNOWN:
         raise unknown_name("window function", call.function, KNOWN)
     return name

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 from everview.errors import SchemaError
 from everview.operators.aggregate import Call
 from everview.operators.aggregate.call import FieldOrder
+from everview.operators.aggregate.registry import aggregate_of
 from everview.operators.index import Direction
 from everview.oracle.aggregates import ordered, result
 from everview.oracle.rows import Entry, Row
@@ -14,64 +15,45 @@ from everview.scalars.expressions import USER, AggregateCall, Expression, Litera
 from everview.scalars.functions.user import registered
 from everview.types import Field, Schema
 
-# The functions of SQL by what the reference of aggregates calls them.
-PLAIN = {
-    "sum": "sum",
-    "avg": "avg",
-    "mean": "avg",
-    "avg_double": "avg double",
-    "min": "min",
-    "max": "max",
-    "variance": "variance",
-    "var_samp": "variance",
-    "var_pop": "variance pop",
-    "stddev": "stddev",
-    "stddev_samp": "stddev",
-    "std": "stddev",
-    "stddev_pop": "stddev pop",
-    "bool_and": "bool_and",
-    "every": "bool_and",
-    "bool_or": "bool_or",
-    "any": "bool_or",
-    "some": "bool_or",
-}
-
 
 def called(call: AggregateCall, given: list[Entry]) -> Any:
     """A call over rows that hold its arguments, and then what it is ordered by; each with its weight."""
     name, count = call.function.lower(), len(call.arguments)
     schema = Schema(Field(f"c{at}", e.type) for at, e in enumerate((*call.arguments, *(by for by, _ in call.order))))
     order = tuple((count + at, direction(how)) for at, (_, how) in enumerate(call.order))
-    match name:
-        case _ if name.startswith(USER):
-            return _users(call, schema, order, given)
+    if name.startswith(USER):
+        return _users(call, schema, order, given)
+    line = aggregate_of(name)
+    match line.form:
         case "count":
             return _counted(call, given)
-        case "count_if":
+        case "count if":
             return sum(w for row, w in given if row[0] is True)
-        case _ if name in PLAIN:
-            made = Call(PLAIN[name], (0,), call.distinct and name not in ("min", "max"))
-        case "first" | "first_value" | "any_value" | "last" | "last_value":
+        case "values" | "different values":
+            made = Call(line.computed, (0,), call.distinct and line.form == "values")
+        case "end":
             skips = count > 1 and constant(call.arguments[1])
-            made = Call("last" if name.startswith("last") else "first", (0,), order=order, nulls=not skips)
-        case "max_by" | "min_by":
-            return _extreme_by(name, schema, given)
+            made = Call(line.computed, (0,), order=order, nulls=not skips)
+        case "by":
+            return _extreme_by(line.computed, schema, given)
         case "mode":
             made = Call("mode", (0,), call.distinct, _own_order(call))
-        case "median" | "percentile" | "percentile_cont" | "percentile_disc" | "percentile_approx":
-            return _percentile(call, name, schema, given)
-        case "array_agg" | "collect_list":
+        case "percentile" | "median":
+            fraction = float(constant(call.arguments[-1])) if line.form == "percentile" else 0.5
+            made = Call(line.computed, (0,), call.distinct, _own_order(call), fraction=fraction)
+        case "array":
             made = Call("array", (0,), call.distinct, order)
-        case "list":
+        case "array with nulls":
             made = Call("array", (0,), call.distinct, order, nulls=True)
-        case "collect_set":
+        case "set":
             made = Call("array", (0,), True)
-        case "listagg" | "string_agg":
-            made = Call(
-                "string", (0,), call.distinct, order, separator=constant(call.arguments[1]) if count > 1 else ""
-            )
+        case "text":
+            separator = constant(call.arguments[1]) if count > 1 else ""
+            made = Call("string", (0,), call.distinct, order, separator=separator)
+        case "count different" | "grouping":
+            raise AssertionError(f"a plan has no {name}")
         case _:
-            raise AssertionError(f"the oracle knows no {name}")
+            assert_never(line.form)
     return result(made, schema, given)
 
 
@@ -93,16 +75,9 @@ def _counted(call: AggregateCall, given: list[Entry]) -> int:
     return sum(1 for w in sums.values() if w > 0)
 
 
-def _extreme_by(name: str, schema: Schema, given: list[Entry]) -> Any:
+def _extreme_by(function: str, schema: Schema, given: list[Entry]) -> Any:
     known = [(row, w) for row, w in given if row[1] is not None]
-    function = "last" if name == "max_by" else "first"
     return result(Call(function, (0,), order=((1, Direction.ASC),), nulls=True), schema, known) if known else None
-
-
-def _percentile(call: AggregateCall, name: str, schema: Schema, given: list[Entry]) -> Any:
-    fraction = float(constant(call.arguments[-1])) if name != "median" else 0.5
-    function = {"percentile_disc": "percentile discrete", "percentile_approx": "quantile"}.get(name, "percentile")
-    return result(Call(function, (0,), call.distinct, _own_order(call), fraction=fraction), schema, given)
 
 
 def _own_order(call: AggregateCall) -> FieldOrder:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from everview.operators.aggregate.call import ADDED_UP
+from everview.operators.aggregate.registry import plan_name
 from everview.operators.index import Direction
 from everview.operators.window import Over, Window
 from everview.oracle.calls_of_plans import called, constant
@@ -39,7 +41,7 @@ def _results(over: Over, schema: Schema, peers: Sequence[Row], rows: Sequence[Ro
             arguments = [columns[0], Literal(over.skips, BOOLEAN)]
         case _:
             arguments = columns
-    named = {"variance pop": "var_pop", "stddev pop": "stddev_pop"}.get(over.function, over.function)
+    named = plan_name(over.function) if over.function in ADDED_UP else over.function
     frame = Frame("rows" if over.unit == "rows" else "range", over.start, over.end)
     call = WindowCall(named, tuple(arguments), (), (), frame, over.result.type, True)
     given = [tuple(row[a.index] if isinstance(a, Column) else constant(a) for a in arguments) for row in rows]

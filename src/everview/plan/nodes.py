@@ -23,6 +23,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from everview.errors import SchemaError
+from everview.operators.window import NEVER_NULL
+from everview.plan.aggregates import of_nothing
 from everview.plan.node import (
     Binary,
     Derived,
@@ -148,13 +150,8 @@ class Aggregate(Unary):
 
     def _fields(self) -> Iterable[Field]:
         groups = [field_of(e, self.input.schema) for e in self.groups]
-        calls = [Field("", c.type, c.nullable or not (self.groups or c.function in NEVER_NULL)) for c in self.calls]
+        calls = [Field("", c.type, c.nullable or not (self.groups or of_nothing(c) is not None)) for c in self.calls]
         return named(self.names, [*groups, *calls])
-
-
-# Aggregates that have a value also of no rows, and functions that have one in every window.
-NEVER_NULL_IN_WINDOWS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count")
-NEVER_NULL = ("count", "array", "array_agg", "collect_list", "list", "collect_set", "count_if", "approx_count_distinct")
 
 
 @node
@@ -206,7 +203,7 @@ class Window(Unary):
 
     def _fields(self) -> Iterable[Field]:
         own = self.input.schema
-        calls = [Field("", c.type, c.function not in NEVER_NULL_IN_WINDOWS) for c in self.calls]
+        calls = [Field("", c.type, c.function not in NEVER_NULL) for c in self.calls]
         return named((*own.names, *self.names), [*own.fields, *calls])
 
 

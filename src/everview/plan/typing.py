@@ -21,7 +21,7 @@ from everview.errors import TypeMismatch, WrongArity
 from everview.scalars.coercion import coerced, common, implicit, is_integer, is_number, tightest
 from everview.scalars.expressions import NULL, Call, Cast, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH, Passing
-from everview.scalars.signatures import ALIASES, SIGNATURES, Signature
+from everview.scalars.signatures import ALIASES, SIGNATURES, FunctionSignature
 from everview.types import (
     BIGINT,
     BINARY,
@@ -77,7 +77,7 @@ def call(name: str, *arguments: Expression) -> Expression:
     return Call(name, found.arguments, found.type, nullable)
 
 
-def _check_arity(name: str, signature: Signature, count: int) -> None:
+def _check_arity(name: str, signature: FunctionSignature, count: int) -> None:
     least, most = signature.least, signature.most
     if count >= least and (most is None or count <= most):
         return

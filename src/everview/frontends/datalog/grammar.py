@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from lark import Lark
 
+from everview.operators.aggregate.registry import aggregates_of
+
 GRAMMAR: Final = r"""
 start: _entry*
 _entry: clause | subsumption | declaration | type | symbols | numbers | directive | component | init | override
@@ -90,7 +92,7 @@ COMPARED: "=" | "!=" | "<=" | ">=" | "<" | ">"
 MINUS: "-"
 TIMES: "+" | "*" | "/" | "%" | "^" | /(land|lor|lxor|band|bor|bxor|bshl|bshru|bshr)(?![\w?])/
 NOT.3: /(lnot|bnot)(?![\w?(.])/
-AGGREGATE.2: /(count|sum|min|max|mean|average)(?![\w?.])/
+AGGREGATE.2: /(<aggregates>)(?![\w?.])/
 INPUT: ".input"
 OUTPUT: ".output" | ".printsize"
 TOLERATED: ".limitsize"
@@ -104,7 +106,7 @@ STRING: /"(?:[^"\\\n]|\\.)*"/
 %ignore /\s+/
 %ignore /\/\/[^\n]*/
 %ignore /\/\*(.|\n)*?\*\//
-"""
+""".replace("<aggregates>", "|".join(aggregates_of("datalog")))
 
 
 @cache

@@ -21,7 +21,8 @@ from everview.frontends.edn.patterns import Anything, Reads, SourceColumns
 from everview.frontends.edn.query import Aggregated, EdnQuery
 from everview.frontends.edn.translate import GOAL, Translated, translate
 from everview.frontends.rules.compile import whole
-from everview.operators.aggregate.call import Call
+from everview.operators.aggregate.registry import aggregates_of
+from everview.plan.aggregates import aggregate_call
 from everview.plan.catalog import Tables
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Filter, Project, Union, Values
@@ -29,20 +30,7 @@ from everview.plan.typing import call, is_number, literal
 from everview.scalars.expressions import AggregateCall, Cast, Expression, Literal
 from everview.types import ANY, BIGINT, STRING, Field, Schema, Type
 
-# What the plan and its operators call the aggregates of queries.
-_AGGREGATES: Final[dict[str, tuple[str, str, bool]]] = {
-    "count": ("count", "count", False),
-    "count-distinct": ("count", "count", True),
-    "sum": ("sum", "sum", False),
-    "min": ("min", "min", False),
-    "max": ("max", "max", False),
-    "avg": ("avg", "avg", False),
-    "median": ("median", "percentile", False),
-    "variance": ("var_pop", "variance pop", False),
-    "stddev": ("stddev_pop", "stddev pop", False),
-    "distinct": ("collect_set", "array", True),
-}
-_OF_NUMBERS: Final = ("sum", "avg", "median", "variance", "stddev")
+_AGGREGATES: Final = aggregates_of("edn")
 
 
 @dataclass(frozen=True)
@@ -186,11 +174,11 @@ def _place(query: EdnQuery, name: str) -> int:
 
 
 def _call(found: Aggregated, plan: Plan, query: EdnQuery) -> AggregateCall:
-    function, operator, distinct = _AGGREGATES[found.function]
+    line = _AGGREGATES[found.function]
     column = plan.column(_place(query, found.variable.name))
-    if found.function in _OF_NUMBERS and not is_number(column.type):
+    if line.takes == "numbers" and not is_number(column.type):
         message = f"{found.function} takes numbers, and ?{found.variable.name} is {column.type}"
         raise refuse(found.place, message, "count, min, max and distinct take values of every type")
-    schema = Schema([Field("a", column.type, column.nullable)])
-    result = Call(operator, (0,), distinct).result(schema, "x")
-    return AggregateCall(function, (column,), distinct, None, (), result.type, result.nullable)
+    if line.form == "count different":
+        return aggregate_call("count", (column,), distinct=True)
+    return aggregate_call(line.name, (column,), distinct=line.form == "set")

@@ -25,9 +25,10 @@ from everview.frontends.edn.query import (
     variables,
 )
 from everview.frontends.rules.program import RuleVariable, TextPlace
+from everview.operators.aggregate.registry import aggregates_of
 
 _PARTS: Final = (":find", ":with", ":in", ":where", ":keys", ":strs", ":syms", ":rules")
-_TAKES_ONE: Final = ("count", "count-distinct", "sum", "min", "max", "avg", "median", "variance", "stddev", "distinct")
+_TAKES_ONE: Final = aggregates_of("edn")
 
 
 def parse_query(form: AnyForm) -> EdnQuery:

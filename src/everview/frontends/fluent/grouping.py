@@ -14,14 +14,14 @@ from everview.frontends.fluent.clauses import Clauses
 from everview.frontends.fluent.names import STAR
 from everview.frontends.fluent.rows import Rows
 from everview.frontends.fluent.selection import Item, Partner, name_of
-from everview.operators.aggregate.call import Call as Aggregated
+from everview.operators.aggregate.registry import aggregates_of
+from everview.plan.aggregates import aggregate_call
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate
 from everview.scalars.coercion import is_number
-from everview.scalars.expressions import AggregateCall, Expression
-from everview.types import Field, Schema
+from everview.scalars.expressions import AggregateCall
 
-FUNCTIONS = {"array": "collect_list"}  # what the plan calls otherwise
+FUNCTIONS = aggregates_of("fluent")
 
 
 def computed(query: Clauses, rows: Rows, items: Iterable[Item], groups: Sequence[int]) -> tuple[Plan, dict[Item, int]]:
@@ -55,20 +55,13 @@ def _ungrouped(name: str, query: Clauses) -> Ungrouped:
 def called(rows: Rows, one: Agg | Partner) -> AggregateCall:
     """The aggregate in the plan, with the type that it gives."""
     if isinstance(one, Partner):
-        return _typed("max", (rows.plan.column(one.column),), distinct=False)
-    function = FUNCTIONS.get(one.function, one.function)
+        return aggregate_call("max", (rows.plan.column(one.column),))
+    line = FUNCTIONS[one.function]
     if one.column == STAR:
-        return _typed(function, (), one.distinct)
+        return aggregate_call(line.name, (), distinct=one.distinct)
     column = rows.plan.column(rows.scope.column(one.column))
-    if one.function in ("sum", "avg") and not is_number(column.type):
+    if line.takes == "numbers" and not is_number(column.type):
         raise TypeMismatch(
             f"{one.function} of {one.column}, of type {column.type}", hint=f"{one.function} takes numbers"
         )
-    return _typed(function, (column,), one.distinct)
-
-
-def _typed(function: str, arguments: tuple[Expression, ...], distinct: bool) -> AggregateCall:
-    schema = Schema(Field(f"a{at}", a.type, a.nullable) for at, a in enumerate(arguments))
-    operator = "array" if function == "collect_list" else function
-    found = Aggregated(operator, tuple(range(len(schema)))).result(schema, "x")
-    return AggregateCall(function, arguments, distinct, None, (), found.type, found.nullable)
+    return aggregate_call(line.name, (column,), distinct=one.distinct)

@@ -19,9 +19,10 @@ from everview.errors import BadAggregate, DatalogError, NotRangeRestricted, Unbo
 from everview.frontends.pomologic.scope import Aggregation, RuleScope, names_in
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.program import Rule, RuleProgram, Wildcard
+from everview.operators.aggregate.registry import aggregates_of
 from everview.scalars.functions.user import is_registered, registered
 
-PARAMETERS = {"count": 0, "sum": 1, "min": 1, "max": 1}  # how many each of the known aggregates takes
+PARAMETERS = {name: int(name != "count") for name in aggregates_of("pomologic")}  # how many each aggregate takes
 
 
 def check(program: RuleProgram) -> None:
@@ -71,7 +72,7 @@ def _wanted(found: Aggregation, rule: Rule) -> int | None:
         return PARAMETERS[found.function]
     if is_registered(found.function) and registered(found.function).aggregate:
         return None
-    hint = "there are count, sum, min, max, and those of @ev.aggregate"
+    hint = f"there are {', '.join(PARAMETERS)}, and those of @ev.aggregate"
     raise fault(BadAggregate, f"there is no aggregate {found.function}", rule, hint)
 
 

@@ -21,6 +21,7 @@ from everview.frontends.rules.meeting import alike, as_type, met
 from everview.frontends.rules.program import TextPlace
 from everview.frontends.rules.relations import aggregate_type
 from everview.operators.aggregate.call import Call as Aggregated
+from everview.operators.aggregate.registry import aggregates_of
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Distinct, Except, Filter, Join, JoinKind, Project, Union, Values
@@ -28,7 +29,7 @@ from everview.plan.typing import call, coerced, literal
 from everview.scalars.expressions import USER, AggregateCall, Column, Expression, Literal
 from everview.types import BIGINT, Field, Schema, Type, unknown_name
 
-KNOWN = {"count": 0, "sum": 1, "min": 1, "max": 1}  # aggregates, and how many attributes each takes
+KNOWN = {name: int(name != "count") for name in aggregates_of("pomologic")}  # how many attributes each aggregate takes
 
 
 def written(expression: WrittenRelation) -> Plan:

@@ -25,16 +25,17 @@ from everview.frontends.rules.program import (
 from everview.frontends.rules.relations import aggregate_type
 from everview.frontends.rules.terms import expression
 from everview.frontends.rules.walk import RulePart, aggregates, all_variables, is_literal, rebuilt
-from everview.operators.aggregate.call import Call as Aggregated
+from everview.operators.aggregate.registry import aggregates_of
 from everview.plan import nodes
+from everview.plan.aggregates import aggregate_call
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Distinct, Filter, Join, Project, Union
 from everview.plan.typing import call, cast, is_integer, is_number
 from everview.scalars.expressions import TRUE, USER, AggregateCall, Expression, Literal, moved
-from everview.types import DOUBLE, Field, Schema, Type
+from everview.types import DOUBLE, Type
 
-FUNCTIONS = ("count", "sum", "min", "max", "mean", "average")
+FUNCTIONS = aggregates_of("datalog")
 OF_NOTHING = ("count", "sum")  # those that have a value, 0, where there is nothing
 
 Finish = Callable[[Sequence[Expression]], Expression]
@@ -55,22 +56,22 @@ def made(function: str, arguments: Sequence[Expression], rule: Rule) -> Aggregat
         hint = f"there are {', '.join(FUNCTIONS)}, and those registered with @ev.aggregate"
         raise fault(DatalogError, f"there is no aggregate {function}", rule, hint)
     if function == "count":
-        return AggregateCalls((_call("count", ()),), _first)
+        return AggregateCalls((aggregate_call("count", ()),), _first)
     if of is not None and function not in FUNCTIONS:
         made_of = AggregateCall(f"{USER}{function.lower()}", tuple(arguments), False, None, (), of, True)
         return AggregateCalls((made_of,), _first)
     if len(arguments) != 1:
         raise fault(DatalogError, f"{function} takes one argument", rule, f"write {function} x : {{ … }}")
-    (argument,) = arguments
-    if function in ("min", "max"):
-        return AggregateCalls((_call(function, (argument,)),), _first)
-    if not is_number(argument.type):
+    (argument,), line = arguments, FUNCTIONS[function]
+    if line.takes == "numbers" and not is_number(argument.type):
         raise fault(TypeConflict, f"{function} of {argument.type}", rule, "give it numbers")
-    if function == "sum":
-        return AggregateCalls((_call("sum", (argument,)),), _first)
-    if function == "mean" or not is_integer(argument.type):
-        return AggregateCalls((_call("avg", (cast(argument, DOUBLE),)),), _first)
-    return AggregateCalls((_call("sum", (argument,)), _call("count", ())), partial(_whole, argument.type))
+    if function == "average" and is_integer(argument.type):
+        return AggregateCalls(
+            (aggregate_call("sum", (argument,)), aggregate_call("count", ())), partial(_whole, argument.type)
+        )
+    if line.name == "avg":
+        argument = cast(argument, DOUBLE)
+    return AggregateCalls((aggregate_call(line.name, (argument,)),), _first)
 
 
 def _first(results: Sequence[Expression]) -> Expression:
@@ -80,12 +81,6 @@ def _first(results: Sequence[Expression]) -> Expression:
 def _whole(of: Type, results: Sequence[Expression]) -> Expression:
     """The average of integers, truncated."""
     return cast(call("integral_divide", *results), of)
-
-
-def _call(function: str, arguments: tuple[Expression, ...]) -> AggregateCall:
-    schema = Schema(Field(f"a{i}", a.type, a.nullable) for i, a in enumerate(arguments))
-    found = Aggregated(function, tuple(range(len(schema)))).result(schema, "x")
-    return AggregateCall(function, arguments, False, None, (), found.type, found.nullable)
 
 
 # -- in bodies
@@ -135,7 +130,7 @@ def _joined(term: AggregateTerm, fresh: str, shared: Sequence[str], found: Bindi
 
 
 def _or_zero(value: Expression) -> Expression:
-    return call("coalesce", value, cast(Literal(0, _call("count", ()).type), value.type))
+    return call("coalesce", value, cast(Literal(0, aggregate_call("count", ()).type), value.type))
 
 
 def _inner(term: AggregateTerm, shared: Sequence[str], found: Bindings, context: BodyContext) -> tuple[Bindings, bool]:

@@ -1,7 +1,7 @@
-"""Aggregates and window functions: what was written, and the calls of the plan that mean it.
+"""Aggregates: from calls as they are written to the calls of the plan that mean them.
 
-The plan has few aggregates, those of `everview.operators.aggregate`; the others of SQL are written by them here:
-``max_by(x, y)`` is the first x in the order of y from the top, ``count_if(c)`` counts the rows where c holds.
+The registry of aggregates has their names and forms; here a call of each form is read, and some are written by others:
+``count_if(c)`` counts the rows where c holds, ``median(x)`` is a percentile.
 """
 
 from __future__ import annotations
@@ -12,33 +12,18 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from everview.frontends.sql import percentiles
-from everview.frontends.sql.casts import untyped
-from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, condition, expression, handles
-from everview.frontends.sql.naming import direction
-from everview.operators.aggregate.call import Call as Aggregated
+from everview.frontends.sql.written import NAMES, RANKS, WrittenCall, ordering, read
+from everview.operators.aggregate.registry import AggregateFunction, Form, Takes
+from everview.plan.aggregates import aggregate_call
 from everview.plan.typing import call, coerced, implicit, is_number, literal
 from everview.scalars.expressions import USER, AggregateCall, Expression, Literal, Order
 from everview.scalars.kinds import VOID
-from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, TINYINT, Field, Schema, Type
+from everview.types import BIGINT, BOOLEAN, DOUBLE, STRING, TINYINT, Type
 
 
 @dataclass(frozen=True)
-class Written:
-    """A call as it was written, without what it means."""
-
-    name: str
-    arguments: tuple[exp.Expr, ...]
-    node: exp.Expr
-    distinct: bool = False
-    order: tuple[exp.Ordered, ...] = ()
-    filter: exp.Expr | None = None
-    skips_nulls: bool = False
-    within: bool = False  # whether its order was written WITHIN GROUP
-
-
-@dataclass(frozen=True)
-class Made:
+class BoundAggregate:
     """An aggregate after its arguments are bound; the same over groups and over windows."""
 
     function: str
@@ -52,155 +37,9 @@ class Made:
     flat: bool = False  # whether values were collected as arrays of one
 
 
-RANKS: dict[str, Type] = {
-    "row_number": INTEGER,
-    "rank": INTEGER,
-    "dense_rank": INTEGER,
-    "ntile": INTEGER,
-    "percent_rank": DOUBLE,
-    "cume_dist": DOUBLE,
-    "lag": INTEGER,  # of the value
-    "lead": INTEGER,
-    "nth_value": INTEGER,
-}
-PICKED = ("first_value", "last_value", "first", "last", "nth_value", "any_value")
+Reader = Callable[[WrittenCall, Here], BoundAggregate]
 
-
-def is_window_function(name: str) -> bool:
-    """Is it one that takes a window?"""
-    return name in RANKS
-
-
-# What the operators call the plan's aggregates.
-OPERATORS = {
-    "var_pop": "variance pop",
-    "stddev_pop": "stddev pop",
-    "percentile_cont": "percentile",
-    "percentile_disc": "percentile discrete",
-    "percentile_approx": "quantile",
-    "avg_double": "avg double",
-    "list": "array",
-    "collect_list": "array",
-    "listagg": "string",
-    "max_by": "last",
-    "min_by": "first",
-}
-# sqlglot's names of what Spark calls otherwise.
-CLASSES: dict[type[exp.Expr], str] = {
-    exp.Stddev: "stddev",
-    exp.StddevSamp: "stddev",
-    exp.StddevPop: "stddev_pop",
-    exp.Variance: "variance",
-    exp.VariancePop: "var_pop",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-    exp.ArgMax: "max_by",
-    exp.ArgMin: "min_by",
-    exp.GroupConcat: "listagg",
-    exp.ArrayAgg: "array_agg",
-    exp.ArrayUniqueAgg: "collect_set",
-    exp.Quantile: "quantile",
-    exp.ApproxQuantile: "approx_quantile",
-    exp.Mode: "mode",
-    exp.PercentileCont: "percentile_cont",
-    exp.PercentileDisc: "percentile_disc",
-    exp.ApproxDistinct: "approx_count_distinct",
-    exp.AnyValue: "any_value",
-    exp.CountIf: "count_if",
-    exp.FirstValue: "first_value",
-    exp.LastValue: "last_value",
-    exp.NthValue: "nth_value",
-    exp.RowNumber: "row_number",
-    exp.DenseRank: "dense_rank",
-    exp.PercentRank: "percent_rank",
-    exp.CumeDist: "cume_dist",
-    exp.Ntile: "ntile",
-}
-# Aggregates whose order may stand behind them.
-ORDERED_WITHIN = ("percentile_cont", "percentile_disc", "mode", "listagg", "string_agg")
-_FLAGS = ("big_int", "nulls_excluded", "on_overflow")  # said by sqlglot, not by the user
-
-
-def read(node: exp.Expr, here: Here) -> Written | None:
-    """What a call of an aggregate or a window function says; None when it is neither."""
-    only, order, kept, skips = here.context.only, tuple[exp.Ordered, ...](), None, False
-    outside = node
-    while isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
-        only(node, "this", "expression")
-        if isinstance(node, exp.Filter):
-            kept = node.expression.this
-        elif isinstance(node, exp.WithinGroup):
-            order = tuple(node.expression.expressions)
-        skips = skips or isinstance(node, exp.IgnoreNulls)
-        node = node.this
-    found = _core(node, here)
-    if found is None:
-        if node is not outside:
-            raise here.context.error("FILTER, WITHIN GROUP and IGNORE NULLS follow an aggregate", outside)
-        return None
-    name, arguments = found
-    if order and name not in ORDERED_WITHIN:
-        raise here.context.error(f"{name} WITHIN GROUP", outside, f"it follows {', '.join(ORDERED_WITHIN)}")
-    written = Written(name, (), outside, order=order, filter=kept, skips_nulls=skips, within=bool(order))
-    return _opened(written, arguments, here)
-
-
-def _core(node: exp.Expr, here: Here) -> tuple[str, list[exp.Expr]] | None:
-    if isinstance(node, exp.Anonymous):
-        name = node.name.lower()
-        here.context.only(node, "this", "expressions")
-        return (name, node.expressions) if name in NAMES or name in RANKS or is_user(name, here) else None
-    if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
-        return "bool_or", [node.this]
-    if not isinstance(node, exp.AggFunc) and type(node) not in CLASSES:
-        return None
-    name = CLASSES.get(type(node)) or node.sql_name().lower()  # pyright: ignore
-    if name not in NAMES and name not in RANKS:
-        raise here.context.unsupported(f"the aggregate {name}", node, f"there are {', '.join(sorted(NAMES))}")
-    arguments: list[exp.Expr] = []
-    for key, value in node.args.items():
-        if isinstance(value, exp.Expr):
-            arguments.append(value)
-        elif isinstance(value, list):
-            arguments += value
-        elif value and key not in _FLAGS:
-            raise here.context.unsupported(f"{key} in {name}", node)
-    return name, arguments
-
-
-def _opened(written: Written, arguments: list[exp.Expr], here: Here) -> Written:
-    """The arguments without the words that stand before and after them."""
-    found: list[exp.Expr] = []
-    for given in arguments:
-        argument = given
-        while isinstance(argument, _DRESSES):
-            here.context.only(argument, "this", "expressions")
-            if isinstance(argument, exp.Distinct):
-                *first, argument = argument.expressions
-                found += first
-                written = replace(written, distinct=True)
-                continue
-            if isinstance(argument, exp.Order):
-                written = replace(written, order=tuple(argument.expressions))
-            elif isinstance(argument, exp.IgnoreNulls):
-                written = replace(written, skips_nulls=True)
-            argument = argument.this
-        if isinstance(argument, (exp.Limit, exp.Having, exp.HavingMax)):
-            raise here.context.unsupported(f"{argument.key.upper()} inside of an aggregate", argument)
-        found.append(argument)
-    return replace(written, arguments=tuple(found))
-
-
-_DRESSES = (exp.Distinct, exp.Order, exp.IgnoreNulls, exp.RespectNulls)
-
-
-def ordering(items: tuple[exp.Ordered, ...] | list[exp.Ordered], here: Here) -> Order:
-    """What ORDER BY says, every direction in full."""
-    found: list[tuple[Expression, str]] = []
-    for item in items:
-        here.context.only(item, "this", "desc", "nulls_first")
-        found.append((untyped(expression(item.this, here)), direction(item)))
-    return tuple(found)
+INDICATORS: dict[str, Type] = {"grouping": TINYINT, "grouping_id": BIGINT}
 
 
 # -- aggregates
@@ -221,39 +60,31 @@ def aggregate(node: exp.Expr, here: Here) -> Expression | None:
     return typed(made)
 
 
-def typed(made: Made) -> Expression:
+def typed(made: BoundAggregate) -> Expression:
     """The call with its type, which is that of the operator; several percentiles as an array, NULL of no values."""
     if made.nothing:
-        found = call("flatten", _typed(made)) if made.flat else _typed(made)
+        found = call("flatten", typed_call(made)) if made.flat else typed_call(made)
         return call("if", call("equal", call("size", found), literal(0)), Literal(None, found.type), found)
     if made.shares is None:
-        return _typed(made)
-    each = [_typed(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares]
+        return typed_call(made)
+    each = [typed_call(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares]
     found = call("array", *each)
     return call("if", call("is_null", each[0]), Literal(None, found.type), found)
 
 
-def _typed(made: Made) -> AggregateCall:
-    of, nullable = type_of(made)
-    return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, of, nullable)
-
-
-def type_of(made: Made) -> tuple[Type, bool]:
+def typed_call(made: BoundAggregate) -> AggregateCall:
+    """The call of the plan, with its type."""
     if made.type is not None:
-        return made.type, True
-    if made.function in ("grouping", "grouping_id"):
-        return (TINYINT if made.function == "grouping" else BIGINT), False
-    schema = Schema(Field(f"a{i}", a.type, a.nullable) for i, a in enumerate(made.arguments))
-    function = OPERATORS.get(made.function, made.function)
-    found = Aggregated(function, tuple(range(len(schema)))).result(schema, "x")
-    never = function in ("count", "array")
-    empty = made.filter is not None or made.function in ("max_by", "min_by")
-    return found.type, not never and (found.nullable or empty)
+        return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, made.type, True)
+    if made.function in INDICATORS:
+        of = INDICATORS[made.function]
+        return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, of, False)
+    return aggregate_call(made.function, made.arguments, distinct=made.distinct, filter=made.filter, order=made.order)
 
 
-def made_of(written: Written, here: Here) -> Made:
+def made_of(written: WrittenCall, here: Here) -> BoundAggregate:
     kept = None if written.filter is None else condition(written.filter, replace(here, clause="FILTER"))
-    found = NAMES.get(written.name, _user)(written, here)
+    found = _READERS.get(written.name, _user)(written, here)
     return replace(found, filter=_both(kept, found.filter))
 
 
@@ -261,7 +92,7 @@ def _both(a: Expression | None, b: Expression | None) -> Expression | None:
     return b if a is None else a if b is None else call("and", a, b)
 
 
-def _bound(written: Written, here: Here, least: int, most: int) -> list[Expression]:
+def _bound(written: WrittenCall, here: Here, least: int, most: int) -> list[Expression]:
     count = len(written.arguments)
     if not least <= count <= most:
         takes = str(least) if least == most else f"{least} to {most}"
@@ -269,31 +100,25 @@ def _bound(written: Written, here: Here, least: int, most: int) -> list[Expressi
     return [expression(argument, here) for argument in written.arguments]
 
 
-def _plain(function: str, wanted: Callable[[str, Expression], Expression]) -> Callable[[Written, Here], Made]:
+def _plain(line: AggregateFunction) -> Reader:
     """One argument, in no order."""
+    wanted = _ARGUMENTS[line.takes]
 
-    def make(written: Written, here: Here) -> Made:
+    def make(written: WrittenCall, here: Here) -> BoundAggregate:
         (argument,) = _bound(written, here, 1, 1)
         _check_no_order(written, here)
-        return Made(function, (wanted(written.name, argument),), written.distinct)
+        function = line.duckdb if line.duckdb and here.context.dialect == "duckdb" else line.name
+        return BoundAggregate(function, (wanted(written.name, argument),), written.distinct)
 
     return make
 
 
-def _check_no_order(written: Written, here: Here) -> None:
+def _check_no_order(written: WrittenCall, here: Here) -> None:
     if written.order and written.name not in ("min", "max", "sum", "avg", "count"):
         raise here.context.error(f"{written.name} does not depend on an order", written.node, "leave ORDER BY out")
 
 
 def _number(name: str, argument: Expression) -> Expression:
-    if argument.type in (STRING, VOID):
-        return coerced(argument, DOUBLE)
-    if not is_number(argument.type):
-        return implicit(argument, DOUBLE, name)  # raises
-    return argument
-
-
-def _float(name: str, argument: Expression) -> Expression:
     return argument if is_number(argument.type) else implicit(argument, DOUBLE, name)
 
 
@@ -305,94 +130,104 @@ def any_value(name: str, argument: Expression) -> Expression:
     return coerced(argument, STRING) if argument.type == VOID else argument
 
 
-def _count(written: Written, here: Here) -> Made:
+def _text(name: str, argument: Expression) -> Expression:
+    return implicit(argument, STRING, name)
+
+
+_ARGUMENTS: dict[Takes, Callable[[str, Expression], Expression]] = {
+    "anything": any_value,
+    "numbers": _number,
+    "truths": _truth,
+    "texts": _text,
+}
+
+
+def _count(written: WrittenCall, here: Here) -> BoundAggregate:
     arguments = written.arguments
     if len(arguments) == 1 and isinstance(arguments[0], exp.Star) and not written.distinct:
         here.context.only(arguments[0])
-        return Made("count", ())
+        return BoundAggregate("count", ())
     if not arguments:
         if written.distinct or here.context.dialect == "spark":
             raise here.context.error("count of what?", written.node, "write count(*)")
-        return Made("count", ())
+        return BoundAggregate("count", ())
     bound = tuple(any_value(written.name, expression(a, here)) for a in arguments)
     if written.distinct:
-        return Made("count", bound, distinct=True)
+        return BoundAggregate("count", bound, distinct=True)
     if len(bound) > 1:
-        return Made("count", (), filter=call("and", *(call("is_not_null", b) for b in bound)))
-    return Made("count", bound) if any(b.nullable for b in bound) else Made("count", ())
+        return BoundAggregate("count", (), filter=call("and", *(call("is_not_null", b) for b in bound)))
+    return BoundAggregate("count", bound) if any(b.nullable for b in bound) else BoundAggregate("count", ())
 
 
-def _average(written: Written, here: Here) -> Made:
-    """Of DECIMALs a DECIMAL, as in Spark; in DuckDB the DOUBLE nearest to their exact mean."""
-    return _plain("avg_double" if here.context.dialect == "duckdb" else "avg", _number)(written, here)
-
-
-def _count_if(written: Written, here: Here) -> Made:
+def _count_if(written: WrittenCall, here: Here) -> BoundAggregate:
     (test,) = _bound(written, here, 1, 1)
-    return Made("count", (), filter=_truth(written.name, test))
+    return BoundAggregate("count", (), filter=_truth(written.name, test))
 
 
-def _count_different(written: Written, here: Here) -> Made:
-    return Made("count", tuple(_bound(written, here, 1, 2)[:1]), distinct=True)
+def _count_different(written: WrittenCall, here: Here) -> BoundAggregate:
+    return BoundAggregate("count", tuple(_bound(written, here, 1, 2)[:1]), distinct=True)
 
 
-def _some(end: str) -> Callable[[Written, Here], Made]:
+def _some(line: AggregateFunction) -> Reader:
     """The first or last in an order; in none, any value will do, and it is the least or the greatest."""
+    end = line.name
 
-    def make(written: Written, here: Here) -> Made:
+    def make(written: WrittenCall, here: Here) -> BoundAggregate:
         value, *more = _bound(written, here, 1, 2)
         skips = written.skips_nulls or (bool(more) and more[0] == literal(True))
         value = any_value(written.name, value)
         if not written.order:
-            return Made("min" if end == "first" else "max", (value,))
+            return BoundAggregate("min" if end == "first" else "max", (value,))
         rest = (literal(True),) if skips else ()
-        return Made(end, (value, *rest), order=ordering(written.order, here))
+        return BoundAggregate(end, (value, *rest), order=ordering(written.order, here))
 
     return make
 
 
-def _by(function: str) -> Callable[[Written, Here], Made]:
+def _by(line: AggregateFunction) -> Reader:
     """The value where another one is greatest or least; ORDER BY says which of several such rows it is."""
+    function = line.name
 
-    def make(written: Written, here: Here) -> Made:
+    def make(written: WrittenCall, here: Here) -> BoundAggregate:
         value, by = (any_value(written.name, b) for b in _bound(written, here, 2, 2))
         skips = here.context.dialect == "duckdb" and value.nullable
         kept = call("is_not_null", value) if skips else None
         if not written.order:
-            return Made(function, (value, by), filter=kept)
+            return BoundAggregate(function, (value, by), filter=kept)
         order = ((by, "desc nulls last" if function == "max_by" else "asc nulls last"), *ordering(written.order, here))
-        return Made("first", (value,), order=order, filter=_both(kept, call("is_not_null", by)))
+        return BoundAggregate("first", (value,), order=order, filter=_both(kept, call("is_not_null", by)))
 
     return make
 
 
-def _array(distinct: bool) -> Callable[[Written, Here], Made]:
+def _array(line: AggregateFunction) -> Reader:
     """All values: in Spark without NULLs, ``[]`` of none; elsewhere with NULLs, and of no rows NULL."""
+    distinct = line.form == "set"
 
-    def make(written: Written, here: Here) -> Made:
+    def make(written: WrittenCall, here: Here) -> BoundAggregate:
         (value,) = (any_value(written.name, b) for b in _bound(written, here, 1, 1))
         order = ordering(written.order, here)
         _check_order_of_different(written, order, (value,), here)
         if here.context.dialect == "spark":
-            return Made("collect_list", (value,), distinct or written.distinct, order)
+            return BoundAggregate("collect_list", (value,), distinct or written.distinct, order)
         if not value.nullable:
-            return Made("collect_list", (value,), written.distinct, order, nothing=True)
+            return BoundAggregate("collect_list", (value,), written.distinct, order, nothing=True)
         if written.filter is None:
-            return Made("list", (value,), written.distinct, order, nothing=True)
+            return BoundAggregate("list", (value,), written.distinct, order, nothing=True)
         # The filter of a call turns a value into NULL, which is to be told from a value that was NULL before.
-        return Made("collect_list", (call("array", value),), written.distinct, order, nothing=True, flat=True)
+        return BoundAggregate("collect_list", (call("array", value),), written.distinct, order, nothing=True, flat=True)
 
     return make
 
 
-def _check_order_of_different(written: Written, order: Order, values: tuple[Expression, ...], here: Here) -> None:
+def _check_order_of_different(written: WrittenCall, order: Order, values: tuple[Expression, ...], here: Here) -> None:
     """A value that counts once has one place only if the order is its own."""
     if written.distinct and any(by not in values for by, _ in order):
         hint = "order by what it is of, or leave ORDER BY out"
         raise here.context.error(f"{written.name} of distinct values in the order of others", written.node, hint)
 
 
-def _string(written: Written, here: Here) -> Made:
+def _string(written: WrittenCall, here: Here) -> BoundAggregate:
     """Texts, with a separator between them; if none is written, in Spark nothing, elsewhere a comma."""
     value, *rest = _bound(written, here, 1, 2)
     separator = rest[0] if rest else literal("" if here.context.dialect == "spark" else ",")
@@ -402,57 +237,41 @@ def _string(written: Written, here: Here) -> Made:
         raise here.context.error("the separator is a text that is written down", written.node, "as in ', '")
     text, order = implicit(value, STRING, written.name), ordering(written.order, here)
     _check_order_of_different(written, order, (value, text), here)
-    return Made("listagg", (text, separator), written.distinct, order)
+    return BoundAggregate("listagg", (text, separator), written.distinct, order)
 
 
-def _percentile(written: Written, here: Here) -> Made:
+def _percentile(written: WrittenCall, here: Here) -> BoundAggregate:
     """``percentile(x, 0.9)``, or ``percentile_cont(0.9) WITHIN GROUP (ORDER BY x DESC)``."""
     asked = percentiles.read(written, _bound(written, here, 1, 3), ordering(written.order, here), here)
     arguments = (asked.value, Literal(asked.shares[0], DOUBLE))
     shares = asked.shares if asked.several else None
-    return Made(asked.function, arguments, written.distinct, asked.order, shares=shares)
+    return BoundAggregate(asked.function, arguments, written.distinct, asked.order, shares=shares)
 
 
-def _median(written: Written, here: Here) -> Made:
+def _median(written: WrittenCall, here: Here) -> BoundAggregate:
     (value,) = _bound(written, here, 1, 1)
-    return Made("percentile_cont", (_float(written.name, value), Literal(0.5, DOUBLE)), written.distinct)
+    return BoundAggregate("percentile_cont", (_number(written.name, value), Literal(0.5, DOUBLE)), written.distinct)
 
 
-def _mode(written: Written, here: Here) -> Made:
+def _mode(written: WrittenCall, here: Here) -> BoundAggregate:
     """``mode(x)``, ``mode(x, true)``, or ``mode() WITHIN GROUP (ORDER BY x DESC)``: of several, the first in the order.
 
     Without an order it is the least; Spark then takes any, and DuckDB the one that came first.
     """
     if not written.within:
         value = any_value(written.name, _bound(written, here, 1, 2)[0])
-        return Made("mode", (value,), written.distinct)
+        return BoundAggregate("mode", (value,), written.distinct)
     _bound(written, here, 0, 0)
     value, way = percentiles.one_order(ordering(written.order, here), written, here)
-    return Made("mode", (value,), written.distinct, () if way.startswith("asc") else ((value, way),))
+    return BoundAggregate("mode", (value,), written.distinct, () if way.startswith("asc") else ((value, way),))
 
 
-def _grouping(written: Written, here: Here) -> Made:
+def _grouping(written: WrittenCall, here: Here) -> BoundAggregate:
     most = 1 if written.name == "grouping" else 63
-    return Made(written.name, tuple(_bound(written, here, 0 if most > 1 else 1, most)))
+    return BoundAggregate(written.name, tuple(_bound(written, here, 0 if most > 1 else 1, most)))
 
 
-def is_aggregate(node: exp.Expr, context: Context) -> bool:
-    """Is it a call of an aggregate, with what is written around it?"""
-    while isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
-        node = node.this
-    if isinstance(node, exp.Anonymous):
-        name, user = node.name.lower(), context.catalog.function(node.name.lower())
-        return name in NAMES or (user is not None and user.aggregate)
-    return isinstance(node, exp.AggFunc) or type(node) in CLASSES
-
-
-def is_user(name: str, here: Here) -> bool:
-    """Is it an aggregate that the user wrote?"""
-    found = here.context.catalog.function(name)
-    return found is not None and found.aggregate
-
-
-def _user(written: Written, here: Here) -> Made:
+def _user(written: WrittenCall, here: Here) -> BoundAggregate:
     """An aggregate that the user wrote: of all rows where no argument is NULL."""
     user = here.context.catalog.function(written.name)
     assert user is not None, "a call was read as one of a user's aggregate"
@@ -463,36 +282,27 @@ def _user(written: Written, here: Here) -> Made:
     arguments = tuple(any_value(written.name, b) for b in bound)
     order = ordering(written.order, here)
     _check_order_of_different(written, order, arguments, here)
-    return Made(f"{USER}{user.name}", arguments, written.distinct, order, type=user.type)
+    return BoundAggregate(f"{USER}{user.name}", arguments, written.distinct, order, type=user.type)
 
 
-NAMES: dict[str, Callable[[Written, Here], Made]] = {
-    "count": _count,
-    "count_if": _count_if,
-    "approx_count_distinct": _count_different,
-    **dict.fromkeys(("sum",), _plain("sum", _number)),
-    **dict.fromkeys(("avg", "mean"), _average),
-    "min": _plain("min", any_value),
-    "max": _plain("max", any_value),
-    **dict.fromkeys(("stddev", "stddev_samp", "std"), _plain("stddev", _float)),
-    "stddev_pop": _plain("stddev_pop", _float),
-    **dict.fromkeys(("variance", "var_samp"), _plain("variance", _float)),
-    "var_pop": _plain("var_pop", _float),
-    **dict.fromkeys(("bool_and", "every"), _plain("bool_and", _truth)),
-    **dict.fromkeys(("bool_or", "some", "any"), _plain("bool_or", _truth)),
-    **dict.fromkeys(("first", "first_value", "any_value", "arbitrary"), _some("first")),
-    **dict.fromkeys(("last", "last_value"), _some("last")),
-    **dict.fromkeys(("max_by", "arg_max", "argmax"), _by("max_by")),
-    **dict.fromkeys(("min_by", "arg_min", "argmin"), _by("min_by")),
-    **dict.fromkeys(("collect_list", "array_agg", "list"), _array(distinct=False)),
-    "collect_set": _array(distinct=True),
-    **dict.fromkeys(("listagg", "string_agg", "group_concat"), _string),
-    "median": _median,
-    "mode": _mode,
-    **dict.fromkeys(percentiles.FUNCTIONS, _percentile),
-    "grouping": _grouping,
-    "grouping_id": _grouping,
+# How a call of each form is read.
+_FORMS: dict[Form, Callable[[AggregateFunction], Reader]] = {
+    "count": lambda line: _count,
+    "count if": lambda line: _count_if,
+    "count different": lambda line: _count_different,
+    "values": _plain,
+    "different values": _plain,
+    "end": _some,
+    "by": _by,
+    "percentile": lambda line: _percentile,
+    "median": lambda line: _median,
+    "mode": lambda line: _mode,
+    "array": _array,
+    "set": _array,
+    "text": lambda line: _string,
+    "grouping": lambda line: _grouping,
 }
+_READERS: dict[str, Reader] = {name: _FORMS[line.form](line) for name, line in NAMES.items()}
 
 
 @handles(exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Any, args="*")

@@ -19,10 +19,10 @@ from sqlglot.errors import SqlglotError
 
 from everview.doors import door
 from everview.errors import DefinitionError, shown
-from everview.frontends.sql.aggregates import NAMES, RANKS
 from everview.frontends.sql.functions import CHANCE, SPECIAL
 from everview.frontends.sql.generators import GENERATORS
 from everview.frontends.sql.parse import parse_expression
+from everview.frontends.sql.written import NAMES, RANKS
 from everview.operators.functions import Shape
 from everview.plan.typing import is_function
 from everview.scalars.functions.user import register

@@ -19,6 +19,7 @@ from everview.frontends.sql.expressions import Here, expression, handles
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
 from everview.frontends.sql.subqueries import array_of
+from everview.frontends.sql.written import NAMES, is_window_function
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
 from everview.scalars.expressions import Expression, Literal, Now, UserCall
 from everview.scalars.kinds import MICROS, MONTHS
@@ -82,7 +83,7 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, here: Here) ->
         if kinds is not None:
             bound = [implicit(argument, of, name) for argument, of in zip(bound, kinds, strict=True)]
         return UserCall(user.name, tuple(bound), user.type, user.nullable)
-    if not is_function(name) and aggregates.is_window_function(name):
+    if not is_function(name) and is_window_function(name):
         raise here.context.error(f"{name} without a window", node, f"write {name}() OVER (PARTITION BY … ORDER BY …)")
     if not is_function(name):
         raise unknown_function(name)
@@ -94,7 +95,7 @@ def unknown_function(name: str) -> Exception:
 
     from everview.scalars.signatures import ALIASES, SIGNATURES
 
-    known = [*SIGNATURES, *(a for a in ALIASES if a.isidentifier()), *aggregates.NAMES, *SPECIAL]
+    known = [*SIGNATURES, *(a for a in ALIASES if a.isidentifier()), *NAMES, *SPECIAL]
     near = get_close_matches(name, known, n=5)
     found = unknown_name("function", short(name), near or ["see the reference of functions"])
     own = "a Python function is made known by @ev.function or @ev.aggregate before it is called"

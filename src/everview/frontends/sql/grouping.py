@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from everview.errors import EverviewError
+from everview.frontends.sql.aggregates import INDICATORS
 from everview.frontends.sql.canonical import canonical
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.context import Context
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 Sets = tuple[tuple[Expression, ...], ...]
 MOST_SETS = 256
-INDICATORS = ("grouping", "grouping_id")
 COUNTED = AggregateCall("count", (), False, None, (), BIGINT, False)
 # Spark expands rows by their grouping sets, so of no rows there is no group, not even that of all rows. A constant key
 # says so; only where ``()`` is the one set is it as without GROUP BY.

@@ -13,23 +13,18 @@ accuracy is checked and then of no consequence.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from everview.frontends.sql.casts import untyped
+from everview.frontends.sql.expressions import Here
+from everview.frontends.sql.written import NAMES, WrittenCall
+from everview.operators.aggregate.registry import AggregateFunction
 from everview.plan.typing import coerced, implicit, is_number
 from everview.scalars.expressions import Call, Cast, Expression, Literal, Order
 from everview.scalars.kinds import VOID
 from everview.types import BOOLEAN, DOUBLE, STRING
 
-if TYPE_CHECKING:
-    from everview.frontends.sql.aggregates import Written
-    from everview.frontends.sql.expressions import Here
-
 WITHIN = ("percentile_cont", "percentile_disc")
 APPROXIMATE = ("percentile_approx", "approx_percentile", "approx_quantile")
-OF_DUCKDB = ("quantile_cont", "quantile_disc", "quantile", "approx_quantile")
-FUNCTIONS = ("percentile", *WITHIN, *dict.fromkeys((*APPROXIMATE, *OF_DUCKDB)))
-CONTINUOUS = ("percentile", "percentile_cont", "quantile_cont")
 MOST_ACCURATE = 2**31 - 1
 
 
@@ -44,9 +39,9 @@ class Percentiles:
     order: Order = ()
 
 
-def read(written: Written, bound: list[Expression], order: Order, here: Here) -> Percentiles:
+def read(written: WrittenCall, bound: list[Expression], order: Order, here: Here) -> Percentiles:
     """What a call says; `bound` are its arguments, `order` that of WITHIN GROUP."""
-    name, descends = written.name, ()
+    name, line, descends = written.name, NAMES[written.name], ()
     if written.within:
         _check_within(written, bound, here)
         value, way = one_order(order, written, here)
@@ -55,26 +50,26 @@ def read(written: Written, bound: list[Expression], order: Order, here: Here) ->
     else:
         value, share, *rest = _plain(written, bound, here)
     _check_rest(name, rest, written, here)
-    value = _value(name, value, written, here)
+    value = _value(line, value, written, here)
     shares, several = _shares(share, written, here)
-    function = "percentile_cont" if name in CONTINUOUS else _discrete(name, here)
+    function = line.duckdb if line.duckdb and here.context.dialect != "spark" else line.name
     return Percentiles(function, value, shares, several, tuple((value, way) for _, way in descends))
 
 
-def one_order(order: Order, written: Written, here: Here) -> tuple[Expression, str]:
+def one_order(order: Order, written: WrittenCall, here: Here) -> tuple[Expression, str]:
     """The one item of WITHIN GROUP."""
     if len(order) != 1:
         raise here.context.error(f"{written.name} in the order of {len(order)} values", written.node, "order by one")
     return order[0]
 
 
-def _check_within(written: Written, bound: list[Expression], here: Here) -> None:
+def _check_within(written: WrittenCall, bound: list[Expression], here: Here) -> None:
     if len(bound) != 1 or written.distinct:
         hint = f"write {written.name}(0.5) WITHIN GROUP (ORDER BY x)"
         raise here.context.error(f"{written.name} takes one share, and its values by ORDER BY", written.node, hint)
 
 
-def _plain(written: Written, bound: list[Expression], here: Here) -> list[Expression]:
+def _plain(written: WrittenCall, bound: list[Expression], here: Here) -> list[Expression]:
     """The value, the share and what follows."""
     name, duckdb = written.name, here.context.dialect != "spark"
     if name in WITHIN and not (duckdb and len(bound) == 2):
@@ -87,7 +82,7 @@ def _plain(written: Written, bound: list[Expression], here: Here) -> list[Expres
     return bound
 
 
-def _check_rest(name: str, rest: list[Expression], written: Written, here: Here) -> None:
+def _check_rest(name: str, rest: list[Expression], written: WrittenCall, here: Here) -> None:
     if not rest:
         return
     (found,) = rest
@@ -102,24 +97,19 @@ def _check_rest(name: str, rest: list[Expression], written: Written, here: Here)
         raise here.context.error(f"{name} of such an accuracy", written.node, hint)
 
 
-def _value(name: str, value: Expression, written: Written, here: Here) -> Expression:
+def _value(line: AggregateFunction, value: Expression, written: WrittenCall, here: Here) -> Expression:
     """The value as it is read: text as numbers, as in Spark; DuckDB also picks one of texts."""
-    picks = name not in CONTINUOUS
+    picks = line.takes == "anything"
     if picks and here.context.dialect != "spark":
         return untyped(value)
     if value.type in (STRING, VOID):
         return coerced(value, DOUBLE)
     if picks and value.type != BOOLEAN:
         return value
-    return value if is_number(value.type) else implicit(value, DOUBLE, name)
+    return value if is_number(value.type) else implicit(value, DOUBLE, written.name)
 
 
-def _discrete(name: str, here: Here) -> str:
-    spark = here.context.dialect == "spark" and name == "percentile_disc"
-    return "percentile_disc" if spark else "percentile_approx"
-
-
-def _shares(share: Expression, written: Written, here: Here) -> tuple[tuple[float, ...], bool]:
+def _shares(share: Expression, written: WrittenCall, here: Here) -> tuple[tuple[float, ...], bool]:
     several = isinstance(share, Call) and share.function == "array"
     numbers = [_number(part) for part in (share.children if several else (share,))]
     if not numbers or any(n is None or not 0 <= n <= 1 for n in numbers):

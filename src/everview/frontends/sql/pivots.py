@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.frontends.sql.aggregates import is_aggregate
 from everview.frontends.sql.context import Context
 from everview.frontends.sql.expressions import Here, expression
 from everview.frontends.sql.names import Scope, fold
+from everview.frontends.sql.written import is_aggregate
 from everview.plan.typing import cast, is_number
 from everview.scalars.evaluate import fold as computed
 from everview.scalars.expressions import Literal

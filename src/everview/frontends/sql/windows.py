@@ -7,21 +7,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from everview.frontends.sql.aggregates import (
-    OPERATORS,
-    PICKED,
-    RANKS,
-    Written,
-    any_value,
-    is_user,
-    made_of,
-    ordering,
-    read,
-    type_of,
-)
+from everview.frontends.sql.aggregates import any_value, made_of, typed_call
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Here, expression, handles
-from everview.operators.aggregate.call import ADDED_UP
+from everview.frontends.sql.written import PICKED, RANKS, WrittenCall, is_user, ordering, read
+from everview.operators.aggregate.registry import aggregate_of
 from everview.plan.typing import call, coerced, is_number, literal
 from everview.scalars.expressions import Expression, Frame, Literal, Order, WindowCall
 from everview.scalars.kinds import INTERVALS
@@ -61,7 +51,7 @@ def _base(node: exp.Window, here: Here) -> exp.Window:
 
 
 def _over(
-    written: Written, partition: tuple[Expression, ...], by: Order, frame: Frame | None, here: Here
+    written: WrittenCall, partition: tuple[Expression, ...], by: Order, frame: Frame | None, here: Here
 ) -> WindowCall:
     if written.name in RANKS or written.name in PICKED:
         return _ranked(written, partition, by, frame, here)
@@ -75,16 +65,16 @@ def _over(
         what = "in an order of its own" if made.order else "of distinct values"
         hint = "aggregate in a subquery, and join it"
         raise here.context.unsupported(f"{written.name} {what} over a window", written.node, hint)
-    if OPERATORS.get(made.function, made.function) not in (*ADDED_UP, "min", "max"):
+    if not aggregate_of(made.function).over_windows:
         hint = "aggregate in a subquery, and join it"
         raise here.context.unsupported(f"{written.name} over a window", written.node, hint)
-    of, nullable = type_of(made)
-    bounded = frame is not None and made.function != "count"
-    return WindowCall(made.function, made.arguments, partition, by, frame, of, nullable or bounded, made.filter)
+    whole = typed_call(made)
+    nullable = whole.nullable or (frame is not None and made.function != "count")
+    return WindowCall(made.function, made.arguments, partition, by, frame, whole.type, nullable, made.filter)
 
 
 def _ranked(
-    written: Written, partition: tuple[Expression, ...], by: Order, frame: Frame | None, here: Here
+    written: WrittenCall, partition: tuple[Expression, ...], by: Order, frame: Frame | None, here: Here
 ) -> WindowCall:
     name = written.name
     if written.distinct or written.order or written.filter is not None:
@@ -103,7 +93,9 @@ def _ranked(
     return WindowCall(function, arguments, partition, by, frame, of, nullable, kept)
 
 
-def _rank_arguments(written: Written, bound: list[Expression], here: Here) -> tuple[tuple[Expression, ...], Type, bool]:
+def _rank_arguments(
+    written: WrittenCall, bound: list[Expression], here: Here
+) -> tuple[tuple[Expression, ...], Type, bool]:
     name = written.name
     least, most = _COUNTS.get(name, (0, 0))
     if not least <= len(bound) <= most:
@@ -130,7 +122,7 @@ _COUNTS = {
 }  # fmt: skip
 
 
-def _whole(found: Expression, written: Written, here: Here) -> Literal:
+def _whole(found: Expression, written: WrittenCall, here: Here) -> Literal:
     if isinstance(found, Literal) and isinstance(found.value, int):
         return found
     raise here.context.error(f"{written.name} takes a whole number that is written down", written.node)

@@ -22,7 +22,7 @@ from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.operator import Aggregate, AggregateIncremental
 from everview.operators.aggregate.ordered import Ordering, orderings
 from everview.operators.aggregate.weigh import Slot, Weigh, slots
-from everview.operators.aggregate.written import Written
+from everview.operators.aggregate.written import WrittenAggregate
 
 __all__ = [
     "Aggregate",
@@ -31,7 +31,7 @@ __all__ = [
     "Ordering",
     "Slot",
     "Weigh",
-    "Written",
+    "WrittenAggregate",
     "orderings",
     "slots",
 ]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from everview.errors import WeightOverflow
 from everview.kernels import exact_sum, quotients
-from everview.operators.aggregate.call import FLOATS, VARIANCES, Call
+from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.floats import Flags, scaled, words_of
+from everview.operators.aggregate.registry import FLOATS
 from everview.operators.aggregate.weigh import SQUARES, Kind, Need, counted, sum_kind
 from everview.operators.operator import Matrix, Words
 from everview.types import BIGINT, DOUBLE, NULL_WORD, Decimal, Field, Schema
@@ -37,14 +39,15 @@ class Sums:
 
 def added_up(call: Call, result: Field, sums: Sums) -> Matrix:
     """The words of a call's results, one row a group."""
-    counts = sums.counts(call)
-    if call.function == "count":
-        return counts[:, None]
-    of = sums.source.fields[call.fields[0]]
-    if call.function in ("bool_and", "bool_or"):
-        return _truth(call, counts, sums.digits(call, Kind.TRUES)[:, 0])
-    if call.function in VARIANCES:
-        return _variance(call, of, counts, sums)
+    return FINISHED[call.function](call, result, sums)
+
+
+def _count(call: Call, result: Field, sums: Sums) -> Matrix:
+    return sums.counts(call)[:, None]
+
+
+def _sum_or_mean(call: Call, result: Field, sums: Sums) -> Matrix:
+    counts, of = sums.counts(call), sums.source.fields[call.fields[0]]
     words, overflow = _sum(call, of, result, sums.digits(call, sum_kind(of)), counts)
     if overflow is not None and overflow.any():
         raise WeightOverflow(
@@ -88,15 +91,17 @@ def _nulled(words: Matrix, absent: Flags, field: Field) -> Matrix:
     return words
 
 
-def _truth(call: Call, counts: Words, trues: Words) -> Matrix:
+def _truth(call: Call, result: Field, sums: Sums) -> Matrix:
     """All are true if none is false, any is true if one is; of no values, NULL."""
+    counts, trues = sums.counts(call), sums.digits(call, Kind.TRUES)[:, 0]
     any_true, any_false = trues > 0, counts - trues > 0
     found = any_true if call.function == "bool_or" else ~any_false
     return np.where(any_true | any_false, found, NULL_WORD)[:, None]
 
 
-def _variance(call: Call, of: Field, counts: Words, sums: Sums) -> Matrix:
+def _variance(call: Call, result: Field, sums: Sums) -> Matrix:
     """Exact until it is rounded once, and a root once more; of too few values, NULL; of one not finite, NaN."""
+    counts, of = sums.counts(call), sums.source.fields[call.fields[0]]
     kind = sum_kind(of)
     lost = 0 if call.function.endswith("pop") else 1
     scale = of.type.scale if isinstance(of.type, Decimal) else 0
@@ -114,3 +119,18 @@ def _variance(call: Call, of: Field, counts: Words, sums: Sums) -> Matrix:
     found = scaled(fractions, exponents)
     found[special] = np.nan
     return words_of(found, counts <= lost)
+
+
+# The words of the results of every linear aggregate, from what was added up.
+FINISHED: Final[Mapping[str, Callable[[Call, Field, Sums], Matrix]]] = {
+    "count": _count,
+    "sum": _sum_or_mean,
+    "avg": _sum_or_mean,
+    "avg double": _sum_or_mean,
+    "variance": _variance,
+    "variance pop": _variance,
+    "stddev": _variance,
+    "stddev pop": _variance,
+    "bool_and": _truth,
+    "bool_or": _truth,
+}

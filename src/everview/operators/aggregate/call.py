@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from everview.errors import SchemaError
+from everview.operators.aggregate.registry import computed, computed_under
 from everview.operators.index import Direction
-from everview.types import BIGINT, BOOLEAN, DOUBLE, STRING, Array, Decimal, Field, Schema, Type
+from everview.types import BIGINT, Field, Schema
 
-INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
-FLOATS = ("FLOAT", "DOUBLE")
-
-VARIANCES = ("variance", "variance pop", "stddev", "stddev pop")
-ADDED_UP = ("count", "sum", "avg", "avg double", *VARIANCES, "bool_and", "bool_or")
-ENDS = ("min", "max", "first", "last")
-PERCENTILES = ("percentile", "percentile discrete", "quantile")
-COLLECTED = ("array", "string", "user")
+ADDED_UP = computed_under("linear")
 
 FieldOrder = tuple[tuple[int, Direction], ...]
 
@@ -55,56 +48,6 @@ class Call:
             return Field(name, BIGINT, nullable=False)
         if self.returns is not None:
             return Field(name, self.returns.type, self.returns.nullable)
-        of = schema.fields[self.fields[0]]
-        if self.function == "array":
-            return Field(name, Array(of.type), nullable=False)
-        if self.function in VARIANCES:
-            return Field(name, _float(self.function, of))
-        return Field(name, _result(self.function, of), of.nullable)
-
-
-def is_number(of: Type) -> bool:
-    return isinstance(of, Decimal) or of.sql in INTEGERS or of.sql in FLOATS
-
-
-def _result(function: str, of: Field) -> Type:
-    match function:
-        case "sum" | "avg":
-            return _number(function, of)
-        case "percentile" | "avg double":
-            return _float(function, of)
-        case "percentile discrete":
-            return DOUBLE if is_number(of.type) else of.type
-        case "quantile" | "mode":
-            return of.type
-        case "bool_and" | "bool_or":
-            return _only(function, of, BOOLEAN)
-        case "string":
-            return _only(function, of, STRING)
-        case _:
-            assert function in ENDS, f"no type for {function}"
-            return of.type
-
-
-def _number(function: str, of: Field) -> Type:
-    match of.type:
-        case Decimal(precision, scale) if function == "sum":
-            return Decimal(min(38, precision + 10), scale)
-        case Decimal(precision, scale):
-            return Decimal(min(38, precision + 4), min(38, scale + 4))
-        case _ if of.type.sql in INTEGERS:
-            return BIGINT if function == "sum" else DOUBLE
-        case _:
-            return _float(function, of)
-
-
-def _float(function: str, of: Field) -> Type:
-    if not is_number(of.type):
-        raise SchemaError(f"{function} of {of}", hint=f"{function} takes numbers")
-    return DOUBLE
-
-
-def _only(function: str, of: Field, wanted: Type) -> Type:
-    if of.type != wanted:
-        raise SchemaError(f"{function} of {of}", hint=f"{function} takes {wanted}")
-    return wanted
+        line, of = computed(self.function), schema.fields[self.fields[0]]
+        nullable = of.nullable if line.nullable is None else line.nullable
+        return Field(name, line.gives(self.function, of), nullable)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from everview.codes import fixed
 from everview.kernels import exact_sum, quotients
-from everview.operators.aggregate.call import FLOATS
+from everview.operators.aggregate.registry import FLOATS
 from everview.operators.operator import Matrix, Words
 from everview.types import DOUBLE, NULL_WORD, Decimal, Type
 

@@ -10,15 +10,18 @@ from itertools import accumulate
 import numpy as np
 
 from everview.operators.aggregate.added import Sums, added_up
-from everview.operators.aggregate.call import COLLECTED, ENDS, PERCENTILES, Call
+from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.collected import collected
-from everview.operators.aggregate.ordered import Lay, Ordered, Ordering, mode, orderings, percentile
+from everview.operators.aggregate.ordered import IN_ORDER, Lay, Ordered, Ordering, orderings
+from everview.operators.aggregate.registry import computed_under
 from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.operator import Context, Layout, Matrix, Port, key_partition
 from everview.traces.view import View
 from everview.types import Field, Schema
 
+ENDS = computed_under("end")
+COLLECTED = computed_under("collected")  # aggregates that make values of values
 BLOCK = 1 << 12  # groups at a time, so that what is laid out densely stays small
 
 
@@ -93,10 +96,8 @@ class _Aggregate(ByState):
             return added_up(call, field, sums)
         if call.function in ENDS:
             return order.end(call, field)
-        if call.function in PERCENTILES:
-            return percentile(call, self.source.fields[call.fields[0]], order)
-        if call.function == "mode":
-            return mode(call, self.source.fields[call.fields[0]], order)
+        if call.function in IN_ORDER:
+            return IN_ORDER[call.function](call, self.source.fields[call.fields[0]], order)
         return collected(call, self.source, field, order, context)
 
     @cached_property

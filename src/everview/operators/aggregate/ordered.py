@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
 from everview.kernels.places import rows_at, spans, totals
 from everview.kernels.tally import align
-from everview.operators.aggregate.call import Call, FieldOrder, is_number
+from everview.operators.aggregate.call import Call, FieldOrder
 from everview.operators.aggregate.floats import doubles_of, words_of
+from everview.operators.aggregate.registry import is_number
 from everview.operators.index import Direction, Index, Order, restore
 from everview.operators.operator import Layout, Matrix, Words
 from everview.traces.view import View
@@ -122,7 +124,7 @@ class Ordered:
         return out
 
 
-def percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
+def _percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
     """The value at a fraction of each group; between two values, between them in proportion.
 
     Of n values the place is ``fraction · (n − 1)``, counted from 0. The discrete one takes the first place, counted
@@ -145,7 +147,7 @@ def percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
     return words_of(np.where(same, a, between), absent)
 
 
-def mode(call: Call, of: Field, ordered: Ordered) -> Matrix:
+def _mode(call: Call, of: Field, ordered: Ordered) -> Matrix:
     """The most frequent value of each group; of several, the first in the order."""
     rows, starts = ordered.all_of(call)
     values, sizes = rows[:, ordered.lay.words[call.fields[0]]], np.diff(starts)
@@ -177,3 +179,12 @@ def _doubles(of: Field, values: Matrix, rows: Words) -> np.ndarray:
     there = rows >= 0
     out[there] = doubles_of(of.type, values[rows[there]])
     return out
+
+
+# The words of the results of the aggregates that read the whole group in its order.
+IN_ORDER: Final[Mapping[str, Callable[[Call, Field, Ordered], Matrix]]] = {
+    "percentile": _percentile,
+    "percentile discrete": _percentile,
+    "quantile": _percentile,
+    "mode": _mode,
+}

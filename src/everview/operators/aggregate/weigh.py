@@ -12,7 +12,8 @@ import numpy as np
 from everview.kernels import exact_sum, quotients
 from everview.kernels.sort import arrange
 from everview.kernels.tally import weighed
-from everview.operators.aggregate.call import FLOATS, VARIANCES, Call
+from everview.operators.aggregate.call import Call
+from everview.operators.aggregate.registry import FLOATS, computed
 from everview.operators.operator import (
     Context,
     Layout,
@@ -98,12 +99,14 @@ def _needs(schema: Schema, call: Call) -> Iterator[Need]:
         return
     field, distinct = call.fields[0], call.fields if call.distinct else ()
     yield counted(schema, call)
-    if call.function in ("bool_and", "bool_or"):
-        yield Kind.TRUES, field, distinct
-    elif call.function != "count":
-        yield sum_kind(schema.fields[field]), field, distinct
-    if call.function in VARIANCES:
-        yield SQUARES[sum_kind(schema.fields[field])], field, distinct
+    for summed in computed(call.function).sums:
+        match summed:
+            case "trues":
+                yield Kind.TRUES, field, distinct
+            case "values":
+                yield sum_kind(schema.fields[field]), field, distinct
+            case "squares":
+                yield SQUARES[sum_kind(schema.fields[field])], field, distinct
 
 
 def counted(schema: Schema, call: Call) -> Need:

@@ -3,9 +3,9 @@
 A call is the name of a function or a function, then a column or a list of columns, then what the function takes
 besides: a number for percentiles, and options as a dictionary.
 
->>> Written.of(("count distinct", ["city", "street"]))
-Written(function='count', columns=('city', 'street'), distinct=True, fraction=0.5, options={})
->>> Written.of(("string", "name", {"separator": ", ", "order": "age desc"})).order
+>>> WrittenAggregate.of(("count distinct", ["city", "street"]))
+WrittenAggregate(function='count', columns=('city', 'street'), distinct=True, fraction=0.5, options={})
+>>> WrittenAggregate.of(("string", "name", {"separator": ", ", "order": "age desc"})).order
 ('age desc',)
 """
 
@@ -16,37 +16,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everview.errors import SchemaError, shown
-from everview.operators.aggregate.call import ADDED_UP, ENDS, PERCENTILES, Call, FieldOrder
+from everview.operators.aggregate.call import Call, FieldOrder
+from everview.operators.aggregate.registry import COMPUTED, computed
 from everview.operators.functions import Function
 from everview.types import Field, NotNull, Schema, Type, unknown_name
 
-# Every aggregate by name, and the options that it takes.
+# Every aggregate by name, and the options that it takes; the median is a percentile at a share that need not be said.
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(ADDED_UP, ()),
-    "min": (),
-    "max": (),
-    "first": ("order", "nulls"),
-    "last": ("order", "nulls"),
-    "median": (),
-    "percentile": ("order",),
-    "percentile discrete": ("order",),
-    "quantile": ("order",),
-    "mode": ("order",),
-    "array": ("order", "nulls"),
-    "string": ("order", "separator"),
+    name: () if name == "median" else line.options
+    for line in COMPUTED
+    if line.law != "user"
+    for name in (("median", "percentile") if line.name == "percentile" else (line.name,))
 }
 OF_USER = ("type", "order", "nulls", "distinct", "by_group")
-ALIASES = {
-    "every": "bool_and",
-    "any": "bool_or",
-    "variance samp": "variance",
-    "stddev samp": "stddev",
-}
+ALIASES = {name: line.name for line in COMPUTED for name in line.also}
 DISTINCT = " distinct"
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenAggregate:
     """An aggregate as it was written, its words checked; `call` finds its columns."""
 
     function: str | Callable[..., Any] | Function
@@ -56,7 +44,7 @@ class Written:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @staticmethod
-    def of(call: Any) -> Written:
+    def of(call: Any) -> WrittenAggregate:
         """What a call says; a plain name is a call of no columns."""
         if isinstance(call, tuple | list) and len(call) < 2:  # pyright: ignore[reportUnknownArgumentType]
             raise SchemaError(f"{shown(call)} is no aggregate", hint='write ("sum", "amount"), or "count"')
@@ -68,7 +56,7 @@ class Written:
         if not isinstance(function, str):
             _check_options("a function", options, OF_USER)
             distinct = bool(options.get("distinct", False))
-            return _checked(Written(function, columns, distinct, options=options), rest)
+            return _checked(WrittenAggregate(function, columns, distinct, options=options), rest)
         return _named(function, columns, options, rest)
 
     @property
@@ -81,7 +69,8 @@ class Written:
         """The call on rows of a schema, its order and user's function found."""
         fields = tuple(map(schema.index, self.columns))
         function = self.function if isinstance(self.function, str) else "user"
-        only_values = self.distinct or function in (*PERCENTILES, "mode")
+        line = computed(function)
+        only_values = self.distinct or line.law == "ordered"
         if only_values and any(at not in fields for at, _ in order):
             what = "the different values" if self.distinct else f"the {function}"
             found = f"{what} of {', '.join(self.columns)} in the order of another column"
@@ -89,7 +78,7 @@ class Written:
         return Call(
             function,
             fields,
-            self.distinct and function not in ENDS,
+            self.distinct and line.law != "end",
             order,
             self._keeps_nulls(function),
             self.fraction,
@@ -100,29 +89,27 @@ class Written:
 
     def _keeps_nulls(self, function: str) -> bool:
         """Only where values are taken as they are: the first or last, and those that a user's function gets."""
-        default = "keep" if function in ("first", "last", "user") else "skip"
+        default = "keep" if computed(function).keeps_nulls else "skip"
         found = self.options.get("nulls", default)
         if found not in ("keep", "skip"):
             raise SchemaError(f"nulls {found!r}", hint='write "nulls": "keep" or "nulls": "skip"')
         return found == "keep"
 
 
-def _named(name: str, columns: tuple[str, ...], options: Mapping[str, Any], rest: list[Any]) -> Written:
+def _named(name: str, columns: tuple[str, ...], options: Mapping[str, Any], rest: list[Any]) -> WrittenAggregate:
     distinct = name.endswith(DISTINCT)
     plain = name.removesuffix(DISTINCT)
     function = ALIASES.get(plain, plain)
-    if function not in FUNCTIONS or (distinct and function in ("first", "last")):
+    if function not in FUNCTIONS or (distinct and function != "median" and computed(function).needs_order):
         raise unknown_name("aggregate", name, [*FUNCTIONS, "count distinct"])
     _check_options(name, options, FUNCTIONS[function])
-    found = Written(function, columns, distinct, options=options)
-    if function in PERCENTILES:
-        return _percentile(found, rest)
+    found = WrittenAggregate(function, columns, distinct, options=options)
     if function == "median":
-        found = replace(found, function="percentile")
-    return _checked(found, rest)
+        return _checked(replace(found, function="percentile"), rest)
+    return _percentile(found, rest) if computed(function).fraction else _checked(found, rest)
 
 
-def _percentile(found: Written, rest: list[Any]) -> Written:
+def _percentile(found: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
     match rest:
         case [int() | float() as fraction] if 0 <= fraction <= 1:
             return _checked(replace(found, fraction=float(fraction)), [])
@@ -133,7 +120,7 @@ def _percentile(found: Written, rest: list[Any]) -> Written:
             )
 
 
-def _checked(found: Written, rest: list[Any]) -> Written:
+def _checked(found: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
     """The right number of columns, and nothing that is not understood."""
     name = found.function if isinstance(found.function, str) else "the function"
     if rest:
@@ -143,7 +130,7 @@ def _checked(found: Written, rest: list[Any]) -> Written:
         raise SchemaError(f"{name} of what?", hint=f'write ("{name}", "column")')
     if len(found.columns) > 1 and not several:
         raise SchemaError(f"{name} of {', '.join(found.columns)}", hint=f"{name} takes one column")
-    if name in ("first", "last") and not found.order:
+    if isinstance(found.function, str) and computed(name).needs_order and not found.order:
         raise SchemaError(f"{name} in which order?", hint=f'write ("{name}", "column", {{"order": ["other column"]}})')
     if not isinstance(found.function, str) and "type" not in found.options:
         raise SchemaError("a function of which type?", hint='write (function, "column", {"type": "DOUBLE"})')

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from everview.lowering.aggregates import of_nothing
 from everview.optimize.subqueries.shifting import open_in, picked, shifted, substituted, unbound
+from everview.plan.aggregates import of_nothing
 from everview.plan.conditions import conjunction, conjuncts
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Project, Top, Union, Window

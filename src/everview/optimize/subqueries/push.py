@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from everview.errors import SqlError
-from everview.lowering.aggregates import of_nothing
 from everview.optimize.subqueries.binary import in_turn
 from everview.optimize.subqueries.shifting import picked, shifted, unbound
+from everview.plan.aggregates import of_nothing
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import (

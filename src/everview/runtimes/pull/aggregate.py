@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
-from everview.lowering.aggregates import of_nothing
+from everview.plan.aggregates import of_nothing
 from everview.plan.typing import call as typed
 from everview.runtimes.pull.calls import AddedUp, Called, Collected, End, called, kept, reads
 from everview.runtimes.pull.demand import Among, Demand, Row, Sort

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from everview.errors import DefinitionError
+from everview.operators.aggregate.registry import IN_PLANS
 from everview.runtimes.pull.demand import Row, Sort
 from everview.runtimes.pull.ordering import sort_key
 from everview.runtimes.pull.sums import Sum, Total, average, total
@@ -96,7 +97,7 @@ def kept(call: AggregateCall, values: Row) -> bool:
 
 def called(call: AggregateCall) -> Called:
     """The kind of a call, with the functions that compute it."""
-    name = call.function.lower()
+    name = _name(call)
     if name in _ADDED and not call.distinct:
         return _ADDED[name](call)
     if name in ("min", "max"):
@@ -104,6 +105,12 @@ def called(call: AggregateCall) -> Called:
     if name in _COLLECTED:
         return Collected(_COLLECTED[name](call))
     raise DefinitionError(f"{call} cannot be maintained by pulling from a source", hint=KEEP)
+
+
+def _name(call: AggregateCall) -> str:
+    """Its name in the registry of aggregates; a user's is not there."""
+    line = IN_PLANS.get(call.function.lower())
+    return call.function if line is None else line.name
 
 
 # -- added up
@@ -144,7 +151,6 @@ _ADDED: Final[dict[str, Callable[[AggregateCall], Called]]] = {
     "count_if": _count_if,
     "sum": _summed(total),
     "avg": _summed(average),
-    "mean": _summed(average),
     "avg_double": _summed(average),
 }
 
@@ -164,7 +170,7 @@ def _different(call: AggregateCall, entries: Iterable[Entry]) -> list[Row]:
 
 def _of_different(call: AggregateCall) -> Callable[[Sequence[Entry]], Any]:
     """The result of a DISTINCT call: what is added up are the different values."""
-    plain = _ADDED[call.function.lower()](call)
+    plain = _ADDED[_name(call)](call)
     assert isinstance(plain, AddedUp)
 
     def result(entries: Sequence[Entry]) -> Any:
@@ -254,14 +260,14 @@ def _key_of(type_: Type) -> Callable[[Any], Any]:
 
 
 _COLLECTED: Final[dict[str, Callable[[AggregateCall], Callable[[Sequence[Entry]], Any]]]] = {
-    **dict.fromkeys(("count", "sum", "avg", "mean", "avg_double"), _of_different),
-    **dict.fromkeys(("bool_and", "every"), _truth(every=True)),
-    **dict.fromkeys(("bool_or", "any", "some"), _truth(every=False)),
-    **dict.fromkeys(("array_agg", "collect_list"), _array),
+    **dict.fromkeys(("count", "sum", "avg", "avg_double"), _of_different),
+    "bool_and": _truth(every=True),
+    "bool_or": _truth(every=False),
+    "collect_list": _array,
     "collect_set": _set,
-    **dict.fromkeys(("listagg", "string_agg"), _text),
-    **dict.fromkeys(("first", "first_value", "any_value"), _first(last=False)),
-    **dict.fromkeys(("last", "last_value"), _first(last=True)),
+    "listagg": _text,
+    "first": _first(last=False),
+    "last": _first(last=True),
     "max_by": _by(greatest=True),
     "min_by": _by(greatest=False),
 }

@@ -1,7 +1,7 @@
 """The scalar functions: by name, how each is computed on Arrow columns, and which of them may fail.
 
 What they take and give is in `everview.scalars.signatures`. One file a family; a new function is a line in its
-family's `KERNELS`, one in `SIGNATURES`, and one in the documentation.
+family's `KERNELS` (and `FAILING`, if it may), one in the signatures of its kind, and its meaning in `everview.oracle`.
 """
 
 from __future__ import annotations

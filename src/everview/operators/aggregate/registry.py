@@ -1,0 +1,367 @@
+"""The registry of aggregates: what circuits compute, and what every language calls it.
+
+Two tables, read by all that deals with aggregates, and printed in the reference pages:
+
+- `COMPUTED` has a line for everything that the operators compute: its law, its result's type, how it treats NULL.
+- `AGGREGATES` has a line for every aggregate of plans: what is computed for it, the form of a call, its names in SQL,
+  EDN, Datalog, PomoLogic and fluent queries, and what it is of no rows.
+
+A new aggregate is a line in each (or in the second alone, if the operators compute it already), its computation in
+`added`, `ordered` or `collected`, and its meaning in `everview.oracle.aggregates`.
+
+>>> aggregate_of("STDDEV_SAMP").computed, aggregate_of("arg_max").name, computed("stddev").law
+('stddev', 'max_by', 'linear')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from everview.errors import SchemaError
+from everview.types import BIGINT, BOOLEAN, DOUBLE, STRING, Array, Decimal, Field, Type
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+FLOATS = ("FLOAT", "DOUBLE")
+
+# linear: added up, row by row. end: the row at one end of an order. ordered: all rows of the group in an order.
+# collected: all values of the group as a list. user: a function that the user wrote, of such lists.
+Law = Literal["linear", "end", "ordered", "collected", "user"]
+Summed = Literal["trues", "values", "squares"]  # what a linear aggregate adds up, besides how many values there are
+TypeRule = Callable[[str, Field], Type]
+
+
+# -- Types of results: of an aggregate's name and of the field that it is of
+
+
+def is_number(of: Type) -> bool:
+    return isinstance(of, Decimal) or of.sql in INTEGERS or of.sql in FLOATS
+
+
+def _sum(function: str, of: Field) -> Type:
+    if isinstance(of.type, Decimal):
+        return Decimal(min(38, of.type.precision + 10), of.type.scale)
+    return BIGINT if of.type.sql in INTEGERS else _float(function, of)
+
+
+def _mean(function: str, of: Field) -> Type:
+    if isinstance(of.type, Decimal):
+        return Decimal(min(38, of.type.precision + 4), min(38, of.type.scale + 4))
+    return _float(function, of)
+
+
+def _float(function: str, of: Field) -> Type:
+    if not is_number(of.type):
+        raise SchemaError(f"{function} of {of}", hint=f"{function} takes numbers")
+    return DOUBLE
+
+
+def _float_or_own(function: str, of: Field) -> Type:
+    return DOUBLE if is_number(of.type) else of.type
+
+
+def _own(function: str, of: Field) -> Type:
+    return of.type
+
+
+def _list(function: str, of: Field) -> Type:
+    return Array(of.type)
+
+
+def _always(wanted: Type) -> TypeRule:
+    return lambda function, of: wanted
+
+
+def _only(wanted: Type) -> TypeRule:
+    """The argument's type, which is this one."""
+
+    def rule(function: str, of: Field) -> Type:
+        if of.type != wanted:
+            raise SchemaError(f"{function} of {of}", hint=f"{function} takes {wanted}")
+        return wanted
+
+    return rule
+
+
+# -- What circuits compute
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedAggregate:
+    """What operators compute under a name that circuits and state directories hold, so that it never changes."""
+
+    name: str
+    law: Law
+    gives: TypeRule
+    nullable: bool | None = None  # None: where the argument is
+    sums: tuple[Summed, ...] = ()  # of a linear one
+    options: tuple[str, ...] = ()  # that `Stream.aggregate` takes for it
+    fraction: bool = False  # whether it takes a number from 0 to 1
+    keeps_nulls: bool = False  # whether NULLs are among its values unless the call says otherwise
+    also: tuple[str, ...] = ()  # other names that `Stream.aggregate` takes
+    # for the reference: a call as it is written, and of which values it gives which type
+    written: str = ""
+    says: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether it is an end of an order that the call must say."""
+        return self.law == "end" and "order" in self.options
+
+
+_TWO_VALUES = "numbers, as a sample: divided by n − 1; NULL for fewer than two"
+_POPULATION = "numbers, as the whole population: divided by n"
+
+COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
+    ComputedAggregate(
+        "count", "linear", _always(BIGINT), False,
+        written='`("count", x)`; `"count"` of rows', says=(("values that are not NULL", "`BIGINT NOT NULL`"),),
+    ),
+    ComputedAggregate(
+        "sum", "linear", _sum, sums=("values",),
+        says=(
+            ("integers", "`BIGINT`"),
+            ("`DECIMAL(p,s)`", "`DECIMAL(p+10,s)`, at most 38 digits"),
+            ("`FLOAT`, `DOUBLE`", "`DOUBLE`"),
+        ),
+    ),
+    ComputedAggregate(
+        "avg", "linear", _mean, sums=("values",),
+        says=(
+            ("integers, `FLOAT`, `DOUBLE`", "`DOUBLE`"),
+            ("`DECIMAL(p,s)`", "`DECIMAL(p+4,s+4)`, at most 38 digits"),
+        ),
+    ),
+    ComputedAggregate(
+        "avg double", "linear", _float, sums=("values",),
+        says=(("numbers, `DECIMAL` too; the nearest to the exact mean", "`DOUBLE`"),),
+    ),
+    ComputedAggregate(
+        "variance", "linear", _float, True, ("values", "squares"), also=("variance samp",),
+        says=((_TWO_VALUES, "`DOUBLE`"),),
+    ),
+    ComputedAggregate(
+        "variance pop", "linear", _float, True, ("values", "squares"), says=((_POPULATION, "`DOUBLE`"),)
+    ),
+    ComputedAggregate(
+        "stddev", "linear", _float, True, ("values", "squares"), also=("stddev samp",),
+        says=((_TWO_VALUES, "`DOUBLE`"),),
+    ),
+    ComputedAggregate(
+        "stddev pop", "linear", _float, True, ("values", "squares"), says=((_POPULATION, "`DOUBLE`"),)
+    ),
+    ComputedAggregate(
+        "bool_and", "linear", _only(BOOLEAN), sums=("trues",), also=("every",),
+        says=(("`BOOLEAN`: whether all are true", "`BOOLEAN`"),),
+    ),
+    ComputedAggregate(
+        "bool_or", "linear", _only(BOOLEAN), sums=("trues",), also=("any",),
+        says=(("`BOOLEAN`: whether any is true", "`BOOLEAN`"),),
+    ),
+    ComputedAggregate("min", "end", _own, says=(("the least value, of text too", "the column's type"),)),
+    ComputedAggregate("max", "end", _own, says=(("the greatest value, of text too", "the column's type"),)),
+    ComputedAggregate(
+        "first", "end", _own, options=("order", "nulls"), keeps_nulls=True,
+        written='`("first", x, {"order": …})`', says=(("the value of the first row in an order", "the column's type"),),
+    ),
+    ComputedAggregate(
+        "last", "end", _own, options=("order", "nulls"), keeps_nulls=True,
+        written='`("last", x, {"order": …})`', says=(("the value of the last row in an order", "the column's type"),),
+    ),
+    ComputedAggregate(
+        "percentile", "ordered", _float, options=("order",), fraction=True,
+        written='`("percentile", x, 0.9)`; `("median", x)` at 0.5',
+        says=(("of n values the one at place 0.9 · (n − 1), from 0; between two, in proportion", "`DOUBLE`"),),
+    ),
+    ComputedAggregate(
+        "percentile discrete", "ordered", _float_or_own, options=("order",), fraction=True,
+        says=((
+            "the first value at whose place, from 1, at least 0.9 · n are there",
+            "`DOUBLE`; of what are no numbers, the column's type",
+        ),),
+    ),
+    ComputedAggregate(
+        "quantile", "ordered", _own, options=("order",), fraction=True,
+        says=(("the same value, as it is", "the column's type"),),
+    ),
+    ComputedAggregate(
+        "mode", "ordered", _own, options=("order",),
+        says=(("the most frequent value; of several, the first in the order", "the column's type"),),
+    ),
+    ComputedAggregate(
+        "array", "collected", _list, False, options=("order", "nulls"), says=(("all values", "`ARRAY<…> NOT NULL`"),)
+    ),
+    ComputedAggregate(
+        "string", "collected", _only(STRING), options=("order", "separator"),
+        written='`("string", x, {"separator": ", "})`',
+        says=(("all texts, with a separator between them", "`STRING`"),),
+    ),
+    ComputedAggregate("user", "user", _own, keeps_nulls=True),
+)  # fmt: skip
+_COMPUTED: Final = {line.name: line for line in COMPUTED}
+
+
+def computed(name: str) -> ComputedAggregate:
+    """The line of what circuits compute under a name."""
+    return _COMPUTED[name]
+
+
+def computed_under(law: Law) -> tuple[str, ...]:
+    """The names of everything of one law."""
+    return tuple(line.name for line in COMPUTED if line.law == law)
+
+
+# -- What languages call it
+
+# How a call of a plan is made of its arguments, its order and its filter; SQL, lowering and the oracle each know all.
+Form = Literal[
+    "count",  # of rows, of values, of different combinations of values
+    "count if",  # of rows where a condition holds
+    "count different",  # of different values, which SQL calls approximate
+    "values",  # of one value, in no order
+    "different values",  # the same, and once each is as good as all of them
+    "end",  # the first or last of an order
+    "by",  # a value where another one is least or greatest
+    "percentile",  # of a value at a share
+    "median",  # of a value at the share of a half
+    "mode",
+    "array",  # of values without NULL
+    "array with nulls",
+    "set",  # of different values
+    "text",  # of texts and a separator
+    "grouping",  # which keys a grouping set leaves out: no aggregate of rows
+]
+Takes = Literal["anything", "numbers", "truths", "texts"]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction:
+    """An aggregate of plans under its name there, with the names that languages have for it (words apart)."""
+
+    name: str
+    computed: str
+    form: Form
+    takes: Takes = "anything"
+    of_nothing: Any = None  # what it is of no rows; a list is ``()`` here
+    sql: str = ""
+    duckdb: str = ""  # the name in plans of what DuckDB's dialect means by it, where that differs
+    edn: str = ""
+    datalog: str = ""
+    pomologic: str = ""  # and PomoRA's
+    fluent: str = ""
+    # for the reference: calls as SQL writes them, and what they give
+    written: str = ""
+    says: str = ""
+
+    @property
+    def over_windows(self) -> bool:
+        """Whether windows compute it: what is added up, and ends, but not those in an order of the call's own."""
+        if self.form in ("by", "grouping", "count different"):
+            return False
+        return computed(self.computed).law in ("linear", "end")
+
+    @property
+    def nullable(self) -> bool:
+        """Whether it may be NULL of some rows although no argument is."""
+        return self.form == "by"
+
+
+_LISTS = "all values without NULLs; in no promised order in Spark, here in that of the values or of the call"
+_BETWEEN = "between two values in proportion, a `DOUBLE`"
+_END = (
+    "without an order any value will do: the least, and for `last` the greatest; with `first(x ORDER BY y)` the one "
+    "that is asked for"
+)
+_BY = (
+    "x where y is greatest or least; of several such rows the one with the greatest or least x, or the first in an "
+    "order inside of the call"
+)
+_GROUPING = "which keys a row of `ROLLUP`, `CUBE` or `GROUPING SETS` leaves out"
+
+AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
+    AggregateFunction(
+        "count", "count", "count", of_nothing=0, sql="count", edn="count", datalog="count", pomologic="count",
+        fluent="count", written="`count(*)`, `count(x, …)`",
+    ),
+    AggregateFunction("count_if", "count", "count if", "truths", 0, sql="count_if", written="`count_if(c)`"),
+    AggregateFunction(
+        "approx_count_distinct", "count", "count different", of_nothing=0, sql="approx_count_distinct",
+        edn="count-distinct", says="the exact number",
+    ),
+    AggregateFunction(
+        "sum", "sum", "values", "numbers", sql="sum", edn="sum", datalog="sum", pomologic="sum", fluent="sum"
+    ),
+    AggregateFunction(
+        "min", "min", "different values", sql="min", edn="min", datalog="min", pomologic="min", fluent="min"
+    ),
+    AggregateFunction(
+        "max", "max", "different values", sql="max", edn="max", datalog="max", pomologic="max", fluent="max"
+    ),
+    AggregateFunction(
+        "avg", "avg", "values", "numbers", sql="avg mean", duckdb="avg_double", edn="avg", datalog="mean average",
+        fluent="avg", says="of a `DECIMAL` a `DECIMAL`, in DuckDB's dialect the `DOUBLE` nearest to the exact mean",
+    ),
+    AggregateFunction("avg_double", "avg double", "values", "numbers"),
+    AggregateFunction("median", "percentile", "median", "numbers", sql="median", edn="median", says=_BETWEEN),
+    AggregateFunction("variance", "variance", "values", "numbers", sql="variance var_samp"),
+    AggregateFunction("var_pop", "variance pop", "values", "numbers", sql="var_pop", edn="variance"),
+    AggregateFunction("stddev", "stddev", "values", "numbers", sql="stddev stddev_samp std"),
+    AggregateFunction("stddev_pop", "stddev pop", "values", "numbers", sql="stddev_pop", edn="stddev"),
+    AggregateFunction("bool_and", "bool_and", "different values", "truths", sql="bool_and every"),
+    AggregateFunction("bool_or", "bool_or", "different values", "truths", sql="bool_or some any"),
+    AggregateFunction("first", "first", "end", sql="first first_value any_value arbitrary", says=_END),
+    AggregateFunction("last", "last", "end", sql="last last_value", says=_END),
+    AggregateFunction("max_by", "last", "by", sql="max_by arg_max argmax", written="`max_by(x, y)`", says=_BY),
+    AggregateFunction("min_by", "first", "by", sql="min_by arg_min argmin", written="`min_by(x, y)`", says=_BY),
+    AggregateFunction(
+        "percentile_cont", "percentile", "percentile", "numbers", sql="percentile_cont percentile quantile_cont",
+        written="`percentile(x, p)`, `percentile_cont(p) WITHIN GROUP (ORDER BY x)`", says=_BETWEEN,
+    ),
+    AggregateFunction(
+        "percentile_disc", "percentile discrete", "percentile", sql="percentile_disc", duckdb="percentile_approx",
+        written="`percentile_disc(p) WITHIN GROUP (ORDER BY x DESC)`",
+        says="a value of the data, as a `DOUBLE`; in DuckDB's dialect in its own type",
+    ),
+    AggregateFunction(
+        "percentile_approx", "quantile", "percentile",
+        sql="percentile_approx approx_percentile approx_quantile quantile_disc quantile",
+        written="`percentile_approx(x, p[, accuracy])`",
+        says="a value of the data in its own type; exact, whatever the accuracy",
+    ),
+    AggregateFunction(
+        "mode", "mode", "mode", sql="mode", written="`mode(x)`, `mode() WITHIN GROUP (ORDER BY x DESC)`",
+        says="the most frequent value; of several, the first in the order, or the least",
+    ),
+    AggregateFunction(
+        "collect_list", "array", "array", of_nothing=(), sql="collect_list array_agg list", fluent="array", says=_LISTS
+    ),
+    AggregateFunction("list", "array", "array with nulls", of_nothing=()),
+    AggregateFunction("collect_set", "array", "set", of_nothing=(), sql="collect_set", edn="distinct", says=_LISTS),
+    AggregateFunction(
+        "listagg", "string", "text", "texts", sql="listagg string_agg group_concat",
+        written="`listagg(x[, separator]) WITHIN GROUP (ORDER BY y)`",
+        says="texts joined; without a separator by nothing, in DuckDB's dialect by a comma",
+    ),
+    AggregateFunction("grouping", "", "grouping", sql="grouping", says=_GROUPING),
+    AggregateFunction("grouping_id", "", "grouping", sql="grouping_id", written="`grouping_id(…)`", says=_GROUPING),
+)  # fmt: skip
+
+
+def aggregates_of(language: Literal["sql", "edn", "datalog", "pomologic", "fluent"]) -> dict[str, AggregateFunction]:
+    """The aggregates of a language by their names there, in the order of the registry."""
+    return {name: line for line in AGGREGATES for name in str(getattr(line, language)).split()}
+
+
+# A plan may say any name of SQL; where SQL means another aggregate by a name of plans, the plan's own counts.
+IN_PLANS: Final[dict[str, AggregateFunction]] = {**aggregates_of("sql"), **{line.name: line for line in AGGREGATES}}
+
+
+def aggregate_of(name: str) -> AggregateFunction:
+    """The aggregate that a plan calls so."""
+    return IN_PLANS[name.lower()]
+
+
+def plan_name(function: str) -> str:
+    """What a plan calls the first aggregate for which circuits compute this."""
+    return next(line.name for line in AGGREGATES if line.computed == function)

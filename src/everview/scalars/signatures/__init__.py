@@ -1,0 +1,35 @@
+"""What each scalar function takes and gives: the number of arguments, their types after coercion, the result's type.
+
+One file a kind of functions, with the rules of their types and then the table, which has their other names, too, and
+what the reference says of them.
+
+>>> SIGNATURES["sha1"].also, ALIASES["sha"], SIGNATURES["sha1"].arguments
+(('sha',), 'sha1', 'text or bytes')
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everview.scalars.signatures.collections import COLLECTIONS
+from everview.scalars.signatures.conditions import COMPARISONS, CONDITIONS
+from everview.scalars.signatures.moments import MOMENTS
+from everview.scalars.signatures.numbers import ARITHMETIC, NUMBERS
+from everview.scalars.signatures.rules import FunctionSignature, Signatures, family
+from everview.scalars.signatures.texts import BYTES, TEXTS
+
+# By kind, as the reference shows them; operators have a page's section of their own.
+KINDS: Final[dict[str, Signatures]] = {
+    "operators": family(ARITHMETIC, COMPARISONS),
+    "conditions": CONDITIONS,
+    "numbers": NUMBERS,
+    "text": TEXTS,
+    "bytes and hashes": BYTES,
+    "dates and timestamps": MOMENTS,
+    "arrays and structs": COLLECTIONS,
+}
+SIGNATURES: Final[Signatures] = family(*KINDS.values())
+# Other names of the same functions, as SQL spells them.
+ALIASES: Final[dict[str, str]] = {other: name for name, line in SIGNATURES.items() for other in line.also}
+
+__all__ = ["ALIASES", "KINDS", "SIGNATURES", "FunctionSignature"]

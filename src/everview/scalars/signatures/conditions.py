@@ -1,0 +1,105 @@
+"""Signatures of comparisons, logic and conditions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from everview.scalars.coercion import FRACTIONS, implicit
+from everview.scalars.expressions import Call, Expression, Literal
+from everview.scalars.kinds import VOID
+from everview.scalars.signatures.rules import (
+    Arguments,
+    Signatures,
+    Typed,
+    alike,
+    any_type,
+    family,
+    signed,
+    takes,
+    widest,
+)
+from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT
+
+
+def _compared(name: str, arguments: Arguments) -> Typed:
+    found = alike(name, arguments)
+    return Typed(found, BOOLEAN)
+
+
+def _null_safe(name: str, arguments: Arguments) -> Typed:
+    return replace(_compared(name, arguments), nullable=False)
+
+
+def _least(name: str, arguments: Arguments) -> Typed:
+    found = widest(name, arguments)
+    return Typed(found, found[0].type, all(a.nullable for a in found))
+
+
+def _nullif(name: str, arguments: Arguments) -> Expression:
+    """The value keeps its own type; only the comparison meets in another."""
+    test = Call("equal", alike(name, arguments), BOOLEAN, any(a.nullable for a in arguments))
+    value = arguments[0]
+    return Call("if", (test, Literal(None, value.type), value), value.type, True)
+
+
+def _if(name: str, arguments: Arguments) -> Typed:
+    condition = implicit(arguments[0], BOOLEAN, name)
+    found = widest(name, arguments[1:])
+    return Typed((condition, *found), found[0].type, any(a.nullable for a in found))
+
+
+def _case(name: str, arguments: Arguments) -> Typed:
+    """``case(condition, value, …, otherwise)``; without an otherwise it is NULL."""
+    if len(arguments) % 2 == 0:
+        arguments = (*arguments, Literal(None, VOID))
+    conditions = [implicit(c, BOOLEAN, name) for c in arguments[:-1:2]]
+    values = widest(name, (*arguments[1::2], arguments[-1]))
+    found: list[Expression] = []
+    for condition, value in zip(conditions, values[:-1], strict=True):
+        found += [condition, value]
+    return Typed((*found, values[-1]), values[-1].type, any(v.nullable for v in values))
+
+
+def _nvl2(name: str, arguments: Arguments) -> Expression:
+    tested, a, b = arguments
+    test = Call("is_not_null", (tested,), BOOLEAN, False)
+    found = _if(name, (test, a, b))
+    return Call("if", found.arguments, found.type, bool(found.nullable))
+
+
+def _nanvl(name: str, arguments: Arguments) -> Typed:
+    of = FLOAT if all(a.type == FLOAT for a in arguments) else DOUBLE
+    return Typed(tuple(implicit(a, of, name) for a in arguments), of)
+
+
+def _is_nan(name: str, arguments: Arguments) -> Typed:
+    (a,) = arguments
+    return Typed((a if a.type in FRACTIONS else implicit(a, DOUBLE, name),), BOOLEAN, False)
+
+
+_LOGIC: Final = takes(BOOLEAN, gives=BOOLEAN)
+
+COMPARISONS: Final[Signatures] = family(
+    signed(
+        *("equal not_equal less less_equal greater greater_equal", 2, 2, _compared),
+        **{"equal": "= ==", "not_equal": "<> !=", "less": "<", "less_equal": "<=", "greater": ">"},
+        greater_equal=">=",
+    ),
+    signed("null_safe_equal", 2, 2, _null_safe, null_safe_equal="<=> equal_null"),
+    signed("in", 2, None, _compared),
+    signed("and or", 2, None, _LOGIC),
+    signed("not", 1, 1, _LOGIC, **{"not": "!"}),
+    signed("is_null is_not_null", 1, 1, any_type(BOOLEAN, False), is_null="isnull", is_not_null="isnotnull"),
+    signed("is_one_row", 1, 1, takes(BIGINT, gives=BOOLEAN)),  # of subqueries
+)
+CONDITIONS: Final[Signatures] = family(
+    signed("case", 2, None, _case, "conditions and values in turn, and the value of `ELSE`"),
+    signed("if", 3, 3, _if, "condition, a, b"),
+    signed("coalesce", 1, None, _least, "any", coalesce="nvl ifnull"),
+    signed("nullif", 2, 2, _nullif, "a, b", "has the type of a"),
+    signed("nvl2", 3, 3, _nvl2, "tested, a, b"),
+    signed("greatest least", 2, None, _least, "two or more", "NULLs are passed over"),
+    signed("is_nan", 1, 1, _is_nan, "number", "false for NULL", is_nan="isnan"),
+    signed("nanvl", 2, 2, _nanvl, "a, b"),
+)

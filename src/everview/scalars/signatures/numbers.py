@@ -1,0 +1,295 @@
+"""Signatures of operators and functions of numbers; the operators also add and scale moments and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from everview.errors import TypeMismatch
+from everview.scalars import coercion
+from everview.scalars.coercion import (
+    FRACTIONS,
+    MOST_DIGITS,
+    bounded,
+    coerced,
+    decimal_of,
+    implicit,
+    is_integer,
+    is_number,
+    mismatch,
+)
+from everview.scalars.expressions import Call, Expression, Literal
+from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, VOID, YEAR_MONTH
+from everview.scalars.signatures.rules import (
+    Arguments,
+    Rule,
+    Signatures,
+    Typed,
+    family,
+    narrowed,
+    operand,
+    signed,
+    widest,
+)
+from everview.types import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Decimal
+
+
+def _number_pair(name: str, a: Expression, b: Expression) -> tuple[Expression, Expression]:
+    """Two numbers as one type, or as two DECIMALs of their own."""
+    if a.type == b.type == VOID:
+        return coerced(a, DOUBLE), coerced(b, DOUBLE)
+    met = coercion.common(a.type, b.type)
+    if met == STRING:
+        met = DOUBLE
+    if met is None or not is_number(met):
+        raise mismatch(name, (a.type, b.type))
+    if isinstance(met, Decimal):
+        return _as_decimal(a, met), _as_decimal(b, met)
+    return coerced(a, met), coerced(b, met)
+
+
+def _as_decimal(found: Expression, met: Decimal) -> Expression:
+    return coerced(found, met if found.type == VOID else decimal_of(found))
+
+
+def _sum_type(a: Decimal, b: Decimal) -> Decimal:
+    scale = max(a.scale, b.scale)
+    return bounded(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
+
+
+def _product_type(a: Decimal, b: Decimal) -> Decimal:
+    return bounded(a.precision + b.precision + 1, a.scale + b.scale)
+
+
+def _quotient_type(a: Decimal, b: Decimal) -> Decimal:
+    scale = max(6, a.scale + b.precision + 1)
+    return bounded(a.precision - a.scale + b.scale + scale, scale)
+
+
+def _remainder_type(a: Decimal, b: Decimal) -> Decimal:
+    scale = max(a.scale, b.scale)
+    return bounded(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+
+
+def _arithmetic(of_decimals: Callable[[Decimal, Decimal], Decimal]) -> Rule:
+    def rule(name: str, arguments: Arguments) -> Typed:
+        a, b = _number_pair(name, *arguments)
+        if isinstance(a.type, Decimal) and isinstance(b.type, Decimal):
+            return Typed((a, b), of_decimals(a.type, b.type))
+        return Typed((a, b), a.type)
+
+    return rule
+
+
+def _attempt(rule: Rule) -> Rule:
+    """The same types, but NULL where the function fails."""
+
+    def attempted(name: str, arguments: Arguments) -> Typed | Expression:
+        found = rule(name, arguments)
+        if isinstance(found, Typed):
+            return replace(found, nullable=True)
+        assert isinstance(found, Call)
+        return replace(found, function=f"try_{found.function}", nullable=True)
+
+    return attempted
+
+
+_numbers_sum: Final = _arithmetic(_sum_type)
+
+
+def _add(name: str, arguments: Arguments) -> Typed | Expression:
+    a, b = arguments
+    if a.type in INTERVALS and b.type not in INTERVALS and b.type != VOID:
+        a, b = b, a
+    if b.type == DATE and is_integer(a.type):
+        a, b = b, a
+    return _moved(name, a, b) or _numbers_sum(name, (a, b))
+
+
+def _subtract(name: str, arguments: Arguments) -> Typed | Expression:
+    a, b = arguments
+    moments = (DATE, TIMESTAMP)
+    if a.type in moments and b.type in (*moments, STRING):
+        if a.type == DATE and b.type in (DATE, STRING):
+            return Call("subtract_dates", (a, implicit(b, DATE, name)), DAY, a.nullable or b.nullable)
+        pair = (coerced(a, TIMESTAMP), implicit(b, TIMESTAMP, name))
+        return Call("subtract_timestamps", pair, DAY_TIME, a.nullable or b.nullable)
+    found = _moved(name, a, b)
+    if found is not None:
+        return replace(
+            found, function=found.function.replace("add", "subtract", 1).replace("date_subtract", "date_sub")
+        )
+    return _numbers_sum(name, (a, b))
+
+
+def _moved(name: str, a: Expression, b: Expression) -> Call | None:
+    """A moment or an interval, plus an interval; a date plus days."""
+    nullable = a.nullable or b.nullable
+    if a.type == DATE and (is_integer(b.type) or b.type in (VOID, STRING)):
+        return Call("date_add", (a, implicit(b, INTEGER, name)), DATE, nullable)
+    if b.type not in INTERVALS:
+        return None
+    if a.type in (STRING, VOID):
+        a = coerced(a, TIMESTAMP)
+    if a.type in INTERVALS:
+        met = coercion.common(a.type, b.type)
+        if met is None:
+            raise mismatch(name, (a.type, b.type))
+        return Call("add_intervals", (coerced(a, met), coerced(b, met)), met, nullable)
+    if a.type not in (DATE, TIMESTAMP):
+        raise mismatch(name, (a.type, b.type))
+    if b.type == YEAR_MONTH:
+        return Call("add_months_to", (a, b), a.type, nullable)
+    if a.type == DATE and b.type == DAY:
+        return Call("add_days_to", (a, b), DATE, nullable)
+    return Call("add_time_to", (coerced(a, TIMESTAMP), coerced(b, DAY_TIME)), TIMESTAMP, nullable)
+
+
+def _multiply(name: str, arguments: Arguments) -> Typed | Expression:
+    a, b = arguments
+    if a.type in INTERVALS:
+        a, b = b, a
+    if b.type in INTERVALS:
+        if not is_integer(a.type):
+            raise mismatch(name, (a.type, b.type), "an interval is multiplied by an integer")
+        of = DAY_TIME if b.type == DAY else b.type
+        return Call("scale_interval", (coerced(a, BIGINT), coerced(b, of)), of, a.nullable or b.nullable)
+    return _arithmetic(_product_type)(name, arguments)
+
+
+def _divide(name: str, arguments: Arguments) -> Typed:
+    a, b = _number_pair(name, *arguments)
+    if isinstance(a.type, Decimal) and isinstance(b.type, Decimal):
+        return Typed((a, b), _quotient_type(a.type, b.type))
+    return Typed((coerced(a, DOUBLE), coerced(b, DOUBLE)), DOUBLE)
+
+
+def _integral_divide(name: str, arguments: Arguments) -> Typed:
+    a, b = _number_pair(name, *arguments)
+    if a.type in FRACTIONS:
+        if STRING not in (arguments[0].type, arguments[1].type) and VOID not in (arguments[0].type, arguments[1].type):
+            raise mismatch(name, (arguments[0].type, arguments[1].type), "it takes integers or DECIMALs")
+        a, b = (coerced(x, BIGINT) for x in arguments)
+    if not isinstance(a.type, Decimal):
+        a, b = coerced(a, BIGINT), coerced(b, BIGINT)
+    return Typed((a, b), BIGINT)
+
+
+def _same_number(name: str, arguments: Arguments) -> Typed:
+    (a,) = arguments
+    if a.type in INTERVALS:
+        return Typed((a,), a.type)
+    a = operand(name, a)
+    return Typed((a,), a.type)
+
+
+def _double(name: str, arguments: Arguments) -> Typed:
+    return Typed(tuple(implicit(a, DOUBLE, name) for a in arguments), DOUBLE)
+
+
+def _logarithm(name: str, arguments: Arguments) -> Typed:
+    return replace(_double(name, arguments), nullable=True)
+
+
+def _log(name: str, arguments: Arguments) -> Typed | Expression:
+    if len(arguments) == 1:
+        return Call("ln", _double(name, arguments).arguments, DOUBLE, True)
+    return _logarithm(name, arguments)
+
+
+def _scale_of(name: str, argument: Expression) -> int:
+    argument = coerced(argument, INTEGER) if isinstance(argument, Literal) else argument
+    negative = isinstance(argument, Call) and argument.function == "negate"
+    inner = argument.arguments[0] if isinstance(argument, Call) and negative else argument
+    if not isinstance(inner, Literal) or not is_integer(inner.type) or inner.value is None:
+        raise TypeMismatch(f"the scale of {name} is not a literal", hint=f"write {name}(x, 2)")
+    return -inner.value if negative else inner.value
+
+
+def _rounded(name: str, arguments: Arguments) -> Typed:
+    a = operand(name, arguments[0])
+    scale = _scale_of(name, arguments[1]) if len(arguments) == 2 else 0
+    of = a.type
+    if isinstance(of, Decimal):
+        whole = of.precision - of.scale + 1
+        if scale < 0:
+            of = Decimal(min(max(whole, -scale + 1), MOST_DIGITS), 0)
+        else:
+            after = min(of.scale, scale)
+            of = Decimal(min(whole + after, MOST_DIGITS), after)
+    return Typed((a, Literal(scale, INTEGER)), of)
+
+
+def _ceiling(name: str, arguments: Arguments) -> Typed:
+    a = operand(name, arguments[0])
+    if len(arguments) == 2:
+        a = a if isinstance(a.type, Decimal) or not is_integer(a.type) else coerced(a, decimal_of(a))
+        if a.type in FRACTIONS:
+            a = coerced(a, Decimal(30, 15) if a.type == DOUBLE else Decimal(14, 7))
+        return _rounded(name, (a, arguments[1]))
+    if isinstance(a.type, Decimal):
+        return Typed((a,), _rounded(name, (a,)).type)
+    return Typed((coerced(a, BIGINT) if is_integer(a.type) else coerced(a, DOUBLE),), BIGINT)
+
+
+def _bits(name: str, arguments: Arguments) -> Typed:
+    found = widest(name, arguments)
+    if not is_integer(found[0].type):
+        raise mismatch(name, tuple(a.type for a in arguments), "it takes integers")
+    return Typed(found, found[0].type)
+
+
+def _shift(name: str, arguments: Arguments) -> Typed:
+    value, by = arguments
+    value = implicit(value, INTEGER, name) if value.type != BIGINT else value
+    return Typed((value, narrowed(by, name)), value.type)
+
+
+def _format_number(name: str, arguments: Arguments) -> Typed:
+    a = operand(name, arguments[0])
+    return Typed((a, implicit(arguments[1], INTEGER, name)), STRING, True)
+
+
+_JAVA: Final = "the last digit may differ from Java's"
+_ROUND: Final = (
+    "a `DOUBLE` is rounded as the shortest decimal that reads back as it; `bround` of floats, and `round` of `FLOAT`, "
+    "**d**"
+)
+
+ARITHMETIC: Final[Signatures] = family(
+    signed("add", 2, 2, _add, add="plus +"),
+    signed("subtract", 2, 2, _subtract, subtract="-"),
+    signed("multiply", 2, 2, _multiply, multiply="*"),
+    signed("divide", 2, 2, _divide, divide="/"),
+    signed("integral_divide", 2, 2, _integral_divide, integral_divide="div"),
+    signed("modulo pmod", 2, 2, _arithmetic(_remainder_type), modulo="% mod"),
+    signed("try_add", 2, 2, _attempt(_add)),
+    signed("try_subtract", 2, 2, _attempt(_subtract)),
+    signed("try_multiply", 2, 2, _attempt(_arithmetic(_product_type))),
+    signed("try_divide", 2, 2, _attempt(_divide)),
+    signed("try_modulo", 2, 2, _attempt(_arithmetic(_remainder_type)), try_modulo="try_mod"),
+    signed("negate positive", 1, 1, _same_number, negate="negative"),
+    signed("bit_and bit_or bit_xor", 2, 2, _bits, bit_and="&", bit_or="|", bit_xor="^"),
+    signed("bit_not", 1, 1, _bits, bit_not="~"),
+    signed("shiftleft shiftright shiftrightunsigned", 2, 2, _shift),
+)
+NUMBERS: Final[Signatures] = family(
+    signed("abs", 1, 1, _same_number, "number", "`sign` gives `DOUBLE`"),
+    signed("sign", 1, 1, _double, "number", "`sign` gives `DOUBLE`", sign="signum"),
+    signed(
+        *("ceil floor", 1, 2, _ceiling, "number [, literal scale]"),
+        "a `DOUBLE` gives `BIGINT`, and raises beyond it; NaN is 0",
+        ceil="ceiling",
+    ),
+    signed("round bround", 1, 2, _rounded, "number [, literal scale]", _ROUND),
+    signed("sqrt cbrt exp sin cos tan atan radians degrees", 1, 1, _double, "`DOUBLE`", _JAVA),
+    signed("pow atan2", 2, 2, _double, "`DOUBLE`, `DOUBLE`", _JAVA, pow="power"),
+    signed("ln log10 log2 log1p", 1, 1, _logarithm, "`DOUBLE`; `log(base, x)`", f"NULL where there is none; {_JAVA}"),
+    signed("log", 1, 2, _log, "`DOUBLE`; `log(base, x)`", f"NULL where there is none; {_JAVA}"),
+    signed(
+        *("format_number", 2, 2, _format_number, "number, digits"),
+        "halves to the even digit; a format in place of digits is not supported",
+        "d",
+    ),
+)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,8 +34,8 @@ class Untold:
 
     epoch: int
     changes: Mapping[str, Any]
+    calls: deque[tuple[str, Callable[[], None]]]
     concerned: deque[tuple[str, Subscription, Any]] | None = None  # those that have yet to take the changes
-    calls: deque[tuple[str, Callable[[], None]]] = field(default_factory=deque[tuple[str, Callable[[], None]]])
 
 
 class Listeners:
@@ -103,7 +103,7 @@ class Listeners:
     def note(self, epoch: int, changes: Mapping[str, Any]) -> None:
         """Put the changes of an epoch aside until `tell`."""
         if self and not (self._untold and self._untold[-1].epoch >= epoch):
-            self._untold.append(Untold(epoch, changes))
+            self._untold.append(Untold(epoch, changes, deque()))
 
     def tell(self) -> None:
         """Tell of all noted changes, in order; of what a listener makes happen meanwhile, afterwards.
@@ -118,7 +118,7 @@ class Listeners:
         with busy:
             self._telling = busy
             while self._untold:
-                raised += self._tell_of(self._untold[0])
+                self._tell_of(self._untold[0], raised)
                 self._untold.popleft()
         raise_first(raised)
         self._raise_at_end()
@@ -131,38 +131,41 @@ class Listeners:
                 hint="the view has ended, and all listeners were told",
             ) from error
 
-    def _tell_of(self, untold: Untold) -> Iterator[Raised]:
+    def _tell_of(self, untold: Untold, raised: list[Raised]) -> None:
         """Let all shapes take the changes, then call all listeners: none of them sees a shape that is behind."""
-        epoch = untold.epoch
+        epoch, calls = untold.epoch, untold.calls
         if untold.concerned is None:
-            untold.concerned = deque(self._concerned(epoch, untold.changes))
+            untold.concerned = self._concerned(epoch, untold.changes)
         while untold.concerned:
             view, subscription, changes = untold.concerned[0]
             try:
                 call = call_of(subscription, changes, epoch)
             except Exception as error:  # noqa: BLE001, whatever it is, the others are told
-                yield view, epoch, error
+                raised.append((view, epoch, error))
             else:
                 if call is not None:
-                    untold.calls.append((view, call))
+                    calls.append((view, call))
             untold.concerned.popleft()
-        while untold.calls:
-            view, call = untold.calls.popleft()
+        while calls:
+            view, call = calls.popleft()
             try:
                 call()
             except Exception as error:  # noqa: BLE001, the same
-                yield view, epoch, error
+                raised.append((view, epoch, error))
 
-    def _concerned(self, epoch: int, changes: Mapping[str, Any]) -> Iterator[tuple[str, Subscription, Any]]:
+    def _concerned(self, epoch: int, changes: Mapping[str, Any]) -> deque[tuple[str, Subscription, Any]]:
         """The subscriptions whose views have changed, each with the changes for its listener."""
-        for view, listeners in list(self._of.items()):
+        concerned: deque[tuple[str, Subscription, Any]] = deque()
+        for view, listeners in self._of.items():
             changed = changes.get(view)
             if changed is not None and len(changed):
-                yield from ((view, each, changed) for each in tuple(listeners) if epoch > each.since)
+                concerned.extend([(view, each, changed) for each in listeners if epoch > each.since])
         for group in self._groups:
             parts = {view: changes[view] for view in group.views if view in changes and len(changes[view])}
             if parts:
-                yield from ((next(iter(parts)), each, parts) for each in group.subscriptions if epoch > each.since)
+                first = next(iter(parts))
+                concerned.extend([(first, each, parts) for each in group.subscriptions if epoch > each.since])
+        return concerned
 
 
 def _added(

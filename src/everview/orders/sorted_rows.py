@@ -64,7 +64,7 @@ class SortedRows:
         piece = min(bisect_left(self._last, key), len(self._last) - 1)
         keys = self._keys[piece]
         position = bisect_right(keys, key)
-        place = self._place(piece, position, upto)
+        place = self._place(piece, position, upto) if upto else 0
         keys.insert(position, key)
         self._rows[piece].insert(position, row)
         self._last[piece] = keys[-1]
@@ -78,7 +78,7 @@ class SortedRows:
         keys = self._keys[piece]
         position = bisect_left(keys, key)
         assert keys[position] == key, "a row that is removed is there"
-        place = self._place(piece, position, upto)
+        place = self._place(piece, position, upto) if upto else 0
         self._len -= 1
         del keys[position]
         row = self._rows[piece].pop(position)

@@ -85,8 +85,7 @@ class PulledFeed:
 
         With ``snapshot`` at once, too, with all that is there. ``ended`` is called when there will be no more.
         """
-        told = Through(listener, lambda changes: changes[self.name])
-        return self._pipeline.subscribe((self,), told, snapshot=snapshot, ended=ended)
+        return self._pipeline.subscribe(self, listener, snapshot=snapshot, ended=ended)
 
     def explain(self) -> str:
         """The view's nodes as text, with the last request to each source, and the rows read and kept."""
@@ -162,7 +161,7 @@ class PulledFeeds:
         """Call ``listener({name: changes}, epoch)`` once after every transaction that changed any of them."""
         names = {feed.name: name for name, feed in self.feeds.items()}
         told = Through(listener, lambda changes: {names[name]: changed for name, changed in changes.items()})
-        return self._pipeline.subscribe(tuple(self.feeds.values()), told, snapshot=snapshot, ended=ended)
+        return self._pipeline.subscribe_all(tuple(self.feeds.values()), told, snapshot=snapshot, ended=ended)
 
     def let_go(self) -> None:
         """`close`, without waiting for anybody."""

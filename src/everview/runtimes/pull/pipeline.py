@@ -23,7 +23,7 @@ from itertools import count
 from typing import Any
 
 from everview.errors import PipelineError, TransactionError
-from everview.listening import Ended, Listeners, Subscription, Together
+from everview.listening import Ended, Listener, Listeners, Subscription, Together
 from everview.plan.node import Plan
 from everview.process import ProcessLock
 from everview.runtimes.pull.build import Build, prepared
@@ -176,22 +176,30 @@ class PullPipeline:
             self._closed = True
             self.detach(*self.feeds)
 
-    def subscribe(
+    def subscribe(self, feed: PulledFeed, listener: Listener, *, snapshot: bool, ended: Ended | None) -> Subscription:
+        """See `PulledFeed.subscribe`."""
+        with self.lock:
+            _require_attached((feed,))
+            subscription = self._listeners.add(feed.name, listener, self.epoch, ended)
+            return self._begun(subscription, feed.contents, snapshot)
+
+    def subscribe_all(
         self, feeds: tuple[PulledFeed, ...], listener: Together, *, snapshot: bool, ended: Ended | None
     ) -> Subscription:
-        """See `PulledFeed.subscribe` and `PulledFeeds.subscribe`."""
+        """See `PulledFeeds.subscribe`."""
         with self.lock:
-            closed = next((feed.name for feed in feeds if feed.closed), None)
-            if closed is not None:
-                raise PipelineError(f"view {closed} is closed", hint="attach it again")
+            _require_attached(feeds)
             subscription = self._listeners.add_group([feed.name for feed in feeds], listener, self.epoch, ended)
-            if snapshot:
-                try:
-                    listener({feed.name: feed.contents() for feed in feeds}, self.epoch)
-                except BaseException:
-                    subscription.close()
-                    raise
-            return subscription
+            return self._begun(subscription, lambda: {feed.name: feed.contents() for feed in feeds}, snapshot)
+
+    def _begun(self, subscription: Subscription, contents: Callable[[], Any], snapshot: bool) -> Subscription:
+        if snapshot:
+            try:
+                subscription.listener(contents(), self.epoch)
+            except BaseException:
+                subscription.close()
+                raise
+        return subscription
 
     def pull(self, *plans: Plan) -> list[list[Row]]:
         """The rows of plans, all from one moment; nothing is kept."""
@@ -315,6 +323,12 @@ class PullPipeline:
     def _require_no_turn(self, what: str) -> None:
         if self._open is not None:
             raise TransactionError(f"{what} inside a transaction", hint="do that before or after it")
+
+
+def _require_attached(feeds: tuple[PulledFeed, ...]) -> None:
+    closed = next((feed.name for feed in feeds if feed.closed), None)
+    if closed is not None:
+        raise PipelineError(f"view {closed} is closed", hint="attach it again")
 
 
 def _batch(source: Source) -> Batch:

@@ -37,11 +37,6 @@ class Sums:
         return self.of((kind, call.fields[0], call.fields if call.distinct else ()))
 
 
-def added_up(call: Call, result: Field, sums: Sums) -> Matrix:
-    """The words of a call's results, one row a group."""
-    return FINISHED[call.function](call, result, sums)
-
-
 def _count(call: Call, result: Field, sums: Sums) -> Matrix:
     return sums.counts(call)[:, None]
 
@@ -121,7 +116,7 @@ def _variance(call: Call, result: Field, sums: Sums) -> Matrix:
     return words_of(found, counts <= lost)
 
 
-# The words of the results of every linear aggregate, from what was added up.
+# Every linear aggregate: the words of a call's results, one row a group, from what was added up.
 FINISHED: Final[Mapping[str, Callable[[Call, Field, Sums], Matrix]]] = {
     "count": _count,
     "sum": _sum_or_mean,

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from everview.operators.aggregate.added import Sums, added_up
+from everview.operators.aggregate.added import FINISHED, Sums
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.collected import collected
 from everview.operators.aggregate.ordered import IN_ORDER, Lay, Ordered, Ordering, orderings
@@ -93,7 +93,7 @@ class _Aggregate(ByState):
 
     def _result(self, call: Call, field: Field, sums: Sums, order: Ordered | None, context: Context) -> Matrix:
         if order is None:
-            return added_up(call, field, sums)
+            return FINISHED[call.function](call, field, sums)
         if call.function in ENDS:
             return order.end(call, field)
         if call.function in IN_ORDER:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from everview.codes import decode
 from everview.operators.aggregate import Call, Weigh, slots
-from everview.operators.aggregate.added import Sums, added_up
+from everview.operators.aggregate.added import FINISHED, Sums
 from everview.operators.aggregate.floats import words_of
 from everview.operators.index import Direction, Index
 from everview.operators.operator import Context, Layout, Matrix, Words
@@ -247,7 +247,7 @@ def _added_up(over: Over, places: Places, schema: Schema, low: Words, high: Word
         span = slice(start, start + BLOCK)
         dense = np.zeros((low[span].size, width), np.int64)
         dense[:, used] = running[high[span]] - running[low[span]]
-        parts.append(added_up(call, over.result, Sums(dense, known, schema)))
+        parts.append(FINISHED[call.function](call, over.result, Sums(dense, known, schema)))
     return np.concatenate(parts)
 
 

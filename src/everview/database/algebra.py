@@ -21,36 +21,36 @@ from everview.plan.node import Plan
 from everview.plan.nodes import scans
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 
 class Assigned:
     """The views of one program. Made by `Database.datalog`."""
 
-    def __init__(self, database: Database, text: str, heads: Iterable[str]) -> None:
+    def __init__(self, database: Core, text: str, heads: Iterable[str]) -> None:
         self._database = database
         self.text, self.dialect, self.heads = text, POMORA, tuple(heads)
 
     def remove(self) -> None:
         """Drop them all; refused while others read them."""
         catalog = self._database.catalog
-        with self._database.defining():
+        with self._database.definitions.changing():
             for name in reversed(self.heads):
                 catalog = catalog.without(name)
-            self._database.redefine(catalog, [])
+            self._database.definitions.redefine(catalog, [])
 
     def __repr__(self) -> str:
         return f"<program for {', '.join(self.heads) or 'nothing'}>"
 
 
-def add_program(database: Database, text: str) -> Assigned:
+def add_program(database: Core, text: str) -> Assigned:
     """The views of a program, in one turn."""
     catalog = database.catalog
     made = views_of(catalog, require_text(text))
     for view in made.values():
         check_name("view", view.name)
         catalog = catalog.with_view(view)
-    database.redefine(catalog, [])
+    database.definitions.redefine(catalog, [])
     return Assigned(database, text, made)
 
 

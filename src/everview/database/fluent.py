@@ -20,6 +20,7 @@ from everview.database.pulled import at_sources, in_shape
 from everview.database.shown import shown
 from everview.database.statements import repeat
 from everview.database.together import Views
+from everview.database.views import View
 from everview.errors import DefinitionError
 from everview.frontends.fluent import Clauses, Home, Part, Query, from_text, parts, to_text, trees
 from everview.optimize import optimize
@@ -27,7 +28,7 @@ from everview.plan.node import Plan
 from everview.views import Shape
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 FLUENT: Final = "fluent"  # the dialect of views that are fluent queries
 
@@ -45,10 +46,10 @@ class Readable(Known):
         return () if table is None or self._catalog.seen(name) != name else table.key
 
 
-def query_of(database: Database, relation: str, alias: str | None) -> Query:
+def query_of(database: Core, relation: str, alias: str | None) -> Query:
     """A query of a table or a view; or of a source that is not kept, which it pulls from."""
-    name = find_name("relation", relation, {**database.catalog.relations, **database.sources})
-    if name in database.sources:
+    name = find_name("relation", relation, {**database.catalog.relations, **database.attached.sources})
+    if name in database.attached.sources:
         return at_sources(database).query(name, alias)
     return Query.of(AtDatabase(database), name, alias)
 
@@ -56,7 +57,7 @@ def query_of(database: Database, relation: str, alias: str | None) -> Query:
 class AtDatabase:
     """Where the queries of a database are at home."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Core) -> None:
         self.database = database
 
     def same(self, other: Home) -> bool:
@@ -85,9 +86,9 @@ class AtDatabase:
         return answered(self.database, query.parts())
 
     def materialize(self, query: Query, name: str | None) -> Shape:
-        with self.database.defining():
+        with self.database.definitions.changing():
             name = free_name(self.database.catalog, query) if name is None else name
-            self.database.redefine(with_views(self.database.catalog, name, query.said), ())
+            self.database.definitions.redefine(with_views(self.database.catalog, name, query.said), ())
         return living(self.database, name)
 
 
@@ -119,27 +120,27 @@ class Prepared:
 # -- now
 
 
-def answered(database: Database, part: Part) -> Any:
+def answered(database: Core, part: Part) -> Any:
     """What a query gives, from the rows of all its parts at one moment."""
     with database.still:
         return trees(part, {name: _rows(database, one.plan) for name, one in part.walk("")})
 
 
-def _rows(database: Database, plan: Plan) -> list[tuple[Any, ...]]:
-    table, weights = database.answered(plan)
+def _rows(database: Core, plan: Plan) -> list[tuple[Any, ...]]:
+    table, weights = database.holdings.answered(plan)
     return shown(plan.schema, to_rows(plan.schema, repeat(table, weights)))
 
 
 # -- as views
 
 
-def living(database: Database, name: str) -> Shape:
+def living(database: Core, name: str) -> Shape:
     """The view of a query in the shape that it asks for: a value, a list, a table, or a tree of what lies beneath."""
     with database.still:
         part = part_of(database.catalog, name)
         if part is None:
             raise DefinitionError(f"view {name} is no fluent query", hint="name one that materialize has made")
-        return in_shape(name, part, database.view(name), Views(database, [each for each, _ in part.walk(name)]))
+        return in_shape(name, part, View(database, name), Views(database, [each for each, _ in part.walk(name)]))
 
 
 def free_name(catalog: Catalog, query: Query) -> str:

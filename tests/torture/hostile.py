@@ -575,7 +575,7 @@ CLASSES: dict[str, type] = {
 }  # fmt: skip
 OURS = {
     "query.of", "query.parts", "query.and_", "query.or_", "query.not_",
-    "circuit.add", "circuit.fingerprints", "circuit.sink_again", "stream.sides", "embedded.advance",
+    "circuit.add", "circuit.fingerprints", "circuit.sink_again", "embedded.advance",
     "embedded.attempt", "embedded.outputs", "embedded.attach", "embedded.rollback", "change.of",
     *(f"view.{shape}.{what}" for shape in ("live", "ordered", "scalar", "tree") for what in ("take", "follow")),
 }  # fmt: skip

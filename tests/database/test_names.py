@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import everview as ev
+from documented import documented, undocumented
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "database.md"
-
-
-def documented(page: Path) -> set[str]:
-    """The names that stand as code in a page."""
-    text = page.read_text()
-    code = [*re.findall(r"^```.*?^```", text, re.DOTALL | re.MULTILINE)]
-    code += re.findall(r"`[^`\n]+`", text)
-    return {name for part in code for name in re.findall(r"\w+", part)}
-
-
-def undocumented(thing: Any, page: Path) -> list[str]:
-    return sorted({name for name in dir(thing) if not name.startswith("_")} - documented(page))
+PAGE = "database.md"
 
 
 @pytest.fixture

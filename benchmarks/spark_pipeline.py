@@ -109,7 +109,7 @@ def ticks(spark: SparkSession, root: Path, count: int) -> dict[str, Any]:
     p = pipeline(spark, root)
     p.epoch  # noqa: B018, opens the state before the clock runs
     start = time.perf_counter()
-    p._load(p._engine(), {}, None, again=False)
+    p._epochs.load(p._state.engine(), {}, None, again=False)
     load = time.perf_counter() - start
     found: dict[str, Any] = {}
     known = count

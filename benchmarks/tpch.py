@@ -97,7 +97,7 @@ def _ticked(db: Database, home: Path, ticks: int, sign: int) -> dict[str, float]
 
 
 def _bytes(db: Database) -> int:
-    return sum(trace.past.nbytes for trace, _, _ in db.run.state)
+    return sum(trace.past.nbytes for trace, _, _ in db._core.run.state)
 
 
 def _digest(db: Database, number: int) -> dict[str, Any]:

@@ -143,14 +143,14 @@ def test_a_failing_view_changes_nothing(db: Database) -> None:
         raise ValueError("no")
 
     db.create_view("exposure", exposure)
-    before = db.views(), db.epoch, len(db.run.dictionary), db.view("exposure").contents()
+    before = db.views(), db.epoch, len(db._core.run.dictionary), db.view("exposure").contents()
     with pytest.raises(FunctionError):
         db.create_view("bad", lambda of: of["account"].map(fails, "x STRING", columns="owner"))
     with pytest.raises(UnknownName, match='did you mean "account"'):
         db.create_view("bad", lambda of: of["acount"])
     with pytest.raises(FunctionError):
         db.create_view("exposure", lambda of: of["account"].map(fails, "x STRING", columns="owner"), replace=True)
-    after = db.views(), db.epoch, len(db.run.dictionary), db.view("exposure").contents()
+    after = db.views(), db.epoch, len(db._core.run.dictionary), db.view("exposure").contents()
     assert after == before
     db.apply({"transfer": [((3, 4, 100), 1)]})
     assert db.verify()
@@ -192,11 +192,11 @@ def test_drop(db: Database) -> None:
 
 
 def test_dropped_state_goes(db: Database) -> None:
-    held = set(db.run.state.held())
+    held = set(db._core.run.state.held())
     db.create_view("exposure", exposure)
-    assert set(db.run.state.held()) > held
+    assert set(db._core.run.state.held()) > held
     db.drop("exposure")
-    assert set(db.run.state.held()) == held
+    assert set(db._core.run.state.held()) == held
 
 
 def test_replace(db: Database) -> None:
@@ -218,7 +218,7 @@ def test_plain_views_are_inlined(db: Database) -> None:
     db.create_view("p", lambda of: of["account"].select("country"), materialized=False)
     db.create_view("v", lambda of: of["p"].distinct())
     db.create_view("same", lambda of: of["account"].select("country").distinct())
-    assert set(db.run.views) == {"v", "same"}
+    assert set(db._core.run.views) == {"v", "same"}
     assert db.verify()
     with pytest.raises(DefinitionError, match="plain"):
         db.view("p")
@@ -258,7 +258,7 @@ def test_explain(db: Database) -> None:
 def test_verify_notices(db: Database) -> None:
     db.create_view("pairs", VIEWS["pairs"])
     assert db.verify("pairs")
-    trace = db.run.state.of(db.run.program.contents("pairs"))[0]
+    trace = db._core.run.state.of(db._core.run.program.contents("pairs"))[0]
     trace.past.append(trace.before.consolidated()[:1].copy())
     verdict = db.verify("pairs")
     assert not verdict

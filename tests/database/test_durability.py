@@ -35,7 +35,7 @@ def crashed(path: Path, to: Path) -> Database:
 
 
 def contents(db: Database) -> Any:
-    return {name: dict(db.contents_of(name)) for name in (*db.tables(), *db.views())}
+    return {name: dict(db._core.holdings.contents_of(name)) for name in (*db.tables(), *db.views())}
 
 
 def test_every_tick_survives(tmp_path: Path) -> None:
@@ -61,11 +61,11 @@ def test_a_crash_loses_the_last_ticks_only(durability: str, tmp_path: Path) -> N
             db.checkpoint()
         if n % 7 == 0:
             with crashed(tmp_path / "s", tmp_path / str(n)) as other:
-                saved = db.run.durable.epoch
+                saved = db._core.run.durable.epoch
                 assert other.epoch == saved <= db.epoch
                 assert contents(other) == history[saved]
                 assert other.verify()
-    assert db.run.durable.epoch < db.epoch
+    assert db._core.run.durable.epoch < db.epoch
     assert db.verify()
     db.close()
     with connect(tmp_path / "s", views=VIEWS) as other:
@@ -78,12 +78,12 @@ def test_periodic_saves_by_itself(tmp_path: Path) -> None:
         define(db)
         tick(db, 1)
         for _ in range(500):
-            if db.run.durable.epoch == db.epoch:
+            if db._core.run.durable.epoch == db.epoch:
                 break
             import time
 
             time.sleep(0.01)
-        assert db.run.durable.epoch == db.epoch
+        assert db._core.run.durable.epoch == db.epoch
 
 
 def test_definitions_are_durable_at_once(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_reopening_brings_everything_back(tmp_path: Path) -> None:
             sorted(expected[1]),
             *expected[2:],
         )
-        assert db.run.shards == 2
+        assert db._core.run.shards == 2
         assert db.table("account").key == ("id",)
         with db.transaction() as tx:
             tx.insert("account", [{"id": 77}])
@@ -157,7 +157,7 @@ def test_reopening_brings_everything_back(tmp_path: Path) -> None:
 
 
 def contents_of_all(db: Database) -> Any:
-    return {name: dict(db.contents_of(name)) for name in (*db.tables(), *db.run.views)}
+    return {name: dict(db._core.holdings.contents_of(name)) for name in (*db.tables(), *db._core.run.views)}
 
 
 def test_an_empty_directory(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_fork_while_another_thread_has_the_lock(tmp_path: Path) -> None:
     db, held, done = bank(tmp_path / "bank"), threading.Event(), threading.Event()
 
     def hold() -> None:
-        with db.still:
+        with db._core.still:
             held.set()
             done.wait(30)
 

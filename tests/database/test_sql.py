@@ -70,9 +70,9 @@ def test_queries(db: Database) -> None:
     assert db.sql("SELECT 1 + 1") == [(2,)]
     assert db.sql("VALUES (1), (1), (2)").rows() in ([(1,), (1,), (2,)], [(2,), (1,), (1,)])
     assert db.sql("SELECT id FROM account ORDER BY owner = 'Bob' DESC, id")[0] == (2,)
-    words = len(db.run.dictionary)
+    words = len(db._core.run.dictionary)
     assert db.sql("SELECT concat(owner, ' never seen') FROM account WHERE id = 1") == [("Ada never seen",)]
-    assert len(db.run.dictionary) == words, "a query leaves nothing behind"
+    assert len(db._core.run.dictionary) == words, "a query leaves nothing behind"
 
 
 def test_order_of_null_and_nan(db: Database) -> None:

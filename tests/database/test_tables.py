@@ -186,12 +186,12 @@ def test_commands_of_a_bag_need_no_key(db: Database) -> None:
 )
 def test_refused_rows(db: Database, table: str, given: Any, error: type[EverviewError]) -> None:
     insert(db, "t", [ROW])
-    epoch, words = db.epoch, len(db.run.dictionary)
+    epoch, words = db.epoch, len(db._core.run.dictionary)
     for command in ("insert", "upsert"):
         with pytest.raises(error), db.transaction() as tx:  # noqa: PT012
             tx.insert("bag", [(1, "a new word")])
             getattr(tx, command)(table, given)
-    assert (rows(db, "t"), rows(db, "bag"), db.epoch, len(db.run.dictionary)) == ([ROW], [], epoch, words)
+    assert (rows(db, "t"), rows(db, "bag"), db.epoch, len(db._core.run.dictionary)) == ([ROW], [], epoch, words)
 
 
 def test_near_names(db: Database) -> None:

@@ -57,7 +57,7 @@ def pay(db: ev.Database, seed: int) -> Callable[[], None]:
             a, b = rng.sample(range(10), 2)
             if rng.random() < 0.5:
                 with db.transaction() as tx:
-                    rows = {row["id"]: row for row in tx.rows_with("account", [(a,), (b,)])}
+                    rows = {row["id"]: row for row in tx._tx.rows_with("account", [(a,), (b,)])}
                     tx.update("account", [{"id": a, "n": rows[a]["n"] - 1}, {"id": b, "n": rows[b]["n"] + 1}])
             else:
                 db.sql(f"UPDATE account SET n = n + CASE id WHEN {a} THEN -1 ELSE 1 END WHERE id IN ({a}, {b})")

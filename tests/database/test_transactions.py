@@ -23,9 +23,9 @@ def db() -> Database:
 
 def state(db: Database) -> Any:
     return (
-        {name: sorted(db.contents_of(name), key=repr) for name in ("a", "b", "both")},
+        {name: sorted(db._core.holdings.contents_of(name), key=repr) for name in ("a", "b", "both")},
         db.epoch,
-        len(db.run.dictionary),
+        len(db._core.run.dictionary),
     )
 
 

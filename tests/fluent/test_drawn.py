@@ -28,7 +28,7 @@ def shown(view: Any) -> Any:
 
 def held(db: Any, name: str) -> Any:
     """What the flat views of a query hold, put together."""
-    part = part_of(db.catalog, name)
+    part = part_of(db._core.catalog, name)
     assert part is not None
     return trees(part, {view: db.view(view).rows() for view, _ in part.walk(name)}, name)
 

@@ -252,13 +252,13 @@ def db() -> Any:
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_what_cannot_be_is_refused_with_a_hint(case: int, db: Any) -> None:
     ask, kind, message, hint = CASES[case]
-    before = db.catalog
+    before = db._core.catalog
     with pytest.raises(kind) as error:
         ask(db)
     assert message in error.value.message
     assert error.value.hint is not None
     assert hint in error.value.hint
-    assert db.catalog is before
+    assert db._core.catalog is before
 
 
 def test_a_query_never_changes(db: Any) -> None:

@@ -46,7 +46,7 @@ def test_views_follow_their_sources(db: Any) -> None:
     ]
     assert [type(shape) for shape in shapes] == [OrderedView, TableView, ScalarView, TreeView]
     ordered, table, count, tree = shapes
-    with db.attached.pipeline.transaction() as tx:
+    with db._core.attached.pipeline.transaction() as tx:
         tx.delete("track", [6])
         tx.insert("track", [(900, None, 1, "new", 99)])
         tx.insert("artist", [(3, "Cleo", "DE")])
@@ -57,7 +57,7 @@ def test_views_follow_their_sources(db: Any) -> None:
     assert db.views() == []  # they are not stored
     for shape in shapes:
         shape.close()
-    assert db.attached.pipeline.feeds == ()
+    assert db._core.attached.pipeline.feeds == ()
 
 
 def test_what_is_kept_and_what_is_not_do_not_mix(db: Any) -> None:
@@ -70,12 +70,12 @@ def test_what_is_kept_and_what_is_not_do_not_mix(db: Any) -> None:
 
 @pytest.mark.parametrize("name", ["artist", "Artist"])
 def test_a_source_shares_its_name_with_no_relation(db: Any, name: str) -> None:
-    before = db.catalog
+    before = db._core.catalog
     with pytest.raises(DefinitionError, match='a source is attached as "artist" already'):
         db.sql(f"CREATE TABLE {name} (id BIGINT)")
     with pytest.raises(DefinitionError, match='a source is attached as "artist" already'):
         db.query("kept").materialize(name)
-    assert db.catalog is before
+    assert db._core.catalog is before
     assert db.query(name).select("id").run() == [{"id": 1}, {"id": 2}]
 
 
@@ -84,4 +84,4 @@ def test_a_view_over_sources_has_a_name(db: Any, name: Any) -> None:
     with pytest.raises(QueryError, match="is no name") as error:
         db.query("track").materialize(name)
     assert error.value.hint is not None
-    assert db.attached.pipeline.feeds == ()
+    assert db._core.attached.pipeline.feeds == ()

@@ -313,12 +313,12 @@ def test_columns_are_ordered_by_as_they_are_compared(db: Any) -> None:
 def test_a_view_with_parts_is_not_replaced(db: Any) -> None:
     query = db.query("artist").related_many("albums", db.query("album"), on=("id", "artist_id"))
     view = query.materialize("tree")
-    before = db.catalog
+    before = db._core.catalog
     for name in ("tree", "tree.albums"):
         with pytest.raises(DefinitionError, match="part") as error:
             db.sql(f'CREATE OR REPLACE MATERIALIZED VIEW "{name}" AS SELECT 1 AS one')
         assert error.value.hint is not None
-    assert db.catalog is before
+    assert db._core.catalog is before
     db.sql("INSERT INTO album VALUES (4, 2, 'Fourth', 2002)")
     assert view.to_list() == query.run()
     db.query("artist").materialize("flat")

@@ -53,13 +53,13 @@ class Fed:
     @property
     def facts(self) -> Facts:
         return {
-            name: named(self.database.schema_of(name).names, (row for row, w in rows.items() if w > 0))
+            name: named(self.database._core.holdings.schema_of(name).names, (row for row, w in rows.items() if w > 0))
             for name, rows in self.held.items()
         }
 
     def view(self, name: str) -> Any:
         """What a view holds, each row once."""
         rows = self.database.view(name).rows()
-        found = named(self.database.schema_of(name).names, rows)
+        found = named(self.database._core.holdings.schema_of(name).names, rows)
         assert len(found) == len(rows), f"{name} holds a row twice"
         return found

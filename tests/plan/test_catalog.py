@@ -44,8 +44,8 @@ def test_a_new_language_in_a_database(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(READERS, "copies", reader(copies))
     with connect(tmp_path / "db") as db:
         db.create_table("edge", "a BIGINT, b BIGINT")
-        with db.defining():
-            assert add_text(db, copies, TEXT, "copies") == ("fewer", "fewest")
+        with db._core.definitions.changing():
+            assert add_text(db._core, copies, TEXT, "copies") == ("fewer", "fewest")
         db.apply({"edge": [((1, 2), 2)]})
         assert db.view("fewest").rows() == [(1, 2)]
         with pytest.raises(DefinitionError, match="fewer, fewest read it"):
@@ -59,8 +59,8 @@ def test_a_new_language_in_a_database(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_text_defines_all_its_views_or_none() -> None:
     db = connect()
     db.create_table("edge", "a BIGINT, b BIGINT")
-    with pytest.raises(DefinitionError, match="edge"), db.defining():
-        add_text(db, copies, "fewer = edge; edge = fewer", "copies")
+    with pytest.raises(DefinitionError, match="edge"), db._core.definitions.changing():
+        add_text(db._core, copies, "fewer = edge; edge = fewer", "copies")
     assert db.views() == []
 
 
@@ -77,7 +77,7 @@ def test_a_new_language_in_a_pipeline() -> None:
 def in_a_database() -> Readable:
     db = connect()
     db.create_table("t", SCHEMA, key="id")
-    return ReadableDatabase(db.catalog)
+    return ReadableDatabase(db._core.catalog)
 
 
 def in_a_pipeline() -> Readable:

@@ -177,7 +177,7 @@ def test_growth_ends_a_loop_long_before_its_rounds_do(as_is: bool) -> None:
 def test_the_environment_sets_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVERVIEW_LOOP_ROUNDS", "7")
     db = _cycle(LoopBounds.given())
-    assert db.run.bounds == LoopBounds(rounds=7)
+    assert db._core.run.bounds == LoopBounds(rounds=7)
     with pytest.raises(EndlessLoop, match="after 7 iterations"):
         db.apply({"edge": [((2, 1), 1)]})
     monkeypatch.setenv("EVERVIEW_LOOP_MEMORY", "much")

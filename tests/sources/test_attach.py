@@ -137,9 +137,9 @@ def test_a_crash_between_two_steps_loses_and_doubles_nothing(
     db.sql(TOTALS)
     writer.execute("INSERT INTO item VALUES (2, 'a', 2)")
     writer.execute("UPDATE item SET n = 10 WHERE id = 1")
-    target, name = (source, at) if at in STEPS else (db.run.durable.store, "commit")
+    target, name = (source, at) if at in STEPS else (db._core.run.durable.store, "commit")
     if at == "stored":
-        target, name = db.run.durable, "settle"
+        target, name = db._core.run.durable, "settle"
 
     def crashing(*given: Any, **more: Any) -> Any:
         if when == "before":
@@ -166,7 +166,7 @@ def test_a_crash_between_two_steps_loses_and_doubles_nothing(
 
 def _abandon(db: Any, source: Any) -> None:
     """As if the process had ended: nothing is written any more, and what is open is closed by the system."""
-    db.run.durable.store._release()
+    db._core.run.durable.store._release()
     source.link.session.connection.close()
     source.link._known.clear()
 
@@ -181,9 +181,9 @@ def test_a_crash_of_the_first_load(items: Any, tmp_path: Path, monkeypatch: pyte
     def crash(*_: Any, **__: Any) -> Any:
         raise Crash
 
-    target, name = (source, at) if at != "load" else (db, "tick")
+    target, name = (source, at) if at != "load" else (db._core.transactions, "tick")
     monkeypatch.setattr(target, name, crash)
-    monkeypatch.setattr(db, "drop", crash)  # a process that ends does not tidy up
+    monkeypatch.setattr(db._core.definitions, "drop", crash)  # a process that ends does not tidy up
     with pytest.raises(Crash):
         db.attach("item", source)
     monkeypatch.undo()

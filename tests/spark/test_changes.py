@@ -10,18 +10,9 @@ import pyarrow as pa
 import pytest
 
 from everview.errors import EverviewError, SchemaDrift, SchemaError, SourceError, UnknownName
-from everview.spark.changes import (
-    META,
-    SourceSpec,
-    arrived,
-    check_drift,
-    combined,
-    normalized,
-    only,
-    schema_of,
-    spec_of,
-    split,
-)
+from everview.spark.changes import normalized
+from everview.spark.combined import arrived, combined, only, split
+from everview.spark.spec import META, SourceSpec, check_drift, schema_of, spec_of
 from everview.types import Schema
 
 UTC = dt.UTC

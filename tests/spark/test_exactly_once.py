@@ -18,6 +18,7 @@ import pytest
 from everview.errors import ForeignState, SinkError
 from everview.runtimes.spark.engine import Engine
 from everview.spark import Pipeline, arrivals, delivery, sinks
+from everview.spark.streaming import Streaming
 from everview.traces.store import Store
 
 if TYPE_CHECKING:
@@ -97,10 +98,10 @@ def run(p: Pipeline) -> None:
 
 def die(p: Pipeline) -> None:
     """What the end of a process does: locks are released, nothing else is done."""
-    if p._query is not None:
-        p._query.stop()
-    if p._opened is not None:
-        p._opened.store._release()
+    if p._streaming.query is not None:
+        p._streaming.query.stop()
+    if p._state.current is not None:
+        p._state.current.store._release()
 
 
 Wrap = Callable[[pytest.MonkeyPatch], None]
@@ -151,7 +152,7 @@ STEPS: dict[str, Wrap] = {
     "after a sink": after(delivery, "deliver"),
     "before it notes the delivery": before(delivery.Delivery, "mark"),
     "after it has noted it": after(delivery.Delivery, "mark"),
-    "when the batch is over": after(Pipeline, "_batch"),
+    "when the batch is over": after(Streaming, "batch"),
 }
 
 
@@ -339,10 +340,9 @@ def test_other_streams_than_before(spark: SparkSession, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "state" / "spark", tmp_path / "kept")
     with two("a", "b") as p:
         feed(tmp_path / "a", 1)
-        p._sources = {"a": p._sources["a"], "b": p._sources["b"]}
-        p._require_own_checkpoint(p._engine(), ("a", "b"))
+        p._state.require_own_checkpoint(p._state.engine(), ("a", "b"))
         with pytest.raises(ForeignState, match="fed by the streams a, b"):
-            p._require_own_checkpoint(p._engine(), ("a",))
+            p._state.require_own_checkpoint(p._state.engine(), ("a",))
 
 
 def test_the_state_is_lost(spark: SparkSession, fed: Path) -> None:

@@ -267,7 +267,7 @@ def test_a_disk_that_is_full_at_the_commit(
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         with monkeypatch.context() as patched:
-            patched.setattr(p._engine().store._files, "announce", announce)
+            patched.setattr(p._state.engine().store._files, "announce", announce)
             refused(p, StoreError, "commit of epoch 2 failed")
         assert p.epoch == 1
         p.refresh()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from documented import undocumented
 from everview.circuit import Circuit
 from everview.errors import BadRows, ForeignState, PipelineError, SchemaDrift, SourceError, UnknownName
 from everview.spark import Pipeline
@@ -366,7 +367,7 @@ def test_bad_rows_fail_the_batch_or_are_set_aside(
     assert "k" in reason
     assert json.loads(raw) == {"v": "b"}
     assert p.progress[-1].bad_rows == 1
-    p._set_aside(1, [])  # the same epoch again, now without bad rows: what was set aside is gone
+    p._epochs._set_aside(1, [])  # the same epoch again, now without bad rows: what was set aside is gone
     assert rows(p.quarantined()) == []
 
 
@@ -502,3 +503,9 @@ def test_stopping_lets_the_epoch_end(spark: SparkSession, tmp_path: Path, opened
     files.add({"k": 3})
     run(p)
     assert rows(p.view("all")) == [(1,), (2,), (3,)]
+
+
+def test_only_what_is_documented_is_shown(spark: SparkSession, tmp_path: Path) -> None:
+    p = Pipeline(spark, tmp_path / "state")
+    assert undocumented(p, "pipeline.md") == []
+    assert [name for name in vars(p) if not name.startswith("_")] == ["spark", "path", "circuit"]

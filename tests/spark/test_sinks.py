@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from everview.errors import SinkError
-from everview.spark import sinks
+from everview.spark import epoch_folders
 from everview.spark.sinks import SinkSpec, deliver, quarantine, read_quarantine, sink_of
 from everview.types import Schema
 from everview.zset.batch import Batch
@@ -178,7 +178,7 @@ def crash(patch: pytest.MonkeyPatch, step: str) -> None:
         raise Crash
 
     if step == "sync":
-        patch.setattr(sinks, "_sync", stop)
+        patch.setattr(epoch_folders, "_sync", stop)
     else:
         patch.setattr(os, "replace", stop)
 

@@ -24,7 +24,7 @@ from typing import Any
 import everview as ev
 from everview.circuit import Stream
 from everview.database.handles import Rules
-from everview.database.transaction import Transaction
+from everview.database.transactions import Transaction
 from everview.database.views import Table, View
 from everview.frontends.fluent import Query
 from everview.frontends.fluent.conditions import Col
@@ -75,7 +75,9 @@ class World:
     def state(self) -> tuple[Any, ...]:
         """All that a failure must not change."""
         db = self.db
-        held = {name: list(db.contents_of(name)) for name in (*db.relations, *db.run.views)}
+        core = db._core
+        names = (*core.definitions.relations, *core.run.views)
+        held = {name: list(core.holdings.contents_of(name)) for name in names}
         return db.epoch, db.tables(), db.views(), len(db.rules()), repr(held)  # in which NaN equals NaN
 
     def touched(self) -> bool:
@@ -102,12 +104,6 @@ class World:
         def call(*args: Any, **kwargs: Any) -> Any:
             with self.db.transaction() as tx:
                 return getattr(tx, what)(*args, **kwargs)
-
-        return call
-
-    def subscribed(self, what: str) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            getattr(self.db, what)(*args, **kwargs).close()
 
         return call
 
@@ -419,18 +415,7 @@ def calls() -> dict[str, Call]:
         ),
         "db.drop": _db("drop", "one", if_exists=False, cascade=False),
         "db.apply": _db("apply", {"bag": [((1, "a"), 1)]}, negative=False),
-        "db.contents_of": _db("contents_of", "bag"),
-        "db.contents_now": _db("contents_now", "bag"),
-        "db.schema_of": _db("schema_of", "bag"),
-        "db.subscribe": _of("subscribed", "subscribe", "totals", lambda *_: None, snapshot=False, ended=None),
-        "db.subscribe_all": _of("subscribed", "subscribe_all", ["totals"], lambda *_: None, snapshot=False, ended=None),
         "db.vacuum": _db("vacuum", 1),
-        "db.tick": _db("tick", lambda tx: None),
-        "db.answer": _db("answer", None),
-        "db.answered": _db("answered", None),
-        "db.define": _db("define", None, replace=False),
-        "db.define_table": _db("define_table", None, replace=False),
-        "db.redefine": _db("redefine", None, ()),
         "tx.insert": _of("tx", "insert", "t", ROWS),
         "tx.upsert": _of("tx", "upsert", "t", ROWS),
         "tx.delete": _of("tx", "delete", "t", [(1,)]),
@@ -440,11 +425,6 @@ def calls() -> dict[str, Call]:
         "tx.insert outside": _of("tx", "insert", "outside", [(2, "b")]),
         "tx.upsert outside": _of("tx", "upsert", "outside", [(2, "b")]),
         "tx.delete outside": _of("tx", "delete", "outside", [(1,)]),
-        "tx.become": _of("tx", "become", "bag", [(1, "a")]),
-        "tx.rows_with": _of("tx", "rows_with", "t", [(1,)]),
-        "tx.contents_of": _of("tx", "contents_of", "t"),
-        "tx.add_rows": _of("tx", "add_rows", "t", None, None),
-        "tx.exchange_rows": _of("tx", "exchange_rows", "t", None),
         "view.subscribe": _of("view", "subscribe", lambda *_: None, snapshot=False, ended=None),
         "view.changes": _of("view", "changes", snapshot=False, maxsize=3, policy="merge"),
         "view.live": _of("view", "live", dicts=False),
@@ -594,10 +574,9 @@ CLASSES: dict[str, type] = {
     "view.tree": TreeView, "subscription": Subscription, "change": Change,
 }  # fmt: skip
 OURS = {
-    "tx.back_to", "tx.carry", "tx.contents", "query.of", "query.parts", "query.and_", "query.or_", "query.not_",
-    "circuit.add", "circuit.fingerprints", "circuit.sink_again", "stream.sides", "embedded.advance",
+    "query.of", "query.parts", "query.and_", "query.or_", "query.not_",
+    "circuit.add", "circuit.fingerprints", "circuit.sink_again", "embedded.advance",
     "embedded.attempt", "embedded.outputs", "embedded.attach", "embedded.rollback", "change.of",
-    "db.begin_transaction", "db.end_transaction", "db.undo", "db.define_filled",
     *(f"view.{shape}.{what}" for shape in ("live", "ordered", "scalar", "tree") for what in ("take", "follow")),
 }  # fmt: skip
 

@@ -143,7 +143,7 @@ def _apply_back(db: ev.Database, text: str) -> None:
         tx.delete("account", [4])
         tx.delete("transfer", [12])
         tx.upsert("transfer", [(10, 1, 2, 120)])
-        tx.become("note", [("Ada",), ("Zoe",)])
+        tx._tx.become("note", [("Ada",), ("Zoe",)])
 
 
 def _transaction(db: ev.Database, text: str) -> None:
@@ -364,8 +364,8 @@ class Trial:
         return None if wrong is None else f"{where}: {wrong}"
 
     def _wrong(self) -> str | None:
-        self.db.settle()
-        if self.db.open_transaction is not None and self.db.open_transaction.block is None:
+        self.db._core.access.settle()
+        if self.db._core.access.open is not None and self.db._core.access.open.block is None:
             self.db.sql("ROLLBACK")  # one of SQL that was cut short before its COMMIT is open, as it would be said
         if self._hearing:  # nobody is told twice, not even one who was cut short
             self._subscription.close()

@@ -146,7 +146,7 @@ def test_breaking_off_ends_the_subscription(db: Database) -> None:
 
     asyncio.run(run())
     gc.collect()
-    assert not db._listeners.has("all")
+    assert not db._core.telling.listeners.has("all")
 
 
 def test_policies_in_a_loop(db: Database) -> None:

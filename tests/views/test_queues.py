@@ -274,7 +274,7 @@ def test_breaking_off_ends_the_subscription(db: Database) -> None:
         for _ in db.view("all").changes(snapshot=True):
             break
     gc.collect()
-    assert not db._listeners.has("all")
+    assert not db._core.telling.listeners.has("all")
     view = db.view("all").ordered("n")
     changes = view.changes()
     assert len(view._listeners) == 1
@@ -295,7 +295,7 @@ def test_a_shape_that_nobody_has_follows_no_more(db: Database) -> None:
         subscription.close()
     del subscriptions, subscription
     gc.collect()
-    assert not db._listeners.has("all")
+    assert not db._core.telling.listeners.has("all")
 
 
 def test_a_dropped_view_ends_its_readers(db: Database) -> None:

@@ -269,4 +269,4 @@ def test_what_makes_no_tree(related: Related, error: type[Exception]) -> None:
     db = music()
     with pytest.raises(error):
         db.view("artists").tree(related)
-    assert not db._listeners
+    assert not db._core.telling.listeners

@@ -6,13 +6,12 @@ same node, so indexes and traces are shared without asking. `check` refuses what
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from graphlib import CycleError, TopologicalSorter
-from heapq import heapify, heappop, heappush
 from typing import Any
 
+from everview.circuit.fingerprints import fingerprints
+from everview.circuit.listed import line_of
 from everview.circuit.nodes import (
     Apply,
     Child,
@@ -29,12 +28,13 @@ from everview.circuit.nodes import (
     reconnected,
     title,
 )
+from everview.circuit.order import order_of
 from everview.circuit.stream import Stream, Trace
 from everview.doors import doors
 from everview.errors import CircuitError, shown
 from everview.operators.arrange import Arrange
 from everview.operators.functions import Function, Shape
-from everview.operators.operator import Layout, Moment, Operator
+from everview.operators.operator import Layout, Operator
 from everview.types import Schema, unknown_name
 
 
@@ -241,27 +241,8 @@ class Circuit:
     def order(self) -> tuple[int, ...]:
         """The nodes so that each comes after what it needs in the same tick; the order of building, if possible."""
         if self._order is None:
-            self._order = self._ordered()
+            self._order = order_of(self)
         return self._order
-
-    def _ordered(self) -> tuple[int, ...]:
-        self._check_connected()
-        sorter = TopologicalSorter({at: self._needs(at) for at in range(len(self._nodes))})
-        try:
-            sorter.prepare()
-        except CycleError as error:
-            path = " → ".join(self.label(at) for at in error.args[1])
-            raise CircuitError(
-                f"a cycle without feedback: {path}", hint="close the cycle with circuit.feedback"
-            ) from None
-        ready, found = list(sorter.get_ready()), list[int]()
-        heapify(ready)
-        while ready:
-            found.append(at := heappop(ready))
-            sorter.done(at)
-            for later in sorter.get_ready():
-                heappush(ready, later)
-        return tuple(found)
 
     def check(self) -> None:
         """Refuse an ill-formed circuit."""
@@ -299,10 +280,11 @@ class Circuit:
 
     def line(self, at: int) -> str:
         """A node as `str` shows it; a child with its own nodes."""
-        return self._line(at)
+        self._node(at)
+        return line_of(self, at)
 
     def __str__(self) -> str:
-        return "\n".join(self._line(at) for at in range(len(self._nodes)))
+        return "\n".join(line_of(self, at) for at in range(len(self._nodes)))
 
     def to_dot(self) -> str:
         """The circuit for Graphviz."""
@@ -322,29 +304,6 @@ class Circuit:
         return to_html(self)
 
     # -- inside
-
-    def _line(self, at: int) -> str:
-        node = self._node(at)
-        edges = [str(i) if i is not None else "?" for i in inputs_of(node)]
-        if isinstance(node, Import):
-            edges = [f"outer {node.parent}"]
-        if isinstance(node, Export):
-            edges = [f"{node.child}.{node.node}"]
-        edges += [f"{r.node} {r.moment.value}" for r in reads_of(node)]
-        arguments = f"({', '.join(edges)})" if edges else ""
-        result = "" if isinstance(node, Sink | Child) else f" → {node.output}"
-        line = f"{at} {title(node)}{arguments}{result}"
-        if not isinstance(node, Child):
-            return line
-        return "\n".join([line, *(_inner_line(at, inner) for inner in str(node.circuit).splitlines())])
-
-    def _needs(self, at: int) -> set[int]:
-        """What must be computed before a node: a feedback gives what it was given in the tick before."""
-        node = self._nodes[at]
-        if isinstance(node, Feedback):
-            return set()
-        needed = {i for i in inputs_of(node) if i is not None}
-        return needed | {r.node for r in reads_of(node) if r.moment is Moment.AFTER}
 
     def _put(self, node: Node) -> int:
         at = self._known.get(node)
@@ -369,12 +328,6 @@ class Circuit:
                 f"{stream} belongs to another circuit",
                 hint="build with streams of one circuit; a child takes its parent's by enter",
             )
-
-    def _check_connected(self) -> None:
-        for at, node in enumerate(self._nodes):
-            if None in inputs_of(node):
-                port = inputs_of(node).index(None)
-                raise CircuitError(f"port {port} of {self.label(at)} is not connected", hint="circuit.connect it")
 
     def _check_edges(self, node: Node, label: str) -> None:
         ports = ports_of(node)
@@ -404,56 +357,8 @@ class Circuit:
             )
 
     def fingerprints(self, outer: Mapping[int, str] | None = None) -> dict[int, str]:
-        """The fingerprint of every node; a child's depend on those of its parent's nodes that enter it.
-
-        Made twice, because what comes back by a feedback is known only after the rest: two loops are the same only
-        if they do the same.
-        """
-        return self._fingerprints(outer, self._fingerprints(outer, {}))
-
-    def _text(self, at: int) -> str:
-        """What a node is, without what it is connected to."""
-        found = self._texts.get(at)
-        if found is None:
-            found = self._texts[at] = _text(self._nodes[at])
-        return found
-
-    def _fingerprints(self, outer: Mapping[int, str] | None, first: Mapping[int, str]) -> dict[int, str]:
-        found: dict[int, str] = {}
-        for at in self.order():
-            node = self._nodes[at]
-            parts = [self._text(at)]
-            match node:
-                case Import():
-                    assert outer is not None, "a child is named within its parent"
-                    parts.append(outer[node.parent])
-                case Child():
-                    inner = node.circuit.fingerprints(found)
-                    parts += [inner[i] for i in sorted(inner)]
-                case Export():
-                    parts += [found[node.child], str(node.node)]
-                case Feedback():
-                    assert node.input is not None, "an ordered circuit is connected"
-                    # At the root its number tells only loops apart, which have it from the first time: so what is
-                    # built before it does not matter.
-                    parts += [first[node.input]] if first and outer is None else [str(at), first.get(node.input, "")]
-                case _:
-                    parts += [found[i] for i in inputs_of(node) if i is not None]
-                    # A trace that is read before the tick may stand later in the order.
-                    parts += [f"{found.get(r.node, first.get(r.node, ''))} {r.moment.value}" for r in reads_of(node)]
-            found[at] = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-        return found
-
-
-def _text(node: Node) -> str:
-    made = repr(node.operator) if isinstance(node, Apply) else title(node)
-    return f"{made}\n" if isinstance(node, Sink | Child) else f"{made}\n{node.output!r}"
-
-
-def _inner_line(at: int, line: str) -> str:
-    """A line of a child's circuit, as its parent shows it: deeper, and with its own number before."""
-    text = line.lstrip()
-    return f"  {line[: len(line) - len(text)]}{at}.{text}"
+        """The fingerprint of every node; a child's depend on those of its parent's nodes that enter it."""
+        return fingerprints(self, self._texts, outer)
 
 
 def _check_arity(label: str, what: str, found: int, wanted: int) -> None:

@@ -12,14 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 from everview.circuit.asof import Asked, Tolerance, asof_joined, billed_now, joined_now
 from everview.circuit.grouped import aggregated
+from everview.circuit.joined import (
+    On,
+    Select,
+    alike,
+    chosen_columns,
+    joined,
+    joined_with_trace,
+    key_pairs,
+    outer_joined,
+    same_keys,
+    semijoined,
+    sides,
+)
+from everview.circuit.ordered import Order, direction_of, topped
 from everview.doors import doors
-from everview.errors import CircuitError, SchemaError
 from everview.operators.aggregate import Call, WrittenAggregate
 from everview.operators.arrange import Arrange, Consolidate
 from everview.operators.distinct import Distinct, DistinctIncremental
 from everview.operators.functions import Function
-from everview.operators.index import Direction, Index
-from everview.operators.join import LEFT, RIGHT, JoinStream, JoinTrace, Pick
+from everview.operators.index import Index
+from everview.operators.join import LEFT, RIGHT
 from everview.operators.linear import (
     Filter,
     FlatMap,
@@ -31,18 +44,13 @@ from everview.operators.linear import (
     Plus,
     Project,
     Recode,
-    recodes,
 )
 from everview.operators.operator import Layout, Moment
-from everview.operators.pad import Pad
-from everview.operators.semijoin import Semijoin
-from everview.operators.top import Top
 from everview.types import Field, Schema
 
 if TYPE_CHECKING:
     from everview.circuit.circuit import Circuit
 
-Order = str | tuple[str, str]
 Names = str | Sequence[str]
 UserFunction = Callable[..., Any] | Function
 
@@ -139,15 +147,15 @@ class Stream:
         return self.plus(other)
 
     def __sub__(self, other: Stream) -> Stream:
-        left, right = _alike(self, other)
+        left, right = alike(self, other)
         return self.circuit.add(Minus(Layout(left.schema)), [left, right])
 
     def plus(self, *others: Stream) -> Stream:
         """Add the weights of several streams."""
         streams = (self, *others)
         for other in others:
-            streams = tuple(_alike(s, other)[0] for s in streams)
-        streams = tuple(_alike(s, streams[0])[0] for s in streams)
+            streams = tuple(alike(s, other)[0] for s in streams)
+        streams = tuple(alike(s, streams[0])[0] for s in streams)
         return self.circuit.add(Plus(Layout(streams[0].schema), len(streams)), list(streams))
 
     # -- time
@@ -197,13 +205,11 @@ class Stream:
 
         ``on`` is a column name, a pair (left, right), or a list of those. NULL equals NULL here.
         """
-        left, right, picks, schema = self.sides(other, on, select)
-        return self.circuit.add(JoinStream(left.layout, right.layout, picks, schema), [left, right])
+        return joined(self, other, on, select)
 
     def join_trace(self, trace: Trace, on: On, *, select: Select | None = None) -> Stream:
         """Pairs of this tick's rows with the rows of a trace that is indexed by the key."""
-        left, _, picks, schema = self.sides(trace.stream, on, select)
-        return self.circuit.add(JoinTrace(left.layout, trace.layout, picks, schema), [left], [trace])
+        return joined_with_trace(self, trace, on, select)
 
     def asof_join(
         self,
@@ -228,10 +234,10 @@ class Stream:
         there, however often, counts once: results have the weights of the left. NULL keys are equal here; a time that
         is NULL matches nothing. When either side changes, in whatever order of time, the result is revised.
         """
-        pairs, when = _pairs(on), (at, at) if isinstance(at, str) else at
-        left, right = _same_keys(self, other, [*pairs, when])
-        chosen = _chosen(self.schema, other.schema, pairs, select)
-        return asof_joined(left, right, pairs, when, chosen, Asked(direction, tolerance, strict, how))
+        keys, when = key_pairs(on), (at, at) if isinstance(at, str) else at
+        left, right = same_keys(self, other, [*keys, when])
+        columns = chosen_columns(self.schema, other.schema, keys, select)
+        return asof_joined(left, right, keys, when, columns, Asked(direction, tolerance, strict, how))
 
     def as_of_now(self, other: Stream, on: On, *, select: Select | None = None, remember: bool = False) -> Stream:
         """What arrives, joined with the other side as it is after the tick; later changes of that revise nothing.
@@ -249,14 +255,12 @@ class Stream:
         different times, as many of the rows, the first in the order of their values. An order of negative weight is
         not there.
         """
-        sides = self.sides(other, on, select)
-        return billed_now(*sides) if remember else joined_now(*sides)
+        both = sides(self, other, on, select)
+        return billed_now(*both) if remember else joined_now(*both)
 
     def semijoin(self, other: Stream, on: On) -> Stream:
         """The rows whose key is among the other's."""
-        left, keys = self._keyed(other, on)
-        found = self.circuit.add(Semijoin(left.layout, keys.layout), [left, keys])
-        return found.select(*self.schema.names)
+        return semijoined(self, other, on)
 
     def antijoin(self, other: Stream, on: On) -> Stream:
         """The rows whose key is not among the other's."""
@@ -264,15 +268,15 @@ class Stream:
 
     def left_join(self, other: Stream, on: On, *, select: Select | None = None) -> Stream:
         """A join, and the rows without a partner padded with NULL."""
-        return self._outer(other, on, select, keep=(LEFT,))
+        return outer_joined(self, other, on, select, keep=(LEFT,))
 
     def right_join(self, other: Stream, on: On, *, select: Select | None = None) -> Stream:
         """A join, and the other's rows without a partner padded with NULL."""
-        return self._outer(other, on, select, keep=(RIGHT,))
+        return outer_joined(self, other, on, select, keep=(RIGHT,))
 
     def full_join(self, other: Stream, on: On, *, select: Select | None = None) -> Stream:
         """A join, and the rows of both sides without a partner padded with NULL."""
-        return self._outer(other, on, select, keep=(LEFT, RIGHT))
+        return outer_joined(self, other, on, select, keep=(LEFT, RIGHT))
 
     def aggregate(self, by: Names = (), **calls: Any) -> Stream:
         """One row a group: ``aggregate(["country"], total=("sum", "amount"), n="count")``.
@@ -299,20 +303,7 @@ class Stream:
         An order is a column name, optionally followed by ``asc`` or ``desc`` and ``nulls first`` or ``nulls last``;
         ties are broken by the values of the remaining columns.
         """
-        if limit < 0 or skip < 0 or limit + skip >= 1 << 63:
-            raise CircuitError(f"top takes a limit and a skip of 0 to 2^63, not {limit} and {skip}", hint="top(10, …)")
-        group = [self.schema.index(name) for name in names_of(by)]
-        directions: dict[int, Direction] = {}
-        for item in (order,) if isinstance(order, str) else order:
-            field, direction = _ordering(self.schema, item)
-            directions.setdefault(field, direction)
-        for field in range(len(self.schema)):
-            directions.setdefault(field, Direction.ASC)
-        fields = (*group, *(f for f in directions if f not in group))
-        ordered = tuple((at, directions[f]) for at, f in enumerate(fields) if f not in group)
-        indexed = self._apply(Index(Layout(self.schema), fields, len(group), ordered))
-        found = self.circuit.add(Top(indexed.layout, skip, limit, ordered), [indexed])
-        return found.select(*self.schema.names)
+        return topped(self, limit, order, names_of(by), skip)
 
     def sink(self, name: str, *, keep: bool = True, positive: bool = False) -> None:
         """Hand the changes to the outside under a name."""
@@ -332,44 +323,8 @@ class Stream:
             return self
         return self._apply(Index(Layout(layout.schema), fields, key))
 
-    def sides(self, other: Stream, on: On, select: Select | None) -> tuple[Stream, Stream, tuple[Pick, ...], Schema]:
-        """Both sides of a join, indexed by their keys, and what its result is made of."""
-        pairs = _pairs(on)
-        left, right = _same_keys(self, other, pairs)
-        left = left.index(*(a for a, _ in pairs))
-        right = right.index(*(b for _, b in pairs))
-        chosen = _chosen(self.schema, other.schema, pairs, select)
-        picks = tuple((side, (left, right)[side].schema.index(name)) for side, name, _ in chosen)
-        fields = [
-            ((left, right)[side].schema.fields[field], new)
-            for (side, field), (_, _, new) in zip(picks, chosen, strict=True)
-        ]
-        return left, right, picks, Schema(Field(new, f.type, f.nullable) for f, new in fields)
-
-    def _keyed(self, other: Stream, on: On) -> tuple[Stream, Stream]:
-        pairs = _pairs(on)
-        left, right = _same_keys(self, other.select(*(b for _, b in pairs)), pairs)
-        return left.index(*(a for a, _ in pairs)), right.index(*(b for _, b in pairs))
-
-    def _outer(self, other: Stream, on: On, select: Select | None, keep: tuple[int, ...]) -> Stream:
-        pairs = _pairs(on)
-        # A row of the right without a partner has its key only in its own columns.
-        shown = pairs if RIGHT not in keep else []
-        chosen = _chosen(self.schema, other.schema, shown, select)
-        parts = [self.join(other, on, select=chosen)]
-        if LEFT in keep:
-            parts.append(_padded(self.antijoin(other, on), LEFT, chosen, parts[0].schema))
-        if RIGHT in keep:
-            flipped = [(b, a) for a, b in pairs]
-            parts.append(_padded(other.antijoin(self, flipped), RIGHT, chosen, parts[0].schema))
-        schema = parts[0].schema
-        for part in parts[1:]:
-            schema = _common(schema, part.schema)
-        recoded = [part.recode(schema) for part in parts]
-        return recoded[0].plus(*recoded[1:])
-
     def _call(self, call: WrittenAggregate) -> Call:
-        order = tuple(_ordering(self.schema, item) for item in call.order)
+        order = tuple(direction_of(self.schema, item) for item in call.order)
         if isinstance(call.function, str):
             return call.call(self.schema, order, "")
         shape = "rows" if call.options.get("by_group") else "columns"
@@ -399,10 +354,6 @@ class Trace:
         return f"<trace {self.moment.value} the tick of {self.stream!r}>"
 
 
-On = str | tuple[str, str] | Sequence[str | tuple[str, str]]
-Select = Sequence[str | tuple[int, str, str]]
-
-
 def names_of(names: Names) -> tuple[str, ...]:
     """Column names; one may come as itself.
 
@@ -414,105 +365,3 @@ def names_of(names: Names) -> tuple[str, ...]:
 
 def _schema(schema: Schema | str) -> Schema:
     return Schema.parse(schema) if isinstance(schema, str) else schema
-
-
-def _pairs(on: On) -> list[tuple[str, str]]:
-    """Join columns as pairs (left, right).
-
-    >>> _pairs("id"), _pairs(("a", "b")), _pairs(["id", ("a", "b")])
-    ([('id', 'id')], [('a', 'b')], [('id', 'id'), ('a', 'b')])
-    """
-    if isinstance(on, str):
-        return [(on, on)]
-    if isinstance(on, tuple) and len(on) == 2 and all(isinstance(name, str) for name in on):
-        return [(on[0], on[1])]  # type: ignore[list-item]
-    return [(item, item) if isinstance(item, str) else item for item in on]
-
-
-def _chosen(
-    left: Schema, right: Schema, pairs: Sequence[tuple[str, str]], select: Select | None
-) -> list[tuple[int, str, str]]:
-    """(side, column, new name) of every column of a join's result."""
-    if select is not None:
-        return [_choice(left, right, item) for item in select]
-    keys = {b for _, b in pairs}
-    chosen = [(LEFT, name, name) for name in left.names]
-    for name in right.names:
-        if name not in keys:
-            chosen.append((RIGHT, name, name if name not in left else f"{name}_right"))
-    return chosen
-
-
-def _choice(left: Schema, right: Schema, item: Any) -> tuple[int, str, str]:
-    """``"name"``, ``"left.name"``, ``"right.name"``, or any of those ``as`` a new name; or the triple itself."""
-    if isinstance(item, tuple):
-        return item  # type: ignore[return-value]
-    path, _, new = item.partition(" as ")
-    side, dot, name = path.partition(".")
-    if dot and side in ("left", "right"):
-        return (LEFT if side == "left" else RIGHT), name, new or name
-    return (LEFT if path in left else RIGHT), path, new or path
-
-
-def _same_keys(left: Stream, right: Stream, pairs: Sequence[tuple[str, str]]) -> tuple[Stream, Stream]:
-    """Both streams with join columns of the same words."""
-    lefts, rights = list(left.schema.fields), list(right.schema.fields)
-    for a, b in pairs:
-        i, j = left.schema.index(a), right.schema.index(b)
-        common = wider(lefts[i], rights[j], f"join columns {a} and {b}")
-        lefts[i] = Field(a, common.type, common.nullable if common.words != lefts[i].words else lefts[i].nullable)
-        rights[j] = Field(b, common.type, common.nullable if common.words != rights[j].words else rights[j].nullable)
-    return left.recode(Schema(lefts)), right.recode(Schema(rights))
-
-
-def wider(a: Field, b: Field, what: str) -> Field:
-    """A field that holds the values of both."""
-    nullable = a.nullable or b.nullable
-    for one, other in ((a, b), (b, a)):
-        if recodes(Field("", one.type, nullable), Field("", other.type, nullable)):
-            return Field("", other.type, nullable)
-    raise SchemaError(f"{what} have types {a.type} and {b.type}", hint="cast one side to the type of the other")
-
-
-def _common(a: Schema, b: Schema) -> Schema:
-    if len(a) != len(b):
-        raise SchemaError(f"({a}) and ({b}) differ in their number of columns", hint="select the same columns")
-    both = (wider(f, g, f"columns {f.name} and {g.name}") for f, g in zip(a.fields, b.fields, strict=True))
-    return Schema(Field(name, f.type, f.nullable) for name, f in zip(a.names, both, strict=True))
-
-
-def _alike(left: Stream, right: Stream) -> tuple[Stream, Stream]:
-    """Two streams under one schema that holds the rows of both; the left one's names."""
-    if left.schema == right.schema:
-        return left, right
-    schema = _common(left.schema, right.schema)
-    return left.recode(schema), right.under(schema)
-
-
-def _padded(rows: Stream, side: int, chosen: Sequence[tuple[int, str, str]], schema: Schema) -> Stream:
-    """Rows of one side laid out as join results, NULL for the columns of the other."""
-    own = tuple(rows.schema.index(name) if where == side else None for where, name, _ in chosen)
-    found = [Field("", f.type) if at is None else rows.schema.fields[at] for at, f in zip(own, schema, strict=True)]
-    named = Schema(Field(new, f.type, f.nullable) for (_, _, new), f in zip(chosen, found, strict=True))
-    return rows.circuit.add(Pad(rows.layout, own, named), [rows])
-
-
-def _ordering(schema: Schema, order: Order) -> tuple[int, Direction]:
-    """``"score desc nulls last"`` as a column and a direction."""
-    name, how = order if isinstance(order, tuple) else _split_order(schema, order)
-    words = how.lower().split()
-    descends = "desc" in words
-    nulls_first = not descends if "nulls" not in words else "first" in words
-    unknown = [w for w in words if w not in ("asc", "desc", "nulls", "first", "last")]
-    if unknown:
-        raise CircuitError(f"cannot read the order {order!r}", hint='write "column [asc|desc] [nulls first|last]"')
-    if descends:
-        return schema.index(name), Direction.DESC_NULLS_FIRST if nulls_first else Direction.DESC
-    return schema.index(name), Direction.ASC if nulls_first else Direction.ASC_NULLS_LAST
-
-
-def _split_order(schema: Schema, order: str) -> tuple[str, str]:
-    if order in schema:
-        return order, ""
-    name, _, how = order.partition(" ")
-    return name, how

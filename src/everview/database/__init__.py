@@ -2,7 +2,7 @@
 
 from everview.database.connect import connect
 from everview.database.database import Database
-from everview.database.transaction import Transaction
+from everview.database.transactions import Transaction
 from everview.database.views import Table, View
 from everview.listening import Subscription
 

@@ -10,28 +10,28 @@ from everview.frontends.dialects import POMORA
 from everview.frontends.pomora.plans import named_plans
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 
 class Assigned:
-    """The views of one program. Made by `Database.datalog`."""
+    """The views of one program. Made by `Core.datalog`."""
 
-    def __init__(self, database: Database, text: str, heads: Iterable[str]) -> None:
+    def __init__(self, database: Core, text: str, heads: Iterable[str]) -> None:
         self._database = database
         self.text, self.dialect, self.heads = text, POMORA, tuple(heads)
 
     def remove(self) -> None:
         """Drop them all; refused while others read them."""
         catalog = self._database.catalog
-        with self._database.defining():
+        with self._database.definitions.changing():
             for name in reversed(self.heads):
                 catalog = catalog.without(name)
-            self._database.redefine(catalog, [])
+            self._database.definitions.redefine(catalog, [])
 
     def __repr__(self) -> str:
         return f"<program for {', '.join(self.heads) or 'nothing'}>"
 
 
-def add_program(database: Database, text: str) -> Assigned:
+def add_program(database: Core, text: str) -> Assigned:
     """The views of a program, in one turn."""
     return Assigned(database, text, add_text(database, named_plans, text, POMORA))

@@ -30,7 +30,7 @@ from everview.zset.batch import Batch
 if TYPE_CHECKING:
     from everview.database.catalog import Catalog
     from everview.database.core import Core
-    from everview.database.transaction import Transaction
+    from everview.database.transaction import OpenTransaction
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Attached:
     def attach(self, name: str, source: Any, *, keep: bool, resync: bool = False) -> None:
         """See `Database.attach`."""
         check_name("table", name)
-        with self._database.defining():
+        with self._database.definitions.changing():
             self._let_go()
             if name in self._fed or name in self.sources:
                 raise DefinitionError(f'a source is attached as "{name}" already', hint="give it another name")
@@ -105,7 +105,7 @@ class Attached:
 
     def detach(self, name: str) -> None:
         """Let a source go, which is closed; a table stays as it is, and can be attached to it again."""
-        with self._database.defining():
+        with self._database.definitions.changing():
             if name in self.sources:
                 self.pipeline.drop(name).close()
             else:
@@ -126,7 +126,7 @@ class Attached:
             return
         table = TableDefinition.of(name, feed.schema, feed.key, fed=uuid4().hex)
         with Tentative(self._database, undoing_table(self._database, name)):
-            self._database.define_table(table)
+            self._database.definitions.define_table(table)
             self._load(Fed(self._database.catalog.tables[name], feed))
 
     def _follow_again(self, fed: Fed, resync: bool) -> None:
@@ -169,8 +169,8 @@ class Attached:
         if limit is not None and (not isinstance(limit, int) or limit < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise SourceError(f"{shown(limit)} is no limit", hint="give how many are to be taken in at most, or None")
         with self._database.still.writing():
-            self._database.ready_to_write()
-            self._database.require_open()
+            self._database.access.ready_to_write()
+            self._database.access.require_open()
             self._let_go()
             fed = [self._find(name) for name in names if name not in self.sources]
             found = self._take_in(fed if names else [*self._fed.values()], limit)
@@ -204,7 +204,7 @@ class Attached:
                 if self._counts(turns):
                     self._end_turns()
                     return {}
-                return self._database.tick(_feeding(steps, turns.positions), self._end_turns)
+                return self._database.transactions.tick(_feeding(steps, turns.positions), self._end_turns)
             finally:
                 self._end_turns()
 
@@ -279,8 +279,8 @@ def _source(source: Any) -> Source:
     raise SourceError(f"{shown(source)} cannot be pulled from", hint="attach it with keep=True")
 
 
-def _feeding(steps: Mapping[str, list[Step]], positions: Mapping[str, str]) -> Callable[[Transaction], None]:
-    def change(tx: Transaction) -> None:
+def _feeding(steps: Mapping[str, list[Step]], positions: Mapping[str, str]) -> Callable[[OpenTransaction], None]:
+    def change(tx: OpenTransaction) -> None:
         tx.feeding = True
         tx.offsets.update(positions)
         for table, each in steps.items():
@@ -290,7 +290,7 @@ def _feeding(steps: Mapping[str, list[Step]], positions: Mapping[str, str]) -> C
     return change
 
 
-def _take_step_from(tx: Transaction, table: str, step: Step) -> None:
+def _take_step_from(tx: OpenTransaction, table: str, step: Step) -> None:
     try:
         _take_step(tx, table, step)
     except DuplicateKey as error:
@@ -299,7 +299,7 @@ def _take_step_from(tx: Transaction, table: str, step: Step) -> None:
         raise step.origin.duplicate(error) from error
 
 
-def _take_step(tx: Transaction, table: str, step: Step) -> None:
+def _take_step(tx: OpenTransaction, table: str, step: Step) -> None:
     match step.kind:
         case "become":
             tx.become(table, counted(step.rows, f"copying {table}"))

@@ -25,12 +25,13 @@ from everview.frontends.rules.induction import before_name, check_induction, ind
 from everview.frontends.rules.program import RuleProgram
 from everview.operators.linear import Recode
 from everview.operators.operator import Context, Layout
+from everview.runtimes.embedded import Embedded
+from everview.runtimes.embedded.relation import Relation
 from everview.types import Schema
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
-    from everview.database.core import Core
-    from everview.database.transaction import Transaction
+    from everview.database.transaction import OpenTransaction
 
 Matrix = NDArray[np.int64]
 
@@ -38,17 +39,15 @@ Matrix = NDArray[np.int64]
 class Carried:
     """What the tables of the tick before have yet to be given."""
 
-    def __init__(self, database: Core) -> None:
+    def __init__(self, run: Embedded, catalog: Catalog, relations: Mapping[str, Relation]) -> None:
         """As the views and tables of a database say, when its definitions have changed or it is opened."""
-        self._database = database
-        tables = database.catalog.tables.values()
-        self._views = {table.carries: table for table in tables if table.carries in database.run.views}
+        self._views = {table.carries: table for table in catalog.tables.values() if table.carries in run.views}
         self._waiting: dict[str, Matrix] = {}
         for view, table in self._views.items():
-            held = database.relations[table.name].rows(database.run.state)
-            self._waiting[view] = (self._as_carried(database.run.views[view].held(), table) - held).rows
+            held = relations[table.name].rows(run.state)
+            self._waiting[view] = (self._as_carried(run.views[view].held(), table) - held).rows
 
-    def hand_to(self, tx: Transaction) -> None:
+    def hand_to(self, tx: OpenTransaction) -> None:
         """Let a transaction that is about to end carry on what waits."""
         for view, rows in self._waiting.items():
             if len(rows):

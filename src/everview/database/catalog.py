@@ -51,6 +51,32 @@ class Catalog:
         """The name of a relation, which may be written in another case."""
         return find_name("relation", name, self.relations)
 
+    def find_view(self, name: str) -> str:
+        """The name of a view; a table that rules are about is seen as one."""
+        if name in self.views:
+            return name
+        if name in self.tables and self.seen(name) != name:
+            return self.seen(name)
+        if name in self.tables:
+            raise DefinitionError(f'"{name}" is a table, not a view', hint=f"db.table({name!r}) reads it")
+        return find_name("view", name, self.views)
+
+    def find_materialized(self, name: str) -> str:
+        """The name of a view that is materialized, and so holds rows."""
+        name = self.find_view(name)
+        if not self.views[name].materialized:
+            raise DefinitionError(
+                f"view {name} is plain: it is a name for its definition, and holds nothing",
+                hint="select from it, or create it as a materialized view",
+            )
+        return name
+
+    def find_table(self, name: str) -> str:
+        """The name of a table."""
+        if name in self.views and name not in self.tables:
+            raise DefinitionError(f'"{name}" is a view, not a table', hint=f"db.view({name!r}) reads it")
+        return find_name("table", name, self.tables)
+
     # -- other catalogs
 
     def with_table(self, table: TableDefinition) -> Catalog:

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from everview.circuit.bounds import LoopBounds
 from everview.database.catalog import Assembled, Catalog
-from everview.database.core import DESCRIPTION
+from everview.database.core import Core
 from everview.database.database import READERS, Database
+from everview.database.defining import DESCRIPTION
 from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.frontends import read_sql
 from everview.database.rules import Ruleset
@@ -57,7 +58,7 @@ def connect(
     catalog = Catalog() if said is None else described(said[DESCRIPTION], views or {})
     assembled = Assembled.of(catalog)
     run = Embedded(assembled.circuit, path, shards=shards, tables=catalog.keys, every=every, adopt=True, loops=loops)
-    return Database(run, catalog, assembled, every=every)
+    return Database(Core(run, catalog, assembled, every=every))
 
 
 def described(said: Mapping[str, Any], views: Mapping[str, Build]) -> Catalog:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
 
+from everview.blocks import Block
 from everview.database import edn
 from everview.database.algebra import Assigned, add_program
 from everview.database.core import Core
 from everview.database.datalog import add_rules, living, remove_rules
-from everview.database.definitions import Reader, find_name
+from everview.database.definitions import Build, Reader, TableDefinition, columns_and_rows
 from everview.database.derived import read_rules
 from everview.database.eav import Transacted, transact
-from everview.database.explain import explained, overview
+from everview.database.explain import explain_view, overview
 from everview.database.fluent import FLUENT, query_of, read_query
 from everview.database.frontends import reader
 from everview.database.handles import Rules
 from everview.database.identities import content_ids
 from everview.database.rules import DATALOG
 from everview.database.statements import only_reads, run_sql
+from everview.database.transactions import Transaction
+from everview.database.verifying import verified
 from everview.database.views import Table, View
-from everview.doors import doors
-from everview.errors import DatalogError, DefinitionError, EdnError
+from everview.doors import doors, inside
+from everview.errors import DatalogError, EdnError
 from everview.frontends.dialects import POMORA, program_of
 from everview.frontends.edn.forms import form_of
 from everview.frontends.edn.reader import read
@@ -29,7 +32,7 @@ from everview.frontends.fluent import Query
 from everview.frontends.pomora.plans import named_plans as pomora_plans
 from everview.frontends.rules.faults import within_depth
 from everview.sources.protocol import Source
-from everview.verify import Verdict, verify, verify_plans
+from everview.verify import Verdict
 from everview.zset.batch import Batch
 
 # How the stored text of a view is read, by its dialect; every other dialect is one of SQL.
@@ -42,7 +45,7 @@ READERS: Final[dict[str, Reader]] = {
 
 
 @doors()
-class Database(Core):
+class Database:
     """Tables, and views over them. Made by `everview.connect`.
 
     >>> from everview import connect
@@ -58,6 +61,10 @@ class Database(Core):
     [(('Ada', 5), -1), (('Ada', 6), 1)]
     """
 
+    @inside
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
     # -- SQL
 
     def sql(self, text: str, *, dialect: str = "spark") -> Any:
@@ -67,11 +74,11 @@ class Database(Core):
         outside of a transaction. Queries and changes inside of one see its changes of tables so far, but views as they
         were before.
         """
-        reads = only_reads(text)
-        with self._lock if reads else self._lock.writing():
-            self.ready() if reads else self.ready_to_write()
-            self.require_open()
-            return run_sql(self, text, dialect)
+        reads, access = only_reads(text), self._core.access
+        with access.turns if reads else access.turns.writing():
+            access.ready() if reads else access.ready_to_write()
+            access.require_open()
+            return run_sql(self._core, text, dialect)
 
     # -- Datalog
 
@@ -83,24 +90,25 @@ class Database(Core):
         A relation that is declared and has no rules is a table, which is made if there is none. The rules stay until
         they are removed, by what this returns or by `remove_rules`.
         """
-        with self.defining(), within_depth(DatalogError):
-            return add_program(self, text) if dialect == POMORA else Rules(self, add_rules(self, text, dialect))
+        core = self._core
+        with core.definitions.changing(), within_depth(DatalogError):
+            return add_program(core, text) if dialect == POMORA else Rules(core, add_rules(core, text, dialect))
 
     def rules(self) -> list[Rules]:
         """The rules that hold, by the texts that they came in."""
-        self.settle()
-        return [Rules(self, found) for found in self.catalog.rules if found.rules]
+        self._core.access.settle()
+        return [Rules(self._core, ruleset) for ruleset in self._core.catalog.rules if ruleset.rules]
 
     def remove_rules(self, text: str, *, dialect: str = "souffle") -> None:
         """Remove rules, in one turn, wherever they came from; a view that has none left is dropped."""
-        with self.defining(), within_depth(DatalogError):
-            remove_rules(self, living(self.catalog, program_of(text, dialect)))
+        with self._core.definitions.changing(), within_depth(DatalogError):
+            remove_rules(self._core, living(self._core.catalog, program_of(text, dialect)))
 
     def content_ids(self, relation: str, rows: Any) -> list[str]:
         """What ``C := relation(…)`` of PomoLogic binds for rows, there or not: to refer to them from elsewhere."""
-        with self._lock:
-            self.ready()
-            return content_ids(self, relation, rows)
+        with self._core.still:
+            self._core.access.ready()
+            return content_ids(self._core, relation, rows)
 
     # -- EDN
 
@@ -109,24 +117,113 @@ class Database(Core):
 
         ``args`` has a value for each of :in but ``$``. A text that is a vector of facts and maps is transacted.
         """
-        with self._lock, within_depth(EdnError):
-            self.ready()
-            self.require_open()
-            return edn.run(self, text, name, args, replace=replace)
+        with self._core.still, within_depth(EdnError):
+            self._core.access.ready()
+            self._core.access.require_open()
+            return edn.run(self._core, text, name, edn.without_itself(self, args), replace=replace)
 
     def transact(self, facts: Any) -> Transacted:
         """Add and retract facts, as one tick: a text of EDN, or lists and dicts; see `everview.database.eav`."""
-        with self._lock, within_depth(EdnError):
-            self.ready()
-            self.require_open()
-            return transact(self, read(facts) if isinstance(facts, str) else form_of(facts))
+        with self._core.still, within_depth(EdnError):
+            self._core.access.ready()
+            self._core.access.require_open()
+            return transact(self._core, read(facts) if isinstance(facts, str) else form_of(facts))
 
     # -- fluent queries
 
     def query(self, relation: str, alias: str | None = None) -> Query:
         """A query of a table or a view, to be built step by step; see `everview.frontends.fluent.query`."""
-        self.settle()
-        return query_of(self, relation, alias)
+        self._core.access.settle()
+        return query_of(self._core, relation, alias)
+
+    # -- definitions
+
+    def create_table(
+        self,
+        name: str,
+        columns: Any,
+        *,
+        key: str | tuple[str, ...] | list[str] = (),
+        defaults: Mapping[str, Any] | None = None,
+        if_not_exists: bool = False,
+    ) -> None:
+        """A new table, with columns as in ``"id BIGINT, name STRING"``; with a ``key`` no two rows have the same.
+
+        A table or frame in place of the columns gives its own, and its rows; columns of other types are cast there.
+        """
+        core = self._core
+        with core.definitions.changing():
+            if if_not_exists and name in core.catalog.tables:
+                return
+            schema, rows = columns_and_rows(name, columns)
+            table = TableDefinition.of(name, schema, key, defaults)
+            if rows is None:
+                core.definitions.define_table(table)
+                return
+        core.define_filled(table, lambda tx: tx.insert(name, rows))
+
+    def create_view(
+        self,
+        name: str,
+        build: Build,
+        *,
+        replace: bool = False,
+        if_not_exists: bool = False,
+        materialized: bool = True,
+    ) -> None:
+        """A view that a function of streams makes: ``lambda of: of["orders"].distinct()``.
+
+        It holds at once what the tables say. A plain view, one that is not ``materialized``, is only a name for its
+        definition. ``replace`` puts it in place of the view of that name; who listens to that is told the difference.
+        """
+        self._core.definitions.create_view(
+            name, build, replace=replace, if_not_exists=if_not_exists, materialized=materialized
+        )
+
+    def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """Drop a table or a view; with ``cascade`` also the views that read it. Who listens is told no more."""
+        self._core.definitions.drop(name, if_exists=if_exists, cascade=cascade)
+
+    def tables(self) -> list[str]:
+        """The names of the tables."""
+        self._core.access.settle()
+        return [name for name, table in self._core.catalog.tables.items() if not table.carries]
+
+    def views(self) -> list[str]:
+        """The names of the views, plain ones included."""
+        self._core.access.settle()
+        catalog = self._core.catalog
+        return [catalog.shown.get(name, name) for name in catalog.views]
+
+    # -- changes
+
+    def apply(self, changes: Mapping[str, Any], *, negative: bool = False) -> dict[str, Batch]:
+        """One tick of rows with weights; returns the change of every view.
+
+        What would leave a table with two rows of one key is refused, and what removes a row that is not there; with
+        ``negative``, a table without a key may owe rows.
+        """
+        return self._core.transactions.tick(lambda tx: tx.apply(changes, negative=negative))
+
+    def transaction(self) -> Block[Transaction]:
+        """Changes that count together, when the block ends; an exception leaves no trace of them.
+
+        Reads inside show the state before. One inside another joins it: its changes count when the outer ends, and
+        should it raise, only its own are undone.
+        """
+        return self._core.transactions.shown_block()
+
+    def begin(self) -> None:
+        """Begin a transaction of SQL, which ends with `commit` or `rollback`."""
+        self._core.transactions.begin()
+
+    def commit(self) -> None:
+        """End a transaction of SQL: all its changes count now, as one tick."""
+        self._core.transactions.commit()
+
+    def rollback(self) -> None:
+        """End a transaction of SQL: nothing of it counts."""
+        self._core.transactions.rollback()
 
     # -- sources
 
@@ -136,84 +233,75 @@ class Database(Core):
         A source that is not to be kept is only read, by fluent queries. With ``resync`` a source that has lost its
         position is compared with the table, row by row.
         """
-        self.attached.attach(name, source, keep=keep, resync=resync)
+        self._core.attached.attach(name, source, keep=keep, resync=resync)
 
     def poll(self, *names: str, limit: int | None = None) -> dict[str, Batch]:
         """Take in, as one tick, what has changed in attached sources, all or some; returns the change of every view."""
-        return self.attached.poll(names, limit)
+        return self._core.attached.poll(names, limit)
 
     def detach(self, name: str) -> None:
         """Let a source go; the table that followed it stays as it is, until the source is attached again."""
-        self.attached.detach(name)
+        self._core.attached.detach(name)
 
     @property
     def sources(self) -> Mapping[str, Source]:
         """The sources that are attached and not kept, by name."""
-        self.settle()
-        return self.attached.sources
+        self._core.access.settle()
+        return self._core.attached.sources
 
     # -- reading
 
     def view(self, name: str) -> View:
         """A materialized view."""
-        self.settle()
-        name = self._view_name(name)
-        view = self.catalog.views[name]
-        if not view.materialized:
-            raise DefinitionError(
-                f"view {name} is plain: it is a name for its definition, and holds nothing",
-                hint="select from it, or create it as a materialized view",
-            )
-        return edn.Found(self, name, edn.query_of(view)) if view.dialect == edn.EDN else View(self, name)
-
-    def _view_name(self, name: str) -> str:
-        """The name of a view; a table that rules are about is seen as one."""
-        if name in self.catalog.views:
-            return name
-        if name in self.catalog.tables and self.catalog.seen(name) != name:
-            return self.catalog.seen(name)
-        if name in self.catalog.tables:
-            raise DefinitionError(f'"{name}" is a table, not a view', hint=f"db.table({name!r}) reads it")
-        return find_name("view", name, self.catalog.views)
+        self._core.access.settle()
+        name = self._core.catalog.find_materialized(name)
+        view = self._core.catalog.views[name]
+        return edn.Found(self._core, name, edn.query_of(view)) if view.dialect == edn.EDN else View(self._core, name)
 
     def table(self, name: str) -> Table:
         """A table."""
-        self.settle()
-        if name in self.catalog.views and name not in self.catalog.tables:
-            raise DefinitionError(f'"{name}" is a view, not a table', hint=f"db.view({name!r}) reads it")
-        return Table(self, find_name("table", name, self.catalog.tables))
+        self._core.access.settle()
+        return Table(self._core, self._core.catalog.find_table(name))
 
     def explain(self, name: str) -> str:
         """A view's plan and circuit, with what each node has done so far: steps, rows put out, time, rows held."""
-        with self._lock:
-            self.ready()
-            name = self._view_name(name)
-            return explained(self.run, self.catalog.views[name])
+        return explain_view(self._core, name)
 
     def verify(self, name: str | None = None) -> Verdict:
         """A view, or all of them, computed from scratch by the oracle and compared with what it holds."""
-        with self._lock:
-            self.ready()
-            names = [*self.run.views] if name is None else [self.view(name).name]
-            tables = {table: self.contents_of(table) for table in self.relations}
-            held = {view: self.contents_of(view) for view in names}
-            wanted = {view: held[view] for view in names if not self._by_plans(view)}
-            found = verify(self._assembled.circuit, tables, wanted)
-            plans = {v.name: v.plan for v in self.catalog.ordered() if v.materialized and self._by_plans(v.name)}
-            more = verify_plans(plans, tables, {view: held[view] for view in names if view in plans})
-            both = {**found.views, **more.views}
-            shown = self.catalog.shown
-            return Verdict({shown.get(view, view): both[view] for view in names}, found.seconds + more.seconds)
+        return verified(self._core, name)
 
-    def _by_plans(self, name: str) -> bool:
-        """Whether a view and all that it reads come from plans."""
-        view = self.catalog.views.get(name)
-        return view is None or (view.plan is not None and all(map(self._by_plans, view.reads)))
+    # -- the state
+
+    @property
+    def epoch(self) -> int:
+        """How many changes of rows and of definitions there have been."""
+        self._core.access.settle()
+        return self._core.run.epoch
+
+    def checkpoint(self) -> None:
+        """Make durable what is not yet."""
+        self._core.saving.checkpoint()
+
+    def vacuum(self, keep_epochs: int = 1) -> None:
+        """Let go of interned values that no row has any more, and of stored epochs before the last few."""
+        self._core.saving.vacuum(keep_epochs)
+
+    def close(self) -> None:
+        """Make durable what is not yet, and let the next one open the state directory."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
-        return f"<database: {len(self.catalog.tables)} tables, {len(self.catalog.views)} views, epoch {self.epoch}>"
+        catalog = self._core.catalog
+        return f"<database: {len(catalog.tables)} tables, {len(catalog.views)} views, epoch {self.epoch}>"
 
     def _repr_html_(self) -> str:
-        with self._lock:
-            self.ready()
-            return overview(self)
+        with self._core.still:
+            self._core.access.ready()
+            return overview(self._core)

@@ -33,28 +33,30 @@ from everview.frontends.rules.program import Declaration, Rule, RuleProgram
 from everview.frontends.rules.resolve import check_directed
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 
 # -- rules come and go
 
 
-def add_rules(database: Database, text: str, dialect: str) -> Ruleset:
+def add_rules(database: Core, text: str, dialect: str) -> Ruleset:
     """Rules, and the tables that the text declares; all of it, or nothing."""
     catalog, program = database.catalog, program_of(text, dialect)
     check_directed(program, {*catalog.relations, *(rule.head.relation for rule in rules_of(catalog.rules))})
     number = 1 + max((ruleset.number for ruleset in catalog.rules), default=0)
     added = Ruleset(number, text, dialect)
     rulesets = (*catalog.rules, added)
-    database.redefine(*with_rules(with_carried(_with_tables(catalog, program, rulesets), rulesets), rulesets))
+    database.definitions.redefine(
+        *with_rules(with_carried(_with_tables(catalog, program, rulesets), rulesets), rulesets)
+    )
     return added
 
 
-def remove_rules(database: Database, rules: Iterable[Rule], of: Ruleset | None = None) -> None:
+def remove_rules(database: Core, rules: Iterable[Rule], of: Ruleset | None = None) -> None:
     """Without rules: those of one text, or wherever they stand. A relation that has none left is no view any more."""
     catalog, gone = database.catalog, frozenset(rules)
     left = tuple(r.without(gone) if of is None or r.number == of.number else r for r in catalog.rules)
-    database.redefine(*with_rules(catalog, in_use(left, _named(left, catalog))))
+    database.definitions.redefine(*with_rules(catalog, in_use(left, _named(left, catalog))))
 
 
 def living(catalog: Catalog, program: RuleProgram) -> tuple[Rule, ...]:

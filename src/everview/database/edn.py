@@ -28,7 +28,7 @@ from everview.types import ANY, Type
 from everview.zset.shown import shown
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 EDN: Final = "edn"  # the dialect of views that are EDN queries
 
@@ -38,11 +38,11 @@ def attributes_of(catalog: Catalog) -> Attributes:
     return Attributes(ReadableDatabase(catalog))
 
 
-def run(db: Database, text: str, name: str | None, values: Iterable[Any], *, replace: bool) -> Any:
+def run(db: Core, text: str, name: str | None, values: Iterable[Any], *, replace: bool) -> Any:
     """A text of EDN: a transaction, a view if it has a name, or else a question."""
     from everview.database.eav import transact
 
-    form, arguments = read(text), given_arguments(db, values)
+    form, arguments = read(text), as_arguments(values)
     if name is None and not arguments and is_transaction(form):
         return transact(db, form)
     query = parse_query(form)
@@ -54,10 +54,10 @@ def run(db: Database, text: str, name: str | None, values: Iterable[Any], *, rep
 # -- answers
 
 
-def answer(db: Database, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
+def answer(db: Core, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
     """What a query finds now, in the shape that it asks for."""
     compiled = compile_query(query, arguments, attributes_of(db.catalog))
-    table = repeat(*db.answered(compiled.plan))
+    table = repeat(*db.holdings.answered(compiled.plan))
     return shaped(query, shown(compiled.plan.schema, to_rows(compiled.plan.schema, table)))
 
 
@@ -78,7 +78,7 @@ def shaped(query: EdnQuery, rows: list[tuple[Any, ...]]) -> Any:
 class Found(View):
     """A view that an EDN query defines."""
 
-    def __init__(self, database: Database, name: str, query: EdnQuery) -> None:
+    def __init__(self, database: Core, name: str, query: EdnQuery) -> None:
         super().__init__(database, name)
         self._query = query
 
@@ -90,11 +90,11 @@ class Found(View):
 # -- views
 
 
-def define(db: Database, name: str, query: EdnQuery, written: tuple[str, tuple[AnyForm, ...]], *, again: bool) -> Found:
+def define(db: Core, name: str, query: EdnQuery, written: tuple[str, tuple[AnyForm, ...]], *, again: bool) -> Found:
     """A view by its query, as it is written; attributes that it is the first to name are made with it."""
     check_name("view", name)
     text, arguments = written
-    with db.defining():
+    with db.definitions.changing():
         if not again:
             db.catalog.require_free("view", name)
         compiled = compile_query(query, arguments, attributes_of(db.catalog), lenient=True)
@@ -102,9 +102,9 @@ def define(db: Database, name: str, query: EdnQuery, written: tuple[str, tuple[A
         view = view_of(catalog, name, text, arguments)
         if name in catalog.views:
             catalog, more = with_read_anew(catalog.with_other(view), {name})
-            db.redefine(catalog, [*anew, *more])
+            db.definitions.redefine(catalog, [*anew, *more])
         else:
-            db.redefine(catalog.with_view(view), anew)
+            db.definitions.redefine(catalog.with_view(view), anew)
     return Found(db, name, query)
 
 
@@ -136,11 +136,11 @@ def query_of(view: ViewDefinition) -> EdnQuery:
     return parse_query(read(query.value))
 
 
-def given_arguments(db: Database, values: Iterable[Any]) -> tuple[AnyForm, ...]:
-    """Arguments as forms; the database itself may stand among them, for ``$``."""
+def without_itself(database: object, values: Any) -> Any:
+    """Arguments without the database itself, which may stand among them, for ``$``."""
     if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
-        return as_arguments(values)
-    return as_arguments(value for value in values if value is not db)
+        return values
+    return [value for value in values if value is not database]
 
 
 # -- attributes

@@ -11,11 +11,17 @@ from everview.database.definitions import ViewDefinition
 from everview.runtimes.embedded import Embedded
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 
-def explained(run: Embedded, view: ViewDefinition) -> str:
-    """The text of `Database.explain`."""
+def explain_view(database: Core, name: str) -> str:
+    """See `Database.explain`."""
+    with database.still:
+        database.access.ready()
+        return _explained(database.run, database.catalog.views[database.catalog.find_view(name)])
+
+
+def _explained(run: Embedded, view: ViewDefinition) -> str:
     lines = [f"view {view.name}: {view.schema}"]
     if view.text is not None:
         lines += ["", *(f"  {line}" for line in view.text.strip().splitlines())]
@@ -54,15 +60,15 @@ def behind(program: Program, view: str) -> set[int]:
     return found
 
 
-def overview(database: Database) -> str:
+def overview(database: Core) -> str:
     """Tables and views of a database as HTML, every name escaped."""
     catalog = database.catalog
     rows = [("table", name, str(table.schema)) for name, table in catalog.tables.items()]
     rows += [("view" if v.materialized else "plain view", name, str(v.schema)) for name, v in catalog.views.items()]
-    counts = [f"{len(database.contents_of(name)):,}" if kind != "plain view" else "" for kind, name, _ in rows]
+    counts = [f"{len(database.holdings.contents_of(name)):,}" if kind != "plain view" else "" for kind, name, _ in rows]
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in (*row, count)) + "</tr>"
         for row, count in zip(rows, counts, strict=True)
     )
     head = "".join(f"<th>{name}</th>" for name in ("", "name", "columns", "rows"))
-    return f"<p>epoch {database.epoch:,}</p><table><tr>{head}</tr>{body}</table>"
+    return f"<p>epoch {database.run.epoch:,}</p><table><tr>{head}</tr>{body}</table>"

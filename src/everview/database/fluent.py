@@ -17,6 +17,7 @@ from everview.database.frontends import ReadableDatabase
 from everview.database.pulled import at_sources, in_shape
 from everview.database.statements import repeat
 from everview.database.together import Views
+from everview.database.views import View
 from everview.errors import DefinitionError
 from everview.frontends.fluent import (
     Clauses,
@@ -35,15 +36,15 @@ from everview.views import Shape
 from everview.zset.shown import shown
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 FLUENT: Final = "fluent"  # the dialect of views that are fluent queries
 
 
-def query_of(database: Database, relation: str, alias: str | None) -> Query:
+def query_of(database: Core, relation: str, alias: str | None) -> Query:
     """A query of a table or a view; or of a source that is not kept, which it pulls from."""
-    name = find_name("relation", relation, {**database.catalog.relations, **database.sources})
-    if name in database.sources:
+    name = find_name("relation", relation, {**database.catalog.relations, **database.attached.sources})
+    if name in database.attached.sources:
         return at_sources(database).query(name, alias)
     return Query.of(AtDatabase(database), name, alias)
 
@@ -51,7 +52,7 @@ def query_of(database: Database, relation: str, alias: str | None) -> Query:
 class AtDatabase(Home):
     """The home of queries of a database's tables and views."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Core) -> None:
         self.database = database
 
     @property
@@ -72,36 +73,36 @@ class AtDatabase(Home):
             return answered(self.database, query.parts())
 
     def materialize(self, query: Query, name: str | None) -> Shape:
-        with self.database.defining():
+        with self.database.definitions.changing():
             name = free_name(self.database.catalog, query) if name is None else name
-            self.database.redefine(with_views(self.database.catalog, name, query.said), ())
+            self.database.definitions.redefine(with_views(self.database.catalog, name, query.said), ())
         return living(self.database, name)
 
 
 # -- now
 
 
-def answered(database: Database, part: Part) -> Any:
+def answered(database: Core, part: Part) -> Any:
     """What a query gives, from the rows of all its parts at one moment."""
     with database.still:
         return trees(part, {name: _rows(database, one.plan) for name, one in part.walk("")})
 
 
-def _rows(database: Database, plan: Plan) -> list[tuple[Any, ...]]:
-    table, weights = database.answered(plan)
+def _rows(database: Core, plan: Plan) -> list[tuple[Any, ...]]:
+    table, weights = database.holdings.answered(plan)
     return shown(plan.schema, to_rows(plan.schema, repeat(table, weights)))
 
 
 # -- as views
 
 
-def living(database: Database, name: str) -> Shape:
+def living(database: Core, name: str) -> Shape:
     """The view of a query in the shape that it asks for: a value, a list, a table, or a tree of what lies beneath."""
     with database.still:
         part = part_of(database.catalog, name)
         if part is None:
             raise DefinitionError(f"view {name} is no fluent query", hint="name one that materialize has made")
-        return in_shape(name, part, database.view(name), Views(database, [each for each, _ in part.walk(name)]))
+        return in_shape(name, part, View(database, name), Views(database, [each for each, _ in part.walk(name)]))
 
 
 def free_name(catalog: Catalog, query: Query) -> str:

@@ -113,7 +113,7 @@ def add_text(database: Core, front_end: FrontEnd, text: str, dialect: str) -> tu
     for view in made:
         check_name("view", view.name)
         catalog = catalog.with_view(view)
-    database.redefine(catalog, [])
+    database.definitions.redefine(catalog, [])
     return tuple(view.name for view in made)
 
 

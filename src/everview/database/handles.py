@@ -11,13 +11,13 @@ from everview.errors import DatalogError
 from everview.frontends.rules.program import Rule
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 
 class Rules:
     """The rules of one text. Made by `Database.datalog`, and found again by `Database.rules`."""
 
-    def __init__(self, database: Database, given: Ruleset) -> None:
+    def __init__(self, database: Core, given: Ruleset) -> None:
         self._database = database
         self._number, self.text, self.dialect = given.number, given.text, given.dialect
 
@@ -36,7 +36,7 @@ class Rules:
         found = self._found()
         if found is None or not found.rules:
             raise DatalogError("these rules have been removed", hint="add them again by db.datalog")
-        with self._database.defining():
+        with self._database.definitions.changing():
             remove_rules(self._database, found.rules, found)
 
     def _found(self) -> Ruleset | None:

@@ -11,13 +11,13 @@ from everview.plan.nodes import Scan
 from everview.scalars.evaluate import Evaluate
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 
-def content_ids(database: Database, relation: str, rows: Any) -> list[str]:
+def content_ids(database: Core, relation: str, rows: Any) -> list[str]:
     """The ids of rows, in their order; whether the relation holds them does not matter."""
     name = database.catalog.find(relation)
-    schema = database.schema_of(database.catalog.seen(name))
+    schema = database.holdings.schema_of(database.catalog.seen(name))
     dictionary = Dictionary()
     table = decode(schema, encode_rows(schema, rows, dictionary)[:, :-1], dictionary)
     made = content_id(name, schema.names, Scan(name, schema).columns)

@@ -18,10 +18,10 @@ from everview.views import OrderedView, ScalarView, Shape, TableView, TreeView
 from everview.views import feed as views
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 
-def at_sources(database: Database) -> AtPipeline:
+def at_sources(database: Core) -> AtPipeline:
     """Where the queries over a database's sources are at home."""
     return AtPipeline(database.attached.pipeline, _living)
 

@@ -41,7 +41,7 @@ from everview.scalars.text import sql
 from everview.types import Schema
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 
 def only_reads(text: str) -> bool:
@@ -53,7 +53,7 @@ def only_reads(text: str) -> bool:
     return re.match(r"\s*(select|with|values|explain|show|describe)\b", str(text), re.IGNORECASE) is not None
 
 
-def run_sql(database: Database, text: str, dialect: str) -> Any:
+def run_sql(database: Core, text: str, dialect: str) -> Any:
     """All statements of a text, one after the other; what the last of them gives."""
     result = None
     for piece in _pieces(text, dialect):
@@ -76,7 +76,7 @@ def _pieces(text: str, dialect: str) -> Iterator[str]:
         yield re.sub(r"[^\n]", " ", text[:start]) + text[start:end]
 
 
-def _run(db: Database, statement: Statement, known: ReadableDatabase) -> Any:
+def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
     match statement:
         case CreateTable():
             return _create_table(db, statement)
@@ -85,11 +85,11 @@ def _run(db: Database, statement: Statement, known: ReadableDatabase) -> Any:
         case Drop():
             return _drop(db, statement)
         case Insert():
-            with db.transaction() as tx:
+            with db.transactions.block() as tx:
                 return tx.add_rows(statement.table, *_inserted(db, statement))
         case Delete():
-            with db.transaction() as tx:
-                rows, weights = db.answered(statement.plan)
+            with db.transactions.block() as tx:
+                rows, weights = db.holdings.answered(statement.plan)
                 return -tx.add_rows(statement.table, rows, -weights)
         case Update():
             return _update(db, statement)
@@ -100,19 +100,19 @@ def _run(db: Database, statement: Statement, known: ReadableDatabase) -> Any:
         case Explain():
             return explained(statement.of)
         case Begin():
-            return db.begin()
+            return db.transactions.begin()
         case Commit():
-            return db.commit()
+            return db.transactions.commit()
         case Rollback():
-            return db.rollback()
+            return db.transactions.rollback()
         case _:
             raise AssertionError(f"{statement} is no statement")
 
 
-def _inserted(db: Database, statement: Insert) -> tuple[pa.Table, Any]:
+def _inserted(db: Core, statement: Insert) -> tuple[pa.Table, Any]:
     """The rows of an INSERT; a value that does not fit is told by its column."""
     try:
-        return db.answered(statement.plan)
+        return db.holdings.answered(statement.plan)
     except CastFailure as error:
         raise _of_column(error, statement) from None
 
@@ -130,15 +130,15 @@ def _of_column(error: CastFailure, statement: Insert) -> CastFailure:
     return error
 
 
-def _create_table(db: Database, statement: CreateTable) -> None:
+def _create_table(db: Core, statement: CreateTable) -> None:
     name = statement.name
     if statement.if_not_exists and name in db.catalog.tables:
         return
     defaults = {column: _default(column, value) for column, value in statement.defaults.items()}
     table = TableDefinition.of(name, statement.schema, statement.primary_key, defaults)
-    rows = None if statement.query is None else db.answered(statement.query)
+    rows = None if statement.query is None else db.holdings.answered(statement.query)
     if rows is None:
-        db.define_table(table, replace=statement.or_replace)
+        db.definitions.define_table(table, replace=statement.or_replace)
     else:
         db.define_filled(table, lambda tx: tx.add_rows(name, *rows), replace=statement.or_replace)
 
@@ -155,37 +155,37 @@ def _default(column: str, value: Expression) -> Any:
     return found.as_py() if isinstance(found, pa.Scalar) else found[0].as_py()
 
 
-def _create_view(db: Database, statement: CreateView, known: ReadableDatabase) -> None:
+def _create_view(db: Core, statement: CreateView, known: ReadableDatabase) -> None:
     if statement.if_not_exists and statement.name in db.catalog.views:
         return
-    db.define(sql_view(statement, known.read), replace=statement.or_replace)
+    db.definitions.define(sql_view(statement, known.read), replace=statement.or_replace)
 
 
-def _drop(db: Database, statement: Drop) -> None:
+def _drop(db: Core, statement: Drop) -> None:
     for name in statement.names:
         kinds = {"table": db.catalog.tables, "view": db.catalog.views}
         other = "view" if statement.kind == "table" else "table"
         if name not in kinds[statement.kind] and name in kinds[other]:
             raise DefinitionError(f'"{name}" is a {other}, not a {statement.kind}', hint=f"write DROP {other.upper()}")
-        db.drop(name, if_exists=statement.if_exists, cascade=statement.cascade)
+        db.definitions.drop(name, if_exists=statement.if_exists, cascade=statement.cascade)
 
 
-def _update(db: Database, statement: Update) -> int:
+def _update(db: Core, statement: Update) -> int:
     """The rows as they were go, and come as they will be, in one act: keys may change places."""
-    rows, weights = db.answered(statement.plan)
+    rows, weights = db.holdings.answered(statement.plan)
     names = db.catalog.tables[statement.table].schema.names
     count = len(names)
     old, new = rows.select(range(count)), rows.select(range(count, 2 * count)).rename_columns(list(names))
-    with db.transaction() as tx:
+    with db.transactions.block() as tx:
         tx.exchange_rows(statement.table, (old, weights), (new, weights))
     return int(weights.sum())
 
 
-def _merge(db: Database, statement: Merge) -> int:
-    matched, times = db.answered(statement.matches)
+def _merge(db: Core, statement: Merge) -> int:
+    matched, times = db.holdings.answered(statement.matches)
     often = times > 1
     if often.any():
-        held = dict(db.contents_now(statement.table))
+        held = dict(db.holdings.contents_now(statement.table))
         schema = db.catalog.tables[statement.table].schema
         rows = to_rows(schema, matched.filter(pa.array(often)))
         for row, weight in zip(rows, times[often].tolist(), strict=True):
@@ -194,15 +194,15 @@ def _merge(db: Database, statement: Merge) -> int:
                     f"MERGE: several rows of the source change one row of {statement.table}: {row!r}",
                     hint="let the source have one row for each",
                 )
-    removed, added = db.answered(statement.removed), db.answered(statement.added)
-    with db.transaction() as tx:
+    removed, added = db.holdings.answered(statement.removed), db.holdings.answered(statement.added)
+    with db.transactions.block() as tx:
         tx.exchange_rows(statement.table, removed, added)
     return max(int(removed[1].sum()), int(added[1].sum()))
 
 
-def select(db: Database, statement: Select) -> Answer:
+def select(db: Core, statement: Select) -> Answer:
     """The rows of a query, now."""
-    rows, weights = db.answered(statement.plan)
+    rows, weights = db.holdings.answered(statement.plan)
     repeated = repeat(rows, weights)
     ordered = in_order(repeated, statement.order)
     count = len(statement.names)

@@ -23,8 +23,8 @@ class Tentative(Block[None]):
 
     def begin(self) -> None:
         """From now on it is known what to undo."""
-        assert self._database.tentative is None, "one at a time"
-        self._database.tentative = self
+        assert self._database.access.tentative is None, "one at a time"
+        self._database.access.tentative = self
 
     def end(self, error: BaseException | None) -> None:
         """All of it counts, or nothing."""
@@ -36,22 +36,22 @@ class Tentative(Block[None]):
         """Undo it, if it does not count. It may be repeated."""
         if not self.counts:
             self._undo()
-        self._database.tentative = None
+        self._database.access.tentative = None
 
 
 def undoing_table(database: Core, name: str) -> Callable[[], None]:
     """What takes back a table that is defined after this: the one of that name before, if any, is there again."""
     before = database.catalog.tables.get(name)
-    rows = None if before is None else database.contents_of(name)
+    rows = None if before is None else database.holdings.contents_of(name)
 
     def undo() -> None:
         if database.catalog.tables.get(name) is before:
             return  # nothing was defined
         if before is None:
-            database.drop(name)
+            database.definitions.drop(name)
             return
-        database.define_table(before, replace=True)
-        with database.transaction() as tx:
+        database.definitions.define_table(before, replace=True)
+        with database.transactions.block() as tx:
             tx.apply({name: rows})
 
     return undo

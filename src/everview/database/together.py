@@ -10,32 +10,33 @@ from everview.types import Schema
 from everview.views import Related, Subscription, TreeView, Turns, branch
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 
 class Views:
     """Some views of a database, as `Feeds`."""
 
-    def __init__(self, database: Database, names: Sequence[str]) -> None:
+    def __init__(self, database: Core, names: Sequence[str]) -> None:
+        database.access.settle()
         self._database = database
-        self._names = tuple(dict.fromkeys(database.view(name).name for name in names))
+        self._names = tuple(dict.fromkeys(map(database.catalog.find_materialized, names)))
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
         """The columns of each."""
-        return {name: self._database.schema_of(name) for name in self._names}
+        return {name: self._database.holdings.schema_of(name) for name in self._names}
 
     @property
     def lock(self) -> Turns:
-        """Who holds it, for that nothing changes meanwhile."""
+        """Blocks changes while held."""
         return self._database.still
 
     def subscribe(self, listener: Together, *, snapshot: bool = False, ended: Ended | None = None) -> Subscription:
         """Call ``listener({view: changes}, epoch)`` after every tick that changed any of them."""
-        return self._database.subscribe_all(self._names, listener, snapshot=snapshot, ended=ended)
+        return self._database.telling.subscribe_all(self._names, listener, snapshot=snapshot, ended=ended)
 
 
-def tree_of(database: Database, name: str, related: Sequence[Related], **how: Any) -> TreeView:
+def tree_of(database: Core, name: str, related: Sequence[Related], **how: Any) -> TreeView:
     """The tree of a view and those beneath."""
     names = {name: name, **dict(_paths(name, related))}
     with database.still:

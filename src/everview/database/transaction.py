@@ -26,7 +26,6 @@ from everview.codes.ingest import as_rows
 from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
 from everview.database.outside import Outside
-from everview.doors import doors, inside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
 from everview.runtimes.embedded.relation import Pending, Relation
 from everview.runtimes.loops import Cells
@@ -36,6 +35,7 @@ from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.database.transactions import Transaction
 
 Matrix = NDArray[np.int64]
 Savepoint = tuple[dict[str, Pending], Mapping[str, Any], Mark]
@@ -45,7 +45,7 @@ NO_KEY = "a table without a key is changed by whole rows: insert and delete"
 class Inner:
     """A transaction inside another: should it raise, its own changes are undone."""
 
-    def __init__(self, tx: Transaction, block: Block[Transaction]) -> None:
+    def __init__(self, tx: OpenTransaction, block: Block[Any]) -> None:
         self._tx, self._block = tx, block
         self._savepoint = tx.savepoint()
 
@@ -54,7 +54,7 @@ class Inner:
         """Whether its with-statement goes on."""
         return self._block.alive
 
-    def begin(self) -> Transaction:
+    def begin(self) -> OpenTransaction:
         """From now on what is changed may be undone by itself."""
         self._tx.inner.append(self)
         return self._tx
@@ -71,11 +71,9 @@ class Inner:
         self._tx.back_to(self._savepoint)
 
 
-@doors()
-class Transaction:
-    """Changes under way. Made by `Database.transaction`; its methods return how many rows they changed."""
+class OpenTransaction:
+    """A transaction under way, as the database has it; users see it as `Transaction`."""
 
-    @inside
     def __init__(self, database: Core) -> None:
         self._database, self._run = database, database.run
         self._dictionary = database.run.dictionary
@@ -90,9 +88,10 @@ class Transaction:
         self.feeding = False  # whether it is their sources that change tables which have one
         self.outside: Outside | None = None  # what is to change in sources that are not kept, if anything
         self.closed = False
+        self.handle: Transaction | None = None  # by which users know it, once they do
 
     def insert(self, table: str, rows: Any) -> int:
-        """Add rows; one whose key is there is refused. A column that a dict or frame lacks has its default."""
+        """See `Transaction.insert`."""
         outside = self._outside(table)
         if outside is not None:
             return outside.changes.insert(table, rows)
@@ -102,7 +101,7 @@ class Transaction:
         return int(encoded[:, -1].sum())
 
     def upsert(self, table: str, rows: Any) -> int:
-        """Add rows in place of those with their keys; of several with one key the last counts."""
+        """See `Transaction.upsert`."""
         outside = self._outside(table)
         if outside is not None:
             return outside.changes.upsert(table, rows)
@@ -112,10 +111,7 @@ class Transaction:
         return encoded.shape[0]
 
     def delete(self, table: str, rows: Any) -> int:
-        """Remove rows: by their keys if the table has one, and those that are not there are no mistake.
-
-        From a table without a key a row goes as often as it is given, and must be there.
-        """
+        """See `Transaction.delete`."""
         outside = self._outside(table)
         if outside is not None:
             return outside.changes.delete(table, rows)
@@ -132,10 +128,7 @@ class Transaction:
         return _weight(before) - _weight(after)
 
     def update(self, table: str, rows: Any) -> int:
-        """Set columns of rows: dicts, or a table or frame, with the key and the columns to be set.
-
-        A key that is not there is passed over.
-        """
+        """See `Transaction.update`."""
         if self._outside(table) is not None:
             raise DefinitionError(f'update: "{table}" is a source that is not kept', hint="upsert whole rows")
         definition, relation = self._keyed(table, "update")
@@ -150,7 +143,7 @@ class Transaction:
         return changed
 
     def apply(self, changes: Mapping[str, Any], *, negative: bool = False) -> None:
-        """Add rows with weights: pairs (row, weight), or tables and frames with a ``_weight`` column."""
+        """See `Transaction.apply`."""
         for table, rows in changes.items():
             outside = self._outside(table)
             if outside is not None:
@@ -185,7 +178,7 @@ class Transaction:
 
     def carry(self, table: str, rows: Matrix) -> None:
         """Add rows to a table that moves on by itself."""
-        relation = self._database.relations[table]
+        relation = self._database.definitions.relations[table]
         self._add(relation, rows)
 
     def contents(self, relation: Relation) -> Batch:
@@ -235,7 +228,7 @@ class Transaction:
 
     def _table(self, name: str) -> tuple[TableDefinition, Relation]:
         self._require_open()
-        tables = self._database.catalog.tables
+        tables = self._database.definitions.catalog.tables
         definition = tables.get(name)
         if definition is None:
             definition = self._misnamed(name)
@@ -247,10 +240,10 @@ class Transaction:
             raise DefinitionError(
                 f'table "{definition.name}" follows a source', hint="change it there, and then db.poll()"
             )
-        return definition, self._database.relations[definition.name]
+        return definition, self._database.definitions.relations[definition.name]
 
     def _misnamed(self, name: str) -> TableDefinition:
-        catalog = self._database.catalog
+        catalog = self._database.definitions.catalog
         if name in catalog.views:
             reads = ", ".join(catalog.views[name].reads) or "its tables"
             raise DefinitionError(f'"{name}" is a view, and views change with their tables', hint=f"change {reads}")
@@ -263,7 +256,7 @@ class Transaction:
         return definition, relation
 
     def _require_open(self) -> None:
-        self._database.require_here()
+        self._database.access.require_same_process()
         if self.closed:
             raise TransactionError("the transaction has ended", hint="begin another: with db.transaction() as tx")
         if self.thread is not current_thread():
@@ -303,7 +296,7 @@ class Transaction:
     def cells(self) -> Cells:
         """The changes as the sources take them."""
         self.settle()
-        relations, shards = self._database.relations, self._run.shards
+        relations, shards = self._database.definitions.relations, self._run.shards
         cells: Cells = [{} for _ in range(shards)]
         for name, pending in self._pending.items():
             resolver = relations[name].resolver

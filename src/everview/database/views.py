@@ -13,6 +13,7 @@ import numpy as np
 from everview.codes import decode
 from everview.codes.rows import to_rows
 from everview.database.answers import in_order
+from everview.database.explain import explain_view
 from everview.database.together import tree_of
 from everview.doors import doors
 from everview.errors import ShapeError
@@ -28,24 +29,24 @@ from everview.zset.shown import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from everview.database.database import Database
+    from everview.database.core import Core
 
 
 class Contents:
     """What a relation holds now, in whatever form."""
 
-    def __init__(self, database: Database, name: str) -> None:
+    def __init__(self, database: Core, name: str) -> None:
         self._database = database
         self.name = name
 
     @property
     def schema(self) -> Schema:
         """The columns."""
-        return self._database.schema_of(self.name)
+        return self._database.holdings.schema_of(self.name)
 
     def contents(self) -> Batch:
         """The rows now, each with its weight."""
-        return self._database.contents_of(self.name)
+        return self._database.holdings.contents_of(self.name)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows now, each as often as its weight; of a view with ORDER BY in that order."""
@@ -98,7 +99,7 @@ class View(Contents):
 
     @property
     def lock(self) -> Turns:
-        """Who holds it, for that nothing changes meanwhile."""
+        """Blocks changes while held."""
         return self._database.still
 
     def subscribe(self, listener: Listener, *, snapshot: bool = False, ended: Ended | None = None) -> Subscription:
@@ -109,7 +110,7 @@ class View(Contents):
         reported by `ListenerError` when all others have been told. ``ended`` is called when the view has been dropped,
         or has other columns now, or the database is closed.
         """
-        return self._database.subscribe(self.name, listener, snapshot=snapshot, ended=ended)
+        return self._database.telling.subscribe(self.name, listener, snapshot=snapshot, ended=ended)
 
     def changes(self, *, snapshot: bool = False, maxsize: int | None = MAXSIZE, policy: Policy = "merge") -> Changes:
         """The changes as an iterator of (changes, epoch), which waits for the next one; see `Changes`.
@@ -171,4 +172,4 @@ class View(Contents):
 
     def explain(self) -> str:
         """See `Database.explain`."""
-        return self._database.explain(self.name)
+        return explain_view(self._database, self.name)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from everview.circuit.circuit import Circuit
+from everview.circuit.joined import wider
 from everview.circuit.nodes import Apply
-from everview.circuit.stream import Stream, wider
+from everview.circuit.stream import Stream
 from everview.codes import decode_rows, encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.errors import CircuitError, SchemaError, WrongArity, WrongType

@@ -18,7 +18,8 @@ from everview.runtimes.spark.coding import Coding, coded
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.values import reads_values
 from everview.runtimes.tables import Commands
-from everview.spark.changes import SourceSpec, combined, split
+from everview.spark.combined import combined, split
+from everview.spark.spec import SourceSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from everview.errors import SinkError
+from everview.spark.epoch_folders import EPOCH
 from everview.spark.folders import Folder, Local, folder, local_path
-from everview.spark.sinks import EPOCH, SinkSpec
+from everview.spark.sinks import SinkSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import title
 from everview.circuit.program import Program
 from everview.runtimes.spark.engine import Engine
-from everview.spark.changes import SourceSpec
 from everview.spark.progress import Progress
 from everview.spark.sinks import SinkSpec
+from everview.spark.spec import SourceSpec
 
 SHOWN = 5  # epochs
 

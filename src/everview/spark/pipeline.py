@@ -3,64 +3,47 @@
 An epoch takes in what is new of all sources at once, so all views are of one moment. It is committed to the state
 directory together with the position in the sources, before any sink is given anything; a sink gets each epoch under
 its number, and again under the same number if a crash left it unclear whether it had it. So whatever fails between
-two steps, going on from the state loses nothing and doubles nothing:
+two steps, going on from the state loses nothing and doubles nothing.
 
-1. read what is new, 2. tick, 3. commit state, position and the changes for the sinks, 4. deliver to the sinks,
-5. note that they have it. Before 3 nothing has happened; after it the batch is recognised and only 4 and 5 are left.
+Each duty is an object: `BoundSources` has the frames, `PipelineState` opens the state directory, `PipelineEpochs` runs
+one epoch in five steps, `Streaming` lets Spark's micro-batches be epochs, `Delivery` gives them to the sinks, and
+`Queries` has the views by SQL and the other front ends.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, get_args
-
-import pyarrow as pa
 
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
-from everview.errors import (
-    BadRows,
-    CodeCollision,
-    DatalogError,
-    EdnError,
-    ForeignState,
-    PipelineError,
-    SourceError,
-    StoreError,
-)
+from everview.errors import DatalogError, EdnError, PipelineError
 from everview.frontends.edn.arguments import as_arguments
 from everview.frontends.edn.plans import named_plan as edn_plan
 from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
 from everview.frontends.rules.faults import within_depth
 from everview.process import ProcessLock
-from everview.runtimes.spark.engine import Engine, Ticked
-from everview.runtimes.spark.placement import Decision, Place, Placement
-from everview.runtimes.tables import Table
-from everview.spark.arrivals import BAD, Arrival
-from everview.spark.changes import SourceSpec, arrived, check_drift, combined, counted, normalized, only, spec_of
-from everview.spark.checkpoint import mend, require_planned
+from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.placement import Place, Placement
+from everview.spark.bound import BoundSources
 from everview.spark.claims import Claims, require_apart
 from everview.spark.delivery import FEW, Delivery
 from everview.spark.delivery import read as read_view
-from everview.spark.describe import described
+from everview.spark.epochs import TOKEN, PipelineEpochs
 from everview.spark.explain import explain
-from everview.spark.failures import in_our_words, told
+from everview.spark.failures import in_our_words
 from everview.spark.fluent import AtSparkPipeline, put_together
 from everview.spark.folders import local_path
-from everview.spark.following import following
-from everview.spark.position import Position, query_of
 from everview.spark.progress import Progress, ProgressLog
 from everview.spark.queries import Queries, compared
 from everview.spark.rules import define_rules
-from everview.spark.sinks import SinkSpec, quarantine, read_quarantine, sink_of
+from everview.spark.sinks import SinkSpec, read_quarantine, sink_of
+from everview.spark.state import EngineOptions, PipelineState
+from everview.spark.streaming import Streaming
 from everview.types import Schema, unknown_name
 from everview.verify import Compared, Verdict, verify
 from everview.zset.batch import Batch
@@ -69,34 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-log = logging.getLogger("everview.spark")
-
-STATIC = "static"  # under which the offsets have what was read of batch frames
-GIVEN = "given"  # and which sources were given more, so that their frames are not the last word any more
-TOKEN = "token"  # and what the last refresh called itself
-FIRST = 50_000  # rows of a first load, which is usually large, that are fetched to see whether it is
-LARGE = 64 << 20  # bytes of the files behind batch frames that need not be fetched to know that they are many
-VACUUM_EVERY = 100  # epochs
-REMEMBERED = 10_000  # epochs whose progress is kept
 BAD_ROWS = ("fail", "quarantine")
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A source and the frame it comes from."""
-
-    spec: SourceSpec
-    frame: DataFrame
-    keep: bool
-
-    @property
-    def streaming(self) -> bool:
-        return self.frame.isStreaming
-
-    @property
-    def again(self) -> bool:
-        """Whether a batch frame may be read at every refresh: what it says of a key, it may say twice."""
-        return self.spec.changes in ("upsert", "snapshot")
 
 
 class Pipeline:
@@ -149,24 +105,25 @@ class Pipeline:
         self.spark = spark
         self.path = root
         self.circuit = Circuit() if circuit is None else circuit
-        self.placement = Placement(place)
-        self.bad_rows = bad_rows
-        self.keep_epochs = keep_epochs
-        self.progress = ProgressLog()
-        self._given = circuit is not None
-        self._shards, self._partitions = shards, partitions
-        self._check_functions, self._loops = check_functions, loops
-        self._sources: dict[str, Bound] = {}
+        self._keep_epochs = keep_epochs
+        self._sources = BoundSources(self.circuit, given=circuit is not None)
         self._sinks: list[SinkSpec] = []
         self._claims = Claims(spark, root)
         self._delivery = Delivery(spark, root, self._sinks, self._claims)
         self._queries = Queries(self.circuit)
-        self._opened: Engine | None = None
-        self._made: tuple[int, ...] | None = None  # which state directory was opened
-        self._failed: BaseException | None = None  # what ended the streaming query
-        self._query: StreamingQuery | None = None
         self._lock = ProcessLock("the pipeline")  # one epoch at a time
-        self._stopping = False
+        options = EngineOptions(Placement(place), shards, partitions, check_functions, loops)
+        self._state = PipelineState(spark, root, self.circuit, self._sources, self._sinks, self._delivery, options)
+        self._epochs = PipelineEpochs(
+            spark,
+            self._sources,
+            self._state,
+            self._delivery,
+            placement=options.placement,
+            bad_rows=bad_rows,
+            keep_epochs=keep_epochs,
+        )
+        self._streaming = Streaming(self._sources, self._state, self._epochs, self._lock)
 
     # -- defining
 
@@ -196,23 +153,8 @@ class Pipeline:
         `verify` needs.
         """
         self._require_unopened(f"source {name} cannot be added")
-        if name in self._sources:
-            raise PipelineError(f"there is a source {name} already", hint="sources have different names")
-        if self._given and name not in self.circuit.sources:
-            raise unknown_name("source", name, self.circuit.sources)
-        at = self.circuit.sources.get(name)
-        if at is not None:
-            schema = self.circuit.layout(at).schema
-        elif isinstance(schema, str):
-            schema = Schema.parse(schema)
-        spec = spec_of(name, frame, key=key, changes=changes, op=op, weight=weight, order=order, schema=schema)
-        if spec.changes == "snapshot" and frame.isStreaming:
-            hint = 'read it as a batch frame and refresh(); a stream is made of changes: changes="upsert"'
-            raise SourceError(f"source {name} cannot be snapshots of a stream", hint=hint)
-        if not keep and spec.keyed:
-            raise SourceError(f"source {name} cannot do without its contents", hint="only append and weights can")
-        self._sources[name] = Bound(spec, frame, keep)
-        return self.circuit.source(name, spec.schema) if at is None else self.circuit.stream(at)
+        style = {"key": key, "changes": changes, "op": op, "weight": weight, "order": order}
+        return self._sources.bind(name, frame, schema=schema, keep=keep, **style)
 
     def graph(self, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None) -> None:
         """Views by a graph of relational operators, a GraphSpec: each of its outputs is a view.
@@ -251,9 +193,8 @@ class Pipeline:
         ``args`` has a value for each of :in but ``$``.
         """
         self._require_unopened("a view cannot be added")
-        keys = {source: bound.spec.key for source, bound in self._sources.items() if bound.spec.keyed}
         with within_depth(EdnError):
-            self._queries.define([edn_plan(name, text, as_arguments(args), self._queries.readable(keys))])
+            self._queries.define([edn_plan(name, text, as_arguments(args), self._queries.readable(self._sources.keys))])
 
     def query(self, relation: str, alias: str | None = None) -> Query:
         """A query of a source or a view, to be built step by step; ``materialize(name)`` makes views of it.
@@ -261,8 +202,7 @@ class Pipeline:
         What it relates is a view of its own: ``recent.artist`` beneath ``recent``; see `trees`.
         """
         self._require_unopened("a view cannot be added")
-        keys = {name: bound.spec.key for name, bound in self._sources.items() if bound.spec.keyed}
-        return AtSparkPipeline(self._queries, keys).query(relation, alias)
+        return AtSparkPipeline(self._queries, self._sources.keys).query(relation, alias)
 
     def sink(
         self,
@@ -287,37 +227,10 @@ class Pipeline:
     def start(self, trigger: Mapping[str, Any] | None = None, *, name: str | None = None) -> StreamingQuery:
         """Follow the streaming sources: every micro-batch is one epoch. What batch frames hold is loaded first."""
         with self._lock:
-            engine = self._engine()
-            # By name, because Spark knows the streams of a query by their places.
-            streams = [bound for _, bound in sorted(self._sources.items()) if bound.streaming]
-            if not streams:
-                raise PipelineError("no source is a stream", hint="call refresh(), or read a source with readStream")
-            if self._query is not None and self._query.isActive:
-                raise PipelineError("the pipeline is running already", hint="stop() it first")
-            self._claims.require(self._sinks, engine.epoch)
-            mend(self._spark_checkpoint, Position.known(engine.offsets))
-            self._require_own_checkpoint(engine, tuple(bound.spec.name for bound in streams))
-            self._load(engine, {}, None, again=False)
-            self._stopping, self._failed = False, None
-            specs = [bound.spec for bound in streams]
-            together = counted(combined([normalized(bound.frame, bound.spec) for bound in streams]), specs)
-            begun = threading.Event()
+            return self._streaming.start(trigger, name, self._require_sinks)
 
-            def batch(frame: DataFrame, number: int) -> None:
-                begun.wait()
-                try:
-                    self._batch(specs, frame, number)
-                except BaseException as error:
-                    self._failed = told(error) or error
-                    raise
-
-            writer = together.writeStream.foreachBatch(batch).option("checkpointLocation", str(self._spark_checkpoint))
-            writer = writer.trigger(**dict(trigger)) if trigger else writer
-            try:
-                self._query = following((writer.queryName(name) if name else writer).start(), lambda: self._failed)
-            finally:
-                begun.set()
-            return self._query
+    def _require_sinks(self, engine: Engine) -> None:
+        self._claims.require(self._sinks, engine.epoch)
 
     @in_our_words()
     def refresh(self, *, token: str | None = None, **frames: DataFrame) -> Progress | None:
@@ -328,38 +241,26 @@ class Pipeline:
         refresh, frames are not read again.
         """
         with self._lock:
-            engine = self._engine()
-            self._claims.require(self._sinks, engine.epoch)
+            engine = self._state.engine()
+            self._require_sinks(engine)
             self._delivery.again(engine)
-            given = self._given_frames(frames)
+            given = self._sources.checked(frames)
             if token is None or engine.offsets.get(TOKEN) != token:
-                self._load(engine, given, token, again=True)
-            streaming = any(bound.streaming for bound in self._sources.values())
-        if streaming and not (self._query is not None and self._query.isActive):
+                self._epochs.load(engine, given, token, again=True)
+        if self._sources.streams and not self._streaming.active:
             self.start(trigger={"availableNow": True}).awaitTermination()
         return self.progress[-1] if self.progress else None
 
     @in_our_words()
     def stop(self, *, drain: bool = False) -> None:
         """End the streaming query after the epoch under way; with ``drain``, after all that has arrived."""
-        query = self._query
-        if query is None:
-            return
-        if drain and query.isActive:
-            query.processAllAvailable()
-        self._stopping = True
-        with self._lock:
-            pass  # the epoch under way has ended, and no other one begins
-        query.stop()  # not under the lock, for which Spark's thread may be waiting
-        self._query = None
+        self._streaming.stop(drain=drain)
 
     def close(self) -> None:
         """Stop, and let another process have the state."""
         self.stop()
         with self._lock:
-            if self._opened is not None:
-                self._opened.close()
-                self._opened = None
+            self._state.close()
 
     def __enter__(self) -> Self:
         return self
@@ -370,15 +271,20 @@ class Pipeline:
     # -- reading
 
     @property
+    def progress(self) -> ProgressLog:
+        """What every epoch of this process has done, in order."""
+        return self._epochs.progress
+
+    @property
     def epoch(self) -> int:
         """The last committed epoch; 0 before the first."""
-        return self._engine().epoch
+        return self._state.engine().epoch
 
     @in_our_words()
     def view(self, name: str) -> DataFrame:
         """The rows of a view now, each as often as its weight."""
         with self._lock:
-            view = self._engine().run.view(name)
+            view = self._state.engine().run.view(name)
             if len(view.contents()) <= FEW:
                 return self.spark.createDataFrame(view.to_arrow())
             return read_view(self.spark, self.path, name, epoch=self.epoch)
@@ -389,15 +295,14 @@ class Pipeline:
         with self._lock:
             if name not in self._queries.fluent:
                 raise unknown_name("fluent query", name, self._queries.fluent)
-            part, run = self._queries.fluent[name], self._engine().run
+            part, run = self._queries.fluent[name], self._state.engine().run
             return put_together(name, part, {view: run.view(view).to_arrow() for view, _ in part.walk(name)})
 
     @in_our_words()
     def table(self, name: str) -> DataFrame:
         """What a source holds now, if that is kept."""
         with self._lock:
-            if name not in self._sources:
-                raise unknown_name("source", name, self._sources)
+            self._sources.require(name)
             return self.spark.createDataFrame(self._contents(name).to_arrow().drop_columns("_weight"))
 
     @in_our_words()
@@ -405,8 +310,8 @@ class Pipeline:
         """What changed of a view between two epochs, by default in the last one; ``_weight`` says how often."""
         with self._lock:
             now = self.epoch
-            if name not in self._engine().run.views:
-                raise unknown_name("view", name, self._engine().run.views)
+            if name not in self._state.engine().run.views:
+                raise unknown_name("view", name, self._state.engine().run.views)
             until = now if until is None else until
             return read_view(
                 self.spark, self.path, name, since=max(until - 1, 0) if since is None else since, until=until
@@ -415,15 +320,13 @@ class Pipeline:
     @in_our_words()
     def quarantined(self) -> DataFrame:
         """The rows that were set aside: ``source``, ``reason``, ``raw`` and ``epoch``."""
-        return read_quarantine(self.spark, str(self._quarantine))
+        return read_quarantine(self.spark, str(self._state.quarantine))
 
     @in_our_words()
     def explain(self) -> str:
         """Sources, views, sinks and circuit, the rows that traces hold, and where the last epochs ran and why."""
         with self._lock:
-            engine = self._engine()
-            specs = [bound.spec for bound in self._sources.values()]
-            return explain(engine, self.circuit, specs, self._sinks, self.progress)
+            return explain(self._state.engine(), self.circuit, self._sources.specs, self._sinks, self.progress)
 
     @in_our_words()
     def verify(self, *views: str) -> Verdict:
@@ -432,10 +335,10 @@ class Pipeline:
         What was defined in SQL is computed by plain Spark SQL, as far as that can say it; the rest by the oracle.
         """
         with self._lock:
-            engine, start = self._engine(), perf_counter()
+            engine, start = self._state.engine(), perf_counter()
             for name in views:
                 engine.run.view(name)
-            unkept = [name for name in self._sources if name not in engine.run.tables]
+            unkept = [name for name in self._sources.by_name if name not in engine.run.tables]
             if unkept:
                 raise PipelineError(
                     f"there is nothing to verify against: the contents of {', '.join(unkept)} are not kept",
@@ -446,7 +349,7 @@ class Pipeline:
             found = {name: self._compared(name) for name in by_spark}
             others = {name: engine.run.view(name).contents() for name in wanted if name not in found}
             if others:
-                sources = {name: self._contents(name) for name in self._sources}
+                sources = {name: self._contents(name) for name in self._sources.by_name}
                 timed = {name: others.pop(name) for name in [*others] if self._queries.timed(name)}
                 found |= verify(self.circuit, sources, others).views
                 before = {name: engine.run.view(name).contents() for name in self._queries.carried}
@@ -454,268 +357,31 @@ class Pipeline:
             return Verdict({name: found[name] for name in wanted}, perf_counter() - start)
 
     def _compared(self, view: str) -> Compared:
-        sources = {name: self.table(name) for name in self._sources}
+        sources = {name: self.table(name) for name in self._sources.by_name}
         return compared(view, self.view(view), self._queries.recomputed(self.spark, sources, view))
 
     @in_our_words()
     def vacuum(self, keep_epochs: int | None = None) -> None:
         """Remove what only older epochs need, and values that no row refers to any more."""
         with self._lock:
-            self._delivery.again(self._engine())
-            self._engine().vacuum(self.keep_epochs if keep_epochs is None else keep_epochs)
+            engine = self._state.engine()
+            self._delivery.again(engine)
+            engine.vacuum(self._keep_epochs if keep_epochs is None else keep_epochs)
 
     # -- opening
-
-    @property
-    def _spark_checkpoint(self) -> Path:
-        return self.path / "spark"
-
-    @property
-    def _quarantine(self) -> Path:
-        return self.path / "quarantine"
 
     def _require_unopened(self, what: str) -> None:
         with self._lock:  # refused in a forked child
             pass
-        if self._opened is not None:
+        if self._state.current is not None:
             raise PipelineError(f"{what} to a pipeline at work", hint="define everything first; then start or refresh")
-
-    def _engine(self) -> Engine:
-        self._require_same_state()
-        if self._opened is None:
-            self._opened = self._open()
-            self._made = Engine.made_at(str(self.path))
-            self._delivery.again(self._opened)
-        return self._opened
-
-    def _require_same_state(self) -> None:
-        """Refuse to go on when the state directory was deleted meanwhile; one that was put back is opened again."""
-        if self._made is None:
-            return
-        found = Engine.made_at(str(self.path))
-        if self._opened is not None and found != self._made:
-            self._opened.close()
-            self._opened = None
-        if found is None:
-            raise StoreError(
-                f"the state at {self.path} is gone: it was deleted while the pipeline had it open",
-                hint="put it back and go on; or make the pipeline anew, which begins from nothing",
-            )
-
-    def _open(self) -> Engine:
-        self._check_definition()
-        if not Engine.exists(str(self.path)) and query_of(self._spark_checkpoint) is not None:
-            raise ForeignState(
-                f"{self.path} has the checkpoint of a streaming query, and the state has none of its batches",
-                hint="restore the state directory, or start both anew in an empty one",
-            )
-        tables = {name: _table(bound.spec) for name, bound in self._sources.items() if bound.keep}
-        parallel = int(getattr(getattr(self.spark, "sparkContext", None), "defaultParallelism", 0)) or 8
-        shards = self._shards or Engine.shards_of(str(self.path)) or max(8, 2 * parallel)
-        return Engine(
-            self.spark,
-            self.circuit,
-            str(self.path),
-            shards=shards,
-            tables=tables,
-            placement=self.placement,
-            partitions=self._partitions or min(shards, parallel),
-            delivered=dict.fromkeys(sink.view for sink in self._sinks),
-            check_functions=self._check_functions,
-            loops=self._loops,
-        )
-
-    def _check_definition(self) -> None:
-        for name in self.circuit.sources:
-            if name not in self._sources:
-                raise PipelineError(f"source {name} comes from nowhere", hint=f'bind it: p.source("{name}", frame)')
-        if not self.circuit.sinks:
-            raise PipelineError("there is no view", hint='end a stream with .sink("name")')
-        for sink in self._sinks:
-            if sink.view not in self.circuit.sinks:
-                raise unknown_name("view", sink.view, self.circuit.sinks)
-
-    def _require_own_checkpoint(self, engine: Engine, streams: tuple[str, ...]) -> None:
-        """Refuse another query's checkpoint, or other streams, before Spark reads anything."""
-        last, found = Position.known(engine.offsets), query_of(self._spark_checkpoint)
-        if last is not None and (found, streams) != (last.query, last.streams):
-            Position(found or "a new one", 0, "", streams).is_replay_of(last)
-
-    # -- epochs
-
-    def _batch(self, specs: Sequence[SourceSpec], frame: DataFrame, number: int) -> None:
-        """One micro-batch."""
-        with self._lock:
-            if self._stopping or self._query is None:
-                raise PipelineError("the pipeline is stopping", hint="what has arrived is read at the next start")
-            engine = self._engine()
-            streams = tuple(spec.name for spec in specs)
-            position = Position.of(str(self._query.id), number, self._spark_checkpoint, streams)
-            if position.is_replay_of(Position.known(engine.offsets)):
-                self._delivery.again(engine)
-                return
-            require_planned(self.spark, self._spark_checkpoint, number, streams)
-            frame = arrived(frame)
-            arrival = Arrival(specs, [only(frame, at) for at in range(len(specs))], frame)
-            self._epoch(engine, arrival, position.to_offsets(), number)
-
-    def _given_frames(self, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        for name, frame in frames.items():
-            if name not in self._sources:
-                raise unknown_name("source", name, self._sources)
-            if frame.isStreaming:
-                raise PipelineError(f"a refresh of {name} takes a batch frame", hint="give streams to source()")
-            check_drift(frame, self._sources[name].spec)
-        return dict(frames)
-
-    def _load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None, *, again: bool) -> None:
-        """One epoch of what batch frames hold, as far as it was not read yet, and of what is given."""
-        read, fed = (set[str](engine.offsets.get(key, ())) for key in (STATIC, GIVEN))
-        repeatable = {name for name, bound in self._sources.items() if again and bound.again and name not in fed}
-        due = {
-            name: bound.frame
-            for name, bound in self._sources.items()
-            if not bound.streaming and name not in given and (name in repeatable or name not in read)
-        }
-        frames = due | dict(given)
-        if not frames:
-            return
-        specs = [self._sources[name].spec for name in frames]
-        offsets: dict[str, Any] = {STATIC: sorted({*read, *due}), GIVEN: sorted({*fed, *given})}
-        if token is not None:
-            offsets[TOKEN] = token
-        found = [normalized(frame, spec) for frame, spec in zip(frames.values(), specs, strict=True)]
-        self._epoch(engine, Arrival.of(specs, found), offsets, None)
-
-    def _epoch(self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], batch: int | None) -> None:
-        """Steps 1 to 5."""
-        self._delivery.again(engine)  # what a sink has not got yet, it gets first
-        start = perf_counter()
-        with described(self.spark, engine.epoch + 1, alone=batch is None) as describe:
-            describe("read what is new")
-            limit = self._limit(engine, arrival, batch)
-            fetched = None if limit == 0 else arrival.fetch(None if self.placement.place == "driver" else limit)
-            read = perf_counter()
-            try:
-                if fetched is not None:
-                    rows = fetched.rows
-                    bad = self._set_aside(engine.epoch + 1, [fetched.bad()])
-                    decision = self._decided(sum(rows.values()))
-                    ticked = engine.tick(fetched.changes(), offsets, decision, describe)
-                    self.placement.learn_driver(sum(rows.values()), read - start, ticked.tick)
-                else:
-                    ticked, bad = self._on_cluster(engine, arrival, offsets, describe)
-                    rows = dict(ticked.arrived)
-                    self.placement.cluster.learn(sum(rows.values()), ticked.tick)
-            except BaseException:
-                self._reopen_if_uncertain(engine)
-                raise
-            describe("sinks")
-            sinks = perf_counter()
-            self._delivery.give(engine, ticked.changes)
-        done = perf_counter()
-        times = {"fetch": read - start, "tick": ticked.tick, "commit": ticked.commit, "sinks": done - sinks}
-        self._note(engine, ticked, batch, rows, bad, times | {"total": done - start})
-        if engine.epoch % VACUUM_EVERY == 0:
-            engine.sweep(self.keep_epochs)
-
-    def _limit(self, engine: Engine, arrival: Arrival, batch: int | None) -> int:
-        """How many rows to fetch before the rest is left to the cluster; 0 for all of it."""
-        limit = self.placement.limit
-        if batch is not None or self.placement.place != "auto":
-            return limit
-        if arrival.local_bytes() > LARGE:
-            return 0
-        return min(limit, FIRST) if engine.epoch == 0 else limit
-
-    def _decided(self, rows: int) -> Decision:
-        """Rows that are on the driver already are worked on there."""
-        if self.placement.place != "auto":
-            return Decision("driver", f"{self.placement.place} was asked for")
-        return self.placement.fetched(rows)
-
-    def _on_cluster(
-        self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], describe: Callable[[str], None]
-    ) -> tuple[Ticked, int]:
-        """A tick by tasks; should two values have one code, the driver does it over: it sees both."""
-        bad = 0
-
-        def inspect(found: Sequence[pa.Table]) -> None:
-            nonlocal bad
-            bad = self._set_aside(engine.epoch + 1, found)
-
-        decision = self.placement.unfetched()
-        try:
-            frame, whole = arrival.coded(engine), arrival.whole(engine)
-            return engine.tick_on_cluster(frame, whole, offsets, decision, describe, inspect), bad
-        except CodeCollision as collision:
-            log.info("%s: the driver encodes the batch", collision.message)
-            fetched = arrival.fetch(None)
-            assert fetched is not None, "without a limit all rows are fetched"
-            bad = self._set_aside(engine.epoch + 1, [fetched.bad()])
-            again = Decision("driver", "two values have one code")
-            return engine.tick(fetched.changes(), offsets, again, describe), bad
-
-    def _set_aside(self, epoch: int, found: Sequence[pa.Table]) -> int:
-        """Refuse bad rows, or keep them under the epoch's number; how many there were."""
-        bad = sum(table.num_rows for table in found)
-        if self.bad_rows == "quarantine":
-            if bad or (self._quarantine / f"epoch={epoch:010d}").exists():
-                quarantine(str(self._quarantine), epoch, pa.concat_tables([BAD.empty_table(), *found]))
-        elif bad:
-            first = next(table.slice(0, 1).to_pylist()[0] for table in found if table.num_rows)
-            many = f"{bad:,} bad row{'s' if bad > 1 else ''}"
-            raise BadRows(
-                f"source {first['source']} has {many}, the first one {first['raw']}: {first['reason']}",
-                hint='nothing was applied; Pipeline(…, bad_rows="quarantine") sets such rows aside',
-            )
-        return bad
-
-    def _reopen_if_uncertain(self, engine: Engine) -> None:
-        """After a failed commit, or one that this process did not take in, only the disk knows how things are."""
-        if engine.uncertain:
-            engine.close()
-            self._opened = None
-
-    def _note(
-        self,
-        engine: Engine,
-        ticked: Ticked,
-        batch: int | None,
-        rows: Mapping[str, int],
-        bad: int,
-        times: Mapping[str, float],
-    ) -> None:
-        del self.progress[:-REMEMBERED]
-        where = " then ".join(dict.fromkeys(made.where for made in ticked.decisions))
-        self.progress.append(
-            Progress(
-                epoch=ticked.epoch,
-                batch=batch,
-                rows_in=rows,
-                rows_out={name: len(changes) for name, changes in ticked.changes.items()},
-                times=times,
-                placement=where,
-                reason="; ".join(made.reason for made in ticked.decisions),
-                state_bytes=engine.state_bytes,
-                trace_rows=engine.trace_rows,
-                bad_rows=bad,
-            )
-        )
-
-    # -- inside
 
     def _contents(self, source: str) -> Batch:
         """What a source holds, its columns in their own order."""
-        return self._engine().contents(source)
+        return self._state.engine().contents(source)
 
 
 def _one_of(what: str, value: Any, allowed: Iterable[str]) -> None:
     choices = tuple(allowed)
     if value not in choices:
         raise PipelineError(f"{what} cannot be {value!r}", hint=f"choose one of {', '.join(choices)}")
-
-
-def _table(spec: SourceSpec) -> Table:
-    """How a source is kept; an order that is no column of it counts within a batch only."""
-    return Table(spec.key, spec.row_order) if spec.keyed else Table()

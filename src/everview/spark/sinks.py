@@ -20,16 +20,15 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from everview.errors import SinkError
+from everview.spark.epoch_folders import EPOCH, OURS, epoch_name, epochs, put_epoch, replace_snapshot
 from everview.spark.folders import SCHEME, folder, local_path
 from everview.types import Schema
 from everview.zset.batch import Batch
@@ -43,15 +42,11 @@ Contents: TypeAlias = "Callable[[], pa.Table | DataFrame]"
 
 FORMATS: Final = ("parquet", "json")
 MODES: Final = ("changes", "snapshot")
-EPOCH: Final = "epoch"
 WEIGHT: Final = "_weight"
 QUARANTINE: Final = pa.schema([("source", pa.string()), ("reason", pa.string()), ("raw", pa.string())])
 
 _TABLE = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,3}")
-_FILE = "part-0.parquet"
-# What a sink writes into the folder of an epoch: by this process, and by Spark, with what Hadoop puts beside it.
-_OURS = re.compile(r"part-\d+\.parquet|part-\d{5}-[0-9a-f-]{36}\S*|_SUCCESS|\..+\.crc")
-_BESIDE = re.compile(r"_everview|_temporary")  # and into the path itself
+_BESIDE = re.compile(r"_everview|_temporary")  # what is written into the path itself, beside epochs
 # Microseconds and the zone, which Spark's own default leaves to chance.
 _JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
 
@@ -156,7 +151,7 @@ def quarantine(path: str, epoch: int, table: pa.Table) -> None:
     """Set bad rows of an epoch aside: columns ``source``, ``reason`` and ``raw``; as idempotent as a sink."""
     root = local_path(path)
     assert root is not None, "bad rows are kept beside the state, which is local"
-    _put_epoch(root, epoch, table.select(QUARANTINE.names).cast(QUARANTINE), "snappy")
+    put_epoch(root, epoch, table.select(QUARANTINE.names).cast(QUARANTINE), {})
 
 
 def read_quarantine(spark: SparkSession, path: str) -> DataFrame:
@@ -164,7 +159,7 @@ def read_quarantine(spark: SparkSession, path: str) -> DataFrame:
     schema = "source STRING, reason STRING, raw STRING, epoch BIGINT"
     root = local_path(path)
     assert root is not None, "bad rows are kept beside the state, which is local"
-    if not _epochs(root):
+    if not epochs(root):
         return spark.createDataFrame([], schema)
     return spark.read.schema(schema).parquet(root.as_uri())
 
@@ -214,7 +209,7 @@ def _deliver_changes(spark: SparkSession, spec: SinkSpec, epoch: int, changes: B
     _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
     table = changes.to_arrow()
     if spec.local is not None:
-        _put_epoch(spec.local, epoch, table, _compression(spec))
+        put_epoch(spec.local, epoch, table, spec.options)
     elif not len(changes):
         return
     elif spec.table is not None:
@@ -226,8 +221,8 @@ def _deliver_changes(spark: SparkSession, spec: SinkSpec, epoch: int, changes: B
 def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, contents: Contents) -> None:
     _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
     if spec.local is not None:
-        if len(changes) or not _epochs(spec.local):
-            _replace_snapshot(spec, spec.local, epoch, contents())
+        if len(changes) or not epochs(spec.local):
+            replace_snapshot(spec.local, epoch, contents(), spec.options)
         return
     if not len(changes):
         return
@@ -237,121 +232,6 @@ def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: 
         _insert(spark, spec, frame, None)
     else:
         _write_by_spark(frame, spec, epoch)
-
-
-def _replace_snapshot(spec: SinkSpec, root: Path, epoch: int, found: pa.Table | DataFrame) -> None:
-    if isinstance(found, pa.Table):
-        _write_epoch(root, epoch, found, _compression(spec))
-    else:
-        _write_epoch_of_frame(root, epoch, found, spec)
-    for old in _epochs(root):
-        if old.name != _epoch_name(epoch):
-            _clear(old, keep=())
-    _sync(root)
-
-
-def _compression(spec: SinkSpec) -> str:
-    asked = spec.options.get("compression", "snappy").lower()
-    return "none" if asked == "uncompressed" else asked
-
-
-# -- local directories
-
-
-def _epoch_name(epoch: int) -> str:
-    """Padded, so that names sort as their epochs do; Spark still reads a number."""
-    return f"{EPOCH}={epoch:010d}"
-
-
-def _attempt(root: Path, epoch: int) -> Path:
-    """Where an epoch is written before it counts. A ``=`` would make a reader take it for a partition."""
-    return root / f"_{EPOCH}-{epoch:010d}.writing"
-
-
-def _epochs(root: Path) -> list[Path]:
-    """The epochs that this process has written and readers see."""
-    epochs = root.glob(f"{EPOCH}=*")
-    return sorted(found for found in epochs if any(_OURS.fullmatch(file.name) for file in found.glob("*.parquet")))
-
-
-def _put_epoch(root: Path, epoch: int, table: pa.Table, compression: Any) -> None:
-    """An epoch without rows has no directory, even if an attempt that was never committed left one."""
-    if table.num_rows:
-        _write_epoch(root, epoch, table, compression)
-    elif root.exists():
-        _remove(_attempt(root, epoch))
-        _clear(root / _epoch_name(epoch), keep=())
-
-
-def _write_epoch(root: Path, epoch: int, table: pa.Table, compression: Any) -> None:
-    """One file for an epoch, which appears whole or takes the place of an earlier attempt at once."""
-    root.mkdir(parents=True, exist_ok=True)
-    target, attempt = root / _epoch_name(epoch), _attempt(root, epoch)
-    _remove(attempt)
-    pq.write_table(table, attempt, compression=compression)
-    _sync(attempt)
-    target.mkdir(exist_ok=True)
-    os.replace(attempt, target / _FILE)
-    _clear(target, keep=(_FILE,))
-    _sync(target)
-    _sync(root)
-
-
-def _write_epoch_of_frame(root: Path, epoch: int, frame: DataFrame, spec: SinkSpec) -> None:
-    """As many files as Spark has partitions; the previous epoch is still in place while they take theirs."""
-    root.mkdir(parents=True, exist_ok=True)
-    target, attempt = root / _epoch_name(epoch), _attempt(root, epoch)
-    frame.write.mode("overwrite").options(**spec.options).parquet(attempt.as_uri())
-    names = _renamed(attempt)
-    if not target.exists():
-        os.replace(attempt, target)
-        _sync(root)
-        return
-    for name in names:
-        os.replace(attempt / name, target / name)
-    _clear(target, keep=names)
-    _remove(attempt)
-    _sync(target)
-    _sync(root)
-
-
-def _renamed(attempt: Path) -> list[str]:
-    """What Spark has written, on disk and under names of ours, by which it is known again; the new names."""
-    names: list[str] = []
-    for part in sorted(attempt.iterdir()):
-        if not part.name.startswith("part-"):
-            part.unlink()  # a mark of success, checksums
-            continue
-        _sync(part)
-        names.append(f"part-{len(names)}.parquet")
-        part.rename(attempt / names[-1])
-    return names
-
-
-def _clear(directory: Path, keep: Sequence[str]) -> None:
-    """Remove the files of an epoch that are ours, and the directory if nothing is left: what others put there stays."""
-    if not directory.is_dir():
-        return
-    for found in directory.iterdir():
-        if _OURS.fullmatch(found.name) and found.name not in keep:
-            found.unlink()
-    if not any(directory.iterdir()):
-        directory.rmdir()
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # -- by Spark
@@ -365,7 +245,7 @@ def _write_by_spark(frame: DataFrame, spec: SinkSpec, epoch: int) -> None:
     overwrite = "dynamic" if spec.mode == "changes" else "static"
     options = {**(_JSON if spec.format == "json" else {}), **spec.options, "partitionOverwriteMode": overwrite}
     root = local_path(spec.path)
-    _require_no_foreign(frame.sparkSession, spec, f"{EPOCH}={epoch:010d}" if spec.mode == "changes" else "")
+    _require_no_foreign(frame.sparkSession, spec, epoch_name(epoch) if spec.mode == "changes" else "")
     (
         frame.withColumn(EPOCH, f.lit(f"{epoch:010d}"))
         .write.mode("overwrite")
@@ -380,7 +260,7 @@ def _require_no_foreign(spark: SparkSession, spec: SinkSpec, under: str) -> None
     """Refuse to let Spark overwrite a folder with files that no sink has written: it would delete them."""
     assert spec.path is not None
     for name in folder(spark, spec.path).files(under):
-        if not (_OURS.fullmatch(name.rpartition("/")[2]) or _BESIDE.match(name)):
+        if not (OURS.fullmatch(name.rpartition("/")[2]) or _BESIDE.match(name)):
             raise SinkError(
                 f"{spec.path} has a file that is not the sink's, {name}, and would lose it: {spec}",
                 hint="move the file elsewhere; the epoch is committed, and is delivered when the pipeline next starts",

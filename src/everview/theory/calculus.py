@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.stream import Names, On, Select, Stream, Trace, UserFunction
+from everview.circuit.joined import On, Select, sides
+from everview.circuit.stream import Names, Stream, Trace, UserFunction
 from everview.errors import CircuitError, SchemaError
 from everview.operators.arrange import Arrange
 from everview.operators.join import LEFT, JoinChanges, JoinTrace
@@ -235,7 +236,7 @@ def _right(state: list[Part], change: Stream | None) -> list[tuple[Part, Part]]:
 def _joined(one: Part, two: Part, on: On, select: Select | None) -> Stream:
     """Changes of a moment with what is kept on either side, or with changes of the other side."""
     streams = [part.changes if isinstance(part, Kept) else part for part in (one, two)]
-    left, right, picks, schema = streams[0].sides(streams[1], on, select)
+    left, right, picks, schema = sides(streams[0], streams[1], on, select)
     circuit = left.circuit
     if isinstance(two, Kept):
         return circuit.add(JoinTrace(left.layout, right.layout, picks, schema), [left], [_trace(right, two.moment)])

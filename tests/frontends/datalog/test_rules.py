@@ -31,7 +31,7 @@ def rows(db: Database, view: str) -> list[Any]:
 
 
 def loops(db: Database) -> int:
-    return sum(isinstance(node, Child) for node in db.run.program.circuit)
+    return sum(isinstance(node, Child) for node in db._core.run.program.circuit)
 
 
 # -- heads, tables, facts
@@ -104,7 +104,7 @@ def test_sql_reads_rules_and_rules_read_sql() -> None:
 def test_relations_that_read_each_other_share_one_loop() -> None:
     db = chain()
     assert loops(db) == 1
-    traces = len(list(db.run.state))
+    traces = len(list(db._core.run.state))
     more = db.datalog(
         "odd(x, y) :- edge(x, y). odd(x, z) :- even(x, y), edge(y, z). even(x, z) :- odd(x, y), edge(y, z)."
     )
@@ -112,7 +112,7 @@ def test_relations_that_read_each_other_share_one_loop() -> None:
     alone = connect()
     alone.datalog(EDGE + "\n".join(map(str, more.rules)))
     assert loops(alone) == 1
-    assert len(list(db.run.state)) < traces + len(list(alone.run.state))  # the table's are shared
+    assert len(list(db._core.run.state)) < traces + len(list(alone._core.run.state))  # the table's are shared
     assert rows(db, "even") == [(1, 3)]
     assert db.verify()
 
@@ -150,11 +150,11 @@ def test_listeners_are_told_the_difference_once() -> None:
 def test_only_what_is_affected_is_computed_again() -> None:
     db = chain(EDGE + PATH + "loop(x) :- path(x, x).")
     db.datalog("big(x) :- edge(x, _), x > 1.")
-    before = {name: db.catalog.views[name] for name in db.views()}
-    streams = {trace.name if hasattr(trace, "name") else id(trace) for trace, _, _ in db.run.state}
+    before = {name: db._core.catalog.views[name] for name in db.views()}
+    streams = {trace.name if hasattr(trace, "name") else id(trace) for trace, _, _ in db._core.run.state}
     db.datalog("big(x) :- edge(_, x), x > 2.")
-    assert [name for name in before if db.catalog.views[name] is not before[name]] == ["big"]
-    kept = {trace.name if hasattr(trace, "name") else id(trace) for trace, _, _ in db.run.state}
+    assert [name for name in before if db._core.catalog.views[name] is not before[name]] == ["big"]
+    kept = {trace.name if hasattr(trace, "name") else id(trace) for trace, _, _ in db._core.run.state}
     assert len(streams & kept) >= len(streams) - 3
     assert rows(db, "big") == [(2,), (3,)]
 
@@ -299,10 +299,10 @@ def test_an_input_may_be_shown_as_it_is() -> None:
 def test_a_text_that_is_refused_changes_nothing(text: str, error: type[EverviewError], match: str) -> None:
     db = chain()
     db.sql("CREATE MATERIALIZED VIEW n AS SELECT COUNT(*) AS n FROM path; CREATE TABLE t (x BIGINT)")
-    before = (db.epoch, db.catalog, db.run.program)
+    before = (db.epoch, db._core.catalog, db._core.run.program)
     with pytest.raises(error, match=match):
         db.datalog(text)
-    assert (db.epoch, db.catalog, db.run.program) == before
+    assert (db.epoch, db._core.catalog, db._core.run.program) == before
     db.apply({"edge": [((3, 4), 1)]})
     assert rows(db, "n") == [(6,)]
 
@@ -367,5 +367,5 @@ def test_rules_outlive_the_process(tmp_path: Path) -> None:
 def test_a_state_directory_keeps_no_more_than_texts(tmp_path: Path) -> None:
     with connect(tmp_path / "db") as db:
         db.datalog(EDGE + PATH)
-        said = db.catalog.to_json()["rules"]
+        said = db._core.catalog.to_json()["rules"]
     assert said == [[1, EDGE + PATH, "souffle", []]]

@@ -184,7 +184,7 @@ def test_what_moves_by_itself_is_not_changed_by_hand() -> None:
         db.drop("checkbox@next")
     db.drop("checkbox")
     assert db.views() == ["known", "known@next"]
-    assert "checkbox@before" not in db.catalog.tables
+    assert "checkbox@before" not in db._core.catalog.tables
     db.drop("known")
     assert db.views() == []
     assert db.rules() == []
@@ -262,6 +262,6 @@ def test_removing_the_rules_forgets_what_was_carried() -> None:
     (given,) = db.rules()
     given.remove()
     assert db.views() == []
-    assert list(db.catalog.tables) == ["box", "clicks"]
+    assert list(db._core.catalog.tables) == ["box", "clicks"]
     db.datalog(CHECKBOX, dialect="pomologic")
     assert states(db) == {"a": False}

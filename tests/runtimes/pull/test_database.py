@@ -129,9 +129,9 @@ def test_others_changes_are_polled(db: Any) -> None:
 def test_a_source_that_is_read_is_not_detached(db: Any) -> None:
     view = paid(db).materialize()
     with pytest.raises(EverviewError, match="read by"):
-        db.attached.detach("payment")
+        db._core.attached.detach("payment")
     view.close()
-    db.attached.detach("payment")
+    db._core.attached.detach("payment")
     with pytest.raises(EverviewError):
         db.query("payment")
 

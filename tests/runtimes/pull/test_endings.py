@@ -40,7 +40,7 @@ def test_a_view_may_go_inside_of_a_transaction(close: bool) -> None:
                 view.close()
             del view
             gc.collect()
-        assert len(db.attached.pipeline.feeds) == 1
+        assert len(db._core.attached.pipeline.feeds) == 1
         assert len(other) == 2
         again = db.query("m").order_by("name").limit(2).materialize("v")
         assert [row["id"] for row in again] == [1, 2]
@@ -57,7 +57,7 @@ def test_who_lets_a_view_go_waits_for_nobody() -> None:
             other.join(5)
             assert not other.is_alive()
         db.poll()
-        assert db.attached.pipeline.feeds == ()
+        assert db._core.attached.pipeline.feeds == ()
 
 
 def test_a_view_that_goes_while_another_comes_leaves_no_node() -> None:
@@ -157,7 +157,7 @@ def test_a_key_of_all_columns_is_a_key() -> None:
     with ev.connect() as db:
         source = Memory("a BIGINT, b BIGINT", ("a", "b"), [(1, 1)])
         db.attach("kept", source)
-        assert db.catalog.tables["kept"].key == ("a", "b")
+        assert db._core.catalog.tables["kept"].key == ("a", "b")
         db.detach("kept")
         db.attach("m", source, keep=False)
         with db.transaction() as tx:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from everview.codes.coerce import Unfit, coerce
 from everview.database.definitions import TableDefinition
-from everview.database.transaction import Transaction
+from everview.database.transaction import OpenTransaction
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import ScalarForm
 from everview.frontends.edn.patterns import fits
@@ -24,7 +24,7 @@ class FactChanges:
     Of an entity with one value what is gathered is all that it has, so that its old value need not be known.
     """
 
-    def __init__(self, attribute: str, table: TableDefinition, tx: Transaction, *, unique: bool = False) -> None:
+    def __init__(self, attribute: str, table: TableDefinition, tx: OpenTransaction, *, unique: bool = False) -> None:
         self.attribute = attribute
         self._table, self._tx = table, tx
         self._value = table.schema.names[1]

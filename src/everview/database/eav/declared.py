@@ -22,8 +22,8 @@ from everview.frontends.edn.transaction import Add, Declare, Part, Retract, Swap
 from everview.types import BIGINT, Type
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
-    from everview.database.transaction import Transaction
+    from everview.database.core import Core
+    from everview.database.transaction import OpenTransaction
 
 ATTRIBUTES: Final = TableDefinition.of("db/attributes", "name STRING, ref BOOLEAN, uniqueness STRING", key="name")
 IDS: Final = TableDefinition.of("db/ids", "id BIGINT, last BIGINT", key="id")
@@ -37,11 +37,11 @@ class Said:
     unique: str | None = None
 
 
-def said_of(db: Database) -> dict[str, Said]:
+def said_of(db: Core) -> dict[str, Said]:
     """What is said of all attributes."""
     if ATTRIBUTES.name not in db.catalog.tables:
         return {}
-    return {name: Said(ref, unique) for (name, ref, unique), _ in db.contents_now(ATTRIBUTES.name)}
+    return {name: Said(ref, unique) for (name, ref, unique), _ in db.holdings.contents_now(ATTRIBUTES.name)}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Making:
     before: Mapping[str, Said]  # what was said of them until now
 
 
-def making(db: Database, parts: Iterable[Part]) -> Making:
+def making(db: Core, parts: Iterable[Part]) -> Making:
     """The attributes that a transaction declares, or is the first to have facts of; raises `EdnError`."""
     wanted = _Wanted(db)
     for part in parts:
@@ -71,7 +71,7 @@ def making(db: Database, parts: Iterable[Part]) -> Making:
 
 
 class _Wanted:
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Core) -> None:
         self._db = db
         self._attributes = attributes_of(db.catalog)
         self._types: dict[str, Type | None] = {}  # of attributes whose table is to be made
@@ -106,7 +106,7 @@ class _Wanted:
         if part.many is None:
             return
         if known is not None and (len(self._db.catalog.tables[name].key) == 2) != part.many:
-            if len(self._db.contents_now(name)):
+            if len(self._db.holdings.contents_now(name)):
                 hint = "declare the cardinality of an attribute before its first fact"
                 raise refuse(part.place, f"{name} has facts, and its cardinality does not change", hint)
             self._types.setdefault(name, known.value)
@@ -171,7 +171,7 @@ def _own(known: TableDefinition) -> Type:
     return known.schema.types[1]
 
 
-def store(tx: Transaction, said: Mapping[str, Said], before: Mapping[str, Said]) -> None:
+def store(tx: OpenTransaction, said: Mapping[str, Said], before: Mapping[str, Said]) -> None:
     """Put down what is newly said of attributes."""
     rows: list[dict[str, Any]] = [
         {"name": name, "ref": one.ref, "uniqueness": one.unique}

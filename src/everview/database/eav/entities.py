@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from everview.database.eav.declared import IDS
-from everview.database.transaction import Transaction
+from everview.database.transaction import OpenTransaction
 
 
 class Numbers:
     """Numbers for new entities; ``tables`` are those of facts, where entities may be that nobody numbered."""
 
-    def __init__(self, tx: Transaction, tables: Iterable[str], *, kept: bool) -> None:
+    def __init__(self, tx: OpenTransaction, tables: Iterable[str], *, kept: bool) -> None:
         self._tx = tx
         self._tables = tuple(tables)
         self._kept = kept  # whether there is a table that holds the greatest

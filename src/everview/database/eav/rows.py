@@ -10,7 +10,7 @@ from typing import Any
 
 from everview.database.definitions import TableDefinition
 from everview.database.eav.changes import fitting
-from everview.database.transaction import Transaction
+from everview.database.transaction import OpenTransaction
 from everview.errors import EverviewError
 from everview.frontends.edn.faults import refuse
 from everview.frontends.rules.program import NOWHERE, TextPlace
@@ -19,7 +19,7 @@ from everview.frontends.rules.program import NOWHERE, TextPlace
 class RowChanges:
     """Rows of a table with a key of one column."""
 
-    def __init__(self, table: TableDefinition, tx: Transaction) -> None:
+    def __init__(self, table: TableDefinition, tx: OpenTransaction) -> None:
         self._table, self._tx = table, tx
         (self._key,) = table.key
         self._said: dict[Any, dict[str, Any]] = {}

@@ -38,8 +38,8 @@ from everview.frontends.rules.program import TextPlace
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
-    from everview.database.database import Database
-    from everview.database.transaction import Transaction
+    from everview.database.core import Core
+    from everview.database.transaction import OpenTransaction
 
 Name = str | int
 
@@ -52,7 +52,7 @@ class Transacted:
     changes: Mapping[str, Batch] = field(default_factory=dict[str, Batch], repr=False)
 
 
-def transact(db: Database, form: AnyForm) -> Transacted:
+def transact(db: Core, form: AnyForm) -> Transacted:
     """A transaction as one tick; inside of another it counts when that ends."""
     parts = parse_transaction(form)
     with db.still:
@@ -62,17 +62,17 @@ def transact(db: Database, form: AnyForm) -> Transacted:
 
         def undo() -> None:
             if db.catalog is made.catalog:
-                with db.defining():
-                    db.redefine(before, made.anew)
+                with db.definitions.changing():
+                    db.definitions.redefine(before, made.anew)
 
         with Tentative(db, undo):
-            with db.defining():
-                db.redefine(made.catalog, made.anew)
+            with db.definitions.changing():
+                db.definitions.redefine(made.catalog, made.anew)
             return _transacted(db, made, parts)
 
 
-def _transacted(db: Database, made: Making, parts: Sequence[Part]) -> Transacted:
-    with db.transaction() as tx:
+def _transacted(db: Core, made: Making, parts: Sequence[Part]) -> Transacted:
+    with db.transactions.block() as tx:
         tempids = _Transacting(db, tx, made, parts).run()
     return Transacted(tempids, tx.changes)
 
@@ -80,7 +80,7 @@ def _transacted(db: Database, made: Making, parts: Sequence[Part]) -> Transacted
 class _Transacting:
     """The parts of a transaction on their way to changes of tables."""
 
-    def __init__(self, db: Database, tx: Transaction, made: Making, parts: Sequence[Part]) -> None:
+    def __init__(self, db: Core, tx: OpenTransaction, made: Making, parts: Sequence[Part]) -> None:
         self._db, self._tx, self._parts = db, tx, parts
         self._attributes = attributes_of(db.catalog)
         self._before, self._said = made.before, made.said

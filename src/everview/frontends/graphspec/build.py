@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from everview.circuit.stream import Stream, wider
+from everview.circuit.joined import wider
+from everview.circuit.stream import Stream
 from everview.errors import EverviewError, GraphError
 from everview.frontends.graphspec.check import Graph
 from everview.frontends.graphspec.model import (

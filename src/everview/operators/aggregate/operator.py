@@ -21,7 +21,7 @@ from everview.traces.view import View
 from everview.types import Field, Schema
 
 ENDS = computed_under("end")
-COLLECTED = computed_under("collected")  # aggregates that make values of values
+COLLECTED = (*computed_under("collected"), *computed_under("user"))  # aggregates that make values of values
 BLOCK = 1 << 12  # groups at a time, so that what is laid out densely stays small
 
 

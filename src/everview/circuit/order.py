@@ -1,0 +1,48 @@
+"""The order in which the nodes of a circuit are evaluated: each after what it needs in the same tick."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from everview.circuit.nodes import Feedback, Node, inputs_of, reads_of
+from everview.errors import CircuitError
+from everview.operators.operator import Moment
+
+if TYPE_CHECKING:
+    from everview.circuit.circuit import Circuit
+
+
+def order_of(circuit: Circuit) -> tuple[int, ...]:
+    """The nodes so that each comes after what it needs in the same tick; the order of building, if possible."""
+    _check_connected(circuit)
+    sorter = TopologicalSorter({at: _needs(node) for at, node in enumerate(circuit)})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        path = " → ".join(circuit.label(at) for at in error.args[1])
+        raise CircuitError(f"a cycle without feedback: {path}", hint="close the cycle with circuit.feedback") from None
+    ready, order = list(sorter.get_ready()), list[int]()
+    heapify(ready)
+    while ready:
+        order.append(at := heappop(ready))
+        sorter.done(at)
+        for later in sorter.get_ready():
+            heappush(ready, later)
+    return tuple(order)
+
+
+def _needs(node: Node) -> set[int]:
+    """What must be computed before a node: a feedback gives what it was given in the tick before."""
+    if isinstance(node, Feedback):
+        return set()
+    needed = {i for i in inputs_of(node) if i is not None}
+    return needed | {r.node for r in reads_of(node) if r.moment is Moment.AFTER}
+
+
+def _check_connected(circuit: Circuit) -> None:
+    for at, node in enumerate(circuit):
+        if None in inputs_of(node):
+            port = inputs_of(node).index(None)
+            raise CircuitError(f"port {port} of {circuit.label(at)} is not connected", hint="circuit.connect it")

@@ -1,0 +1,95 @@
+"""Who may use a database now: one thread at a time, in the process that connected, with nothing left half done.
+
+An exception may come at any moment, of a signal handler or for lack of memory. Whatever it cuts short is undone, or
+completed if it counts already, by the next who comes, before anything else: `Access.ready` sees to that.
+"""
+
+from __future__ import annotations
+
+from threading import current_thread
+from typing import TYPE_CHECKING
+
+from everview.blocks import Busy
+from everview.errors import StoreError
+from everview.process import forks, require_same
+from everview.runtimes.embedded import Embedded
+from everview.views import Turns
+
+if TYPE_CHECKING:
+    from everview.database.tentative import Tentative
+    from everview.database.transaction import OpenTransaction
+
+PATIENCE = 0.05  # seconds after which one who waits for a transaction looks whether it can still end
+
+
+class Access:
+    """The lock of a database, and what is under way over several calls: a transaction, tentative definitions."""
+
+    def __init__(self, run: Embedded) -> None:
+        self._run = run
+        self._made = forks()
+        self._amending: Busy | None = None
+        self.turns = Turns()
+        self.open: OpenTransaction | None = None  # the transaction under way
+        self.tentative: Tentative | None = None  # definitions that count only if what follows them does
+        self.closed = False
+
+    def ready(self) -> None:
+        """Finish, with the lock held, what an exception has cut short, and wait for other threads' transactions."""
+        if self._made != forks():
+            self.require_same_process()
+        self._run.recover()
+        if self.open is not None:
+            self._pass_open()
+        if self.tentative is not None and not self.tentative.alive:
+            self._amend(self.tentative)
+
+    def ready_to_write(self) -> None:
+        """`ready`, and every queue of changes that writers wait for has room; one that writes may go on writing."""
+        self.ready()
+        while self.open is None and self.turns.waited():
+            self.ready()
+
+    def settle(self) -> None:
+        """Finish what an exception has cut short, whoever has a transaction."""
+        with self.turns:
+            self.require_same_process()
+            self._run.recover()
+
+    def require_same_process(self) -> None:
+        """Refuse a process that was forked from the one that connected."""
+        require_same(self._made, "the database")
+
+    def require_open(self) -> None:
+        """Refuse changes after `close`."""
+        if self.closed:
+            raise StoreError("the database is closed", hint="connect again")
+
+    def end(self, tx: OpenTransaction) -> None:
+        """End a transaction: changes that do not count by now never will. It may be repeated."""
+        self._run.recover()
+        if not tx.counts:
+            self._run.abandon(tx.mark)
+        if tx.outside is not None:
+            tx.outside.end()
+        tx.closed = True
+        self.open = None
+        self.turns.over.notify_all()
+
+    def _pass_open(self) -> None:
+        """Go on beside an open transaction: end it if nobody else can, and wait for it if it is another thread's."""
+        while (tx := self.open) is not None:
+            if not tx.alive:
+                self.end(tx)
+            elif tx.thread is current_thread():
+                return
+            else:
+                self.turns.over.wait(PATIENCE)
+
+    def _amend(self, tentative: Tentative) -> None:
+        if self._amending is not None and self._amending.alive:
+            return
+        busy = Busy()
+        with busy:
+            self._amending = busy
+            tentative.settle()

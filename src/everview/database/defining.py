@@ -1,0 +1,136 @@
+"""Defining: the tables and views of a database, and how it goes on with others, all or nothing.
+
+Every change of definitions gives another circuit, which takes over the traces that both have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from everview.database.carried import Carried
+from everview.database.catalog import Assembled, Catalog
+from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
+from everview.errors import TransactionError
+from everview.plan.timed import check_timeless
+from everview.runtimes.embedded.relation import Relation
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from everview.database.core import Core
+
+DESCRIPTION = "database"  # what a state directory says of its definitions, by this name
+
+
+class Definitions:
+    """The definitions that hold now, with what follows from them for every tick; and the acts that change them."""
+
+    def __init__(self, core: Core, catalog: Catalog, assembled: Assembled) -> None:
+        self._core = core
+        self._take(catalog, assembled)
+
+    def _take(self, catalog: Catalog, assembled: Assembled) -> None:
+        """Go by these definitions from now on. It may be repeated."""
+        run = self._core.run
+        self.catalog, self.assembled = catalog, assembled
+        self.relations = {
+            name: Relation.of(run.program, name, table, run.dictionary) for name, table in catalog.keys.items()
+        }
+        self.carried = Carried(run, catalog, self.relations)
+
+    @contextmanager
+    def changing(self) -> Generator[None]:
+        """Within this definitions change; not inside a transaction."""
+        core = self._core
+        with core.still.writing():
+            core.access.ready_to_write()
+            core.access.require_open()
+            if core.access.open is not None:
+                raise TransactionError(
+                    "definitions do not change inside a transaction", hint="define tables and views before or after it"
+                )
+            yield
+            core.telling.tell_of_ends()
+            core.telling.listeners.tell()
+
+    def define_table(self, table: TableDefinition, *, replace: bool = False) -> None:
+        """Define a table; with ``replace`` in place of the one of that name, which nobody may read."""
+        with self.changing():
+            known = replace and table.name in self.catalog.tables
+            without = self.catalog.without(table.name) if known else self.catalog
+            wanted = without.with_table(table)
+            # No trace of the old one is taken for the new one's.
+            self._turn(wanted, keeping=without if known else None)
+
+    def create_view(self, name: str, build: Build, *, replace: bool, if_not_exists: bool, materialized: bool) -> None:
+        """See `Database.create_view`."""
+        with self.changing():
+            if if_not_exists and name in self.catalog.views:
+                return
+            self.define(self.catalog.view(name, build, materialized=materialized), replace=replace)
+
+    def define(self, view: ViewDefinition, *, replace: bool = False) -> None:
+        """Define a view; with ``replace`` in place of the one of that name."""
+        with self.changing():
+            check_name("view", view.name)
+            known = self.catalog.views.get(view.name)
+            if known is None or not replace:
+                self._turn(self.catalog.with_view(view))
+                return
+            changed = _read_anew(self.catalog.with_other(view), view.name)
+            self.redefine(changed, [view.name, *changed.readers(view.name)])
+
+    def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """See `Database.drop`."""
+        with self.changing():
+            if if_exists and name not in self.catalog.relations:
+                return
+            name = find_name("table or view", name, self.catalog.relations)
+            self._turn(self.catalog.without(name, cascade=cascade))
+
+    def redefine(self, catalog: Catalog, anew: Collection[str]) -> None:
+        """Go on with other definitions; listeners of views that are made anew are told how these differ."""
+        self._turn(catalog, anew, before=self._core.telling.held(anew))
+
+    def _turn(
+        self,
+        catalog: Catalog,
+        anew: Collection[str] = (),
+        *,
+        before: Mapping[str, Batch] | None = None,
+        keeping: Catalog | None = None,
+    ) -> None:
+        """Go on with other definitions: all of it, or nothing.
+
+        Listeners of views that held some rows ``before`` are told how they differ. If the catalog ``keeping`` is given,
+        only traces that it has, too, are taken over.
+        """
+        core = self._core
+        core.attached.require_apart(catalog)
+        self._check_timeless(catalog)
+        known = self.assembled if keeping is None else Assembled.of(keeping, self.assembled)
+        assembled = Assembled.of(catalog, known, anew)
+        kept = None if keeping is None else (known.circuit, keeping.keys)
+
+        def turned() -> None:
+            self._take(catalog, assembled)
+            core.telling.note_turn(before or {})
+
+        says = {DESCRIPTION: catalog.to_json()}
+        core.run.turn(assembled.circuit, tables=catalog.keys, says=says, keeping=kept, done=turned)
+        core.telling.tell_of_ends()
+
+    def _check_timeless(self, catalog: Catalog) -> None:
+        """Refuse new views that are kept and read the current time."""
+        for name, view in catalog.views.items():
+            if view.materialized and self.catalog.views.get(name) is not view:
+                for plan in catalog.plans(view):
+                    check_timeless(name, plan)
+
+
+def _read_anew(catalog: Catalog, name: str) -> Catalog:
+    """The catalog with the definitions of a relation's readers read again, as its columns may be others now."""
+    for reader in catalog.readers(name):
+        catalog = catalog.with_other(catalog.anew(catalog.views[reader]))
+    return catalog

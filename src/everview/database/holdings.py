@@ -1,0 +1,82 @@
+"""Holdings: what the relations of a database hold now, and the answers of plans over them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from everview.circuit.circuit import Circuit
+from everview.codes import decode
+from everview.lowering.lower import lower
+from everview.optimize import optimize
+from everview.plan.node import Plan
+from everview.plan.nodes import scans
+from everview.runtimes.embedded.once import answer
+from everview.types import Schema, unknown_name
+from everview.zset.batch import Batch
+from everview.zset.shown import as_changes
+
+if TYPE_CHECKING:
+    from everview.database.core import Core
+
+
+class Holdings:
+    """What is read of a database: the contents of tables and materialized views, and answers computed from them."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def now(self, name: str) -> Batch:
+        """The contents of a table or a materialized view, for one who holds the lock and has made ready."""
+        run, relations = self._core.run, self._core.definitions.relations
+        if name in relations:
+            return as_changes(relations[name].rows(run.state))
+        if name in run.views:
+            return as_changes(run.views[name].held())
+        raise unknown_name("relation", name, [*relations, *run.views])
+
+    def contents_of(self, name: str) -> Batch:
+        """The contents of a table or a materialized view, each row with its weight."""
+        with self._core.still:
+            self._core.access.ready()
+            return self.now(name)
+
+    def contents_now(self, name: str) -> Batch:
+        """The contents of a relation; of a table, with what the open transaction has changed so far."""
+        tx, relations = self._core.access.open, self._core.definitions.relations
+        if tx is not None and name in relations:
+            return tx.contents(relations[name])
+        return self.contents_of(name)
+
+    def schema_of(self, name: str) -> Schema:
+        """The columns of a relation."""
+        self._core.access.settle()
+        relations = self._core.catalog.relations
+        if name not in relations:
+            raise unknown_name("relation", name, relations)
+        return relations[name].schema
+
+    def answered(self, plan: Plan) -> tuple[pa.Table, NDArray[np.int64]]:
+        """The rows of a plan, now, and their weights; nothing of them stays in the database."""
+        core = self._core
+        with core.still:
+            core.access.ready()
+            core.access.require_open()
+            mark = core.run.dictionary.mark()
+            try:
+                rows = self._answer(plan)
+                return decode(rows.schema, rows.rows[:, :-1], rows.dictionary), rows.weights
+            finally:
+                core.run.dictionary.rollback(mark)
+
+    def _answer(self, plan: Plan) -> Batch:
+        """The rows of a plan, of words that the dictionary is about to forget."""
+        better, circuit = optimize(plan), Circuit()
+        given = {name: self.contents_now(name) for name in scans(better)}
+        streams = {name: circuit.source(name, rows.schema) for name, rows in given.items()}
+        lower(better, streams, circuit).under(plan.schema).sink("answer", keep=False)
+        run = self._core.run
+        return answer(circuit, given, run.dictionary, run.bounds)["answer"]

@@ -1,0 +1,92 @@
+"""Telling: who listens to the views of a database, and when each listener is told of what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from everview.listening import Ended, Listener, Listeners, Subscription, Together
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from everview.database.core import Core
+
+
+class Telling:
+    """Subscriptions to views. Changes are noted when they count, and told of when nothing is under way."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.listeners = Listeners()
+        self._dropped = False  # whether listeners of views that are gone have yet to be told so
+
+    def subscribe(
+        self, name: str, listener: Listener, *, snapshot: bool = False, ended: Ended | None = None
+    ) -> Subscription:
+        """See `View.subscribe`."""
+        core = self._core
+        with core.still:
+            core.access.ready()
+            core.access.require_open()
+            subscription = self.listeners.add(name, listener, core.run.epoch, ended)
+            return self._begun(subscription, lambda: core.holdings.contents_of(name), snapshot)
+
+    def subscribe_all(
+        self, names: Collection[str], listener: Together, *, snapshot: bool = False, ended: Ended | None = None
+    ) -> Subscription:
+        """Call ``listener({view: changes}, epoch)`` once after every tick that changed any of some views."""
+        core = self._core
+        with core.still:
+            core.access.ready()
+            core.access.require_open()
+            subscription = self.listeners.add_group(names, listener, core.run.epoch, ended)
+            return self._begun(subscription, lambda: {n: core.holdings.contents_of(n) for n in names}, snapshot)
+
+    def _begun(self, subscription: Subscription, contents: Callable[[], Any], snapshot: bool) -> Subscription:
+        try:
+            held = contents()  # refused if it is not there
+            if snapshot:
+                subscription.listener(held, self._core.run.epoch)
+        except BaseException:
+            subscription.close()
+            raise
+        return subscription
+
+    def tell(self) -> None:
+        """Tell all listeners of what was noted, those of views over sources that are not kept as well."""
+        try:
+            self.listeners.tell()
+        finally:
+            if self._core.attached.pulls:
+                self._core.attached.pipeline.tell()
+
+    # -- definitions that change
+
+    def held(self, names: Collection[str]) -> dict[str, Batch]:
+        """The contents of those of some views that anyone listens to, before they are made anew."""
+        views = self._core.run.views
+        return {n: self._core.holdings.now(n) for n in names if n in views and self.listeners.has(n)}
+
+    def note_turn(self, before: Mapping[str, Batch]) -> None:
+        """Keep how views differ from what they held ``before``, when definitions have changed. It may be repeated.
+
+        Listeners of a view that held rows of other columns are told no more.
+        """
+        self._dropped = True
+        changes: dict[str, Batch] = {}
+        for name, held in before.items():
+            after = self._core.holdings.now(name)
+            if not len(held):
+                changes[name] = after
+            elif after.schema != held.schema:
+                self.listeners.end(name)
+            else:
+                changes[name] = after - held
+        if changes:
+            self.listeners.note(self._core.run.epoch, changes)
+
+    def tell_of_ends(self) -> None:
+        """Tell listeners of views that are gone, once, that these have ended."""
+        if self._dropped:
+            self.listeners.end_all_but(self._core.run.views)
+            self._dropped = False

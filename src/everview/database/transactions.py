@@ -1,0 +1,233 @@
+"""The transactions of a database: how they begin, and how they come to count, each as one tick.
+
+Every change of tables is a tick, atomic over all of them and over all views. One transaction at a time: other threads
+wait until it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from everview.blocks import Block
+from everview.database.transaction import Inner, OpenTransaction
+from everview.doors import doors, inside
+from everview.errors import TransactionError
+from everview.zset.batch import Batch
+from everview.zset.shown import as_changes
+
+if TYPE_CHECKING:
+    from everview.database.core import Core
+
+T = TypeVar("T")
+
+
+@doors()
+class Transaction:
+    """Changes under way. Made by `Database.transaction`; its methods return how many rows they changed."""
+
+    @inside
+    def __init__(self, tx: OpenTransaction) -> None:
+        self._tx = tx
+
+    def insert(self, table: str, rows: Any) -> int:
+        """Add rows; one whose key is there is refused. A column that a dict or frame lacks has its default."""
+        return self._tx.insert(table, rows)
+
+    def upsert(self, table: str, rows: Any) -> int:
+        """Add rows in place of those with their keys; of several with one key the last counts."""
+        return self._tx.upsert(table, rows)
+
+    def delete(self, table: str, rows: Any) -> int:
+        """Remove rows: by their keys if the table has one, and those that are not there are no mistake.
+
+        From a table without a key a row goes as often as it is given, and must be there.
+        """
+        return self._tx.delete(table, rows)
+
+    def update(self, table: str, rows: Any) -> int:
+        """Set columns of rows: dicts, or a table or frame, with the key and the columns to be set.
+
+        A key that is not there is passed over.
+        """
+        return self._tx.update(table, rows)
+
+    def apply(self, changes: Mapping[str, Any], *, negative: bool = False) -> None:
+        """Add rows with weights: pairs (row, weight), or tables and frames with a ``_weight`` column."""
+        self._tx.apply(changes, negative=negative)
+
+    @property
+    def changes(self) -> Mapping[str, Batch]:
+        """The change of every view, once the block has ended; nothing if it changed no row, or joined another."""
+        return self._tx.changes
+
+
+def _handle_of(tx: OpenTransaction) -> Transaction:
+    """The handle of a transaction, which is one, also where blocks join it."""
+    if tx.handle is None:
+        tx.handle = Transaction(tx)
+    return tx.handle
+
+
+class Transactions:
+    """The acts that change rows: a tick of its own, a with-block, or BEGIN and COMMIT of SQL."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._access = core.access
+
+    def tick(
+        self, change: Callable[[OpenTransaction], None], done: Callable[[], None] = lambda: None
+    ) -> dict[str, Batch]:
+        """Make one tick of what a function changes; ``done`` is called once it counts, before listeners are told."""
+        with self._access.turns.writing():
+            self._access.ready_to_write()
+            if self._access.open is not None:
+                raise TransactionError("apply is a tick of its own", hint="inside a transaction use tx.apply")
+            try:
+                with _OneTick(self._core) as tx:
+                    change(tx)
+                    if tx.outside is not None:
+                        tx.outside.stage()
+                    self._commit(tx)
+                    if tx.outside is not None:
+                        tx.outside.commit()
+                done()
+            finally:  # should a source refuse after the tick, the tick counts
+                self._core.telling.tell()
+            return tx.changes
+
+    def block(self) -> Block[OpenTransaction]:
+        """A with-block whose changes count when it ends; see `Database.transaction`."""
+        return InBlock(self._core, lambda tx: tx)
+
+    def shown_block(self) -> Block[Transaction]:
+        """The same for users."""
+        return InBlock(self._core, _handle_of)
+
+    # -- transactions of SQL
+
+    def begin(self) -> None:
+        """Begin a transaction of SQL, which ends with `commit` or `rollback`."""
+        with self._access.turns.writing():
+            self._access.ready_to_write()
+            self._access.require_open()
+            if self._access.open is not None:
+                raise TransactionError("a transaction is open already", hint="COMMIT or ROLLBACK it first")
+            self._access.open = OpenTransaction(self._core)
+
+    def commit(self) -> None:
+        """End a transaction of SQL: all its changes count now, as one tick."""
+        with self._access.turns:
+            tx = self._begun_by_sql()
+            try:
+                self.end(tx, None)
+            finally:
+                self._core.telling.tell()
+
+    def rollback(self) -> None:
+        """End a transaction of SQL: none of its changes counts."""
+        with self._access.turns:
+            self._access.end(self._begun_by_sql())
+
+    def _begun_by_sql(self) -> OpenTransaction:
+        self._access.ready()
+        tx = self._access.open
+        if tx is None or tx.block is not None:
+            raise TransactionError("no transaction has begun", hint="write BEGIN first")
+        return tx
+
+    # -- the life of one, with the lock held
+
+    def begin_in(self, block: Block[Any]) -> OpenTransaction:
+        """Begin a transaction that a with-statement ends."""
+        self._access.require_open()
+        tx = OpenTransaction(self._core)
+        tx.block = block
+        self._access.open = tx
+        return tx
+
+    def end(self, tx: OpenTransaction, error: BaseException | None) -> None:
+        """End a transaction: it counts now, as one tick, or not at all. One that changes nothing is no tick."""
+        try:
+            if error is None:
+                if tx.outside is not None:
+                    tx.outside.stage()
+                if tx.changed:
+                    self._commit(tx)
+                if tx.outside is not None:
+                    tx.outside.commit()
+        finally:
+            self._access.end(tx)
+
+    def _commit(self, tx: OpenTransaction) -> None:
+        core = self._core
+        core.definitions.carried.hand_to(tx)
+        core.run.advance(tx.cells(), tx.mark, tx.offsets, partial(self._counted, tx))
+        if core.saving.every:
+            core.saving.after_tick()
+
+    def _counted(self, tx: OpenTransaction, outputs: Mapping[str, Batch]) -> None:
+        """Note all that follows from a tick, which has happened. It may be repeated."""
+        core = self._core
+        outputs = {name: as_changes(change) for name, change in outputs.items()}
+        core.definitions.carried.note(outputs)
+        core.telling.listeners.note(core.run.epoch, outputs)
+        shown = core.definitions.catalog.shown
+        tx.changes = {shown.get(name, name): change for name, change in outputs.items()} if shown else outputs
+        if self._access.tentative is not None:
+            self._access.tentative.counts = True
+        tx.counts = True
+
+
+class _OneTick(Block[OpenTransaction]):
+    """A transaction as long as its block lasts; whoever opens it holds the lock, and commits it."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def begin(self) -> OpenTransaction:
+        self._tx = self._core.transactions.begin_in(self)
+        return self._tx
+
+    def end(self, error: BaseException | None) -> None:
+        """End it: changes that do not count by now never will."""
+        self._core.access.end(self._tx)
+
+
+class InBlock(Block[T], Generic[T]):
+    """``with db.transaction()``: a transaction that counts at its end, or joins the one that is open.
+
+    ``shown`` makes of it what the block is given. The lock is not held in between: other threads wait because there is
+    an open transaction.
+    """
+
+    def __init__(self, core: Core, shown: Callable[[OpenTransaction], T]) -> None:
+        self._core, self._shown = core, shown
+        self._inner: Inner | None = None
+
+    def begin(self) -> T:
+        """Begin it, when all others have ended."""
+        access = self._core.access
+        with access.turns.writing():
+            access.ready_to_write()
+            outer = access.open
+            if outer is None:
+                self._tx = self._core.transactions.begin_in(self)
+                return self._shown(self._tx)
+            self._inner = Inner(outer, self)
+            return self._shown(self._inner.begin())
+
+    def end(self, error: BaseException | None) -> None:
+        """End it."""
+        access = self._core.access
+        with access.turns:
+            access.require_same_process()
+            if self._inner is not None:
+                self._inner.end(error)
+                return
+            try:
+                self._core.transactions.end(self._tx, error)
+            finally:
+                self._core.telling.tell()

@@ -1,0 +1,135 @@
+"""Sources of a pipeline: frames that are bound to sources of its circuit, and how their rows are changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.stream import Stream
+from everview.errors import PipelineError, SourceError
+from everview.runtimes.tables import Table
+from everview.spark.spec import SourceSpec, check_drift, spec_of
+from everview.types import Schema, unknown_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STATIC = "static"  # under which the offsets have what was read of batch frames
+GIVEN = "given"  # and which sources were given more, so that their frames are not the last word any more
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSource:
+    """A source and the frame it comes from."""
+
+    spec: SourceSpec
+    frame: DataFrame
+    keep: bool
+
+    @property
+    def streaming(self) -> bool:
+        return self.frame.isStreaming
+
+    @property
+    def again(self) -> bool:
+        """Whether a batch frame may be read at every refresh: what it says of a key, it may say twice."""
+        return self.spec.changes in ("upsert", "snapshot")
+
+
+class BoundSources:
+    """The sources of a pipeline by name. With ``given`` its circuit has them all; else they are made when bound."""
+
+    def __init__(self, circuit: Circuit, *, given: bool) -> None:
+        self._circuit, self._given = circuit, given
+        self.by_name: dict[str, BoundSource] = {}
+
+    def bind(self, name: str, frame: DataFrame, *, schema: Schema | str | None, keep: bool, **style: Any) -> Stream:
+        """Bind a source to a frame; see `Pipeline.source` for the ``style`` of its changes."""
+        circuit = self._circuit
+        if name in self.by_name:
+            raise PipelineError(f"there is a source {name} already", hint="sources have different names")
+        if self._given and name not in circuit.sources:
+            raise unknown_name("source", name, circuit.sources)
+        node = circuit.sources.get(name)
+        if node is not None:
+            schema = circuit.layout(node).schema
+        elif isinstance(schema, str):
+            schema = Schema.parse(schema)
+        spec = spec_of(name, frame, schema=schema, **style)
+        if spec.changes == "snapshot" and frame.isStreaming:
+            hint = 'read it as a batch frame and refresh(); a stream is made of changes: changes="upsert"'
+            raise SourceError(f"source {name} cannot be snapshots of a stream", hint=hint)
+        if not keep and spec.keyed:
+            raise SourceError(f"source {name} cannot do without its contents", hint="only append and weights can")
+        self.by_name[name] = BoundSource(spec, frame, keep)
+        return circuit.source(name, spec.schema) if node is None else circuit.stream(node)
+
+    def require(self, name: str) -> None:
+        """Refuse the name of no source."""
+        if name not in self.by_name:
+            raise unknown_name("source", name, self.by_name)
+
+    def require_all(self) -> None:
+        """Refuse a circuit that has a source without a frame."""
+        for name in self._circuit.sources:
+            if name not in self.by_name:
+                raise PipelineError(f"source {name} comes from nowhere", hint=f'bind it: p.source("{name}", frame)')
+
+    @property
+    def specs(self) -> list[SourceSpec]:
+        """How the rows of each source are changes."""
+        return [bound.spec for bound in self.by_name.values()]
+
+    @property
+    def keys(self) -> dict[str, tuple[str, ...]]:
+        """The keys of sources that have one."""
+        return {name: bound.spec.key for name, bound in self.by_name.items() if bound.spec.keyed}
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """How the sources are kept that are."""
+        return {name: _table(bound.spec) for name, bound in self.by_name.items() if bound.keep}
+
+    @property
+    def streams(self) -> list[BoundSource]:
+        """Those that are streams, by name, because Spark knows the streams of a query by their places."""
+        return [bound for _, bound in sorted(self.by_name.items()) if bound.streaming]
+
+    def checked(self, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """Batch frames with more changes of sources, if they fit these."""
+        for name, frame in frames.items():
+            self.require(name)
+            if frame.isStreaming:
+                raise PipelineError(f"a refresh of {name} takes a batch frame", hint="give streams to source()")
+            check_drift(frame, self.by_name[name].spec)
+        return dict(frames)
+
+    def due(
+        self, offsets: Mapping[str, Any], given: Mapping[str, DataFrame], *, again: bool
+    ) -> tuple[dict[str, DataFrame], dict[str, Any]]:
+        """The batch frames to be read now, and the offsets once they are.
+
+        They are those that were not read yet, with ``again`` also those that may be read again, and what is given.
+        """
+        read, fed = (set[str](offsets.get(key, ())) for key in (STATIC, GIVEN))
+        due = {
+            name: bound.frame
+            for name, bound in self.by_name.items()
+            if not bound.streaming and name not in given and _is_due(name, bound, read, fed, again)
+        }
+        return due | dict(given), {STATIC: sorted({*read, *due}), GIVEN: sorted({*fed, *given})}
+
+    def named(self, names: Sequence[str]) -> list[SourceSpec]:
+        """How the rows of some sources are changes."""
+        return [self.by_name[name].spec for name in names]
+
+
+def _is_due(name: str, bound: BoundSource, read: Collection[str], fed: Collection[str], again: bool) -> bool:
+    return name not in read or (again and bound.again and name not in fed)
+
+
+def _table(spec: SourceSpec) -> Table:
+    """How a source is kept; an order that is no column of it counts within a batch only."""
+    return Table(spec.key, spec.row_order) if spec.keyed else Table()

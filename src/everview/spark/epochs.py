@@ -1,0 +1,195 @@
+"""PipelineEpochs of a pipeline: each takes in what is new, ticks, commits, and delivers, exactly once.
+
+1. read what is new, 2. tick, 3. commit state, position and the changes for the sinks, 4. deliver to the sinks,
+5. note that they have it. Before 3 nothing has happened; after it the batch is recognised and only 4 and 5 are left.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from everview.errors import BadRows, CodeCollision
+from everview.runtimes.spark.engine import Engine, Ticked
+from everview.runtimes.spark.placement import Decision, Placement
+from everview.spark.arrivals import BAD, Arrival
+from everview.spark.bound import BoundSources
+from everview.spark.changes import normalized
+from everview.spark.checkpoint import require_planned
+from everview.spark.combined import arrived, only
+from everview.spark.delivery import Delivery
+from everview.spark.describe import described
+from everview.spark.position import Position
+from everview.spark.progress import Progress, ProgressLog
+from everview.spark.sinks import quarantine
+from everview.spark.spec import SourceSpec
+from everview.spark.state import PipelineState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger("everview.spark")
+
+TOKEN = "token"  # under which the offsets have what the last refresh called itself
+FIRST = 50_000  # rows of a first load, which is usually large, that are fetched to see whether it is
+LARGE = 64 << 20  # bytes of the files behind batch frames that need not be fetched to know that they are many
+VACUUM_EVERY = 100  # epochs
+REMEMBERED = 10_000  # epochs whose progress is kept
+
+
+class PipelineEpochs:
+    """Runs one epoch at a time; whoever asks for one holds the lock of the pipeline."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        sources: BoundSources,
+        state: PipelineState,
+        delivery: Delivery,
+        *,
+        placement: Placement,
+        bad_rows: str,
+        keep_epochs: int,
+    ) -> None:
+        self._spark, self._sources, self._state, self._delivery = spark, sources, state, delivery
+        self._placement, self._bad_rows, self._keep_epochs = placement, bad_rows, keep_epochs
+        self.progress = ProgressLog()
+
+    def batch(self, engine: Engine, specs: Sequence[SourceSpec], frame: DataFrame, query: str, number: int) -> None:
+        """Run the epoch of one micro-batch of a streaming query, unless the state has it already."""
+        streams = tuple(spec.name for spec in specs)
+        checkpoint = self._state.spark_checkpoint
+        position = Position.of(query, number, checkpoint, streams)
+        if position.is_replay_of(Position.known(engine.offsets)):
+            self._delivery.again(engine)
+            return
+        require_planned(self._spark, checkpoint, number, streams)
+        frame = arrived(frame)
+        arrival = Arrival(specs, [only(frame, place) for place in range(len(specs))], frame)
+        self._run(engine, arrival, position.to_offsets(), number)
+
+    def load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None, *, again: bool) -> None:
+        """Run one epoch of what batch frames hold, as far as it was not read yet, and of what is given."""
+        frames, offsets = self._sources.due(engine.offsets, given, again=again)
+        if not frames:
+            return
+        if token is not None:
+            offsets[TOKEN] = token
+        specs = self._sources.named([*frames])
+        arriving = [normalized(frame, spec) for frame, spec in zip(frames.values(), specs, strict=True)]
+        self._run(engine, Arrival.of(specs, arriving), offsets, None)
+
+    def _run(self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], batch: int | None) -> None:
+        """Steps 1 to 5."""
+        self._delivery.again(engine)  # what a sink has not got yet, it gets first
+        start = perf_counter()
+        with described(self._spark, engine.epoch + 1, alone=batch is None) as describe:
+            describe("read what is new")
+            limit = self._limit(engine, arrival, batch)
+            fetched = None if limit == 0 else arrival.fetch(None if self._placement.place == "driver" else limit)
+            read = perf_counter()
+            try:
+                if fetched is not None:
+                    rows = fetched.rows
+                    bad = self._set_aside(engine.epoch + 1, [fetched.bad()])
+                    decision = self._decided(sum(rows.values()))
+                    ticked = engine.tick(fetched.changes(), offsets, decision, describe)
+                    self._placement.learn_driver(sum(rows.values()), read - start, ticked.tick)
+                else:
+                    ticked, bad = self._on_cluster(engine, arrival, offsets, describe)
+                    rows = dict(ticked.arrived)
+                    self._placement.cluster.learn(sum(rows.values()), ticked.tick)
+            except BaseException:
+                self._state.close_if_uncertain(engine)
+                raise
+            describe("sinks")
+            sinks = perf_counter()
+            self._delivery.give(engine, ticked.changes)
+        done = perf_counter()
+        times = {"fetch": read - start, "tick": ticked.tick, "commit": ticked.commit, "sinks": done - sinks}
+        self._note(engine, ticked, batch, rows, bad, times | {"total": done - start})
+        if engine.epoch % VACUUM_EVERY == 0:
+            engine.sweep(self._keep_epochs)
+
+    def _limit(self, engine: Engine, arrival: Arrival, batch: int | None) -> int:
+        """How many rows to fetch before the rest is left to the cluster; 0 for all of it."""
+        limit = self._placement.limit
+        if batch is not None or self._placement.place != "auto":
+            return limit
+        if arrival.local_bytes() > LARGE:
+            return 0
+        return min(limit, FIRST) if engine.epoch == 0 else limit
+
+    def _decided(self, rows: int) -> Decision:
+        """Rows that are on the driver already are worked on there."""
+        if self._placement.place != "auto":
+            return Decision("driver", f"{self._placement.place} was asked for")
+        return self._placement.fetched(rows)
+
+    def _on_cluster(
+        self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], describe: Callable[[str], None]
+    ) -> tuple[Ticked, int]:
+        """A tick by tasks; should two values have one code, the driver does it over: it sees both."""
+        bad = 0
+
+        def inspect(parts: Sequence[pa.Table]) -> None:
+            nonlocal bad
+            bad = self._set_aside(engine.epoch + 1, parts)
+
+        decision = self._placement.unfetched()
+        try:
+            frame, whole = arrival.coded(engine), arrival.whole(engine)
+            return engine.tick_on_cluster(frame, whole, offsets, decision, describe, inspect), bad
+        except CodeCollision as collision:
+            log.info("%s: the driver encodes the batch", collision.message)
+            fetched = arrival.fetch(None)
+            assert fetched is not None, "without a limit all rows are fetched"
+            bad = self._set_aside(engine.epoch + 1, [fetched.bad()])
+            again = Decision("driver", "two values have one code")
+            return engine.tick(fetched.changes(), offsets, again, describe), bad
+
+    def _set_aside(self, epoch: int, parts: Sequence[pa.Table]) -> int:
+        """Refuse bad rows, or keep them under the epoch's number; how many there were."""
+        bad = sum(table.num_rows for table in parts)
+        if self._bad_rows == "quarantine":
+            folder = self._state.quarantine
+            if bad or (folder / f"epoch={epoch:010d}").exists():
+                quarantine(str(folder), epoch, pa.concat_tables([BAD.empty_table(), *parts]))
+        elif bad:
+            first = next(table.slice(0, 1).to_pylist()[0] for table in parts if table.num_rows)
+            many = f"{bad:,} bad row{'s' if bad > 1 else ''}"
+            raise BadRows(
+                f"source {first['source']} has {many}, the first one {first['raw']}: {first['reason']}",
+                hint='nothing was applied; Pipeline(…, bad_rows="quarantine") sets such rows aside',
+            )
+        return bad
+
+    def _note(
+        self,
+        engine: Engine,
+        ticked: Ticked,
+        batch: int | None,
+        rows: Mapping[str, int],
+        bad: int,
+        times: Mapping[str, float],
+    ) -> None:
+        del self.progress[:-REMEMBERED]
+        where = " then ".join(dict.fromkeys(made.where for made in ticked.decisions))
+        self.progress.append(
+            Progress(
+                epoch=ticked.epoch,
+                batch=batch,
+                rows_in=rows,
+                rows_out={name: len(changes) for name, changes in ticked.changes.items()},
+                times=times,
+                placement=where,
+                reason="; ".join(made.reason for made in ticked.decisions),
+                state_bytes=engine.state_bytes,
+                trace_rows=engine.trace_rows,
+                bad_rows=bad,
+            )
+        )

@@ -1,0 +1,215 @@
+"""Rows of a source in one shape: every column in its type, with a weight, a place, and what is wrong with the row.
+
+No row is lost, and none fails the job: a row that means nothing comes out with its reason. Everything is an expression
+of Spark's own, so it runs in the JVM, on batches and on streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyspark.sql.functions as F
+import pyspark.sql.types as st
+
+from everview.spark.spec import TYPES, Columns, SourceSpec, type_of
+from everview.types import NULL_WORD, Array, Decimal, Field, Struct, Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Bad = tuple["Column", "Column"]  # when a row is bad, and why
+
+# What operations on rows are called, in lower case.
+INSERTS: Final = ("c", "r", "i", "insert", "read", "+i")
+UPDATES: Final = ("u", "update", "+u", "update_postimage")
+BEFORES: Final = ("-u", "update_preimage", "ub")
+DELETES: Final = ("d", "delete", "-d", "x")
+
+
+class RowColumns:
+    """The columns of a source's rows as they are found, each by its name."""
+
+    def __init__(self, spec: SourceSpec, columns: Columns, column: Callable[[str], Column]) -> None:
+        self.spec = spec
+        self.columns = columns
+        self.column = column
+
+    def value(self, field: Field, deleted: Column | None) -> Column:
+        """A column in its type; when a key is deleted, nothing but the key counts."""
+        value = self._cast(field)
+        if deleted is None or field.name in self.spec.key:
+            return value
+        return F.when(deleted, _default(field, self.columns[field.name].dataType)).otherwise(value)
+
+    def _cast(self, field: Field) -> Column:
+        column, found = self.column(field.name), self.columns[field.name].dataType
+        if isinstance(found, st.StringType) and found != st.StringType():
+            return column.cast("string")  # a collation changes what is equal, and so the hash
+        return column.try_cast(field.type.sql) if self._narrower(field) else column
+
+    def _narrower(self, field: Field) -> bool:
+        """Must Spark cast it? What is only in our types, or composite, is converted where it is encoded."""
+        known = isinstance(field.type, Decimal) or field.type in TYPES.values()
+        return known and type_of(self.columns[field.name].dataType, field.name) != field.type
+
+    def keyless(self) -> Column:
+        """Is a part of the key NULL?"""
+        return reduce(either, (self.column(name).isNull() for name in self.spec.key), F.lit(False))
+
+    def faults(self, deleted: Column | None) -> Iterator[Bad]:
+        """What may be wrong with the values of a row."""
+        for field in self.spec.schema.fields:
+            in_key = field.name in self.spec.key
+            for wrong, why in self._faults(field, in_key):
+                yield (wrong if deleted is None or in_key else ~deleted & wrong), F.lit(why)
+
+    def _faults(self, field: Field, in_key: bool) -> Iterator[tuple[Column, str]]:
+        column, found = self.column(field.name), self.columns[field.name]
+        where = f'column "{field.name}"'
+        if in_key:
+            yield column.isNull(), f'NULL in key column "{field.name}"'
+        elif not field.nullable and found.nullable:
+            yield column.isNull(), f"NULL in {where}, which is NOT NULL"
+        if self._narrower(field):
+            yield (
+                column.isNotNull() & self._cast(field).isNull(),
+                f"{where}: a value that {field.type.sql} does not hold",
+            )
+        if isinstance(found.dataType, st.StringType):
+            yield ~F.is_valid_utf8(column), f"{where}: text that is not UTF-8"
+        if isinstance(found.dataType, st.TimestampType):
+            yield F.unix_micros(column) == NULL_WORD, f"{where}: the least timestamp of all, which stands for NULL"
+        inside = _null_inside(field.type, found.dataType, column)
+        if inside is not None:
+            yield inside, f"NULL inside {where}, where it is NOT NULL"
+
+
+def either(a: Column, b: Column) -> Column:
+    return a | b
+
+
+def shaped(
+    frame: DataFrame,
+    row: RowColumns,
+    deleted: Column | None,
+    weight: Column,
+    bad: Sequence[Bad],
+    order: tuple[Column, Sequence[Bad]],
+    raw: Column,
+) -> DataFrame:
+    """The changes of rows: their values and weights, and what is wrong with them."""
+    place, disorder = order
+    reason = _reason([*bad, *row.faults(deleted), *disorder])
+    return frame.select(
+        *(row.value(field, deleted).alias(field.name) for field in row.spec.schema.fields),
+        weight.cast("bigint").alias("_weight"),
+        place.cast("bigint").alias("_order"),
+        _arrival(row.spec.keyed and not frame.isStreaming).alias("_arrival"),
+        reason.alias("_reason"),
+        F.when(reason.isNotNull(), raw).alias("_raw"),
+    )
+
+
+def _arrival(numbered: bool) -> Column:
+    """The rows as they come, if they are numbered: Spark numbers no rows of a stream, only those of its batches."""
+    return F.monotonically_increasing_id() if numbered else F.lit(0).cast("bigint")
+
+
+def _reason(bad: Sequence[Bad]) -> Column:
+    """The first thing that is wrong with a row, if any."""
+    found = F.lit(None).cast("string")
+    for wrong, why in reversed(bad):
+        found = F.when(wrong, why).otherwise(found)
+    return found
+
+
+def unknown_operation(op: Column) -> Column:
+    return F.coalesce(F.concat(F.lit("unknown operation '"), op, F.lit("'")), F.lit("no operation: it is NULL"))
+
+
+def sortable(column: Column, of: st.DataType) -> Column:
+    match of:
+        case st.TimestampType():
+            return F.unix_micros(column)
+        case st.TimestampNTZType():
+            # By way of the session's time zone, an hour a year would be there twice.
+            minutes = F.unix_date(column.cast("date")).cast("bigint") * 1440 + F.hour(column) * 60 + F.minute(column)
+            return minutes * 60_000_000 + (F.extract(F.lit("SECOND"), column) * 1_000_000).cast("bigint")
+        case st.DateType():
+            return F.unix_date(column)
+        case _:
+            return column.cast("bigint")
+
+
+def column_of(name: str) -> Column:
+    return F.col(_quoted(name))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _default(field: Field, found: st.DataType) -> Column:
+    """A value for a column that does not count: NULL, or the least remarkable one where NULL is not allowed."""
+    if field.nullable:
+        return F.lit(None)
+    return _zero(found, field.type)
+
+
+def _zero(found: st.DataType, wanted: Type) -> Column:
+    match found:
+        case st.ArrayType() | st.MapType():
+            return F.from_json(F.lit("[]" if isinstance(found, st.ArrayType) else "{}"), found)
+        case st.StructType():
+            assert isinstance(wanted, Struct)
+            parts = {f.name: f.type for f in wanted.fields}
+            return F.struct(*(_zero(f.dataType, parts[f.name]).alias(f.name) for f in found.fields)).cast(found)
+        case st.DateType():
+            return F.date_from_unix_date(F.lit(0))
+        case st.TimestampType():
+            return F.timestamp_micros(F.lit(0))
+        case st.TimestampNTZType():
+            return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+        case st.StringType() | st.BinaryType():
+            return F.lit("").cast("string" if isinstance(found, st.StringType) else "binary")
+        case st.BooleanType():
+            return F.lit(False)
+        case _:
+            return F.lit(0).cast(wanted.sql)
+
+
+def _null_inside(wanted: Type, found: st.DataType, column: Column) -> Column | None:
+    """Is a part NULL that must not be? None if that cannot be."""
+    match wanted, found:
+        case Struct(fields), st.StructType():
+            parts = [part for f in fields for part in _null_parts(f, found[f.name], column)]
+            return column.isNotNull() & reduce(either, parts) if parts else None
+        case Array(element), st.ArrayType():
+            return _exists(element, found.elementType, column)
+        case Array(Struct((_, value))), st.MapType():
+            return _exists(value.type, found.valueType, F.map_values(column))
+        case _:
+            return None
+
+
+def _null_parts(wanted: Field, found: st.StructField, column: Column) -> Iterator[Column]:
+    part = column.getField(wanted.name)
+    if not wanted.nullable and found.nullable:
+        yield part.isNull()
+    inside = _null_inside(wanted.type, found.dataType, part)
+    if inside is not None:
+        yield inside
+
+
+def _exists(wanted: Type, found: st.DataType, column: Column) -> Column | None:
+    if _null_inside(wanted, found, F.lit(None)) is None:
+        return None
+
+    def test(element: Column) -> Column:
+        inside = _null_inside(wanted, found, element)
+        assert inside is not None
+        return F.coalesce(inside, F.lit(False))
+
+    return column.isNotNull() & F.exists(column, test)

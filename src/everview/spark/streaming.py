@@ -1,0 +1,95 @@
+"""The streaming query of a pipeline: Spark reads the streams and orders the micro-batches, each of them an epoch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from everview.errors import PipelineError
+from everview.process import ProcessLock
+from everview.runtimes.spark.engine import Engine
+from everview.spark.bound import BoundSources
+from everview.spark.changes import normalized
+from everview.spark.checkpoint import mend
+from everview.spark.combined import combined, counted
+from everview.spark.epochs import PipelineEpochs
+from everview.spark.failures import told
+from everview.spark.following import following
+from everview.spark.position import Position
+from everview.spark.spec import SourceSpec
+from everview.spark.state import PipelineState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+class Streaming:
+    """Begins and ends the query; ``lock`` is held by one epoch at a time."""
+
+    def __init__(self, sources: BoundSources, state: PipelineState, epochs: PipelineEpochs, lock: ProcessLock) -> None:
+        self._sources, self._state, self._epochs, self._lock = sources, state, epochs, lock
+        self.query: StreamingQuery | None = None
+        self._failed: BaseException | None = None  # what ended the query
+        self._stopping = False
+
+    @property
+    def active(self) -> bool:
+        """Whether the query runs."""
+        return self.query is not None and self.query.isActive
+
+    def start(
+        self, trigger: Mapping[str, Any] | None, name: str | None, require_sinks: Callable[[Engine], None]
+    ) -> StreamingQuery:
+        """Start the query, with the lock held; ``require_sinks`` refuses sinks that are not ours."""
+        engine, checkpoint = self._state.engine(), self._state.spark_checkpoint
+        streams = self._sources.streams
+        if not streams:
+            raise PipelineError("no source is a stream", hint="call refresh(), or read a source with readStream")
+        if self.active:
+            raise PipelineError("the pipeline is running already", hint="stop() it first")
+        require_sinks(engine)
+        mend(checkpoint, Position.known(engine.offsets))
+        self._state.require_own_checkpoint(engine, tuple(bound.spec.name for bound in streams))
+        self._epochs.load(engine, {}, None, again=False)
+        self._stopping, self._failed = False, None
+        specs = [bound.spec for bound in streams]
+        together = counted(combined([normalized(bound.frame, bound.spec) for bound in streams]), specs)
+        begun = threading.Event()
+
+        def batch(frame: DataFrame, number: int) -> None:
+            begun.wait()
+            try:
+                self.batch(specs, frame, number)
+            except BaseException as error:
+                self._failed = told(error) or error
+                raise
+
+        writer = together.writeStream.foreachBatch(batch).option("checkpointLocation", str(checkpoint))
+        writer = writer.trigger(**dict(trigger)) if trigger else writer
+        try:
+            self.query = following((writer.queryName(name) if name else writer).start(), lambda: self._failed)
+        finally:
+            begun.set()
+        return self.query
+
+    def batch(self, specs: Sequence[SourceSpec], frame: DataFrame, number: int) -> None:
+        """Run the epoch of one micro-batch."""
+        with self._lock:
+            if self._stopping or self.query is None:
+                raise PipelineError("the pipeline is stopping", hint="what has arrived is read at the next start")
+            self._epochs.batch(self._state.engine(), specs, frame, str(self.query.id), number)
+
+    def stop(self, *, drain: bool) -> None:
+        """End the query after the epoch under way; with ``drain``, after all that has arrived."""
+        query = self.query
+        if query is None:
+            return
+        if drain and query.isActive:
+            query.processAllAvailable()
+        self._stopping = True
+        with self._lock:
+            pass  # the epoch under way has ended, and no other one begins
+        query.stop()  # not under the lock, for which Spark's thread may be waiting
+        self.query = None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Assigned:
-    """The views of one program. Made by `Core.datalog`."""
+    """The views of one program. Made by `Database.datalog`."""
 
     def __init__(self, database: Core, text: str, heads: Iterable[str]) -> None:
         self._database = database

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from everview.blocks import Busy
 from everview.errors import ListenerError
-from everview.pull.listening import Raised, call_of, raise_first
+from everview.pull.listening import Concerned, Raised, Telling, raise_first
 from everview.views.feed import Together
 from everview.views.subscription import Ended, Listener, Subscription
 from everview.zset.batch import Batch
@@ -23,23 +22,13 @@ class Group:
     subscriptions: list[Subscription] = field(default_factory=list[Subscription])
 
 
-@dataclass(slots=True)
-class Untold:
-    """Changes, and what is left to be done until everyone has been told of them."""
-
-    epoch: int
-    changes: Mapping[str, Batch]
-    concerned: deque[tuple[str, Subscription, Any]] | None = None  # who has yet to take them
-    calls: deque[tuple[str, Callable[[], None]]] = field(default_factory=deque[tuple[str, Callable[[], None]]])
-
-
 class Listeners:
     """Subscriptions by view, and the changes that they have not been told of yet."""
 
     def __init__(self) -> None:
         self._of: dict[str, list[Subscription]] = {}
         self._groups: list[Group] = []
-        self._untold: deque[Untold] = deque()
+        self._untold: deque[Telling] = deque()
         self._telling: Busy | None = None
         self._at_end: list[tuple[str, Exception]] = []  # what was raised by those who were told that a view has ended
 
@@ -86,7 +75,7 @@ class Listeners:
     def note(self, epoch: int, changes: Mapping[str, Batch]) -> None:
         """Changes to tell of, when it is time."""
         if self and not (self._untold and self._untold[-1].epoch >= epoch):
-            self._untold.append(Untold(epoch, changes))
+            self._untold.append(Telling(epoch, changes))
 
     def tell(self) -> None:
         """Tell of all that was noted, in order; if a listener makes more happen, of that afterwards.
@@ -100,7 +89,7 @@ class Listeners:
         with busy:
             self._telling = busy
             while self._untold:
-                raised += self._tell_of(self._untold[0])
+                raised += self._untold[0].go_on(self._concerned)
                 self._untold.popleft()
         raise_first(raised)
         self._raise_at_end()
@@ -113,29 +102,7 @@ class Listeners:
                 hint="the view has ended, and all listeners were told",
             ) from error
 
-    def _tell_of(self, untold: Untold) -> Iterator[Raised]:
-        """All shapes take the changes, then all listeners are told: none of them sees a shape that is behind."""
-        epoch = untold.epoch
-        if untold.concerned is None:
-            untold.concerned = deque(self._concerned(epoch, untold.changes))
-        while untold.concerned:
-            view, subscription, found = untold.concerned[0]
-            try:
-                call = call_of(subscription, found, epoch)
-            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
-                yield view, epoch, error
-            else:
-                if call is not None:
-                    untold.calls.append((view, call))
-            untold.concerned.popleft()
-        while untold.calls:
-            view, call = untold.calls.popleft()
-            try:
-                call()
-            except Exception as error:  # noqa: BLE001, the same
-                yield view, epoch, error
-
-    def _concerned(self, epoch: int, changes: Mapping[str, Batch]) -> Iterator[tuple[str, Subscription, Any]]:
+    def _concerned(self, epoch: int, changes: Mapping[str, Batch]) -> Iterator[Concerned]:
         """Everyone who is to be told something, and what."""
         for view, listeners in list(self._of.items()):
             found = changes.get(view)

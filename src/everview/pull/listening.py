@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from operator import length_hint
 from typing import Any, Protocol
 
+from everview.blocks import Busy
 from everview.errors import ListenerError
 
 Listener = Callable[[Any, int], None]  # told (changes, epoch)
 Together = Callable[[Mapping[str, Any], int], None]  # told ({view: changes}, epoch)
 Ended = Callable[[], None]
 Raised = tuple[str, int, Exception]
+
+
+class Active(Protocol):
+    """A subscription as those see it who tell."""
+
+    @property
+    def active(self) -> bool: ...
+
+    @property
+    def listener(self) -> Callable[[Any, int], Any]: ...
+
+
+Call = tuple[Active, Callable[[], Any]]  # someone who is told of changes, if still active then, and how
+Concerned = tuple[str, Active, Any]  # a view, someone who listens to it, and what there is to tell
 
 
 class Subscription:
@@ -60,13 +77,57 @@ def raise_first(raised: Collection[Raised]) -> None:
         ) from cause
 
 
+class Telling:
+    """The telling of one epoch's changes, which an exception may cut short: whoever goes on leaves nobody out.
+
+    All that follow take the changes, then all listeners are told: none of them sees one that is behind.
+    """
+
+    def __init__(self, epoch: int, changes: Mapping[str, Any]) -> None:
+        self.epoch, self.changes = epoch, changes
+        self._concerned: list[Concerned] | None = None
+        self._calls: list[list[Call]] = []  # of each that is concerned and has taken the changes
+        self._views: list[str] = []
+        self._left: Iterator[Call] | None = None  # who has yet to be told
+
+    def go_on(self, concerned: Callable[[int, Mapping[str, Any]], Iterable[Concerned]]) -> Iterator[Raised]:
+        """Tell everyone who has not been told; who those are is asked once."""
+        if self._concerned is None:
+            self._concerned = list(concerned(self.epoch, self.changes))
+        while len(self._calls) < len(self._concerned):
+            view, subscription, found = self._concerned[len(self._calls)]
+            calls: list[Call] = []
+            try:
+                calls = calls_of(subscription, found, self.epoch)
+            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+                yield view, self.epoch, error
+            self._calls.append(calls)
+        if self._left is None:
+            self._views = [view for (view, *_), calls in zip(self._concerned, self._calls, strict=True) for _ in calls]
+            self._left = iter([call for calls in self._calls for call in calls])
+        while length_hint(self._left):
+            try:
+                call_each(self._left)
+            except Exception as error:  # noqa: BLE001, the same
+                yield self._views[-1 - length_hint(self._left)], self.epoch, error
+
+
+def call_each(calls: Iterator[Call]) -> None:
+    """Call all that are still active, until one raises; the next time, those after it.
+
+    Between taking one and its first line there is nothing at which the interpreter runs a signal handler. So nobody is
+    left out, and nobody is told twice, not even one whom an exception cuts short.
+    """
+    deque((call() for subscription, call in calls if subscription.active), maxlen=0)
+
+
 class Told:
     """Subscriptions, and the changes that they have not been told of yet."""
 
     def __init__(self) -> None:
         self._subscriptions: list[Subscription] = []
-        self._untold: deque[tuple[int, Mapping[str, Any]]] = deque()
-        self._telling = False
+        self._untold: deque[Telling] = deque()
+        self._telling: Busy | None = None
 
     def add(self, views: Collection[str], listener: Together, epoch: int, ended: Ended | None) -> Subscription:
         """Tell someone of what changes after an epoch."""
@@ -82,41 +143,31 @@ class Told:
         end_all([each for each in self._subscriptions if each.views & set(views)])
 
     def note(self, epoch: int, changes: Mapping[str, Any]) -> None:
-        """Changes to tell of, when it is time."""
-        if self._subscriptions and changes:
-            self._untold.append((epoch, changes))
+        """Changes to tell of, when it is time. What was noted for an epoch is not noted again."""
+        if self._subscriptions and changes and not (self._untold and self._untold[-1].epoch >= epoch):
+            self._untold.append(Telling(epoch, changes))
 
     def tell(self) -> None:
-        """Tell of all that was noted, in order; if a listener makes more happen, of that afterwards."""
-        if self._telling or not self._untold:
+        """Tell of all that was noted, in order; if a listener makes more happen, of that afterwards.
+
+        An exception that no listener should raise, as Ctrl-C does, ends it: whoever is left is told the next time.
+        """
+        if not self._untold or (self._telling is not None and self._telling.alive):
             return
-        self._telling = True
         raised: list[Raised] = []
-        try:
+        busy = Busy()
+        with busy:
+            self._telling = busy
             while self._untold:
-                raised += self._tell_of(*self._untold.popleft())
-        finally:
-            self._telling = False
+                raised += self._untold[0].go_on(self._concerned)
+                self._untold.popleft()
         raise_first(raised)
 
-    def _tell_of(self, epoch: int, changes: Mapping[str, Any]) -> Iterator[Raised]:
-        """Those who follow take the changes, then all are told: nobody sees one of them that is behind."""
-        calls: list[tuple[str, Callable[[], None]]] = []
+    def _concerned(self, epoch: int, changes: Mapping[str, Any]) -> Iterator[Concerned]:
         for subscription in tuple(self._subscriptions):
             found = {view: changes[view] for view in changes if view in subscription.views}
-            if not found or epoch <= subscription.since:
-                continue
-            try:
-                call = call_of(subscription, found, epoch)
-            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
-                yield next(iter(found)), epoch, error
-            else:
-                calls += [] if call is None else [(next(iter(found)), call)]
-        for view, call in calls:
-            try:
-                call()
-            except Exception as error:  # noqa: BLE001, the same
-                yield view, epoch, error
+            if found and epoch > subscription.since:
+                yield next(iter(found)), subscription, found
 
 
 class Ending(Protocol):
@@ -140,35 +191,22 @@ def end_all(subscriptions: Iterable[Ending]) -> None:
         ) from raised
 
 
-class Active(Protocol):
-    """A subscription as those see it who tell."""
-
-    @property
-    def active(self) -> bool: ...
-
-    @property
-    def listener(self) -> Callable[[Any, int], Any]: ...
-
-
-def call_of(subscription: Active, changes: Any, epoch: int) -> Callable[[], None] | None:
-    """How someone is told of changes; who follows takes them now, and has others told when it is called."""
-    follow = getattr(subscription.listener, "follow", None)
-    if follow is not None:
-        return follow(changes, epoch) if subscription.active else None
-    return lambda: subscription.listener(changes, epoch) if subscription.active else None
-
-
 class Through:
     """A listener that is told what a function makes of the changes; who follows, follows through it."""
 
     def __init__(self, listener: Callable[[Any, int], None], made: Callable[[Any], Any]) -> None:
-        self._listener, self._made = listener, made
+        self.listener, self.made = listener, made
 
     def __call__(self, changes: Any, epoch: int) -> None:
-        self._listener(self._made(changes), epoch)
+        self.listener(self.made(changes), epoch)
 
-    @property
-    def follow(self) -> Callable[[Any, int], Any] | None:
-        """How it follows, if it does."""
-        follow = getattr(self._listener, "follow", None)
-        return None if follow is None else lambda changes, epoch: follow(self._made(changes), epoch)
+
+def calls_of(subscription: Active, changes: Any, epoch: int) -> list[Call]:
+    """How someone is told of changes; who follows takes them now, and says who else is to be told."""
+    listener = subscription.listener
+    while isinstance(listener, Through):  # who is told is called itself, see `call_each`
+        listener, changes = listener.listener, listener.made(changes)
+    follow = getattr(listener, "follow", None)
+    if follow is None:
+        return [(subscription, partial(listener, changes, epoch))]
+    return follow(changes, epoch) if subscription.active else []

@@ -37,8 +37,8 @@ class Ending(Protocol):
 class Feed(Protocol):
     """Rows of one relation, as they are and as they change.
 
-    A listener with a method `follow` takes changes by it before any other is told, and has its own listeners told by
-    what it returns; see `everview.pull.listening.call_of`.
+    A listener with a method `follow` takes changes by it before any other is told, and says by what it
+    returns who else is to be told; see `everview.pull.listening.calls_of`.
     """
 
     @property

@@ -69,13 +69,13 @@ def _check_body(body: tuple[Literal_, ...], around: frozenset[str], outside: set
     """What a body binds, given what is bound around it."""
     known = _bound(body, around)
     for literal_ in body:
-        _check_wildcards(literal_, rule)
         others = outside | set(outer_variables(other for other in body if other is not literal_)) | known
         if isinstance(literal_, Not) and not _is_atom(literal_):
             _check_body(literal_.body, known, others, rule)
             continue
         where = " in a negation" if isinstance(literal_, Not) else f" in {literal_}"
         (part,) = literal_.body if isinstance(literal_, Not) else (literal_,)
+        _check_wildcards(part, rule)
         for name in (v for t in terms_of(part) for v in variables(t)):
             if name not in known:
                 raise unbound(name, rule, where)

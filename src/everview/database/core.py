@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 
 from everview.blocks import Block, Busy
 from everview.circuit.circuit import Circuit
-from everview.codes import decode
+from everview.circuit.program import Program
+from everview.codes import decode, encode_rows
+from everview.codes.dictionary import Dictionary
 from everview.database.attached import Attached
 from everview.database.carried import Carried
 from everview.database.catalog import Assembled, Catalog
@@ -37,8 +39,8 @@ from everview.database.definitions import (
 from everview.database.known import read_again
 from everview.database.listeners import Listeners
 from everview.database.shown import as_changes
-from everview.database.tentative import Tentative, undoing_table
-from everview.database.transaction import Inner, Transaction
+from everview.database.tentative import Tentative
+from everview.database.transaction import Inner, Transaction, filled
 from everview.doors import doors, inside
 from everview.errors import EverviewError, StoreError, TransactionError
 from everview.lowering.lower import lower
@@ -50,12 +52,16 @@ from everview.process import forks, require_same
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.embedded.once import answer
 from everview.runtimes.embedded.relation import Relation
+from everview.runtimes.embedded.runtime import FirstRows
+from everview.runtimes.embedded.state import State
+from everview.runtimes.embedded.tick import Cells
 from everview.types import Schema, unknown_name
 from everview.views import Subscription, Turns
 from everview.views.feed import Together
 from everview.views.subscription import Ended, Listener
 from everview.zset.batch import Batch
 
+Matrix = NDArray[np.int64]
 log = logging.getLogger("everview.database")
 PATIENCE = 0.05  # seconds after which one who waits for a transaction looks whether it can still end
 DESCRIPTION = "database"  # what a state directory says of its definitions, by this name
@@ -86,14 +92,29 @@ class Core:
 
     # -- definitions
 
-    def define_table(self, table: TableDefinition, *, replace: bool = False) -> None:
-        """A table by its definition; with ``replace`` in place of the one of that name, which nobody may read."""
+    def define_table(
+        self, table: TableDefinition, rows: Callable[[Dictionary], Matrix] | None = None, *, replace: bool = False
+    ) -> None:
+        """A table by its definition; with ``replace`` in place of the one of that name, which nobody may read.
+
+        Its first ``rows`` are given as words of the database's dictionary. They and the definition are one act: should
+        the rows not fit, or the process end, all is as it was before.
+        """
         with self.defining():
             known = replace and table.name in self.catalog.tables
             without = self.catalog.without(table.name) if known else self.catalog
             wanted = without.with_table(table)
+            first = None if rows is None else partial(self._first_rows, wanted, table.name, rows)
             # No trace of the old one is taken for the new one's.
-            self._turn(wanted, keeping=without if known else None)
+            self._turn(wanted, keeping=without if known else None, first=first)
+
+    def _first_rows(
+        self, catalog: Catalog, name: str, rows: Callable[[Dictionary], Matrix], program: Program, state: State
+    ) -> Cells:
+        """The rows of a new table, checked as every change is, where they arrive in a program."""
+        relation = Relation.of(program, name, catalog.keys[name], self.run.dictionary)
+        pending = relation.add(rows(self.run.dictionary), state, relation.nothing())
+        return [{relation.source: relation.delta(part)} if len(part) else {} for part in pending]
 
     def create_table(
         self,
@@ -115,17 +136,8 @@ class Core:
             table = TableDefinition.of(name, schema, key, defaults)
             if rows is None:
                 self.define_table(table)
-                return
-        self.define_filled(table, lambda tx: tx.insert(name, rows))
-
-    def define_filled(
-        self, table: TableDefinition, fill: Callable[[Transaction], object], *, replace: bool = False
-    ) -> None:
-        """A table by its definition, and its first rows; should they not fit, all is as it was before."""
-        with Tentative(self, undoing_table(self, table.name)):
-            self.define_table(table, replace=replace)
-            with self.transaction() as tx:
-                fill(tx)
+            else:
+                self.define_table(table, partial(encode_rows, table.schema, filled(table, rows)))
 
     def create_view(
         self,
@@ -398,11 +410,12 @@ class Core:
         *,
         before: Mapping[str, Batch] | None = None,
         keeping: Catalog | None = None,
+        first: FirstRows | None = None,
     ) -> None:
         """Go on with other definitions: all of it, or nothing.
 
         Who listens to views that held some rows ``before`` is told how they differ. Of traces those are taken over that
-        the catalog ``keeping`` has, too, if it is given.
+        the catalog ``keeping`` has, too, if it is given. ``first`` gives the rows of new tables.
         """
         self.attached.require_apart(catalog)
         self._check_timeless(catalog)
@@ -418,7 +431,7 @@ class Core:
             self._note_differences(before or {})
 
         says = {DESCRIPTION: catalog.to_json()}
-        self.run.turn(assembled.circuit, tables=catalog.keys, says=says, keeping=kept, done=turned)
+        self.run.turn(assembled.circuit, tables=catalog.keys, says=says, keeping=kept, first=first, done=turned)
         self._tell_of_ends()
 
     def _tell_of_ends(self) -> None:

@@ -48,6 +48,7 @@ from everview.zset.batch import Batch
 
 Matrix = NDArray[np.int64]
 Done = Callable[[dict[str, Batch]], None]  # told the change of every view, when a tick counts; perhaps once more
+FirstRows = Callable[[Program, State], Cells]  # of the sources of a program that is about to be gone on with
 NO_OFFSETS: Mapping[str, Any] = {}
 
 
@@ -177,6 +178,7 @@ class Embedded:
         tables: Mapping[str, Table] | None = None,
         says: Mapping[str, Any] | None = None,
         keeping: tuple[Circuit, Mapping[str, Table]] | None = None,
+        first: FirstRows | None = None,
         done: Callable[[], None] = _nothing,
     ) -> None:
         """Go on with another circuit over the same tables, or more, or fewer.
@@ -184,8 +186,9 @@ class Embedded:
         Traces that both have are kept as they are; those that are new are computed from what the tables hold, and
         from nothing else. In a state directory that is one commit; should it fail, all is as it was. Views keep their
         listeners if they keep their columns; of the turn itself those are not told. With
-        ``keeping``, a circuit and its tables, only traces that this circuit has, too, are kept. ``done`` is called as
-        soon as it counts, and perhaps once more, if an exception cuts it short.
+        ``keeping``, a circuit and its tables, only traces that this circuit has, too, are kept. ``first`` gives rows of
+        new sources that come with it. ``done`` is called as soon as it counts, and perhaps once more, if an exception
+        cuts it short.
         """
         self._require_open()
         self.save()
@@ -196,7 +199,7 @@ class Embedded:
         if keeping is not None:
             kept = self._prepared(*keeping, self.shards, stored=self.durable is not None).fingerprint
             held = {name: traces for name, traces in held.items() if name in kept}
-        self._turn(program, held, self._context(program.circuit), tables, says or {}, done)
+        self._turn(program, held, self._context(program.circuit), tables, says or {}, first, done)
 
     def _turn(
         self,
@@ -205,11 +208,12 @@ class Embedded:
         context: Context,
         tables: Mapping[str, Table],
         says: Mapping[str, Any],
+        first: FirstRows | None = None,
         done: Callable[[], None] = _nothing,
     ) -> None:
         with self.attempt() as mark:
             state = State(program, context)
-            hydrate(program, state, held, context, self.bounds)
+            hydrate(program, state, held, context, self.bounds, () if first is None else first(program, state))
             state.adopt(held)
             pushed, epoch = state.pushed(), self.epoch + 1
 

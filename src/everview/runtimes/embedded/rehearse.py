@@ -52,7 +52,10 @@ from everview.types import Schema
 
 ROWS = 8  # of a stream at most: products of many relations stay small
 BY_ROW = (Map, Filter, FlatMap, Explode, Index, Weigh)  # right for any rows of their schema
-OF_VALUES = (ArithmeticFailure, CastFailure, BadPattern, NullNotAllowed, WeightOverflow, WrongType, CodeCollision)
+OF_VALUES = (
+    *(ArithmeticFailure, CastFailure, BadPattern, NullNotAllowed, WrongType, CodeCollision),
+    *(WeightOverflow, OverflowError),  # a kernel raises the latter
+)
 
 
 def rehearse_plans(plans: Collection[Plan]) -> None:

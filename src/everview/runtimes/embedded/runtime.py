@@ -356,6 +356,18 @@ class Embedded:
             self._step = None
 
     @inside
+    def begin_by(self, counts: Callable[[], bool]) -> None:
+        """Begin an act in memory upon which another decides: `recover` completes it if it ``counts``, else undoes it."""
+        self.recover()
+        self._step = partial(self._decided, counts, self.dictionary.mark(), self.epoch + 1)
+
+    def _decided(self, counts: Callable[[], bool], mark: Mark, epoch: int) -> None:
+        if counts():
+            self._close(epoch, NO_OFFSETS, _nothing)
+        else:
+            self.rollback(mark)
+
+    @inside
     def rollback(self, mark: Mark) -> None:
         """Forget the open epoch, and what the dictionary has learnt since a mark."""
         self.state.abandon()

@@ -45,7 +45,7 @@ def test_merges_keep_their_ids_when_a_vacuum_is_cut_short(tmp_path: Path) -> Non
     trial = Trial(next(each for each in scenarios() if each.name == "vacuum"), tmp_path / "state")
     tidy = f"{SOURCE}/runtimes/embedded/durable.py"
     lines = [place for place in places(trial, often=1) if place.file == tidy]
-    faults = [fault for place in lines for fault in faults_at(trial, [place, place]) if fault]
+    faults = [fault for fault in faults_at(trial, lines) if fault]
     trial.close()
     assert not faults
 

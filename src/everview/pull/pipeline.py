@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+from everview.blocks import Busy
 from everview.errors import PipelineError, TransactionError
 from everview.plan.node import Plan
 from everview.process import ProcessLock
@@ -62,7 +63,7 @@ class Pipeline:
         self._nodes: dict[Plan, Node] = {}
         self._anew: dict[Plan, Node] = {}
         self._told = Told()
-        self._open: Transaction | None = None
+        self._under: UnderWay | None = None
         self._names = count(1)
         self._closed = False
         self.leaving = Leaving(self.lock, self.detach)
@@ -154,6 +155,7 @@ class Pipeline:
             self.stale = True
             turn.rollback()
             raise
+        turn.over()
 
     def detach(self, *feeds: Feed) -> None:
         """Let views go, and the nodes that only they need."""
@@ -213,34 +215,51 @@ class Pipeline:
         raise, only its own changes are undone.
         """
         with self.lock:
+            self._end_cut_short()
             if self._open is not None:
                 with self._open.inner():
                     yield self._open
                 return
-            under = self.begin()
-            try:
-                yield under.changes
-                under.stage()
-                under.commit()
-            except BaseException:
-                under.rollback()
-                raise
+            busy = Busy()
+            with busy:
+                under = self.begin(busy)
+                try:
+                    yield under.changes
+                    under.stage()
+                    under.commit()
+                except BaseException:
+                    under.rollback()
+                    raise
             self.tell()
 
-    def begin(self) -> UnderWay:
-        """A transaction that its caller ends, with the lock held all the while; see `UnderWay`."""
+    def begin(self, busy: Busy | None = None) -> UnderWay:
+        """A transaction that its caller ends, with the lock held all the while; see `UnderWay`.
+
+        One that is ``busy`` with a block is undone by whoever comes next, should an exception cut its end short.
+        """
         self._require_open()
         self._require_no_turn("a transaction is begun")
         self.leaving.sweep()
         turn = Turn(self)
-        self._open = Transaction(self.sources, turn.begin)
-        return UnderWay(self, turn, self._open)
+        under = UnderWay(self, turn, Transaction(self.sources, turn.begin), busy)
+        self._under = under
+        return under
+
+    @property
+    def _open(self) -> Transaction | None:
+        return None if self._under is None else self._under.changes
+
+    def _end_cut_short(self) -> None:
+        """Undo a transaction whose end an exception has cut short."""
+        under = self._under
+        if under is not None and under.busy is not None and not under.busy.alive:
+            under.rollback()
 
     def end(self) -> None:
         """The transaction under way is over."""
-        if self._open is not None:  # else an exception came when it was over already
-            self._open.closed = True
-            self._open = None
+        if self._under is not None:  # else an exception came when it was over already
+            self._under.changes.closed = True
+            self._under = None
 
     def tell(self) -> None:
         """Tell who listens of what has been committed."""
@@ -255,13 +274,15 @@ class Pipeline:
         """Take what others have changed in all sources, as one transaction; whether any view changed."""
         with self.lock:
             self._require_no_turn("others' changes are taken")
-            before, under = self.epoch, self.begin()
-            try:
-                under.stage()
-                under.commit()
-            except BaseException:
-                under.rollback()
-                raise
+            before, busy = self.epoch, Busy()
+            with busy:
+                under = self.begin(busy)
+                try:
+                    under.stage()
+                    under.commit()
+                except BaseException:
+                    under.rollback()
+                    raise
             self.tell()
             return self.epoch > before
 
@@ -313,6 +334,7 @@ class Pipeline:
             raise PipelineError("the pipeline is closed", hint="make another, or connect again")
 
     def _require_no_turn(self, what: str) -> None:
+        self._end_cut_short()
         if self._open is not None:
             raise TransactionError(f"{what} inside a transaction", hint="do that before or after it")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from everview.blocks import Busy
 from everview.pull.feed import Feed
 from everview.pull.node import NOTHING, Node
 from everview.pull.transaction import Transaction
@@ -29,13 +30,18 @@ class Turn:
         self._pushed: list[Node] = []
         self._changed: list[Feed] = []
         self._anew: dict[Feed, Feed] | None = None
+        self._stale = False  # whether views must be pulled anew, after this turn, too
 
     def begin(self, names: Iterable[str]) -> None:
         """See to it that sources have begun."""
         for name in names:
             if name not in self._begun:
-                self._pipeline.sources[name].begin()
-                self._begun.append(name)
+                self._begun.append(name)  # first: should it begin, and an exception come, it is ended
+                try:
+                    self._pipeline.sources[name].begin()
+                except Exception:
+                    self._begun.remove(name)
+                    raise
 
     def stage(self, writes: Mapping[str, Update]) -> bool:
         """Write to sources, and push all that they tell; whether any view changes."""
@@ -83,24 +89,31 @@ class Turn:
 
     def commit_sources(self) -> None:
         """Commit the sources; if one refuses after another has not, all views are pulled anew by the next turn."""
-        committed = 0
+        committed, stale = 0, self._pipeline.stale
+        self._pipeline.stale = True  # should an exception come that no source raises, nobody knows what counts
         try:
             while self._begun:
                 self._pipeline.sources[self._begun[0]].commit()
                 del self._begun[0]
                 committed += 1
-        except BaseException:
-            self._pipeline.stale = self._pipeline.stale or committed > 0
+        except Exception:
+            self._pipeline.stale = stale or committed > 0
             del self._begun[0]  # a source that could not commit has ended its turn
             raise
+        self._stale = stale
 
     def take_over(self) -> dict[Feed, Update]:
-        """The new states count from now on; the changes of the views."""
+        """The new states count from now on; the changes of the views, which are to be noted: then it is `over`."""
         if self._anew is not None:
+            self._stale = False
             return self._pipeline.took_anew(self._anew)
         for node in self._pushed:
             node.commit()
         return {feed: feed.commit() for feed in self._changed}
+
+    def over(self) -> None:
+        """The sources have committed, and the views have taken over their changes."""
+        self._pipeline.stale = self._stale
 
     def rollback(self) -> None:
         """All is as it was."""
@@ -126,8 +139,9 @@ class UnderWay:
     sources and takes over the new states. Who listens is told afterwards, by `Pipeline.tell`.
     """
 
-    def __init__(self, pipeline: Pipeline, turn: Turn, changes: Transaction) -> None:
+    def __init__(self, pipeline: Pipeline, turn: Turn, changes: Transaction, busy: Busy | None = None) -> None:
         self._pipeline, self._turn, self.changes = pipeline, turn, changes
+        self.busy = busy  # the block that ends it, if it is one of the pipeline's own
 
     def stage(self) -> None:
         """Write what has been collected, and push all that sources tell."""
@@ -137,6 +151,7 @@ class UnderWay:
         """Commit the sources, take over the states."""
         self._turn.commit_sources()
         self._pipeline.note(self._turn.take_over())
+        self._turn.over()
         self._pipeline.end()
 
     def rollback(self) -> None:

@@ -357,7 +357,7 @@ class Embedded:
 
     @inside
     def begin_by(self, counts: Callable[[], bool]) -> None:
-        """Begin an act in memory upon which another decides: `recover` completes it if it ``counts``, else undoes it."""
+        """Begin an act in memory on which another decides: `recover` completes it if it ``counts``, else undoes it."""
         self.recover()
         self._step = partial(self._decided, counts, self.dictionary.mark(), self.epoch + 1)
 

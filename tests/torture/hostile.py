@@ -596,7 +596,7 @@ CLASSES: dict[str, type] = {
 OURS = {
     "tx.back_to", "tx.carry", "tx.contents", "query.of", "query.parts", "query.and_", "query.or_", "query.not_",
     "circuit.add", "circuit.fingerprints", "circuit.sink_again", "stream.sides", "embedded.advance",
-    "embedded.attempt", "embedded.outputs", "embedded.attach", "embedded.rollback", "change.of",
+    "embedded.attempt", "embedded.begin_by", "embedded.outputs", "embedded.attach", "embedded.rollback", "change.of",
     "db.begin_transaction", "db.end_transaction", "db.undo",
     *(f"view.{shape}.{what}" for shape in ("live", "ordered", "scalar", "tree") for what in ("take", "follow")),
 }  # fmt: skip

@@ -25,7 +25,7 @@ from everview.operators.pointwise import Pointwise
 from everview.relational.delta import Delta
 from everview.relational.providers import Asking
 from everview.relational.relation import Relation, commands
-from everview.relational.ticking import Verdict, run_tick
+from everview.relational.ticking import SharedVerdict, run_tick
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.tables import Table
 from everview.zset.batch import Batch
@@ -116,7 +116,7 @@ class Active:
 
     # -- ticking
 
-    def tick(self, changes: Mapping[str, Any], verdict: Verdict) -> dict[str, Delta]:
+    def tick(self, changes: Mapping[str, Any], verdict: SharedVerdict) -> dict[str, Delta]:
         """The change of every output, which counts if the verdict is so."""
         self._seen = {}
         if not changes:
@@ -125,7 +125,7 @@ class Active:
         self._seen = {node: self._delta(out[f"{WATCHED} {node}"]) for node in self._watched}
         return {name: self._delta(out[f"{OUTPUT} {name}"]) for name in self.graph.outputs}
 
-    def end(self, verdict: Verdict) -> None:
+    def end(self, verdict: SharedVerdict) -> None:
         """What was ticked counts, or is undone. It may be repeated."""
         self.run.recover()
         if verdict.counts:

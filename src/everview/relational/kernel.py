@@ -35,7 +35,7 @@ from everview.relational.delta import Delta
 from everview.relational.predicates import Predicate, resolve
 from everview.relational.providers import check_provider
 from everview.relational.relation import Relation, anonymous, same_shape, shapes
-from everview.relational.ticking import Verdict
+from everview.relational.ticking import SharedVerdict
 from everview.types import unknown_name
 from everview.types.atoms import HOST_ATOMS
 
@@ -407,7 +407,7 @@ class Kernel:
         graph = defined.graph
         active = Active(graph, self._relations, defined.providers, self._order, check_types=self._check_types)
         whole = {f"{RELATION} {name}": self._start(name, deltas) for name in graph.scanned}
-        verdict = Verdict()
+        verdict = SharedVerdict()
         active.tick(active.first() | {name: rows for name, rows in whole.items() if len(rows)}, verdict)
         verdict.counts = True
         active.end(verdict)
@@ -422,7 +422,7 @@ class Kernel:
     ) -> dict[str, Delta]:
         """Let relations and graphs take in changes: all of them, or none. What is ``done`` then may be repeated."""
         found: dict[str, Delta] = {}
-        verdict = Verdict()
+        verdict = SharedVerdict()
         relations = {name: self._relations[name] for name in deltas}
         self._step = partial(_end, verdict, [*relations.values(), *graphs.values()], done)
         try:
@@ -437,7 +437,7 @@ class Kernel:
         return found
 
 
-def _end(verdict: Verdict, parts: Sequence[Relation | Active], done: Callable[[], None]) -> None:
+def _end(verdict: SharedVerdict, parts: Sequence[Relation | Active], done: Callable[[], None]) -> None:
     """Let what relations and graphs have taken in count, or undo it."""
     for part in parts:
         part.end(verdict)

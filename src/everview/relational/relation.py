@@ -20,7 +20,7 @@ from everview.frontends.graphspec.check import check_columns
 from everview.frontends.graphspec.tuples import Order, Tuples
 from everview.relational.delta import Delta, is_table
 from everview.relational.predicates import Predicate, check_value
-from everview.relational.ticking import Verdict, run_tick
+from everview.relational.ticking import SharedVerdict, run_tick
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.tables import WEIGHT, Commands, Table
 from everview.types import ANY, Field, Schema
@@ -114,14 +114,14 @@ class Relation:
 
     # -- changing
 
-    def apply(self, delta: Delta, verdict: Verdict) -> Any:
+    def apply(self, delta: Delta, verdict: SharedVerdict) -> Any:
         """The exact change, as a source takes it, which counts if the verdict is so."""
         if self.run is None:
             return [(row, -1) for row in delta.removes.unordered] + [(row, 1) for row in delta.adds.unordered]
         out = run_tick(self.run, {HELD: commands(self.schema, delta)}, verdict)
         return change_of(out[HELD])
 
-    def end(self, verdict: Verdict) -> None:
+    def end(self, verdict: SharedVerdict) -> None:
         """What was applied counts, or is undone. It may be repeated."""
         if self.run is not None:
             self.run.recover()

@@ -9,14 +9,14 @@ from everview.runtimes.embedded import Embedded
 from everview.zset.batch import Batch
 
 
-class Verdict:
+class SharedVerdict:
     """Whether what several circuits do together counts: one assignment decides it for all of them."""
 
     def __init__(self) -> None:
         self.counts = False
 
 
-def run_tick(run: Embedded, changes: Mapping[str, Any], verdict: Verdict) -> dict[str, Batch]:
+def run_tick(run: Embedded, changes: Mapping[str, Any], verdict: SharedVerdict) -> dict[str, Batch]:
     """The change of every view. ``run.recover()`` lets it count, or undoes it, as the verdict then says."""
     run.begin_by(lambda: verdict.counts)
     cells = run.encode(changes)

@@ -145,7 +145,8 @@ class Durable:
         self, epoch: int, pushed: Sequence[Pushed], dictionary: Dictionary, mark: Mark, note: Note = NOTHING
     ) -> tuple[int, ...]:
         """Make an epoch durable; the ids of what was pushed."""
-        self.recover()  # first: merges have the ids that they were given, and not those of this commit
+        if self._tidying is not None:
+            self.recover()  # first: merges have the ids that they were given, and not those of this commit
         appends = _appends(pushed)
         if dictionary.mark() != mark:
             appends += interned.appended(dictionary.export(mark), self._shards)

@@ -155,6 +155,8 @@ def _holds(value: Any, kind: type, parts: tuple[Any, ...]) -> bool:
         return True
     if kind is tuple and parts[-1] is not ...:
         return len(value) == len(parts) and all(map(fits, value, parts))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(parts[0], type) and {*map(type, value)} <= {parts[0]}:  # pyright: ignore[reportUnknownArgumentType]
+        return True  # as it nearly always is, in one look at all of them
     return all(fits(each, parts[0]) for each in value)  # pyright: ignore[reportUnknownVariableType]
 
 

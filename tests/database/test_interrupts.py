@@ -19,7 +19,8 @@ import pytest
 
 import everview as ev
 from everview.kernels.sort import arrange
-from torture.interrupts import Interrupt, Scenario, Trial, alarmed, evenly, interrupted_by_signal, scenarios
+from torture.every_line import faults_at, places
+from torture.interrupts import SOURCE, Interrupt, Scenario, Trial, alarmed, evenly, interrupted_by_signal, scenarios
 
 # An exception that a signal handler raises inside of a callback of the interpreter's, it reports and drops.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -36,6 +37,37 @@ def test_whatever_is_cut_short_happens_or_does_not(scenario: Scenario, durabilit
         trial = Trial(scenario, tmp_path / "state", durability=durability)
         count = FEW
     faults = [fault for at in evenly(count, trial.moments) if (fault := trial.interrupt(at))]
+    trial.close()
+    assert not faults
+
+
+def test_merges_keep_their_ids_when_a_vacuum_is_cut_short(tmp_path: Path) -> None:
+    trial = Trial(next(each for each in scenarios() if each.name == "vacuum"), tmp_path / "state")
+    tidy = f"{SOURCE}/runtimes/embedded/durable.py"
+    lines = [place for place in places(trial, often=1) if place.file == tidy]
+    faults = [fault for fault in faults_at(trial, lines) if fault]
+    trial.close()
+    assert not faults
+
+
+def test_at_every_line_of_a_change() -> None:
+    """Once each, where something changes that outlives a call; all acts are gone through by `torture.every_line`."""
+    trial = Trial(scenarios()[0], None)
+    lines = [place for place in places(trial, often=1) if place.stateful and place.time == 1]
+    assert len(lines) > 400
+    faults = [fault for fault in faults_at(trial, lines) if fault]
+    trial.close()
+    assert not faults
+
+
+def test_at_every_line_of_a_durable_commit(tmp_path: Path) -> None:
+    """In the store and the runtime over it; what was done before is the same in memory."""
+    trial = Trial(scenarios()[0], tmp_path / "state")
+    parts = ("traces/store/", "runtimes/embedded/durable.py", "runtimes/embedded/runtime.py", "runtimes/epoch.py")
+    ours = tuple(f"{SOURCE}/{part}" for part in parts)
+    lines = [place for place in places(trial, often=1) if place.file.startswith(ours) and place.time == 1]
+    assert len(lines) > 150
+    faults = [fault for fault in faults_at(trial, lines[::2]) if fault]
     trial.close()
     assert not faults
 

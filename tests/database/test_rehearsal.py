@@ -133,3 +133,14 @@ def test_of_no_rows_an_expression_fails_as_in_spark(db: ev.Database) -> None:
     with pytest.raises(ArithmeticFailure, match="division by zero"):
         db.sql("DELETE FROM t")
     assert db.view("share").rows() == [(5.0,)]
+
+
+def test_a_view_that_multiplies_weights_beyond_their_range_may_be_made() -> None:
+    """Only rows that are there many times would do that, and most are not."""
+    db = ev.connect()
+    db.sql("CREATE TABLE t (a BIGINT, b BIGINT)")
+    db.sql(
+        "CREATE MATERIALIZED VIEW v AS SELECT a FROM t t0 " + "".join(f"JOIN t t{n} USING (a) " for n in range(1, 40))
+    )
+    db.sql("INSERT INTO t VALUES (1, 1), (2, 1)")
+    assert sorted(db.view("v").rows()) == [(1,), (2,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +77,38 @@ def test_a_table_replaced_by_other_columns(db: ev.Database) -> None:
     assert held(db) == [("k7",), ("k8",)]
     with pytest.raises(DuplicateKey):
         db.sql("INSERT INTO t VALUES ('k7')")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["CREATE OR REPLACE TABLE t AS SELECT a + 6 AS c, concat('new ', b) AS d FROM t", "CREATE TABLE u AS FROM t"],
+)
+def test_a_kill_before_any_write_leaves_all_of_it_or_nothing(tmp_path: Path, text: str) -> None:
+    """What a killed process leaves is what has been written until then: a copy of the directory at every operation."""
+    copies: list[Path] = []
+
+    def copy(operation: str, path: Path) -> None:
+        copies.append(tmp_path / f"copy {len(copies)}")
+        shutil.copytree(tmp_path / "state", copies[-1])
+
+    with ev.connect(tmp_path / "state") as db:
+        db.sql("CREATE TABLE t (a INT PRIMARY KEY, b STRING); INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+        before = {name: sorted(db.table(name).rows()) for name in db.tables()}
+        durable = db._core.run.durable
+        assert durable is not None
+        durable.store._files.announce = copy
+        epoch = db.epoch
+        db.sql(text)
+        assert db.epoch == epoch + 1
+        copy("end", tmp_path)
+        durable.store._files.announce = lambda operation, path: None
+        after = {name: sorted(db.table(name).rows()) for name in db.tables()}
+    found: list[dict[str, list[tuple[object, ...]]]] = []
+    for path in copies:
+        (path / "lock").unlink(missing_ok=True)
+        with ev.connect(path) as killed:
+            found.append({name: sorted(killed.table(name).rows()) for name in killed.tables()})
+            assert killed.verify()
+    count = found.index(after)
+    assert count > 3
+    assert found == [before] * count + [after] * (len(found) - count)

@@ -575,8 +575,7 @@ CLASSES: dict[str, type] = {
 }  # fmt: skip
 OURS = {
     "query.of", "query.parts", "query.and_", "query.or_", "query.not_",
-    "circuit.add", "circuit.fingerprints", "circuit.sink_again", "embedded.advance",
-    "embedded.attempt", "embedded.outputs", "embedded.attach", "embedded.rollback", "change.of",
+    "circuit.add", "circuit.fingerprints", "circuit.sink_again", "embedded.attach", "change.of",
     *(f"view.{shape}.{what}" for shape in ("live", "ordered", "scalar", "tree") for what in ("take", "follow")),
 }  # fmt: skip
 
@@ -594,6 +593,8 @@ def forgotten() -> list[str]:
 
 def _takes_something(cls: type, name: str) -> bool:
     if not callable(getattr(cls, name)) or isinstance(inspect.getattr_static(cls, name), property):
+        return False
+    if hasattr(getattr(cls, name), "__inside__"):
         return False
     parameters = list(inspect.signature(getattr(cls, name)).parameters)
     return bool([each for each in parameters if each != "self"])

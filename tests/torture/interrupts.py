@@ -32,7 +32,10 @@ from torture.outcome import Outcome
 
 SOURCE = str(Path(ev.__file__).parent)
 # Where something changes that outlives a call; what only computes is a matter of these.
-STATEFUL = ("database/", "runtimes/embedded/", "traces/", "codes/dictionary.py", "views/", "pull/", "blocks.py")
+STATEFUL = (
+    *("database/", "runtimes/embedded/", "runtimes/pull/", "runtimes/epoch.py", "runtimes/state.py", "traces/"),
+    *("codes/dictionary.py", "views/", "listening/", "sources/", "relational/", "blocks.py"),
+)
 Contents = dict[str, list[Any]]
 
 
@@ -60,7 +63,7 @@ class Moments:
     def _local(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event != ("opcode" if self.opcodes else "line"):
             return self._local
-        if _gives_back(frame):
+        if gives_back(frame):
             return self._local
         self.count += 1
         if self.count == self.at:
@@ -70,13 +73,16 @@ class Moments:
         return self._local
 
 
-def _gives_back(frame: FrameType) -> bool:
+def gives_back(frame: FrameType) -> bool:
     """Whether a with-statement is about to call the end of its block, as its own code runs to an end.
 
     There the interpreter runs no signal handler and needs no memory, so nothing is ever raised; only a tracer can. Nor
-    is anything raised where a ``try`` begins, which the table of handlers leaves out for that reason.
+    is anything raised where a ``try`` begins, which the table of handlers leaves out for that reason, nor between the
+    choice of a listener and its first line (`everview.listening.calls.call_each`).
     """
     at = frame.f_lasti
+    if frame.f_code.co_name == "<genexpr>" and frame.f_code.co_filename.endswith("listening/calls.py"):
+        return True
     if dis.opname[frame.f_code.co_code[at]] == "NOP":
         return True
     if dis.opname[frame.f_code.co_code[at]] not in ("SWAP", "LOAD_CONST", "PRECALL", "CALL"):
@@ -85,7 +91,7 @@ def _gives_back(frame: FrameType) -> bool:
     return line.lstrip().startswith("with ")
 
 
-def traced(moments: Moments, act: Callable[[], None]) -> None:
+def traced(moments: Callable[[FrameType, str, Any], Any], act: Callable[[], None]) -> None:
     """Do something, and count its moments, until one of them raises."""
     before = sys.gettrace()
     try:
@@ -238,6 +244,21 @@ def _vacuum(db: ev.Database, text: str) -> None:
     db.vacuum()
 
 
+def _checkpoint(db: ev.Database, text: str) -> None:
+    _apply(db, text)
+    db.checkpoint()
+
+
+def _listener(db: ev.Database, text: str) -> None:
+    """Two who come, are told of a change, and go."""
+    told: list[Any] = []
+    one = db.view("names").subscribe(lambda changes, epoch: told.append(changes), snapshot=True)
+    some = db._core.telling.subscribe_all(["names", "first"], lambda changes, epoch: told.append(changes))
+    _apply(db, text)
+    one.close()
+    some.close()
+
+
 def _nothing(db: ev.Database, text: str) -> None:
     pass
 
@@ -256,6 +277,8 @@ SCENARIOS = (
     Scenario("rules", _rules, _rules_back),
     Scenario("attach", _attach, _attach_back),
     Scenario("vacuum", _vacuum, _nothing),
+    Scenario("checkpoint", _checkpoint, _apply_back),
+    Scenario("listener", _listener, _apply_back),
 )
 
 
@@ -263,9 +286,10 @@ class Poll:
     """A source that changes, and is polled."""
 
     def __init__(self) -> None:
-        self.source, self._now = Memory("id BIGINT, v STRING", "id", [(1, "one"), (2, "two")]), "two"
+        self.source = Memory("id BIGINT, v STRING", "id", [(1, "one"), (2, "two")])
 
     def prepare(self, db: ev.Database) -> None:
+        self._become("two")
         db.attach("fed", self.source)
         db.sql("CREATE MATERIALIZED VIEW fed_by AS SELECT v, COUNT(*) AS n FROM fed GROUP BY v")
 
@@ -278,15 +302,22 @@ class Poll:
         db.poll()
 
     def _become(self, text: str) -> None:
-        if text != self._now:
-            self.source.write(Update.of([((2, self._now), -1), ((2, text), 1)]))
-            self._now = text
+        # An interrupt may have come after a write, before a poll has taken it.
+        now = self.source._with_ahead().get(self.source._key_of((2, text)))
+        if now[1] != text:
+            self.source.write(Update.of([(now, -1), ((2, text), 1)]))
 
 
 def scenarios() -> list[Scenario]:
     """All of them, those with a source of their own made anew."""
     poll = Poll()
     return [*SCENARIOS, Scenario("poll", poll.act, poll.back, poll.prepare)]
+
+
+def kinds() -> list[tuple[Scenario, str]]:
+    """Every scenario in memory and on disk, and some that save later."""
+    periodic = [(each, "periodic") for each in scenarios() if each.name in ("apply", "checkpoint", "vacuum", "poll")]
+    return [(each, how) for how in ("memory", "tick") for each in scenarios()] + periodic
 
 
 # -- one interruption
@@ -318,10 +349,8 @@ class Trial:
         assert self._seen() == self.first, "the scenario leads back"
         assert self.db.verify()
         moments = Moments(opcodes=self.opcodes, all_code=self.all_code)
-        self._next_text()
-        traced(moments, self._act)
+        self.once(partial(traced, moments))
         self.moments = moments.count
-        self.scenario.back(self.db, self._text)
         begun = time.perf_counter()
         self.scenario.act(self.db, self._text)
         self.seconds = time.perf_counter() - begun
@@ -346,6 +375,20 @@ class Trial:
     def _act(self) -> None:
         self.scenario.act(self.db, self._text)
 
+    @classmethod
+    def of(cls, scenario: Scenario, durability: str, home: Path) -> Trial:
+        """One of a kind; where there is a state directory, it is in a folder that may not be there yet."""
+        if durability == "memory":
+            return cls(scenario, None)
+        home.mkdir(parents=True, exist_ok=True)
+        return cls(scenario, home / "state", durability=durability)
+
+    def once(self, doing: Callable[[Callable[[], None]], None]) -> None:
+        """Let the act be done by something that does not interrupt it, and go back."""
+        self._next_text()
+        doing(self._act)
+        self.scenario.back(self.db, self._text)
+
     def interrupt(self, at: int) -> str | None:
         """Cut the act short at one moment; what is wrong then, if anything is."""
         moments = Moments(at, opcodes=self.opcodes, all_code=self.all_code)
@@ -355,6 +398,7 @@ class Trial:
     def interrupt_by(self, interrupting: Callable[[Callable[[], None]], None], how: str) -> str | None:
         """Let the act be done by something that may interrupt it; what is wrong then, if anything is."""
         self._next_text()
+        self._files = None if self.path is None else _files(self.path)
         try:
             interrupting(self._act)
             wrong = self._wrong()
@@ -410,6 +454,8 @@ class Trial:
         assert self.path is not None
         if self.durability != "tick":
             self.db.checkpoint()
+        elif _files(self.path) == self._files:
+            return None  # which has been looked at
         copied = self.path.with_name("copied")
         shutil.rmtree(copied, ignore_errors=True)
         shutil.copytree(self.path, copied)
@@ -433,6 +479,10 @@ def _within(seconds: float, found: Callable[[], Any]) -> Any:
     thread.start()
     thread.join(seconds)
     return result[0] if result else None
+
+
+def _files(path: Path) -> dict[str, bytes]:
+    return {str(each): each.read_bytes() for each in sorted(path.rglob("*")) if each.is_file()}
 
 
 def _difference(a: Contents, b: Contents) -> str:
@@ -481,8 +531,15 @@ def evenly(count: int, among: int) -> list[int]:
 
 
 def run(seconds: float, seed: int) -> Outcome:
-    """Cut every scenario short, in memory and on disk: at lines and bytecodes of all code, and by signals."""
-    outcome, until, rng = Outcome(), time.monotonic() + seconds, random.Random(seed)
+    """Cut every scenario short: at lines and bytecodes of all code, and by signals, at random for a third of the time.
+
+    For the rest, every line of every act is gone through: see `torture.every_line`.
+    """
+    from torture.every_line import Enumeration  # which needs this module
+
+    outcome, rng = Outcome(), random.Random(seed)
+    Enumeration(outcome).run(2 * seconds / 3, rng)
+    until = time.monotonic() + seconds / 3
     while time.monotonic() < until:
         for scenario in rng.sample(all_scenarios := scenarios(), len(all_scenarios)):
             durability = rng.choice(["", "tick", "periodic"])

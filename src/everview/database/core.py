@@ -13,19 +13,15 @@ Each object has one duty, and reaches the others by the core:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 
 from everview.database.access import Access
 from everview.database.attached import Attached
 from everview.database.catalog import Assembled, Catalog
 from everview.database.defining import Definitions
-from everview.database.definitions import TableDefinition
 from everview.database.holdings import Holdings
 from everview.database.saving import Saving
 from everview.database.telling import Telling
-from everview.database.tentative import Tentative, undoing_table
-from everview.database.transaction import OpenTransaction
 from everview.database.transactions import Transactions
 from everview.errors import TransactionError
 from everview.runtimes.embedded import Embedded
@@ -50,15 +46,6 @@ class Core:
     def catalog(self) -> Catalog:
         """The definitions that hold now."""
         return self.definitions.catalog
-
-    def define_filled(
-        self, table: TableDefinition, fill: Callable[[OpenTransaction], object], *, replace: bool = False
-    ) -> None:
-        """Define a table with its first rows; should they not fit, all is as it was before."""
-        with Tentative(self, undoing_table(self, table.name)):
-            self.definitions.define_table(table, replace=replace)
-            with self.transactions.block() as tx:
-                fill(tx)
 
     def close(self) -> None:
         """See `Database.close`."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, Self
 
 from everview.blocks import Block
+from everview.codes import encode_rows
 from everview.database import edn
 from everview.database.algebra import Assigned, add_program
 from everview.database.core import Core
@@ -20,6 +22,7 @@ from everview.database.handles import Rules
 from everview.database.identities import content_ids
 from everview.database.rules import DATALOG
 from everview.database.statements import only_reads, run_sql
+from everview.database.transaction import filled
 from everview.database.transactions import Transaction
 from everview.database.verifying import verified
 from everview.database.views import Table, View
@@ -159,8 +162,8 @@ class Database:
             table = TableDefinition.of(name, schema, key, defaults)
             if rows is None:
                 core.definitions.define_table(table)
-                return
-        core.define_filled(table, lambda tx: tx.insert(name, rows))
+            else:
+                core.definitions.define_table(table, partial(encode_rows, table.schema, filled(table, rows)))
 
     def create_view(
         self,

@@ -5,21 +5,31 @@ Every change of definitions gives another circuit, which takes over the traces t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.circuit.program import Program
+from everview.codes.dictionary import Dictionary
 from everview.database.carried import Carried
 from everview.database.catalog import Assembled, Catalog
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
 from everview.errors import TransactionError
 from everview.plan.timed import check_timeless
 from everview.runtimes.embedded.relation import Relation
+from everview.runtimes.embedded.runtime import FirstRows
+from everview.runtimes.loops import Cells
+from everview.runtimes.state import ProgramState
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.core import Core
 
+Matrix = NDArray[np.int64]
 DESCRIPTION = "database"  # what a state directory says of its definitions, by this name
 
 
@@ -54,14 +64,30 @@ class Definitions:
             core.telling.tell_of_ends()
             core.telling.listeners.tell()
 
-    def define_table(self, table: TableDefinition, *, replace: bool = False) -> None:
-        """Define a table; with ``replace`` in place of the one of that name, which nobody may read."""
+    def define_table(
+        self, table: TableDefinition, rows: Callable[[Dictionary], Matrix] | None = None, *, replace: bool = False
+    ) -> None:
+        """Define a table; with ``replace`` in place of the one of that name, which nobody may read.
+
+        Its first ``rows`` are given as words of the database's dictionary. They and the definition are one act: should
+        the rows not fit, or the process end, all is as it was before.
+        """
         with self.changing():
             known = replace and table.name in self.catalog.tables
             without = self.catalog.without(table.name) if known else self.catalog
             wanted = without.with_table(table)
+            first = None if rows is None else partial(self._first_rows, wanted, table.name, rows)
             # No trace of the old one is taken for the new one's.
-            self._turn(wanted, keeping=without if known else None)
+            self._turn(wanted, keeping=without if known else None, first=first)
+
+    def _first_rows(
+        self, catalog: Catalog, name: str, rows: Callable[[Dictionary], Matrix], program: Program, state: ProgramState
+    ) -> Cells:
+        """The rows of a new table, checked as every change is, where they arrive in a program."""
+        dictionary = self._core.run.dictionary
+        relation = Relation.of(program, name, catalog.keys[name], dictionary)
+        pending = relation.add(rows(dictionary), state, relation.nothing)
+        return [relation.resolver.cells(part) if len(part) else {} for part in pending]
 
     def create_view(self, name: str, build: Build, *, replace: bool, if_not_exists: bool, materialized: bool) -> None:
         """See `Database.create_view`."""
@@ -100,11 +126,12 @@ class Definitions:
         *,
         before: Mapping[str, Batch] | None = None,
         keeping: Catalog | None = None,
+        first: FirstRows | None = None,
     ) -> None:
         """Go on with other definitions: all of it, or nothing.
 
         Listeners of views that held some rows ``before`` are told how they differ. If the catalog ``keeping`` is given,
-        only traces that it has, too, are taken over.
+        only traces that it has, too, are taken over. ``first`` gives the rows of new tables.
         """
         core = self._core
         core.attached.require_apart(catalog)
@@ -118,7 +145,7 @@ class Definitions:
             core.telling.note_turn(before or {})
 
         says = {DESCRIPTION: catalog.to_json()}
-        core.run.turn(assembled.circuit, tables=catalog.keys, says=says, keeping=kept, done=turned)
+        core.run.turn(assembled.circuit, tables=catalog.keys, says=says, keeping=kept, first=first, done=turned)
         core.telling.tell_of_ends()
 
     def _check_timeless(self, catalog: Catalog) -> None:

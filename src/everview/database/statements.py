@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from everview.codes.encode import encode_weighted
 from everview.codes.rows import to_rows
 from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
@@ -140,7 +142,7 @@ def _create_table(db: Core, statement: CreateTable) -> None:
     if rows is None:
         db.definitions.define_table(table, replace=statement.or_replace)
     else:
-        db.define_filled(table, lambda tx: tx.add_rows(name, *rows), replace=statement.or_replace)
+        db.definitions.define_table(table, partial(encode_weighted, table.schema, *rows), replace=statement.or_replace)
 
 
 def _default(column: str, value: Expression) -> Any:

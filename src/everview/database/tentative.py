@@ -40,18 +40,11 @@ class Tentative(Block[None]):
 
 
 def undoing_table(database: Core, name: str) -> Callable[[], None]:
-    """What takes back a table that is defined after this: the one of that name before, if any, is there again."""
-    before = database.catalog.tables.get(name)
-    rows = None if before is None else database.holdings.contents_of(name)
+    """What takes back a table that is defined after this, under a name that is free."""
+    assert name not in database.catalog.tables, "the name is free"
 
     def undo() -> None:
-        if database.catalog.tables.get(name) is before:
-            return  # nothing was defined
-        if before is None:
+        if name in database.catalog.tables:
             database.definitions.drop(name)
-            return
-        database.definitions.define_table(before, replace=True)
-        with database.transactions.block() as tx:
-            tx.apply({name: rows})
 
     return undo

@@ -1,43 +1,52 @@
 """Calls of single listeners: how one is told of changes, what a function puts between, and what one that raises means.
 
 A listener that keeps a copy of the rows, as a shape of a view does, has a method ``follow(changes, epoch)``: it takes
-the changes at once, and returns a call that tells its own listeners (or None). Whoever tells several listeners lets all
-of them take the changes before any of these calls, so that nobody reads a copy that is behind.
+the changes at once, and returns the calls that tell its own listeners. Whoever tells several listeners lets all of them
+take the changes before any of these calls, so that nobody reads a copy that is behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from everview.errors import ListenerError
 from everview.listening.subscription import Subscription
 
 Raised = tuple[str, int, Exception]  # the view, the epoch, and what its listener raised
-
-
-def call_of(subscription: Subscription, changes: Any, epoch: int) -> Callable[[], None] | None:
-    """The call that tells a listener of changes, which one that follows has taken by now; None if nothing is told."""
-    follow = getattr(subscription.listener, "follow", None)
-    if follow is not None:
-        return follow(changes, epoch) if subscription.active else None
-    return lambda: subscription.listener(changes, epoch) if subscription.active else None
+Call = tuple[Subscription, Callable[[], Any]]  # a listener's subscription, and how it is told if that is still active
 
 
 class Through:
     """A listener that is told what a function makes of the changes; one that follows, follows through the function."""
 
     def __init__(self, listener: Callable[[Any, int], None], made: Callable[[Any], Any]) -> None:
-        self._listener, self._made = listener, made
+        self.listener, self.made = listener, made
 
     def __call__(self, changes: Any, epoch: int) -> None:
-        self._listener(self._made(changes), epoch)
+        self.listener(self.made(changes), epoch)
 
-    @property
-    def follow(self) -> Callable[[Any, int], Any] | None:
-        """How the listener takes changes before others are told; None if it does not."""
-        follow = getattr(self._listener, "follow", None)
-        return None if follow is None else lambda changes, epoch: follow(self._made(changes), epoch)
+
+def calls_of(subscription: Subscription, changes: Any, epoch: int) -> list[Call]:
+    """The calls that tell of changes: of the listener itself, or of the listeners of one that follows them now."""
+    listener = subscription.listener
+    while isinstance(listener, Through):  # nothing may lie between a call and the listener, see `call_each`
+        listener, changes = listener.listener, listener.made(changes)
+    follow = getattr(listener, "follow", None)
+    if follow is None:
+        return [(subscription, partial(listener, changes, epoch))]
+    return follow(changes, epoch) if subscription.active else []
+
+
+def call_each(calls: Iterator[Call]) -> None:
+    """Call all listeners that are still active, until one raises; the next time, those after it.
+
+    Between taking a call and the listener's first line there is nothing at which the interpreter runs a signal handler.
+    So no listener is left out, and none is told twice, not even one that an exception cuts short.
+    """
+    deque((call() for subscription, call in calls if subscription.active), maxlen=0)
 
 
 def raise_first(raised: Collection[Raised]) -> None:

@@ -10,13 +10,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import length_hint
 from typing import Any
 
 from everview.blocks import Busy
 from everview.errors import ListenerError
-from everview.listening.calls import Raised, call_of, end_all, raise_first
+from everview.listening.calls import Call, Raised, call_each, calls_of, end_all, raise_first
 from everview.listening.subscription import Ended, Listener, Subscription, Together
 
 
@@ -28,14 +29,48 @@ class ViewGroup:
     subscriptions: list[Subscription] = field(default_factory=list[Subscription])
 
 
-@dataclass(slots=True)
-class Untold:
-    """The changes of an epoch, and what is left to be done until every listener has been told of them."""
+Concerned = tuple[str, Subscription, Any]  # a view, a subscription to it, and the changes to tell of
 
-    epoch: int
-    changes: Mapping[str, Any]
-    calls: deque[tuple[str, Callable[[], None]]]
-    concerned: deque[tuple[str, Subscription, Any]] | None = None  # those that have yet to take the changes
+
+class UntoldChanges:
+    """The changes of an epoch, until every listener has been told of them, however often exceptions cut that short.
+
+    All that follow take the changes, then all listeners are called: none of them sees a shape that is behind.
+    """
+
+    __slots__ = ("_calls", "_concerned", "_left", "_views", "changes", "epoch")
+
+    def __init__(self, epoch: int, changes: Mapping[str, Any]) -> None:
+        self.epoch, self.changes = epoch, changes
+        self._concerned: list[Concerned] | None = None
+        self._calls: list[list[Call]] = []  # of each that is concerned and has taken the changes
+        self._views: list[str] = []
+        self._left: Iterator[Call] | None = None  # calls that are yet to be made
+
+    def tell(self, concerned: Callable[[int, Mapping[str, Any]], list[Concerned]], raised: list[Raised]) -> None:
+        """Tell all listeners that have not been told; which are ``concerned`` is asked once."""
+        if self._concerned is None:
+            self._concerned = concerned(self.epoch, self.changes)
+        if self._left is None:
+            self._follow(self._concerned, raised)
+            self._views = [view for (view, *_), calls in zip(self._concerned, self._calls, strict=True) for _ in calls]
+            self._left = iter([call for calls in self._calls for call in calls])
+        while length_hint(self._left):
+            try:
+                call_each(self._left)
+            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+                raised.append((self._views[-1 - length_hint(self._left)], self.epoch, error))
+
+    def _follow(self, concerned: list[Concerned], raised: list[Raised]) -> None:
+        """Let all that follow take the changes, from the first that has not."""
+        while len(self._calls) < len(concerned):
+            view, subscription, changes = concerned[len(self._calls)]
+            calls: list[Call] = []
+            try:
+                calls = calls_of(subscription, changes, self.epoch)
+            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+                raised.append((view, self.epoch, error))
+            self._calls.append(calls)
 
 
 class Listeners:
@@ -44,7 +79,7 @@ class Listeners:
     def __init__(self) -> None:
         self._of: dict[str, list[Subscription]] = {}
         self._groups: list[ViewGroup] = []
-        self._untold: deque[Untold] = deque()
+        self._untold: deque[UntoldChanges] = deque()
         self._telling: Busy | None = None
         self._at_end: list[tuple[str, Exception]] = []  # raised by listeners that were told that a view has ended
 
@@ -103,7 +138,7 @@ class Listeners:
     def note(self, epoch: int, changes: Mapping[str, Any]) -> None:
         """Put the changes of an epoch aside until `tell`."""
         if self and not (self._untold and self._untold[-1].epoch >= epoch):
-            self._untold.append(Untold(epoch, changes, deque()))
+            self._untold.append(UntoldChanges(epoch, changes))
 
     def tell(self) -> None:
         """Tell of all noted changes, in order; of what a listener makes happen meanwhile, afterwards.
@@ -118,7 +153,7 @@ class Listeners:
         with busy:
             self._telling = busy
             while self._untold:
-                self._tell_of(self._untold[0], raised)
+                self._untold[0].tell(self._concerned, raised)
                 self._untold.popleft()
         raise_first(raised)
         self._raise_at_end()
@@ -131,31 +166,9 @@ class Listeners:
                 hint="the view has ended, and all listeners were told",
             ) from error
 
-    def _tell_of(self, untold: Untold, raised: list[Raised]) -> None:
-        """Let all shapes take the changes, then call all listeners: none of them sees a shape that is behind."""
-        epoch, calls = untold.epoch, untold.calls
-        if untold.concerned is None:
-            untold.concerned = self._concerned(epoch, untold.changes)
-        while untold.concerned:
-            view, subscription, changes = untold.concerned[0]
-            try:
-                call = call_of(subscription, changes, epoch)
-            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
-                raised.append((view, epoch, error))
-            else:
-                if call is not None:
-                    calls.append((view, call))
-            untold.concerned.popleft()
-        while calls:
-            view, call = calls.popleft()
-            try:
-                call()
-            except Exception as error:  # noqa: BLE001, the same
-                raised.append((view, epoch, error))
-
-    def _concerned(self, epoch: int, changes: Mapping[str, Any]) -> deque[tuple[str, Subscription, Any]]:
+    def _concerned(self, epoch: int, changes: Mapping[str, Any]) -> list[Concerned]:
         """The subscriptions whose views have changed, each with the changes for its listener."""
-        concerned: deque[tuple[str, Subscription, Any]] = deque()
+        concerned: list[Concerned] = []
         for view, listeners in self._of.items():
             changed = changes.get(view)
             if changed is not None and len(changed):

@@ -8,7 +8,6 @@ back by a source.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from everview.operators.pointwise import Pointwise
 from everview.relational.delta import Delta
 from everview.relational.providers import Asking
 from everview.relational.relation import Relation, commands
-from everview.relational.ticking import run_tick
+from everview.relational.ticking import SharedVerdict, run_tick
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.tables import Table
 from everview.zset.batch import Batch
@@ -61,7 +60,7 @@ class Active:
         }
         self._watched = {node: Watched() for node, asking in self._judges.items() if asking.flipping}
         self._seen: dict[str, Delta] = {}  # the change of each watched set, while it does not count yet
-        self._ticked = self._asked = False
+        self._asked = False
         self.circuit = Circuit()
         streams = {rel: self.circuit.source(f"{RELATION} {rel}", relations[rel].schema) for rel in graph.scanned}
         streams |= {rel: self.circuit.source(f"{COMPUTED} {rel}", relations[rel].schema) for rel in graph.enumerated}
@@ -117,25 +116,25 @@ class Active:
 
     # -- ticking
 
-    def tick(self, changes: Mapping[str, Any], stack: ExitStack) -> dict[str, Delta]:
-        """The change of every output; done with when the stack of attempts is."""
-        self._ticked, self._seen = bool(changes), {}
+    def tick(self, changes: Mapping[str, Any], verdict: SharedVerdict) -> dict[str, Delta]:
+        """The change of every output, which counts if the verdict is so."""
+        self._seen = {}
         if not changes:
             return {name: Delta() for name in self.graph.outputs}
-        out = run_tick(self.run, changes, stack)
+        out = run_tick(self.run, changes, verdict)
         self._seen = {node: self._delta(out[f"{WATCHED} {node}"]) for node in self._watched}
         return {name: self._delta(out[f"{OUTPUT} {name}"]) for name in self.graph.outputs}
 
-    def close(self) -> None:
-        """What was ticked counts."""
-        for asking in self._listed.values():
-            if self._asked:
-                asking.close()
-        for node, delta in self._seen.items():
-            self._watched[node].change(delta.adds.unordered, delta.removes.unordered)
-        if self._ticked:
-            self.run.publish()
-        self._ticked, self._asked, self._seen = False, False, {}
+    def end(self, verdict: SharedVerdict) -> None:
+        """What was ticked counts, or is undone. It may be repeated."""
+        self.run.recover()
+        if verdict.counts:
+            for asking in self._listed.values():
+                if self._asked:
+                    asking.close()
+            for node, delta in self._seen.items():
+                self._watched[node].change(delta.adds.unordered, delta.removes.unordered)
+        self._asked, self._seen = False, {}
 
     def contents(self, output: str) -> Tuples:
         """What an output holds."""

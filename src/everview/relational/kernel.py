@@ -7,11 +7,13 @@ first. Only when all have computed their outputs does anything count, so whateve
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from threading import RLock
 from typing import Any
 
+from everview.blocks import Busy
 from everview.circuit.circuit import Circuit
 from everview.codes import atom_key
 from everview.codes.order import PRECEDENCE
@@ -33,6 +35,7 @@ from everview.relational.delta import Delta
 from everview.relational.predicates import Predicate, resolve
 from everview.relational.providers import check_provider
 from everview.relational.relation import Relation, anonymous, same_shape, shapes
+from everview.relational.ticking import SharedVerdict
 from everview.types import unknown_name
 from everview.types.atoms import HOST_ATOMS
 
@@ -96,7 +99,7 @@ class Kernel:
         ``order`` fixes another total order of atoms, in which results iterate: the names of types in their order, or
         a key for atoms.
         """
-        self.epoch = 0  # batches that have been committed
+        self._epoch = 0
         self._check_types = check_types
         self._types = dict(types or {})
         self._order = _order(order)
@@ -104,7 +107,9 @@ class Kernel:
         self._graphs: dict[str, Defined] = {}
         self._active: dict[str, Active] = {}
         self._lock = RLock()
-        self._busy = ""
+        self._busy: Busy | None = None
+        self._doing = ""
+        self._step: Callable[[], None] | None = None  # what undoes or completes the act under way; may be repeated
 
     # -- defining
 
@@ -134,8 +139,8 @@ class Kernel:
             self._check_roles(checked)
             _check_providers(checked, given)
             _check_build(checked)
+            self._relations = self._relations | new  # first: without its relations no graph is of use
             self._graphs[graph] = Defined(checked, given)
-            self._relations |= new
 
     def drop_graph(self, graph: str) -> None:
         """Forget a graph; its relations stay."""
@@ -176,10 +181,13 @@ class Kernel:
             active = self._begun(defined, deltas)
             # To graphs that have been at work, tuples of a relation that keeps nothing are not new.
             kept = {name: delta for name, delta in deltas.items() if not self._relations[name].exact}
-            found = self._apply(kept, {}, {**self._active, graph: active})
-            for name in deltas.keys() - kept.keys():
-                self._relations[name].pushed = True
-            self._active[graph] = active
+
+            def activated() -> None:
+                for name in deltas.keys() - kept.keys():
+                    self._relations[name].pushed = True
+                self._active[graph] = active
+
+            found = self._apply(kept, {}, {**self._active, graph: active}, activated)
             return found | {name: Delta(adds=active.contents(name)) for name in defined.graph.outputs}
 
     def deactivate_graph(self, graph: str) -> None:
@@ -196,35 +204,48 @@ class Kernel:
         """Change relations, all at once; returns the change of every output of every active graph."""
         with self._alone("push_batch"):
             deltas = self._deltas(batch or {})
-            asked = {graph: active.ask(self.epoch) for graph, active in self._active.items()}
-            found = self._apply(deltas, asked, self._active)
-            self.epoch += 1
-            return found
+            asked = {graph: active.ask(self._epoch) for graph, active in self._active.items()}
+            epoch = self._epoch + 1
+
+            def pushed() -> None:
+                self._epoch = epoch
+
+            return self._apply(deltas, asked, self._active, pushed)
 
     # -- reading
 
     @property
+    def epoch(self) -> int:
+        """How many batches have been committed."""
+        with self._settled():
+            return self._epoch
+
+    @property
     def relations(self) -> dict[str, tuple[str, ...]]:
         """The columns of every relation."""
-        return {name: relation.columns for name, relation in self._relations.items()}
+        with self._settled():
+            return {name: relation.columns for name, relation in self._relations.items()}
 
     @property
     def graphs(self) -> dict[str, bool]:
         """Every graph, and whether it is active."""
-        return {graph: graph in self._active for graph in self._graphs}
+        with self._settled():
+            return {graph: graph in self._active for graph in self._graphs}
 
     def relation(self, name: str) -> Tuples:
         """The tuples of a relation, in order."""
         relation = self._has(name)
         if name in self._computed():
             raise GraphError(f'relation "{name}" is computed by a provider', hint="the kernel does not keep it")
-        return relation.contents(self._order)
+        with self._settled():
+            return relation.contents(self._order)
 
     def output(self, name: str) -> Tuples:
         """The tuples of an output, in order."""
-        for active in self._active.values():
-            if name in active.graph.outputs:
-                return active.contents(name)
+        with self._settled():
+            for active in self._active.values():
+                if name in active.graph.outputs:
+                    return active.contents(name)
         raise unknown_name("output", name, [n for active in self._active.values() for n in active.graph.outputs])
 
     def explain(self, graph: str) -> str:
@@ -250,13 +271,31 @@ class Kernel:
     def _alone(self, what: str) -> Generator[None]:
         """One act at a time: a provider that is being asked cannot begin another."""
         with self._lock:
-            if self._busy:
-                raise GraphError(f"{what} during {self._busy}", hint="structure and data change between batches")
-            self._busy = what
-            try:
+            if self._at_work:
+                raise GraphError(f"{what} during {self._doing}", hint="structure and data change between batches")
+            self._recover()
+            busy = Busy()
+            with busy:
+                self._busy, self._doing = busy, what
                 yield
-            finally:
-                self._busy = ""
+
+    @property
+    def _at_work(self) -> bool:
+        return self._busy is not None and self._busy.alive
+
+    @contextmanager
+    def _settled(self) -> Generator[None]:
+        """Within this nothing is half done, unless it is a provider that asks."""
+        with self._lock:
+            if not self._at_work:
+                self._recover()
+            yield
+
+    def _recover(self) -> None:
+        """Undo or complete the act under way, which an exception may have cut short. Does nothing if there is none."""
+        if self._step is not None:
+            self._step()
+            self._step = None
 
     def _relation(self, name: str, schema: Any, *, exact: bool = False) -> Relation:
         check_name("a relation", name)
@@ -368,27 +407,42 @@ class Kernel:
         graph = defined.graph
         active = Active(graph, self._relations, defined.providers, self._order, check_types=self._check_types)
         whole = {f"{RELATION} {name}": self._start(name, deltas) for name in graph.scanned}
-        with ExitStack() as stack:
-            active.tick(active.first() | {name: rows for name, rows in whole.items() if len(rows)}, stack)
-            active.close()
+        verdict = SharedVerdict()
+        active.tick(active.first() | {name: rows for name, rows in whole.items() if len(rows)}, verdict)
+        verdict.counts = True
+        active.end(verdict)
         return active
 
     def _apply(
-        self, deltas: Mapping[str, Delta], asked: Mapping[str, Mapping[str, Any]], graphs: Mapping[str, Active]
+        self,
+        deltas: Mapping[str, Delta],
+        asked: Mapping[str, Mapping[str, Any]],
+        graphs: Mapping[str, Active],
+        done: Callable[[], None],
     ) -> dict[str, Delta]:
-        """Let relations and graphs take in changes: all of them, or none."""
+        """Let relations and graphs take in changes: all of them, or none. What is ``done`` then may be repeated."""
         found: dict[str, Delta] = {}
-        with ExitStack() as stack:
-            exact = {name: self._relations[name].apply(delta, stack) for name, delta in deltas.items()}
+        verdict = SharedVerdict()
+        relations = {name: self._relations[name] for name in deltas}
+        self._step = partial(_end, verdict, [*relations.values(), *graphs.values()], done)
+        try:
+            exact = {name: relation.apply(deltas[name], verdict) for name, relation in relations.items()}
             for graph, active in graphs.items():
                 changed = {name: rows for name, rows in exact.items() if name in active.scanned and len(rows)}
                 changes = {f"{RELATION} {name}": rows for name, rows in changed.items()}
-                found |= active.tick({**asked.get(graph, {}), **changes}, stack)
-            for name in deltas:
-                self._relations[name].close()
-            for active in graphs.values():
-                active.close()
+                found |= active.tick({**asked.get(graph, {}), **changes}, verdict)
+            verdict.counts = True
+        finally:
+            self._recover()
         return found
+
+
+def _end(verdict: SharedVerdict, parts: Sequence[Relation | Active], done: Callable[[], None]) -> None:
+    """Let what relations and graphs have taken in count, or undo it."""
+    for part in parts:
+        part.end(verdict)
+    if verdict.counts:
+        done()
 
 
 def _computed(graph: Graph) -> set[str]:

@@ -8,7 +8,6 @@ vouches for exact deltas keeps nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from everview.frontends.graphspec.check import check_columns
 from everview.frontends.graphspec.tuples import Order, Tuples
 from everview.relational.delta import Delta, is_table
 from everview.relational.predicates import Predicate, check_value
-from everview.relational.ticking import run_tick
+from everview.relational.ticking import SharedVerdict, run_tick
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.tables import WEIGHT, Commands, Table
 from everview.types import ANY, Field, Schema
@@ -115,18 +114,19 @@ class Relation:
 
     # -- changing
 
-    def apply(self, delta: Delta, stack: ExitStack) -> Any:
-        """The exact change, as a source takes it; done with when the stack of attempts is."""
+    def apply(self, delta: Delta, verdict: SharedVerdict) -> Any:
+        """The exact change, as a source takes it, which counts if the verdict is so."""
         if self.run is None:
             return [(row, -1) for row in delta.removes.unordered] + [(row, 1) for row in delta.adds.unordered]
-        out = run_tick(self.run, {HELD: commands(self.schema, delta)}, stack)
+        out = run_tick(self.run, {HELD: commands(self.schema, delta)}, verdict)
         return change_of(out[HELD])
 
-    def close(self) -> None:
-        """What was applied counts."""
-        self.pushed = True
+    def end(self, verdict: SharedVerdict) -> None:
+        """What was applied counts, or is undone. It may be repeated."""
         if self.run is not None:
-            self.run.publish()
+            self.run.recover()
+        if verdict.counts:
+            self.pushed = True
 
     def contents(self, order: Order) -> Tuples:
         """The tuples it holds."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import Any
 
 from everview.runtimes.embedded import Embedded
 from everview.zset.batch import Batch
 
 
-def run_tick(run: Embedded, changes: Mapping[str, Any], stack: ExitStack) -> dict[str, Batch]:
-    """The change of every view. Left by an exception, the stack undoes it; ``run.publish()`` makes it count."""
-    stack.enter_context(run.begin())
+class SharedVerdict:
+    """Whether what several circuits do together counts: one assignment decides it for all of them."""
+
+    def __init__(self) -> None:
+        self.counts = False
+
+
+def run_tick(run: Embedded, changes: Mapping[str, Any], verdict: SharedVerdict) -> dict[str, Batch]:
+    """The change of every view. ``run.recover()`` lets it count, or undoes it, as the verdict then says."""
+    run.begin_by(lambda: verdict.counts)
     cells = run.encode(changes)
     run.run(cells)
     return run.outputs(cells)

@@ -23,6 +23,7 @@ from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Sink
 from everview.circuit.program import Program
 from everview.codes.dictionary import Mark
+from everview.doors import inside
 from everview.errors import NegativeWeight
 from everview.operators.operator import Context
 from everview.process import forks, require_same
@@ -90,6 +91,7 @@ class Epochs:
         self.ending: Callable[[], None] | None = None  # what undoes or completes the act under way
         self.go_on(program, state, context)
 
+    @inside
     def go_on(self, program: Program, state: ProgramState, context: Context) -> None:
         """From now on the epochs are those of this program over this state. It may be repeated."""
         self.program, self.state, self.context = program, state, context
@@ -106,6 +108,7 @@ class Epochs:
 
     # -- the open epoch
 
+    @inside
     def begin(self, mark: Mark | None = None) -> Attempt:
         """Let whatever raises inside of a block leave traces and dictionary as they were, at a mark or now."""
         if self.ending is not None:
@@ -114,6 +117,19 @@ class Epochs:
         self.ending = partial(self.abandon, mark)
         return Attempt(self, mark)
 
+    @inside
+    def begin_by(self, counts: Callable[[], bool]) -> None:
+        """Begin an epoch on which another decides: `recover` publishes it in memory if it ``counts``, or undoes it."""
+        self.recover()
+        self.ending = partial(self._decided, counts, self.dictionary.mark(), self.epoch + 1)
+
+    def _decided(self, counts: Callable[[], bool], mark: Mark, epoch: int) -> None:
+        if counts():
+            self._published(epoch, nothing)
+        else:
+            self.abandon(mark)
+
+    @inside
     def run(self, cells: Cells, place: StagePlace | None = None) -> None:
         """Fill the cells of all streams from those of the sources, here or where stages have their place."""
         program, place = self.program, self._place if place is None else place
@@ -127,6 +143,7 @@ class Epochs:
                 loops = Loops(program, place, self.bounds) if loops is None else loops
                 loops.run(loop, cells)
 
+    @inside
     def outputs(self, cells: Cells) -> dict[str, Batch]:
         """The change of every view."""
         found: dict[str, Batch] = {}
@@ -137,6 +154,7 @@ class Epochs:
             found[sink.name] = self._output(sink, parts) if parts else self._unchanged[sink.name]
         return found
 
+    @inside
     def publish(self, done: Callable[[], None] = nothing) -> None:
         """Let the open epoch count, in memory; ``done`` is called then, and again if an exception cuts it short."""
         self.ending = partial(self._published, self.epoch + 1, done)
@@ -147,6 +165,7 @@ class Epochs:
         self.epoch = epoch
         done()
 
+    @inside
     def abandon(self, mark: Mark) -> None:
         """Forget the open epoch, and what the dictionary has learnt since a mark. It may be repeated."""
         self.state.abandon()
@@ -156,6 +175,7 @@ class Epochs:
 
     # -- acts that an exception may cut short
 
+    @inside
     def act(self, does: Callable[[], object], ends: Callable[[], None]) -> None:
         """Do something of which ``ends`` undoes or completes whatever has been done; that may be repeated."""
         self.ending = ends

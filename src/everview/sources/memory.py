@@ -52,6 +52,7 @@ class Memory:
         self._ahead: list[tuple[Row, int]] = []  # written outside of a turn, to be told of by the next
         self._then: _Held | None = None  # what will be held after that
         self._turn: list[tuple[Row, int]] | None = None
+        self._unsure: tuple[int, Any, Any] | None = None  # a row that changes: the turn's length, its key, what was
         self._lock = RLock()  # held by the thread whose turn is open
         self._version, self._turns, self._id = 0, 0, uuid4().hex
         for row in rows:
@@ -108,11 +109,18 @@ class Memory:
         changes = sorted(((self._row_of(row), weight) for row, weight in update), key=itemgetter(1))
         with self._lock:
             if self._turn is None:
-                self._then = self._then or _Held(self.keyed, self._held)
-                self._then.add_all(self._key_of, changes)
+                then, self._then = self._then or self._with_ahead(), None  # of no use if it takes only some of them
+                then.add_all(self._key_of, changes)
                 self._ahead += changes
+                self._then = then
             else:
                 self._write(changes, len(self._turn))
+
+    def _with_ahead(self) -> _Held:
+        """What will be held after what is written ahead of the next turn."""
+        then = _Held(self.keyed, self._held)
+        then.add_all(self._key_of, self._ahead)
+        return then
 
     def _write(self, changes: list[tuple[Row, int]], before: int) -> None:
         try:
@@ -146,14 +154,33 @@ class Memory:
 
     def _change(self, row: Row, weight: int) -> None:
         assert self._turn is not None
-        self._held.add(self._key_of, row, weight)
+        key = self._key_of(row)
+        self._unsure = len(self._turn), key, self._held.get(key)
+        try:
+            self._held.add(self._key_of, row, weight)
+        except Exception:
+            self._unsure = None  # nothing has changed
+            raise
         for index in self._indexes.values():
             index.change(row, weight)
         self._turn.append((row, weight))
         self._version += 1
+        self._unsure = None
+
+    def _make_sure(self) -> None:
+        """Undo a change of one row that an exception has cut short; indexes are made again when they are needed."""
+        if self._unsure is not None:
+            assert self._turn is not None
+            length, key, before = self._unsure
+            self._held.put(key, before)
+            self._indexes = {}
+            self._version += 1
+            del self._turn[length:]
+            self._unsure = None
 
     def _undo(self, before: int) -> None:
         assert self._turn is not None
+        self._make_sure()
         while len(self._turn) > before:
             row, weight = self._turn[-1]
             self._change(row, -weight)
@@ -219,16 +246,9 @@ class _Held:
             raise NegativeWeight(f"a row with a key is there once, not {weight} times: {row}", hint="give 1 or -1")
 
     def add_all(self, key_of: SortKey, changes: Iterable[tuple[Row, int]]) -> None:
-        """Add all changes, or none of them if one cannot be made."""
-        done: list[tuple[Row, int]] = []
-        try:
-            for row, weight in changes:
-                self.add(key_of, row, weight)
-                done.append((row, weight))
-        except BaseException:
-            for row, weight in reversed(done):
-                self.add(key_of, row, -weight)
-            raise
+        """Add all changes; raises at the first that cannot be made."""
+        for row, weight in changes:
+            self.add(key_of, row, weight)
 
 
 def _absent(row: Row) -> NegativeWeight:

@@ -24,7 +24,8 @@ Weighted = Iterable[tuple[Any, int]]  # rows with weights
 class Feed(Protocol):
     """The rows of one relation, and a way to be told of every change.
 
-    A listener with a method `follow` takes changes before any other is told; see `everview.listening.calls`.
+    A listener with a method `follow` takes changes by it before any other is told, and says by what it returns who else
+    is to be told; see `everview.listening.calls`.
     """
 
     @property

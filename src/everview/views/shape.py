@@ -12,8 +12,8 @@ anything else, also before it is read.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import AbstractContextManager
+from operator import length_hint
 from typing import Any, Self
 from weakref import ref
 
@@ -21,7 +21,7 @@ from everview.blocks import Busy
 from everview.doors import doors
 from everview.errors import ListenerError
 from everview.listening import Ended, Handle, Listener, Subscription
-from everview.listening.calls import call_of, end_all
+from everview.listening.calls import Call, call_each, calls_of, end_all
 from everview.process import forks
 from everview.views.change import Change
 from everview.views.changes import Changes
@@ -42,10 +42,10 @@ class Follower:
         """Hold the shape, so that it lives as long as it has listeners; None lets go of it."""
         self._held = shape
 
-    def follow(self, changes: Any, epoch: int) -> Callable[[], None] | None:
+    def follow(self, changes: Any, epoch: int) -> list[Call]:
         """See `Shape.follow`."""
         shape = self._shape()
-        return None if shape is None else shape.follow(changes, epoch)
+        return [] if shape is None else shape.follow(changes, epoch)
 
     def ended(self) -> None:
         """End the shape, because its feed has ended."""
@@ -54,9 +54,9 @@ class Follower:
             shape.end()
 
     def __call__(self, changes: Any, epoch: int) -> None:
-        tell = self.follow(changes, epoch)
-        if tell is not None:
-            tell()
+        calls, shape = self.follow(changes, epoch), self._shape()
+        if shape is not None:
+            _tell(shape.name, calls, epoch)
 
 
 @doors()
@@ -70,6 +70,7 @@ class Shape(ABC):
         self._taking: Busy | None = None  # a change
         self._unsure = False  # whether one has been taken in part
         self.epoch = 0  # of the last change
+        self._recent: tuple[int, Change | None] = -1, None  # that change, and its epoch, if it came as one
         self._born = forks()
         self._listeners: list[Subscription] = []
         self._follower = Follower(self)
@@ -144,40 +145,29 @@ class Shape(ABC):
     def take(self, changes: Any, epoch: int) -> Change | None:
         """Take a change of the feed; the part of it that shows, None if nobody listens."""
 
-    def follow(self, changes: Any, epoch: int) -> Callable[[], None] | None:
-        """Take a change, with all shapes of this shape; the call that tells their listeners afterwards."""
+    def follow(self, changes: Any, epoch: int) -> list[Call]:
+        """Take a change, with all shapes of this shape; the calls that tell their listeners afterwards."""
         if self._cut_short:
             self._renew()
             change = self.contents() if self._listeners else None
         elif epoch <= self.epoch and self._following is not None:
-            return None  # it was in the snapshot
+            if self._recent[0] != epoch:
+                return []  # it was in the snapshot
+            change = self._recent[1]  # it has been taken, and an exception came before anyone was told
         else:
             change = self._taken(changes, epoch)
         if not change:
-            return None
-        calls = [call for each in tuple(self._listeners) if (call := call_of(each, change, epoch)) is not None]
-        return lambda: self._run(calls, epoch)
+            return []
+        return [call for each in tuple(self._listeners) for call in calls_of(each, change, epoch)]
 
     def _taken(self, changes: Any, epoch: int) -> Change | None:
         busy = Busy()
         with busy:
             self._taking, self._unsure = busy, True
             change = self.take(changes, epoch)
+            self._recent = epoch, change
             self._unsure = False
         return change
-
-    def _run(self, calls: list[Callable[[], None]], epoch: int) -> None:
-        raised: Exception | None = None
-        for call in calls:
-            try:
-                call()
-            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
-                raised = raised or error
-        if raised is not None:
-            raise ListenerError(
-                f"a listener of {self.name} raised {type(raised).__name__}: {raised}",
-                hint=f"epoch {epoch} has been applied, and all listeners were told",
-            ) from raised
 
     def _forget(self, subscription: Subscription) -> None:
         if subscription in self._listeners:
@@ -219,3 +209,19 @@ class Shape(ABC):
 
     def __bool__(self) -> bool:
         return True  # a view without rows is a view
+
+
+def _tell(name: str, calls: list[Call], epoch: int) -> None:
+    """Tell the listeners of a shape of a change."""
+    raised: Exception | None = None
+    left = iter(calls)
+    while length_hint(left):
+        try:
+            call_each(left)
+        except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+            raised = raised or error
+    if raised is not None:
+        raise ListenerError(
+            f"a listener of {name} raised {type(raised).__name__}: {raised}",
+            hint=f"epoch {epoch} has been applied, and all listeners were told",
+        ) from raised

@@ -112,6 +112,7 @@ REFUSED: dict[str, list[str]] = {
         "p(x) :- edge(x, _), x = _ + 1.",
         'p(x) :- edge(x, _), contains(_, "a").',
         "p(x) :- edge(x, 1 + _).",
+        "p(x) :- edge(x, _), !edge(x, -_).",
         "p(x) :- edge(x, _), !(_ = x).",
         "p(n) :- n = count : { edge(x, _), x != _ }.",
     ],

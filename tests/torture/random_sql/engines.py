@@ -151,11 +151,16 @@ class DuckDB:
 
     def __init__(self, shapes: tuple[TableShape, ...]) -> None:
         self.shapes = shapes
+        self._held: dict[str, list[Row]] = {}
+        self._open()
+
+    def _open(self) -> None:
         self.connection = duckdb.connect(config={"threads": 1, "memory_limit": "1GB"})
-        for shape in shapes:
+        for shape in self.shapes:
             self.connection.execute(f"CREATE TABLE {shape.name} ({shape.duckdb()})")
 
     def load(self, tables: dict[str, list[Row]]) -> None:
+        self._held = tables
         for shape in self.shapes:
             self.connection.execute(f"DELETE FROM {shape.name}")
             rows = tables[shape.name]
@@ -169,6 +174,11 @@ class DuckDB:
         watch.start()
         try:
             rows = self.connection.execute(text).fetchmany(MOST_ROWS + 1)
+        except duckdb.FatalException as error:  # after which it does nothing more
+            self.connection.close()
+            self._open()
+            self.load(self._held)
+            return Failure("run", type(error).__name__, str(error))
         except duckdb.Error as error:
             return Failure("run", type(error).__name__, str(error))
         finally:

@@ -62,13 +62,13 @@ def _check_body(
     """The variables that a body binds, with those bound around it; refuses one that stays unbound."""
     known = _bound(body, around)
     for literal_ in body:
-        _check_wildcards(literal_, rule)
         others = elsewhere | set(variables(*(other for other in body if other is not literal_))) | known
         if isinstance(literal_, Negation) and not _is_atom(literal_):
             _check_body(literal_.body, known, others, rule)
             continue
         where = " in a negation" if isinstance(literal_, Negation) else f" in {literal_}"
         (part,) = literal_.body if isinstance(literal_, Negation) else (literal_,)
+        _check_wildcards(part, rule)
         for name in variables(part):
             if name not in known:
                 raise unbound(name, rule, where)

@@ -120,6 +120,7 @@ class Durable:
 
         Traces that are not ``held`` are new, whatever the store has by their names.
         """
+        self.recover()
         appends = [*_appends(pushed), *interned.appended(dictionary.export(mark), program.shards)]
         meta = {**contents(program), **says}
         again = [key for key in self.store.manifest.slices if key[0] in program.fingerprint and key[0] not in held]
@@ -144,6 +145,8 @@ class Durable:
         self, epoch: int, pushed: Sequence[Pushed], dictionary: Dictionary, mark: Mark, note: Note = NOTHING
     ) -> tuple[int, ...]:
         """Make an epoch durable; the ids of what was pushed."""
+        if self._tidying is not None:
+            self.recover()  # first: merges have the ids that they were given, and not those of this commit
         appends = _appends(pushed)
         if dictionary.mark() != mark:
             appends += interned.appended(dictionary.export(mark), self._shards)
@@ -168,6 +171,7 @@ class Durable:
 
     def tidy(self, state: ProgramState) -> None:
         """Tell the store of merges since the last time, and start a new log."""
+        self.recover()
         self._begin_to_tidy([])
         for each in interned.coalesced(self.store):
             self.store.replace(each.name, each.shard, each.old, each.new)
@@ -199,6 +203,7 @@ class Durable:
 
     def vacuum(self, state: ProgramState, dictionary: Dictionary, keep_epochs: int) -> None:
         """Keep of the dictionary what it holds now, and of the epochs the last few."""
+        self.recover()
         self._begin_to_tidy([])
         for each in interned.renewed(self.store, dictionary.export(), self._shards):
             self.store.replace(each.name, each.shard, each.old, each.new)

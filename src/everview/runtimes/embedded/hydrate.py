@@ -49,15 +49,25 @@ class Integral:
 
 
 def hydrate(
-    program: Program, state: ProgramState, held: Held, context: Context, bounds: LoopBounds | None = None
+    program: Program,
+    state: ProgramState,
+    held: Held,
+    context: Context,
+    bounds: LoopBounds | None = None,
+    first: Sequence[Mapping[int, Matrix]] = (),
 ) -> None:
-    """Append to the open epoch of a state what its traces hold that are not held already."""
+    """Append to the open epoch of a state what its traces hold that are not held already.
+
+    ``first`` are rows that arrive at new sources, shard by shard.
+    """
     wanted = new_nodes(program, held)
     if not wanted:
         return
     known = integrals(program, held)
     needed, given = _back_from(program, wanted, known)
     cells: Cells = [{at: known[at].read(held, shard) for at in given} for shard in range(program.shards)]
+    for cell, rows in zip(cells, first, strict=False):
+        cell.update(rows)
     Epochs(_part(program, needed), state, context, bounds).run(cells)
 
 

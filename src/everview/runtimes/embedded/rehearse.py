@@ -50,7 +50,10 @@ from everview.traces.wide import Wide
 from everview.types import Schema
 
 ROWS = 8  # of a stream at most: products of many relations stay small
-OF_VALUES = (ArithmeticFailure, CastFailure, BadPattern, NullNotAllowed, WeightOverflow, WrongType, CodeCollision)
+OF_VALUES = (
+    *(ArithmeticFailure, CastFailure, BadPattern, NullNotAllowed, WrongType, CodeCollision),
+    *(WeightOverflow, OverflowError),  # a kernel raises the latter
+)
 
 
 def rehearse_plans(plans: Collection[Plan]) -> None:

@@ -38,6 +38,7 @@ from everview.types import unknown_name
 from everview.zset.batch import Batch
 
 Done = Callable[[dict[str, Batch]], None]  # told the change of every view, when a tick counts; perhaps once more
+FirstRows = Callable[[Program, ProgramState], Cells]  # of the sources of a program that is about to be gone on with
 NO_OFFSETS: Mapping[str, Any] = {}
 
 
@@ -131,6 +132,7 @@ class Embedded(Epochs):
         tables: Mapping[str, Table] | None = None,
         says: Mapping[str, Any] | None = None,
         keeping: tuple[Circuit, Mapping[str, Table]] | None = None,
+        first: FirstRows | None = None,
         done: Callable[[], None] = nothing,
     ) -> None:
         """Go on with another circuit over the same tables, or more, or fewer.
@@ -138,8 +140,9 @@ class Embedded(Epochs):
         Traces that both have are kept as they are; those that are new are computed from what the tables hold, and
         from nothing else. In a state directory that is one commit; should it fail, all is as it was. Views keep their
         listeners if they keep their columns; of the turn itself those are not told. With
-        ``keeping``, a circuit and its tables, only traces that this circuit has, too, are kept. ``done`` is called as
-        soon as it counts, and perhaps once more, if an exception cuts it short.
+        ``keeping``, a circuit and its tables, only traces that this circuit has, too, are kept. ``first`` gives rows of
+        new sources that come with it. ``done`` is called as soon as it counts, and perhaps once more, if an exception
+        cuts it short.
         """
         self._require_open()
         self.save()
@@ -151,7 +154,7 @@ class Embedded(Epochs):
             kept = self._prepared(*keeping).fingerprint
             held = {name: traces for name, traces in held.items() if name in kept}
         context = Context(self.dictionary, dict(program.circuit.functions), self._check_functions)
-        self._turn(program, held, context, tables, says or {}, done)
+        self._turn(program, held, context, tables, says or {}, first, done)
 
     def _turn(
         self,
@@ -160,11 +163,12 @@ class Embedded(Epochs):
         context: Context,
         tables: Mapping[str, Table],
         says: Mapping[str, Any],
+        first: FirstRows | None = None,
         done: Callable[[], None] = nothing,
     ) -> None:
         with self.begin() as mark:
             state = ProgramState(program, context)
-            hydrate(program, state, held, context, self.bounds)
+            hydrate(program, state, held, context, self.bounds, () if first is None else first(program, state))
             state.adopt(held)
             pushed, epoch = state.pushed(), self.epoch + 1
 
@@ -211,7 +215,7 @@ class Embedded(Epochs):
         self._require_open()
         self._save_in_time()
         with self.begin() as mark:
-            outputs = self.compute(self.encode(changes or {}))
+            outputs = self.compute(self.arriving.encode(changes or {}, self.state, self.dictionary))
             self._publish(mark, NO_OFFSETS, nothing)
         tell(self.views, outputs, self.epoch)
         return outputs
@@ -232,7 +236,6 @@ class Embedded(Epochs):
             self._publish(mark, offsets, partial(done, outputs))
         return outputs
 
-    @inside
     def encode(self, changes: Mapping[str, Any]) -> Cells:
         """The rows of a tick as words, on the shards where they belong."""
         return self.arriving.encode(changes, self.state, self.dictionary)

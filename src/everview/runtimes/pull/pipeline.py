@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+from everview.blocks import Busy
 from everview.errors import PipelineError, TransactionError
 from everview.listening import Ended, Listener, Listeners, Subscription, Together
 from everview.plan.node import Plan
@@ -62,7 +63,7 @@ class PullPipeline:
         self._nodes: dict[Plan, PullNode] = {}
         self._anew: dict[Plan, PullNode] = {}
         self._listeners = Listeners()
-        self._open: SourceTransaction | None = None
+        self._staged: StagedTransaction | None = None
         self._names = count(1)
         self._closed = False
         self.leaving = Leaving(self.lock, self.detach)
@@ -154,6 +155,7 @@ class PullPipeline:
             self.stale = True
             turn.rollback()
             raise
+        turn.over()
 
     def detach(self, *feeds: PulledFeed) -> None:
         """End views, and drop the nodes that only they need."""
@@ -221,34 +223,51 @@ class PullPipeline:
         if the inner one raises, only its own changes are undone.
         """
         with self.lock:
+            self._end_cut_short()
             if self._open is not None:
                 with self._open.inner():
                     yield self._open
                 return
-            under = self.begin()
-            try:
-                yield under.changes
-                under.stage()
-                under.commit()
-            except BaseException:
-                under.rollback()
-                raise
+            busy = Busy()
+            with busy:
+                under = self.begin(busy)
+                try:
+                    yield under.changes
+                    under.stage()
+                    under.commit()
+                except BaseException:
+                    under.rollback()
+                    raise
             self.tell()
 
-    def begin(self) -> StagedTransaction:
-        """Begin a transaction that the caller ends, holding the lock meanwhile; see `StagedTransaction`."""
+    def begin(self, busy: Busy | None = None) -> StagedTransaction:
+        """Begin a transaction that the caller ends, holding the lock meanwhile; see `StagedTransaction`.
+
+        A transaction that is ``busy`` with a block is undone by the next caller, should an exception cut its end short.
+        """
         self._require_open()
         self._require_no_turn("a transaction is begun")
         self.leaving.sweep()
         turn = Turn(self)
-        self._open = SourceTransaction(self.sources, turn.begin)
-        return StagedTransaction(self, turn, self._open)
+        staged = StagedTransaction(self, turn, SourceTransaction(self.sources, turn.begin), busy)
+        self._staged = staged
+        return staged
+
+    @property
+    def _open(self) -> SourceTransaction | None:
+        return None if self._staged is None else self._staged.changes
+
+    def _end_cut_short(self) -> None:
+        """Undo a transaction whose end an exception has cut short."""
+        staged = self._staged
+        if staged is not None and staged.busy is not None and not staged.busy.alive:
+            staged.rollback()
 
     def end(self) -> None:
         """Note that the open transaction is over."""
-        if self._open is not None:  # else an exception came when it was over already
-            self._open.closed = True
-            self._open = None
+        if self._staged is not None:  # else an exception came when it was over already
+            self._staged.changes.closed = True
+            self._staged = None
 
     def tell(self) -> None:
         """Tell listeners of the changes that have been committed."""
@@ -263,13 +282,15 @@ class PullPipeline:
         """Push what others have changed in all sources, as one transaction; whether any view changed."""
         with self.lock:
             self._require_no_turn("others' changes are taken")
-            before, under = self.epoch, self.begin()
-            try:
-                under.stage()
-                under.commit()
-            except BaseException:
-                under.rollback()
-                raise
+            before, busy = self.epoch, Busy()
+            with busy:
+                under = self.begin(busy)
+                try:
+                    under.stage()
+                    under.commit()
+                except BaseException:
+                    under.rollback()
+                    raise
             self.tell()
             return self.epoch > before
 
@@ -321,6 +342,7 @@ class PullPipeline:
             raise PipelineError("the pipeline is closed", hint="make another, or connect again")
 
     def _require_no_turn(self, what: str) -> None:
+        self._end_cut_short()
         if self._open is not None:
             raise TransactionError(f"{what} inside a transaction", hint="do that before or after it")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from everview.blocks import Busy
 from everview.runtimes.pull.feed import PulledFeed
 from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.runtimes.pull.transaction import SourceTransaction
@@ -29,13 +30,18 @@ class Turn:
         self._pushed: list[PullNode] = []
         self._changed: list[PulledFeed] = []
         self._anew: dict[PulledFeed, PulledFeed] | None = None
+        self._stale = False  # whether views must be pulled anew, after this turn, too
 
     def begin(self, names: Iterable[str]) -> None:
         """Begin the turns of sources that have not begun yet."""
         for name in names:
             if name not in self._begun:
-                self._pipeline.sources[name].begin()
-                self._begun.append(name)
+                self._begun.append(name)  # first: should it begin, and an exception come, it is ended
+                try:
+                    self._pipeline.sources[name].begin()
+                except Exception:
+                    self._begun.remove(name)
+                    raise
 
     def stage(self, writes: Mapping[str, Update]) -> bool:
         """Write to sources, and push all their changes; whether any view changes."""
@@ -83,24 +89,31 @@ class Turn:
 
     def commit_sources(self) -> None:
         """Commit the sources; if one refuses after another has committed, the next turn pulls all views anew."""
-        committed = 0
+        committed, stale = 0, self._pipeline.stale
+        self._pipeline.stale = True  # should an exception come that no source raises, nobody knows what counts
         try:
             while self._begun:
                 self._pipeline.sources[self._begun[0]].commit()
                 del self._begun[0]
                 committed += 1
-        except BaseException:
-            self._pipeline.stale = self._pipeline.stale or committed > 0
+        except Exception:
+            self._pipeline.stale = stale or committed > 0
             del self._begun[0]  # a source that could not commit has ended its turn
             raise
+        self._stale = stale
 
     def take_over(self) -> dict[PulledFeed, Update]:
-        """Take over the new states of nodes and views; the changes of the views."""
+        """Take over the new states of nodes and views; the changes of the views, to note before `over`."""
         if self._anew is not None:
+            self._stale = False
             return self._pipeline.took_anew(self._anew)
         for node in self._pushed:
             node.commit()
         return {feed: feed.commit() for feed in self._changed}
+
+    def over(self) -> None:
+        """The sources have committed, and the views have taken over their changes."""
+        self._pipeline.stale = self._stale
 
     def rollback(self) -> None:
         """Undo the turn: nodes, views and sources are as before."""
@@ -126,8 +139,11 @@ class StagedTransaction:
     states. Listeners are told afterwards, by `PullPipeline.tell`.
     """
 
-    def __init__(self, pipeline: PullPipeline, turn: Turn, changes: SourceTransaction) -> None:
+    def __init__(
+        self, pipeline: PullPipeline, turn: Turn, changes: SourceTransaction, busy: Busy | None = None
+    ) -> None:
         self._pipeline, self._turn, self.changes = pipeline, turn, changes
+        self.busy = busy  # the block that ends it, if it is one of the pipeline's own
 
     def stage(self) -> None:
         """Write what has been collected, and push all changes of the sources."""
@@ -137,6 +153,7 @@ class StagedTransaction:
         """Commit the sources, and take over the new states."""
         self._turn.commit_sources()
         self._pipeline.note(self._turn.take_over())
+        self._turn.over()
         self._pipeline.end()
 
     def rollback(self) -> None:

@@ -36,7 +36,7 @@ def test_every_tick_leaves_what_the_oracle_says(case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(case=aggregated_cases(max_ticks=8))
 def test_every_tick_of_a_longer_life_leaves_what_the_oracle_says(case: Case) -> None:
     checked(case)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import length_hint
 from typing import Any
 
@@ -38,39 +39,34 @@ class UntoldChanges:
     All that follow take the changes, then all listeners are called: none of them sees a shape that is behind.
     """
 
-    __slots__ = ("_calls", "_concerned", "_left", "_views", "changes", "epoch")
+    __slots__ = ("_calls", "_concerned", "_left", "changes", "epoch")
 
     def __init__(self, epoch: int, changes: Mapping[str, Any]) -> None:
         self.epoch, self.changes = epoch, changes
         self._concerned: list[Concerned] | None = None
         self._calls: list[list[Call]] = []  # of each that is concerned and has taken the changes
-        self._views: list[str] = []
         self._left: Iterator[Call] | None = None  # calls that are yet to be made
 
     def tell(self, concerned: Callable[[int, Mapping[str, Any]], list[Concerned]], raised: list[Raised]) -> None:
         """Tell all listeners that have not been told; which are ``concerned`` is asked once."""
         if self._concerned is None:
             self._concerned = concerned(self.epoch, self.changes)
-        if self._left is None:
-            self._follow(self._concerned, raised)
-            self._views = [view for (view, *_), calls in zip(self._concerned, self._calls, strict=True) for _ in calls]
-            self._left = iter([call for calls in self._calls for call in calls])
-        while length_hint(self._left):
-            try:
-                call_each(self._left)
-            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
-                raised.append((self._views[-1 - length_hint(self._left)], self.epoch, error))
-
-    def _follow(self, concerned: list[Concerned], raised: list[Raised]) -> None:
-        """Let all that follow take the changes, from the first that has not."""
-        while len(self._calls) < len(concerned):
-            view, subscription, changes = concerned[len(self._calls)]
+        while len(self._calls) < len(self._concerned):
+            view, subscription, changes = self._concerned[len(self._calls)]
             calls: list[Call] = []
             try:
                 calls = calls_of(subscription, changes, self.epoch)
             except Exception as error:  # noqa: BLE001, whatever it is, the others are told
                 raised.append((view, self.epoch, error))
             self._calls.append(calls)
+        if self._left is None:
+            self._left = iter(list(chain.from_iterable(self._calls)))
+        while length_hint(self._left):
+            try:
+                call_each(self._left)
+            except Exception as error:  # noqa: BLE001, the same
+                views = [view for (view, *_), calls in zip(self._concerned, self._calls, strict=True) for _ in calls]
+                raised.append((views[-1 - length_hint(self._left)], self.epoch, error))
 
 
 class Listeners:

@@ -29,7 +29,7 @@ _GREATEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AsofChoice:
     """How the right row of a left one is chosen, as a user says it."""
 
     direction: str
@@ -38,7 +38,9 @@ class Asked:
     how: str
 
 
-def asof_joined(left: Stream, right: Stream, on: Pairs, at: tuple[str, str], chosen: Chosen, asked: Asked) -> Stream:
+def asof_joined(
+    left: Stream, right: Stream, on: Pairs, at: tuple[str, str], chosen: Chosen, asked: AsofChoice
+) -> Stream:
     """Each left row with the right row in force at its time; both sides have keys and times of the same words."""
     _at_the_root(left, "an as-of join")
     if asked.direction not in [toward.value for toward in Toward]:

@@ -29,7 +29,7 @@ from everview.circuit.nodes import (
     title,
 )
 from everview.circuit.order import order_of
-from everview.circuit.stream import Stream, Trace
+from everview.circuit.stream import Stream, StreamTrace
 from everview.doors import doors
 from everview.errors import CircuitError, shown
 from everview.operators.arrange import Arrange
@@ -153,7 +153,7 @@ class Circuit:
         self._own(stream)
         return self._stream(self._put(Feedback(Layout(stream.schema), stream.id)))
 
-    def add(self, operator: Operator, inputs: Sequence[Stream | None], reads: Sequence[Trace] = ()) -> Stream:
+    def add(self, operator: Operator, inputs: Sequence[Stream | None], reads: Sequence[StreamTrace] = ()) -> Stream:
         """A node for an operator; an input given as None is connected later."""
         for stream in (*inputs, *(t.stream for t in reads)):
             if stream is not None:

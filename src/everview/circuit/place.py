@@ -8,8 +8,8 @@ from typing import assert_never
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Node, Sink, Source, inputs_of, reads_of
-from everview.circuit.rewrite import Copy, Rules, rewrite
-from everview.circuit.stream import Stream, Trace
+from everview.circuit.rewrite import Copy, NodeRules, rewrite
+from everview.circuit.stream import Stream, StreamTrace
 from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
 from everview.operators.index import Index
@@ -30,7 +30,7 @@ def keep_contents(circuit: Circuit, tables: Mapping[str, Sequence[str]] | None =
         stream = copy.at[node.input]
         copy.new.sink_again(node, _arranged(stream) if node.keep else stream)
 
-    new = rewrite(circuit, Rules(sink=sink), checked=True)
+    new = rewrite(circuit, NodeRules(sink=sink), checked=True)
     for source, key in (tables or {}).items():
         stream = new.stream(new.sources[source])
         indexed = stream.index(*(key or stream.schema.names))
@@ -65,9 +65,9 @@ def spread_tops(circuit: Circuit) -> Circuit:
         fields = tuple(range(len(operator.source.schema)))
         indexed = copy.new.add(Index(firsts.layout, fields, 0, operator.order), [firsts])
         kept = copy.new.add(Arrange(indexed.layout), [indexed])
-        return copy.new.add(operator, [kept], [Trace(kept, Moment.BEFORE)])
+        return copy.new.add(operator, [kept], [StreamTrace(kept, Moment.BEFORE)])
 
-    return rewrite(circuit, Rules(apply), checked=True) if ends else circuit
+    return rewrite(circuit, NodeRules(apply), checked=True) if ends else circuit
 
 
 def _top_of_all(circuit: Circuit, at: int) -> tuple[int, int] | None:
@@ -119,7 +119,7 @@ def place_exchanges(circuit: Circuit) -> Circuit:
         where[copy.new, stream.id] = _partition(stream, where)
         return stream
 
-    return rewrite(circuit, Rules(apply, source=source), checked=True)
+    return rewrite(circuit, NodeRules(apply, source=source), checked=True)
 
 
 def _as_semijoined(copy: Copy, node: Apply) -> Stream | None:
@@ -180,7 +180,7 @@ def deal_seeds(circuit: Circuit, shards: int) -> Circuit:
             seeds.append(copy.new.add(deal, [stream], reads))
         return copy.new.add(replace(operator, dealt=True), seeds, list(traces.values()))
 
-    return rewrite(circuit, Rules(apply), checked=True)
+    return rewrite(circuit, NodeRules(apply), checked=True)
 
 
 def table_key(circuit: Circuit, source: str) -> tuple[int, ...]:

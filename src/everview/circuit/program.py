@@ -40,10 +40,10 @@ from everview.operators.operator import (
     Words,
     nothing,
 )
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.traces.wide import Wide
 
-Before = Callable[[int], View]  # the trace of a node as it was before the tick
+Before = Callable[[int], TraceView]  # the trace of a node as it was before the tick
 Readings = Callable[[int], TimedView]  # the trace of a node as a nested time sees it
 Everywhere = Callable[[Read], Wide]  # the trace of a node on all shards, as an edge reads it
 
@@ -322,7 +322,7 @@ class Program:
                 appends[at] = arrange(change, np.arange(change.shape[1] - 1))
         return appends
 
-    def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> View:
+    def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> TraceView:
         view = before(read.node)
         if read.moment is Moment.BEFORE or read.node not in cells:
             return view

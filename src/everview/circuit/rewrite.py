@@ -8,7 +8,7 @@ from typing import assert_never
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
-from everview.circuit.stream import Stream, Trace
+from everview.circuit.stream import Stream, StreamTrace
 from everview.errors import CircuitError
 
 
@@ -24,11 +24,11 @@ class Copy:
     def inputs(self, node: Apply) -> list[Stream]:
         return [self.at[i] for i in node.inputs if i is not None]
 
-    def traces(self, node: Apply) -> list[Trace]:
+    def traces(self, node: Apply) -> list[StreamTrace]:
         return [self.trace(read) for read in node.reads]
 
-    def trace(self, read: Read) -> Trace:
-        return Trace(self.at[read.node], read.moment)
+    def trace(self, read: Read) -> StreamTrace:
+        return StreamTrace(self.at[read.node], read.moment)
 
     def unchanged(self, node: Apply) -> Stream:
         return self.new.add(node.operator, self.inputs(node), self.traces(node))
@@ -48,7 +48,7 @@ def _same_source(copy: Copy, node: Source) -> Stream:
 
 
 @dataclass(frozen=True)
-class Rules:
+class NodeRules:
     """What becomes of each kind of node; ``changes`` says that children of the new circuit work on changes."""
 
     apply: ApplyRule = Copy.unchanged
@@ -57,7 +57,7 @@ class Rules:
     changes: bool | None = None
 
 
-def rewrite(old: Circuit, rules: Rules, *, checked: bool = False) -> Circuit:
+def rewrite(old: Circuit, rules: NodeRules, *, checked: bool = False) -> Circuit:
     """A new circuit with every node replaced by what the rules make of it, children included.
 
     One that another pass has made is ``checked`` already.
@@ -78,7 +78,7 @@ def part(old: Circuit, streams: Iterable[int], sinks: Iterable[str]) -> tuple[Ci
     wanted = (*streams, *(old.sinks[name] for name in sinks))
     copy = Copy(old)
     copy.new.functions.update(old.functions)
-    _fill(copy, Rules(), None, _behind(old, wanted))
+    _fill(copy, NodeRules(), None, _behind(old, wanted))
     return copy.new, copy.at
 
 
@@ -95,7 +95,7 @@ def _behind(circuit: Circuit, wanted: Iterable[int]) -> set[int]:
     return found
 
 
-def _fill(copy: Copy, rules: Rules, outer: Copy | None, only: Container[int] | None = None) -> None:
+def _fill(copy: Copy, rules: NodeRules, outer: Copy | None, only: Container[int] | None = None) -> None:
     loops: list[tuple[int, Callable[[Stream], None]]] = []
     children: dict[int, Copy] = {}
     for at in _traces_first(copy.old):

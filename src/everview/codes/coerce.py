@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from everview.codes.atoms import pack
 from everview.errors import EverviewError, NullNotAllowed, shown
-from everview.types import Array, Atom, Decimal, Id, Scalar, Struct, Symbol, Type, atom_of_class
+from everview.types import Array, Atom, Decimal, Id, ScalarType, Struct, Symbol, Type, atom_of_class
 
 INTEGERS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 WIDE: Final = decimal.Context(prec=80)
@@ -48,7 +48,7 @@ def coerce(of: Type, value: Any) -> Any:
         if value is None:
             return None
     match of:
-        case Scalar(name):
+        case ScalarType(name):
             return _SCALARS[name](name, value)
         case Decimal():
             return _decimal(of, value)

@@ -30,7 +30,7 @@ from everview.types import (
     Decimal,
     Field,
     Id,
-    Scalar,
+    ScalarType,
     Symbol,
     Type,
 )
@@ -104,13 +104,13 @@ def _whole(of: Type, values: Sequence[Any]) -> Column | None:
     kinds = set(map(type, values))
     kinds.discard(type(None))
     match of:
-        case Scalar("ANY"):
+        case ScalarType("ANY"):
             return _any(values, kinds)
-        case Scalar("SYMBOL") if kinds == {Symbol}:
+        case ScalarType("SYMBOL") if kinds == {Symbol}:
             return pa.array([None if v is None else v.name for v in values], of.arrow)
-        case Scalar("ID") if kinds == {Id}:
+        case ScalarType("ID") if kinds == {Id}:
             return pa.array([None if v is None else v.raw for v in values], of.arrow)
-        case Scalar(name) if kinds <= _PLAIN.get(name, frozenset()):
+        case ScalarType(name) if kinds <= _PLAIN.get(name, frozenset()):
             return pa.array(values, of.arrow)
         case Decimal() if kinds <= _DECIMALS:
             return pa.array(values, of.arrow)

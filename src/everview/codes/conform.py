@@ -28,7 +28,7 @@ from everview.types import (
     Atom,
     Decimal,
     Field,
-    Scalar,
+    ScalarType,
     Schema,
     Struct,
     Type,
@@ -150,11 +150,11 @@ def _cast(field: Field, column: Column) -> Column | None:
             return _cast_structs(field, column)
         case Decimal():
             return _to_decimal(column, field.type.arrow)
-        case Scalar(name) if name in _CASTS:
+        case ScalarType(name) if name in _CASTS:
             return _CASTS[name](column, field.type.arrow)
-        case Atom() | Scalar("ID") if _is_binary(column.type):
+        case Atom() | ScalarType("ID") if _is_binary(column.type):
             return column.cast(pa.binary())
-        case Scalar("ID") if _is_string(column.type):
+        case ScalarType("ID") if _is_string(column.type):
             return column.cast(pa.string()).cast(pa.binary())
         case _:
             return None

@@ -63,7 +63,7 @@ class Entries:
         return len(self.codes)
 
 
-class Table(NamedTuple):
+class EntryArrays(NamedTuple):
     """The arrays that entries are in; see `everview.kernels.dictionary`. They are replaced together when they grow."""
 
     slots: np.ndarray
@@ -74,11 +74,11 @@ class Table(NamedTuple):
     flags: Octets
 
     @classmethod
-    def empty(cls) -> Table:
+    def empty(cls) -> EntryArrays:
         words = np.empty(32, np.int64), np.empty(32, np.int64), np.zeros(33, np.int64)
         return cls(np.full(64, -1, np.int32), *words, np.empty(1024, np.uint8), np.zeros(32, np.uint8))
 
-    def indexed(self, entries: int, places: int) -> Table:
+    def indexed(self, entries: int, places: int) -> EntryArrays:
         """With new slots, so many, that know the first entries and no others."""
         slots = np.full(places, -1, np.int32)
         kernels.index(entries, slots, self.codes, self.kinds)
@@ -97,7 +97,7 @@ class Dictionary:
         self._hash = hash
         self._n = 0
         self._generation = 0
-        self._table = Table.empty()
+        self._table = EntryArrays.empty()
         self._unsure = False
         # Values that come one by one are often the same few: short ones are remembered, until anything is forgotten.
         self._recent_codes: dict[tuple[int, bytes], int] = {}

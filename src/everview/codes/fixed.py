@@ -21,7 +21,7 @@ from everview.codes.buffers import (
     values_of,
 )
 from everview.kernels import fixed as kernels
-from everview.types import BIGINT, BOOLEAN, Decimal, Scalar, Type
+from everview.types import BIGINT, BOOLEAN, Decimal, ScalarType, Type
 
 _DTYPES: Final[dict[str, type]] = {
     "TINYINT": np.int8,
@@ -76,7 +76,7 @@ def codes_of(of: Type, array: Column) -> Words:
 
 def array_of_codes(of: Type, codes: Words, valid: Octets) -> Column:
     """The inverse of `codes_of`."""
-    assert isinstance(of, Scalar)
+    assert isinstance(of, ScalarType)
     if of == BOOLEAN:
         bits, _ = kernels.pack_bits(codes.astype(np.uint8))
         bitmap, nulls = validity(valid)
@@ -95,7 +95,7 @@ def halves_of(array: Column) -> Words:
 
 def _numbers_of(of: Type, array: Column) -> npt.NDArray[Any]:
     """The values as int64 or float64."""
-    assert isinstance(of, Scalar)
+    assert isinstance(of, ScalarType)
     if of == BOOLEAN:
         return kernels.unpack_bits(octets_of(array.buffers()[1]), array.offset, len(array)).astype(np.int64)
     values = values_of(array, _DTYPES[of.name])

@@ -43,7 +43,7 @@ from everview.types import (
     Decimal,
     Field,
     Id,
-    Scalar,
+    ScalarType,
     Schema,
     Struct,
     Type,
@@ -92,7 +92,7 @@ def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tu
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ColumnCoder:
     """One column: how a value that is not NULL becomes words, or bytes to intern; and back."""
 
     of: Type
@@ -123,21 +123,21 @@ class Part:
 
 
 @cache
-def _plan(schema: Schema) -> tuple[Part, ...] | None:
+def _plan(schema: Schema) -> tuple[ColumnCoder, ...] | None:
     if not schema.fields or any(isinstance(f.type, (Array, Struct)) for f in schema.fields):
         return None
     return tuple(_part(f, place) for f, place in zip(schema.fields, schema.slices, strict=True))
 
 
-def _parts(schema: Schema, rows: int) -> tuple[Part, ...] | None:
+def _parts(schema: Schema, rows: int) -> tuple[ColumnCoder, ...] | None:
     return _plan(schema) if 0 < rows * len(schema.fields) <= _FEW else None
 
 
-def _part(field: Field, place: slice) -> Part:
+def _part(field: Field, place: slice) -> ColumnCoder:
     of = field.type
     plain, code, value = _FLAGGED if of == BIGINT and field.nullable else _coder(of)
     kind = of.kind if of.interned else -1 if of == ANY else 0
-    return Part(of, place, field.nullable, kind, plain, code, value, list(of.null_words()))
+    return ColumnCoder(of, place, field.nullable, kind, plain, code, value, list(of.null_words()))
 
 
 Coder = tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]
@@ -150,7 +150,7 @@ def _coder(of: Type) -> Coder:
             return _COERCED, _decimal_code(of), _decimal_value(of)
         case Atom():
             return _COERCED, _alone, of.host.from_bytes
-        case Scalar(name):
+        case ScalarType(name):
             return _CODERS[name]
         case _:
             raise AssertionError(of)
@@ -229,7 +229,7 @@ def _row(schema: Schema, row: Any) -> Any:
 
 
 def _encode_few(
-    parts: tuple[Part, ...], rows: Sequence[Any], weights: list[int], dictionary: Dictionary
+    parts: tuple[ColumnCoder, ...], rows: Sequence[Any], weights: list[int], dictionary: Dictionary
 ) -> Words | None:
     """The delta matrix, or None where a row has a mistake."""
     try:
@@ -242,7 +242,7 @@ def _encode_few(
     return np.array(matrix, np.int64)
 
 
-def _words(parts: tuple[Part, ...], row: Any, weight: int) -> list[Any]:
+def _words(parts: tuple[ColumnCoder, ...], row: Any, weight: int) -> list[Any]:
     """One row, with bytes where codes will be."""
     if type(row) is not tuple or len(row) != len(parts):
         raise Unfit(f"{shown(row)} is no tuple of {len(parts)}", "")
@@ -253,7 +253,7 @@ def _words(parts: tuple[Part, ...], row: Any, weight: int) -> list[Any]:
     return words
 
 
-def _intern(parts: tuple[Part, ...], matrix: list[list[Any]], dictionary: Dictionary) -> None:
+def _intern(parts: tuple[ColumnCoder, ...], matrix: list[list[Any]], dictionary: Dictionary) -> None:
     """Put codes where bytes are: one call for every kind."""
     places: dict[int, list[tuple[list[Any], int]]] = {}
     for part in parts:

@@ -26,7 +26,7 @@ from everview.frontends.rules.program import RuleProgram
 from everview.operators.linear import Recode
 from everview.operators.operator import Context, Layout
 from everview.runtimes.embedded import Embedded
-from everview.runtimes.embedded.relation import Relation
+from everview.runtimes.embedded.relation import KeptTable
 from everview.types import Schema
 from everview.zset.batch import Batch
 
@@ -39,7 +39,7 @@ Matrix = NDArray[np.int64]
 class Carried:
     """What the tables of the tick before have yet to be given."""
 
-    def __init__(self, run: Embedded, catalog: Catalog, relations: Mapping[str, Relation]) -> None:
+    def __init__(self, run: Embedded, catalog: Catalog, relations: Mapping[str, KeptTable]) -> None:
         """As the views and tables of a database say, when its definitions have changed or it is opened."""
         self._views = {table.carries: table for table in catalog.tables.values() if table.carries in run.views}
         self._waiting: dict[str, Matrix] = {}

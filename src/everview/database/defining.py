@@ -14,7 +14,7 @@ from everview.database.catalog import Assembled, Catalog
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
 from everview.errors import TransactionError
 from everview.plan.timed import check_timeless
-from everview.runtimes.embedded.relation import Relation
+from everview.runtimes.embedded.relation import KeptTable
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Definitions:
         run = self._core.run
         self.catalog, self.assembled = catalog, assembled
         self.relations = {
-            name: Relation.of(run.program, name, table, run.dictionary) for name, table in catalog.keys.items()
+            name: KeptTable.of(run.program, name, table, run.dictionary) for name, table in catalog.keys.items()
         }
         self.carried = Carried(run, catalog, self.relations)
 

@@ -63,7 +63,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Relation:
+class MeasuredAtom:
     """An atom as choosing sees it: whose rows it reads, its variables, and what is known of it."""
 
     stream: int
@@ -89,7 +89,7 @@ class Choice:
 
 
 def choose(
-    relations: Sequence[Relation],
+    relations: Sequence[MeasuredAtom],
     names: Sequence[str],
     existing: Mapping[int, Sequence[Order]] | None = None,
     order: Sequence[int] | None = None,
@@ -113,7 +113,7 @@ def choose(
 
 
 def _best(
-    relations: Sequence[Relation], seed: int, have: Mapping[int, Sequence[Order]], fixed: Sequence[int] | None
+    relations: Sequence[MeasuredAtom], seed: int, have: Mapping[int, Sequence[Order]], fixed: Sequence[int] | None
 ) -> _Candidate:
     orders = [_rest(relations, seed, fixed)] if fixed is not None else list(_orders(relations, seed))
     found = [_candidate(relations, seed, order, have) for order in orders]
@@ -122,11 +122,11 @@ def _best(
     return min(near, key=lambda candidate: (candidate.new, candidate.proposals, candidate.order))
 
 
-def _rest(relations: Sequence[Relation], seed: int, order: Sequence[int]) -> tuple[int, ...]:
+def _rest(relations: Sequence[MeasuredAtom], seed: int, order: Sequence[int]) -> tuple[int, ...]:
     return tuple(variable for variable in order if variable not in relations[seed].variables)
 
 
-def _orders(relations: Sequence[Relation], seed: int) -> Iterator[tuple[int, ...]]:
+def _orders(relations: Sequence[MeasuredAtom], seed: int) -> Iterator[tuple[int, ...]]:
     """Orders in which every variable hangs together with those before it, as far as the atoms do."""
     every = {variable for relation in relations for variable in relation.variables}
     free = every - {*relations[seed].variables}
@@ -144,13 +144,13 @@ def _orders(relations: Sequence[Relation], seed: int) -> Iterator[tuple[int, ...
     yield from grow({*relations[seed].variables}, ())
 
 
-def _next(relations: Sequence[Relation], bound: set[int], left: set[int]) -> list[int]:
+def _next(relations: Sequence[MeasuredAtom], bound: set[int], left: set[int]) -> list[int]:
     """Variables that share an atom with a bound one; if there are none, all."""
     near = {v for r in relations if bound & {*r.variables} for v in r.variables if v in left}
     return sorted(near or left)
 
 
-def _greedy(relations: Sequence[Relation], seed: int, free: set[int]) -> tuple[int, ...]:
+def _greedy(relations: Sequence[MeasuredAtom], seed: int, free: set[int]) -> tuple[int, ...]:
     bound, order = {*relations[seed].variables}, list[int]()
     while len(order) < len(free):
         left = free - {*order}
@@ -160,7 +160,7 @@ def _greedy(relations: Sequence[Relation], seed: int, free: set[int]) -> tuple[i
     return tuple(order)
 
 
-def _fan(relations: Sequence[Relation], seed: int, bound: set[int], variable: int) -> tuple[float, float]:
+def _fan(relations: Sequence[MeasuredAtom], seed: int, bound: set[int], variable: int) -> tuple[float, float]:
     """How many values are proposed for a prefix, and how many of them all extenders have, about."""
     fans: list[float] = []
     values = 1.0
@@ -177,7 +177,7 @@ def _fan(relations: Sequence[Relation], seed: int, bound: set[int], variable: in
 
 
 def _candidate(
-    relations: Sequence[Relation], seed: int, order: tuple[int, ...], have: Mapping[int, Sequence[Order]]
+    relations: Sequence[MeasuredAtom], seed: int, order: tuple[int, ...], have: Mapping[int, Sequence[Order]]
 ) -> _Candidate:
     bound, prefixes, proposals = {*relations[seed].variables}, 1.0, 0.0
     for variable in order:
@@ -202,7 +202,9 @@ def _candidate(
     return _Candidate(order, proposals, len(new), tuple(indexes))
 
 
-def _serves(relation: Relation, index: Order, seed: int, order: tuple[int, ...], relations: Sequence[Relation]) -> bool:
+def _serves(
+    relation: MeasuredAtom, index: Order, seed: int, order: tuple[int, ...], relations: Sequence[MeasuredAtom]
+) -> bool:
     """Whether an index has the variables of the seed first, and then the others in the order of binding."""
     if sorted(index.fields) != list(range(len(relation.variables))):
         return False
@@ -212,26 +214,28 @@ def _serves(relation: Relation, index: Order, seed: int, order: tuple[int, ...],
     return {*has[: len(given)]} == given and has[len(given) :] == rest
 
 
-def _fresh(relation: Relation, seed: Relation, order: tuple[int, ...]) -> Order:
+def _fresh(relation: MeasuredAtom, seed: MeasuredAtom, order: tuple[int, ...]) -> Order:
     given = [c for c, v in enumerate(relation.variables) if v in seed.variables]
     rest = [relation.variables.index(v) for v in order if v in relation.variables]
     return Order((*given, *rest))
 
 
-def _take(relations: Sequence[Relation], best: _Candidate, have: dict[int, list[Order]]) -> None:
+def _take(relations: Sequence[MeasuredAtom], best: _Candidate, have: dict[int, list[Order]]) -> None:
     for relation, index in zip(relations, best.indexes, strict=True):
         if index is not None and index not in have.setdefault(relation.stream, []):
             have[relation.stream].append(index)
 
 
-def _own(relation: Relation, have: Mapping[int, Sequence[Order]]) -> Order:
+def _own(relation: MeasuredAtom, have: Mapping[int, Sequence[Order]]) -> Order:
     """The order in which an atom's changes come: that of an index that is kept anyway."""
     whole = sorted(range(len(relation.variables)))
     fitting = [order for order in have.get(relation.stream, ()) if sorted(order.fields) == whole]
     return fitting[0] if fitting else Order(tuple(whole))
 
 
-def _reason(relations: Sequence[Relation], names: Sequence[str], seed: int, best: _Candidate, *, fixed: bool) -> str:
+def _reason(
+    relations: Sequence[MeasuredAtom], names: Sequence[str], seed: int, best: _Candidate, *, fixed: bool
+) -> str:
     seeded = ", ".join(names[v] for v in relations[seed].variables)
     if not best.order:
         return f"change of atom {seed + 1} ({seeded}): binds every variable"

@@ -13,7 +13,7 @@ from everview.circuit.stream import Stream
 from everview.codes import decode_rows, encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.errors import CircuitError, SchemaError, WrongArity, WrongType
-from everview.multiway.choose import Relation, Statistics, choose
+from everview.multiway.choose import MeasuredAtom, Statistics, choose
 from everview.operators.index import Index
 from everview.operators.linear import Matching
 from everview.operators.multijoin import Multijoin, Order
@@ -181,9 +181,9 @@ def _recoded(atom: _Plain, common: Mapping[str, Field]) -> Stream:
     return atom.stream.recode(Schema(fields))
 
 
-def _relation(atom: _Plain, numbers: Mapping[str, int]) -> Relation:
+def _relation(atom: _Plain, numbers: Mapping[str, int]) -> MeasuredAtom:
     statistics = atom.statistics or Statistics.unknown(len(atom.terms))
-    return Relation(
+    return MeasuredAtom(
         atom.stream.id, tuple(numbers[name] for name in atom.terms), statistics, atom.statistics is not None
     )
 

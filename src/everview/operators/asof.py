@@ -39,7 +39,7 @@ from everview.operators.operator import (
     key_partition,
 )
 from everview.traces.looking import AHEAD, BACK, ENDLESS, Look
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import BIGINT, NULL_WORD, Schema
 
 ROOT_ONLY = "an as-of join is inside a child", "join at the root; its result may enter"
@@ -135,7 +135,7 @@ class _Asof(Operator):
     def _beside(self, rows: Matrix, found: Matrix) -> Matrix:
         return beside(rows, found, *self._words, PRESENCE, self.outer)
 
-    def _changes(self, deltas: Sequence[Matrix], left_before: View, right_before: View) -> Matrix:
+    def _changes(self, deltas: Sequence[Matrix], left_before: TraceView, right_before: TraceView) -> Matrix:
         delta_left, delta_right = deltas
         right_after = right_before.plus(delta_right)
         new = self._beside(delta_left, right_after.in_force(delta_left, self._look))
@@ -143,7 +143,7 @@ class _Asof(Operator):
             return new
         return np.concatenate([new, *self._revised(delta_right, left_before, right_before, right_after)])
 
-    def _revised(self, delta: Matrix, left: View, before: View, after: View) -> tuple[Matrix, Matrix]:
+    def _revised(self, delta: Matrix, left: TraceView, before: TraceView, after: TraceView) -> tuple[Matrix, Matrix]:
         """What the left rows of old lose, and what they gain, because the right side changes."""
         look = self._look
         times = keys(delta, look.group + 1)
@@ -161,7 +161,7 @@ class _Asof(Operator):
 class Asof(_Asof):
     """The as-of join of every tick's whole inputs."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(self._changes(deltas, context.view(self.left), context.view(self.right)))
 
 
@@ -173,6 +173,6 @@ class AsofIncremental(_Asof):
     def reads(self) -> tuple[Layout, ...]:
         return (self.left, self.right)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left_before, right_before = views
         return Step(self._changes(deltas, left_before, right_before))

@@ -23,18 +23,18 @@ from everview.operators.operator import (
     Partition,
     Single,
     Step,
-    Unary,
+    UnaryOperator,
     Words,
     word_columns,
 )
-from everview.traces.view import View
+from everview.traces.view import TraceView
 
 SAMPLE = 4096  # rows
 ALIKE = 0.9  # a sample with fewer different rows comes from many equal ones
 
 
 @dataclass(frozen=True)
-class Exchange(Unary):
+class Exchange(UnaryOperator):
     """The same rows, partitioned anew."""
 
     source: Layout
@@ -48,7 +48,7 @@ class Exchange(Unary):
     def _columns(self) -> Words:
         return word_columns(self.source.schema, self.partition.fields if isinstance(self.partition, ByKey) else ())
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         """After the rows have moved there is nothing left to do."""
         return Step(deltas[0])
 

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes import decode, encode
-from everview.operators.operator import Context, Layout, Matrix, Step, Unary, word_columns
-from everview.traces.view import View
+from everview.operators.operator import Context, Layout, Matrix, Step, UnaryOperator, word_columns
+from everview.traces.view import TraceView
 from everview.types import INTEGER, Array, Field, Schema
 
 
 @dataclass(frozen=True)
-class Explode(Unary):
+class Explode(UnaryOperator):
     """Some fields of every row beside each element of its array; with ``outer`` beside NULL where there is none.
 
     With ``place`` the place of an element, counted from 0, is a column of that name before it.
@@ -54,7 +54,7 @@ class Explode(Unary):
     def reads_values(self) -> bool:
         return True
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         old = self.source.schema
         column = Schema([old.fields[self.array]])

@@ -24,14 +24,14 @@ from everview.operators.operator import (
     Port,
     Single,
     Step,
-    Unary,
+    UnaryOperator,
     Words,
     carried,
     row_partition,
     word_columns,
 )
 from everview.traces.order import DESCENDING, NULL_MOVED, Fields
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import BIGINT, Field, Schema
 
 
@@ -53,7 +53,7 @@ Order = tuple[tuple[int, Direction], ...]
 
 
 @dataclass(frozen=True)
-class Index(Unary):
+class Index(UnaryOperator):
     """Put the key first: rows ordered by the given fields, the first ``key`` of them being the key.
 
     Fields left out are projected away. ``order`` names fields whose order matters to a reader, with a direction:
@@ -100,7 +100,7 @@ class Index(Unary):
     def _in_place(self) -> bool:
         return _in_place(self._columns, self.source.width)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         columns = self._columns
         if not self.order:

@@ -36,7 +36,7 @@ from everview.operators.operator import (
     nothing,
     word_columns,
 )
-from everview.traces.view import Batches, View
+from everview.traces.view import Batches, TraceView
 from everview.traces.wide import Wide
 from everview.types import BIGINT, Field, Schema
 
@@ -106,7 +106,7 @@ class Multijoin(Operator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         """The join of a tick's whole Z-sets: the query of the first atom over all of the others."""
         orders = self.queries[0].indexes
         readings = [IndexReading(atom, orders[atom], Moment.AFTER) for atom in range(1, len(self.atoms))]

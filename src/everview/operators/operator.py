@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from everview.codes.dictionary import Dictionary
 from everview.operators.functions import Function
 from everview.traces.order import Fields, ValueOrder, value_order
-from everview.traces.view import Batches, View
+from everview.traces.view import Batches, TraceView
 from everview.types import Schema
 
 Matrix = NDArray[np.int64]
@@ -147,8 +147,8 @@ class TimedStep:
 class TimedView:
     """A trace as a step at a nested time sees it."""
 
-    past: View  # closed epochs
-    seen: View  # and what the open epoch has appended before this time, or with it, as the edge says
+    past: TraceView  # closed epochs
+    seen: TraceView  # and what the open epoch has appended before this time, or with it, as the edge says
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class Operator(ABC):
         """The layout of what a step puts out."""
 
     @abstractmethod
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         """One tick of one shard, given a delta for each input and a view for each trace of `reads`."""
 
     def step_at(
@@ -231,7 +231,7 @@ class Operator(ABC):
         return Anywhere()
 
 
-class Unary(Operator):
+class UnaryOperator(Operator):
     """An operator of one input whose rows may be anywhere, and which by default keeps their layout."""
 
     source: Layout

@@ -19,7 +19,7 @@ from everview.codes import decode
 from everview.operators.by_state import touched
 from everview.operators.linear import VERDICT, Calling
 from everview.operators.operator import Context, Layout, Matrix, Port, Step, key_partition
-from everview.traces.view import View
+from everview.traces.view import TraceView
 
 Flags = NDArray[np.bool_]
 
@@ -50,7 +50,7 @@ class Pointwise(Calling):
     def output(self) -> Layout:
         return self.candidates
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         delta, flips = deltas
         before, truth = views
         width = self.candidates.width

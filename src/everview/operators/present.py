@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from everview.operators.operator import Anywhere, ByKey, Context, Layout, Matrix, Partition, Step, Unary
-from everview.traces.view import View
+from everview.operators.operator import Anywhere, ByKey, Context, Layout, Matrix, Partition, Step, UnaryOperator
+from everview.traces.view import TraceView
 from everview.types import Field, Schema
 
 
 @dataclass(frozen=True)
-class Present(Unary):
+class Present(UnaryOperator):
     """Keep the rows in which these fields are values, and give up the words that told values from NULL."""
 
     source: Layout
@@ -50,7 +50,7 @@ class Present(Unary):
             found += range(stop - field.words, stop)
         return [*found, self.source.width]
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         old = self.source.schema
         kept = np.ones(delta.shape[0], np.bool_)

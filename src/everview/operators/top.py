@@ -18,15 +18,15 @@ from everview.operators.operator import (
     Matrix,
     Port,
     Step,
-    Unary,
+    UnaryOperator,
     key_partition,
     row_partition,
 )
-from everview.traces.view import View
+from everview.traces.view import TraceView
 
 
 @dataclass(frozen=True)
-class _Top(ByState, Unary):
+class _Top(ByState, UnaryOperator):
     source: Layout
     skip: int
     limit: int
@@ -47,7 +47,7 @@ class _Top(ByState, Unary):
     def group_words(self) -> int:
         return self.source.key_words
 
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         found = [view.first_rows(groups, self.group_words, self.skip, self.limit) for (view,) in states]
         for rows in found:
             restore(rows, self.source.schema, self.order)
@@ -66,7 +66,7 @@ class Top(OverWhole, _Top):
 class TopIncremental(OverChanges, _Top):
     """The change of `Top`: a walk through the first places of each group gives those before and after at once."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,), (before,) = deltas, views
         groups = touched(deltas, self.group_words)
         changed = before.first_rows_change(delta, groups, self.group_words, self.skip, self.limit)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
-from everview.operators.operator import Context, InPlace, Layout, Matrix, Step, Unary
-from everview.traces.view import View
+from everview.operators.operator import Context, InPlace, Layout, Matrix, Step, UnaryOperator
+from everview.traces.view import TraceView
 from everview.types import BIGINT, NULL_WORD, Field, Schema
 
 Flags = NDArray[np.bool_]
@@ -46,7 +46,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Where(InPlace, Unary):
+class Where(InPlace, UnaryOperator):
     """The rows that pass all tests."""
 
     source: Layout
@@ -81,7 +81,7 @@ class Where(InPlace, Unary):
     def _fixed(self) -> list[int] | None:
         return None if self._interned else self._words(Dictionary())
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         words = iter(self._words(context.dictionary) if self._fixed is None else self._fixed)
         kept: Flags | None = None

@@ -31,7 +31,7 @@ from everview.kernels.probe import keys as distinct_keys
 from everview.kernels.sort import arrange, sort_order
 from everview.operators.index import Index
 from everview.operators.operator import word_columns
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import Schema
 
 Matrix = NDArray[np.int64]
@@ -99,7 +99,7 @@ class Resolver:
         index = _index_of(program, trace, source)
         return cls(source, index, trace, columns, layout.key_words, order, bool(table.key))
 
-    def change(self, commands: Matrix, contents: View, *, whole: bool = False) -> Matrix:
+    def change(self, commands: Matrix, contents: TraceView, *, whole: bool = False) -> Matrix:
         """The change of the table, as a batch in the order of its trace."""
         if not self.keyed:
             rows = arrange(commands, self.words)
@@ -113,11 +113,11 @@ class Resolver:
             latest, old = self._in_time(latest, old, contents.weights(keys, self.key) != 0)
         return merge(negated(old), self._puts(latest))
 
-    def put(self, rows: Matrix, contents: View) -> Matrix:
+    def put(self, rows: Matrix, contents: TraceView) -> Matrix:
         """The change that puts rows, in the order of the trace and one a key, in place of those of their keys."""
         return merge(negated(self.rows_of(distinct_keys(rows, self.key), contents)), rows)
 
-    def rows_of(self, keys: Matrix, contents: View) -> Matrix:
+    def rows_of(self, keys: Matrix, contents: TraceView) -> Matrix:
         """The rows of some keys, in order."""
         rows = contents.group_rows(keys, self.key)
         return arrange(rows, np.arange(rows.shape[1] - 1))

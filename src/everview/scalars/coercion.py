@@ -34,7 +34,7 @@ from everview.types import (
     Array,
     Decimal,
     Field,
-    Scalar,
+    ScalarType,
     Struct,
     Type,
 )
@@ -168,7 +168,7 @@ def _implied(of: Type, wanted: Type) -> bool:
     if isinstance(wanted, Passing):
         return (of, wanted) == (DAY, DAY_TIME)
     if of == STRING:
-        return isinstance(wanted, (Scalar, Decimal)) and (is_simple(wanted) or wanted == BINARY)
+        return isinstance(wanted, (ScalarType, Decimal)) and (is_simple(wanted) or wanted == BINARY)
     if wanted == STRING:
         return is_simple(of)
     if is_number(of) and is_number(wanted):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.joined import On, Select, sides
-from everview.circuit.stream import Names, Stream, Trace, UserFunction
+from everview.circuit.stream import Names, Stream, StreamTrace, UserFunction
 from everview.errors import CircuitError, SchemaError
 from everview.operators.arrange import Arrange
 from everview.operators.join import LEFT, JoinChanges, JoinTrace
@@ -246,5 +246,5 @@ def _joined(one: Part, two: Part, on: On, select: Select | None) -> Stream:
     return circuit.add(JoinChanges(left.layout, right.layout, picks, schema), [left, right])
 
 
-def _trace(indexed: Stream, moment: Moment) -> Trace:
-    return Trace(indexed.circuit.add(Arrange(indexed.layout), [indexed]), moment)
+def _trace(indexed: Stream, moment: Moment) -> StreamTrace:
+    return StreamTrace(indexed.circuit.add(Arrange(indexed.layout), [indexed]), moment)

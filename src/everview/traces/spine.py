@@ -35,7 +35,7 @@ SIP = 4096  # rows; merges go on when they have been given at least so much fuel
 
 
 @dataclass(slots=True)
-class Held:
+class HeldBatch:
     """A batch of the spine, and the stored slices that it stands for."""
 
     batch: Matrix
@@ -49,14 +49,14 @@ class Held:
 class Merging:
     """Two neighbours on their way to becoming one; until done, readers see both."""
 
-    larger: Held
-    smaller: Held
+    larger: HeldBatch
+    smaller: HeldBatch
     out: Matrix
     order: ValueOrder | None
     reached: tuple[int, int, int] = (0, 0, 0)  # rows taken of both, and rows put out
 
     @classmethod
-    def begin(cls, larger: Held, smaller: Held, order: ValueOrder | None) -> Merging:
+    def begin(cls, larger: HeldBatch, smaller: HeldBatch, order: ValueOrder | None) -> Merging:
         return cls(larger, smaller, _untouched(len(larger) + len(smaller), larger.batch.shape[1]), order)
 
     def go_on(self, fuel: int) -> None:
@@ -72,12 +72,12 @@ class Merging:
         return self.reached[:2] == (len(self.larger), len(self.smaller))
 
     @property
-    def result(self) -> Held:
+    def result(self) -> HeldBatch:
         assert self.done, "a merge is read when it is done"
-        return Held(self.out[: self.reached[2]], self.larger.ids + self.smaller.ids)
+        return HeldBatch(self.out[: self.reached[2]], self.larger.ids + self.smaller.ids)
 
 
-Slots = list[Held | Merging]
+Slots = list[HeldBatch | Merging]
 
 
 class Spine:
@@ -104,7 +104,7 @@ class Spine:
     def restored(cls, columns: int, order: ValueOrder | None, slices: Sequence[tuple[Matrix, Ids]]) -> Spine:
         """The spine of stored batches, largest and oldest first."""
         spine = cls(columns, order)
-        spine._stand = [Held(batch, ids) for batch, ids in slices], 0
+        spine._stand = [HeldBatch(batch, ids) for batch, ids in slices], 0
         spine.settle()
         return spine
 
@@ -139,7 +139,7 @@ class Spine:
         if rows == 0:
             return
         assert batch.shape[1] == self.columns, "a spine holds batches of one width"
-        slots, gone = [*self._stand[0], Held(batch, ids)], list[int]()
+        slots, gone = [*self._stand[0], HeldBatch(batch, ids)], list[int]()
         self._fuel += FUEL * rows
         self._waiting = self._waiting + 1 if rows < SMALL else 0
         changed = self._waiting >= FEW and self._gather(slots, gone)
@@ -164,8 +164,8 @@ class Spine:
         if len(held) < 2:
             return
         whole = Batches(self.columns, [h.batch for h in held], self.order).consolidated()
-        slots, gone = list[Held | Merging](), list[int]()
-        _put(slots, gone, 0, Held(whole, tuple(i for h in held for i in h.ids)))
+        slots, gone = list[HeldBatch | Merging](), list[int]()
+        _put(slots, gone, 0, HeldBatch(whole, tuple(i for h in held for i in h.ids)))
         self._become(slots, gone, self.last)
 
     def _become(self, slots: Slots, gone: list[int], last: int, view: Batches | None = None) -> None:
@@ -176,7 +176,7 @@ class Spine:
 
     # -- what a store must know
 
-    def merges(self) -> list[Held]:
+    def merges(self) -> list[HeldBatch]:
         """The batches that the store knows only in pieces."""
         return [held for held in self._held() if len(held.ids) > 1]
 
@@ -187,8 +187,8 @@ class Spine:
 
     # -- inside
 
-    def _held(self) -> list[Held]:
-        held: list[Held] = []
+    def _held(self) -> list[HeldBatch]:
+        held: list[HeldBatch] = []
         for slot in self._stand[0]:
             held += (slot.larger, slot.smaller) if isinstance(slot, Merging) else (slot,)
         return held
@@ -196,16 +196,16 @@ class Spine:
     def _gather(self, slots: Slots, gone: list[int], few: int = FEW) -> bool:
         """Make one batch of the last small ones, when there are a few; whether it did."""
         start = len(slots)
-        while start > 0 and isinstance(held := slots[start - 1], Held) and len(held) < SMALL:
+        while start > 0 and isinstance(held := slots[start - 1], HeldBatch) and len(held) < SMALL:
             start -= 1
         self._waiting = len(slots) - start
         if self._waiting < few:
             return False
-        small = [held for held in slots[start:] if isinstance(held, Held)]
+        small = [held for held in slots[start:] if isinstance(held, HeldBatch)]
         whole = arrange(np.concatenate([h.batch for h in small]), np.arange(self.columns - 1))
         if self.order is not None:
             whole = sorted_by_value(whole, *self.order.arrays)
-        _put(slots, gone, start, Held(whole, tuple(i for h in small for i in h.ids)), len(small))
+        _put(slots, gone, start, HeldBatch(whole, tuple(i for h in small for i in h.ids)), len(small))
         self._waiting = 1
         return True
 
@@ -248,7 +248,7 @@ def _advance(slots: Slots, gone: list[int], at: int, fuel: int) -> bool:
     return slot.done
 
 
-def _put(slots: Slots, gone: list[int], at: int, held: Held, replacing: int = 0) -> None:
+def _put(slots: Slots, gone: list[int], at: int, held: HeldBatch, replacing: int = 0) -> None:
     if not len(held):
         gone += held.ids
     slots[at : at + replacing] = [held] if len(held) else []

@@ -1,6 +1,6 @@
 """What operators read: the state of a trace at one moment, by key.
 
-`View` is the seam: a spine's batches implement it with kernels; a database table can implement it by
+`TraceView` is the seam: a spine's batches implement it with kernels; a database table can implement it by
 pushing keyed and ordered reads down. A view never changes; `plus` gives the view after a delta.
 """
 
@@ -27,7 +27,7 @@ NO_BATCHES = np.empty((0, 2), np.int64)
 NO_BOUND = np.empty(0, np.int64)
 
 
-class View(Protocol):
+class TraceView(Protocol):
     """Keyed reads of a sorted collection of weighted rows. Probes and groups come sorted."""
 
     @property
@@ -79,11 +79,11 @@ class View(Protocol):
         """Everything, as one batch."""
         ...
 
-    def plus(self, batch: Matrix) -> View:
+    def plus(self, batch: Matrix) -> TraceView:
         """The view after this batch is added."""
         ...
 
-    def upto(self, bound: Words) -> View:
+    def upto(self, bound: Words) -> TraceView:
         """Of timed entries, what lies within a bound in every coordinate of time; rows show without their times."""
         ...
 

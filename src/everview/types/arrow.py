@@ -26,7 +26,7 @@ from everview.types.kinds import (
     Array,
     Decimal,
     Field,
-    Scalar,
+    ScalarType,
     Struct,
     Type,
 )
@@ -62,9 +62,9 @@ def arrow_type(found: Type) -> pa.DataType:
             return pa.list_(_arrow_field(Field("element", element)))
         case Struct(fields):
             return pa.struct([_arrow_field(f) for f in fields])
-        case Scalar("TIMESTAMP"):
+        case ScalarType("TIMESTAMP"):
             return pa.timestamp("us", "UTC")
-        case Scalar(name) if name in _ARROW_NAMES:
+        case ScalarType(name) if name in _ARROW_NAMES:
             return getattr(pa, _ARROW_NAMES[name])()
         case _:
             return pa.binary()

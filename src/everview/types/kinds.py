@@ -82,28 +82,28 @@ class Type:
         return found
 
     @property
-    def not_null(self) -> NotNull:
+    def not_null(self) -> NotNullType:
         """For `Schema.of`: this type, without NULL.
 
         >>> from everview.types import Schema
         >>> print(Schema.of(id=BIGINT.not_null))
         id BIGINT NOT NULL
         """
-        return NotNull(self)
+        return NotNullType(self)
 
     def __str__(self) -> str:
         return self.sql
 
 
 @dataclass(frozen=True, slots=True)
-class NotNull:
+class NotNullType:
     """A type whose column takes no NULL."""
 
     type: Type
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Scalar(Type):
+class ScalarType(Type):
     """A type without parameters; use the constants below."""
 
     name: str
@@ -142,20 +142,20 @@ _SCALAR_KINDS = {
     "ANY": "NULL",
 }
 
-BOOLEAN: Final = Scalar("BOOLEAN")
-TINYINT: Final = Scalar("TINYINT")
-SMALLINT: Final = Scalar("SMALLINT")
-INTEGER: Final = Scalar("INTEGER")
-BIGINT: Final = Scalar("BIGINT")
-FLOAT: Final = Scalar("FLOAT")
-DOUBLE: Final = Scalar("DOUBLE")
-DATE: Final = Scalar("DATE")
-TIMESTAMP: Final = Scalar("TIMESTAMP")
-STRING: Final = Scalar("STRING")
-BINARY: Final = Scalar("BINARY")
-SYMBOL: Final = Scalar("SYMBOL")
-ID: Final = Scalar("ID")
-ANY: Final = Scalar("ANY")
+BOOLEAN: Final = ScalarType("BOOLEAN")
+TINYINT: Final = ScalarType("TINYINT")
+SMALLINT: Final = ScalarType("SMALLINT")
+INTEGER: Final = ScalarType("INTEGER")
+BIGINT: Final = ScalarType("BIGINT")
+FLOAT: Final = ScalarType("FLOAT")
+DOUBLE: Final = ScalarType("DOUBLE")
+DATE: Final = ScalarType("DATE")
+TIMESTAMP: Final = ScalarType("TIMESTAMP")
+STRING: Final = ScalarType("STRING")
+BINARY: Final = ScalarType("BINARY")
+SYMBOL: Final = ScalarType("SYMBOL")
+ID: Final = ScalarType("ID")
+ANY: Final = ScalarType("ANY")
 
 SCALARS: Final = (
     BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP,

@@ -19,13 +19,13 @@ def parse_type(text: str) -> Type:
     >>> print(parse_type("struct<x: int, tags: array<string>>"))
     STRUCT<x: INTEGER, tags: ARRAY<STRING>>
     """
-    parser = Parser(text)
+    parser = TypeParser(text)
     found = parser.type()
     parser.end()
     return found
 
 
-class Parser:
+class TypeParser:
     """Recursive descent over ``name type [NOT NULL], …``."""
 
     def __init__(self, text: str) -> None:

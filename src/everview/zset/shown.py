@@ -27,8 +27,8 @@ def shown(schema: Schema, rows: list[Row]) -> list[Row]:
     ]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Changes(Batch):
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class ShownBatch(Batch):
     """The change of a view, or what it holds; iterates as SQL shows rows."""
 
     def elements(self) -> list[Row]:
@@ -40,4 +40,4 @@ def as_changes(batch: Batch) -> Batch:
     """The batch, so that it shows its rows as SQL does."""
     if TIMESTAMP not in batch.schema.types:
         return batch
-    return Changes(batch.schema, batch.rows, batch.dictionary)
+    return ShownBatch(batch.schema, batch.rows, batch.dictionary)

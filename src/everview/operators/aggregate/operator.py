@@ -17,7 +17,7 @@ from everview.operators.aggregate.registry import computed_under
 from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.operator import Context, Layout, Matrix, Port, key_partition
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import Field, Schema
 
 ENDS = computed_under("end")
@@ -62,14 +62,14 @@ class _Aggregate(ByState):
     def reads_values(self) -> bool:
         return super().reads_values or any(call.function in COLLECTED for call in self.calls)
 
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         if groups.shape[0] <= BLOCK:
             return self._block(groups, states, context)
         starts = range(0, groups.shape[0], BLOCK)
         blocks = [self._block(groups[at : at + BLOCK], states, context) for at in starts]
         return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
-    def _block(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def _block(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         key, n = self.group_words, groups.shape[0]
         dense = np.zeros((len(states) * n, self.slots[-1].places.stop), np.int64)  # state after state
         for i, state in enumerate(states):

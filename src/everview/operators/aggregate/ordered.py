@@ -16,7 +16,7 @@ from everview.operators.aggregate.floats import doubles_of, words_of
 from everview.operators.aggregate.registry import is_number
 from everview.operators.index import Direction, Index, Order, restore
 from everview.operators.operator import Layout, Matrix, Words
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import Field, Schema
 
 EVERYTHING = 2**63 - 1  # places
@@ -87,7 +87,7 @@ class Ordered:
 
     lay: Lay
     groups: Sequence[Matrix]  # those that are there, in each state
-    views: Sequence[View]
+    views: Sequence[TraceView]
 
     @cached_property
     def everything(self) -> tuple[Matrix, Words]:

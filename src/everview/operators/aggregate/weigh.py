@@ -20,12 +20,12 @@ from everview.operators.operator import (
     Matrix,
     Partition,
     Step,
-    Unary,
+    UnaryOperator,
     Words,
     carried,
     word_columns,
 )
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import BIGINT, Decimal, Field, Schema
 
 PLACE = Field("place", BIGINT, nullable=False)
@@ -125,7 +125,7 @@ def sum_kind(field: Field) -> Kind:
 
 
 @dataclass(frozen=True)
-class Weigh(Unary):
+class Weigh(UnaryOperator):
     """Turn rows into entries (group, place) whose weights are what the rows contribute. Linear, and indexed."""
 
     source: Layout
@@ -148,7 +148,7 @@ class Weigh(Unary):
         place = PLACE if PLACE.name not in {f.name for f in fields} else Field("place of entry", BIGINT, False)
         return Layout(Schema([*fields, place]), len(fields), sorted=True)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         group = word_columns(self.source.schema, self.group)
         parts = [weighed(delta, group, *self.spread(delta, slot), slot.base) for slot in self.slots]

@@ -19,7 +19,7 @@ from everview.errors import SchemaError, shown
 from everview.operators.aggregate.call import Call, FieldOrder
 from everview.operators.aggregate.registry import COMPUTED, computed
 from everview.operators.functions import Function
-from everview.types import Field, NotNull, Schema, Type, unknown_name
+from everview.types import Field, NotNullType, Schema, Type, unknown_name
 
 # Every aggregate by name, and the options that it takes; the median is a percentile at a share that need not be said.
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
@@ -148,7 +148,7 @@ def _declared(of: Any) -> Field:
     match of:
         case Type():
             return Field("result", of)
-        case NotNull():
+        case NotNullType():
             return Field("result", of.type, nullable=False)
         case _:
             return Schema.parse(f"result {of}").fields[0]

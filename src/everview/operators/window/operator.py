@@ -16,12 +16,12 @@ from everview.operators.operator import (
     Layout,
     Matrix,
     Port,
-    Unary,
+    UnaryOperator,
     key_partition,
 )
 from everview.operators.window.frames import Places
 from everview.operators.window.functions import Over
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import Schema
 
 ALL = 1 << 62  # more places than a partition has
@@ -29,7 +29,7 @@ MOST = 1 << 31  # rows of one change
 
 
 @dataclass(frozen=True)
-class _Window(ByState, Unary):
+class _Window(ByState, UnaryOperator):
     """The input is indexed by the partition, then by the order, of which the first ``peers`` fields tell peers."""
 
     source: Layout
@@ -57,7 +57,7 @@ class _Window(ByState, Unary):
     def reads_values(self) -> bool:
         return super().reads_values or any(call.reads_values(self.source.schema) for call in self.calls)
 
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         return [self._beside(view.first_rows(groups, self.group_words, 0, ALL), context) for (view,) in states]
 
     def _beside(self, rows: Matrix, context: Context) -> Matrix:

@@ -20,7 +20,7 @@ from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import ForeignState, StoreError
 from everview.runtimes.embedded import interned
 from everview.runtimes.state import ProgramState, Pushed
-from everview.traces.spine import Held
+from everview.traces.spine import HeldBatch
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.manifest import Manifest
 from everview.traces.store.reader import State as Stored
@@ -55,7 +55,7 @@ class Durable:
         self._shards = program.shards
         self._untidy = 0
         # While merges are written: those that are about to have new ids, and the manifest without them.
-        self._tidying: tuple[list[Held], Manifest] | None = None
+        self._tidying: tuple[list[HeldBatch], Manifest] | None = None
 
     @classmethod
     def open(cls, path: str | Path, program: Program, policy: Policy, *, adopt: bool = False) -> Durable:
@@ -184,7 +184,7 @@ class Durable:
         self._tidied()
         self._untidy = 0
 
-    def _begin_to_tidy(self, merges: list[Held]) -> None:
+    def _begin_to_tidy(self, merges: list[HeldBatch]) -> None:
         self._tidying = merges, self.store.manifest
 
     def _tidied(self) -> None:

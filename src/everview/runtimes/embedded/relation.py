@@ -25,7 +25,7 @@ from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout, word_columns
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Resolver, Table, last_of_key, ones
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import Schema
 from everview.zset.batch import Batch
 
@@ -34,7 +34,7 @@ Pending = list[Matrix]  # a batch a shard, in the order of the table's trace: ke
 
 
 @dataclass(frozen=True)
-class Relation:
+class KeptTable:
     """A table by the words of its rows. A `Pending` is a change of it that has not been made yet."""
 
     name: str
@@ -46,7 +46,7 @@ class Relation:
     dictionary: Dictionary
 
     @classmethod
-    def of(cls, program: Program, name: str, table: Table, dictionary: Dictionary) -> Relation:
+    def of(cls, program: Program, name: str, table: Table, dictionary: Dictionary) -> KeptTable:
         resolver = Resolver.of(program, name, table)
         schema, layout = program.circuit.layout(resolver.source).schema, program.circuit.layout(resolver.trace)
         return cls(name, schema, layout.schema, layout.key, resolver, program.shards, dictionary)
@@ -143,11 +143,11 @@ class Relation:
         # Splitting keeps the order of the rows of a shard.
         return self._exchange.split(rows, self.shards)
 
-    def _contents(self, state: ProgramState, shard: int, pending: Pending) -> View:
+    def _contents(self, state: ProgramState, shard: int, pending: Pending) -> TraceView:
         """What a shard holds after what is pending."""
         return state.before(shard, self.resolver.trace).plus(pending[shard])
 
-    def _added(self, rows: Matrix, contents: View, pending: Matrix, negative: bool) -> Matrix:
+    def _added(self, rows: Matrix, contents: TraceView, pending: Matrix, negative: bool) -> Matrix:
         changed = merge(pending, rows) if pending.shape[0] else rows
         if self.resolver.keyed:
             self._check_keys(rows, contents.plus(changed))
@@ -155,7 +155,7 @@ class Relation:
             self._check_bag(rows, contents.plus(changed))
         return changed
 
-    def _check_keys(self, rows: Matrix, after: View) -> None:
+    def _check_keys(self, rows: Matrix, after: TraceView) -> None:
         """Refuse added rows if a key would have two rows, or one less than not at all."""
         words = self.resolver.key
         keys = distinct_keys(rows, words)
@@ -167,7 +167,7 @@ class Relation:
             row = held[broken : broken + 1]
             raise self._absent(row) if row[0, -1] < 0 else self._duplicate(row)
 
-    def _check_bag(self, rows: Matrix, after: View) -> None:
+    def _check_bag(self, rows: Matrix, after: TraceView) -> None:
         """Refuse added rows if one would be there less often than not at all."""
         if (rows[:, -1] > 0).all():
             return
@@ -175,7 +175,7 @@ class Relation:
         if (held < 0).any():
             raise self._absent(rows[np.flatnonzero(held < 0)[:1]])
 
-    def _rows_of(self, keys: Matrix, contents: View) -> Matrix:
+    def _rows_of(self, keys: Matrix, contents: TraceView) -> Matrix:
         rows = self.resolver.rows_of(keys, contents)
         assert (rows[:, -1] == 1).all(), "a key has one row"
         return rows

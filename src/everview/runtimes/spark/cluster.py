@@ -28,8 +28,8 @@ from everview.runtimes.spark.values import entries_for, reads_values
 from everview.runtimes.spark.wire import (
     ARROW,
     SCHEMA,
-    Kind,
     Row,
+    RowKind,
     edit_of,
     error_of,
     from_batches,
@@ -95,12 +95,12 @@ class Cluster:
             _share(cells, self.program.shared(first, last), passer, self.partitions)
             extra = [*mine, *passer.finish(), *self._entries(self.program, first, last)]
             if wakes(job):
-                extra += [Row(Kind.WAKE, -1, shard) for shard in range(self.program.shards)]
+                extra += [Row(RowKind.WAKE, -1, shard) for shard in range(self.program.shards)]
             if frame is None and not extra:
                 return
             sent = self._frame(extra) if frame is None else frame.union(self._frame(extra)) if extra else frame
             found = self._note(chain(sent, job))
-        for (shard, node), parts in found[Kind.LEFT].items():
+        for (shard, node), parts in found[RowKind.LEFT].items():
             cells[shard][node] = joined(self.program, node, parts, self.context)
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
@@ -118,11 +118,11 @@ class Cluster:
             rows += self._entries(program, stage, stage)
             frame = self._frame(rows).repartitionById(self.partitions, "shard")
             found = self._note(frame.mapInArrow(rounds.task(told), SCHEMA), ran)
-        for (shard, node), parts in found[Kind.LEFT].items():
+        for (shard, node), parts in found[RowKind.LEFT].items():
             cells[shard][node] = joined(program, node, parts, self.context)
-        for kind in (Kind.HELD, Kind.WOKEN):
+        for kind in (RowKind.HELD, RowKind.WOKEN):
             for (shard, node), parts in found[kind].items():
-                {Kind.HELD: ran[shard].held, Kind.WOKEN: ran[shard].wakes}[kind][node] = one(parts)
+                {RowKind.HELD: ran[shard].held, RowKind.WOKEN: ran[shard].wakes}[kind][node] = one(parts)
         return ran
 
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
@@ -143,29 +143,35 @@ class Cluster:
     def _frame(self, rows: Iterable[Row]) -> DataFrame:
         return self.spark.createDataFrame(pa.Table.from_batches(list(to_batches(rows)), ARROW))
 
-    def _note(self, frame: DataFrame, ran: list[Ran] | None = None) -> dict[Kind, dict[tuple[int, int], list[Matrix]]]:
+    def _note(
+        self, frame: DataFrame, ran: list[Ran] | None = None
+    ) -> dict[RowKind, dict[tuple[int, int], list[Matrix]]]:
         """Run a job and take in what its tasks say; of users' mistakes, the one of the earliest stage is raised."""
         self.jobs += 1
-        found: dict[Kind, dict[tuple[int, int], list[Matrix]]] = {Kind.LEFT: {}, Kind.HELD: {}, Kind.WOKEN: {}}
+        found: dict[RowKind, dict[tuple[int, int], list[Matrix]]] = {
+            RowKind.LEFT: {},
+            RowKind.HELD: {},
+            RowKind.WOKEN: {},
+        }
         failures: list[Row] = []
         sums: Counter[int] = Counter()
         for row in from_batches(frame.toArrow().to_batches()):
             match row.kind:
-                case Kind.LEFT | Kind.HELD | Kind.WOKEN:
+                case RowKind.LEFT | RowKind.HELD | RowKind.WOKEN:
                     found[row.kind].setdefault((row.shard, row.node), []).append(self._received.matrix(row))
-                case Kind.EDIT:
+                case RowKind.EDIT:
                     self._append(row, ran)
-                case Kind.NEW:
+                case RowKind.NEW:
                     self._dictionary.load(unpack_entries(row.payload))
-                case Kind.COUNT:
+                case RowKind.COUNT:
                     self.counts[row.node] += row.columns
-                case Kind.BAD:
+                case RowKind.BAD:
                     self.bad.append(self._bad(row))
-                case Kind.SUM:
+                case RowKind.SUM:
                     sums[row.node] += int.from_bytes(bytes(row.payload), "little")
-                case Kind.ERROR:
+                case RowKind.ERROR:
                     failures.append(row)
-                case Kind.CELL | Kind.WAKE | Kind.ENTRIES | Kind.SHARED:
+                case RowKind.CELL | RowKind.WAKE | RowKind.ENTRIES | RowKind.SHARED:
                     raise AssertionError(f"{row.kind.name} after the last stage")
                 case _:
                     assert_never(row.kind)
@@ -207,7 +213,7 @@ class Cluster:
 def _cells(cells: Cells, nodes: frozenset[int], passer: Passer) -> Iterator[Row]:
     for shard, here in enumerate(cells):
         for node in sorted(nodes & here.keys()):
-            yield from passer.rows(Kind.CELL, node, shard, here[node])
+            yield from passer.rows(RowKind.CELL, node, shard, here[node])
 
 
 def _share(cells: Cells, nodes: frozenset[int], passer: Passer, partitions: int) -> None:
@@ -218,6 +224,6 @@ def _share(cells: Cells, nodes: frozenset[int], passer: Passer, partitions: int)
 
 def _due(due: Sequence[Due], passer: Passer) -> Iterator[Row]:
     for shard, here in enumerate(due):
-        for kind, sent in ((Kind.HELD, here.held), (Kind.WOKEN, here.woken)):
+        for kind, sent in ((RowKind.HELD, here.held), (RowKind.WOKEN, here.woken)):
             for node, matrix in sent.items():
                 yield from passer.rows(kind, node, shard, matrix)

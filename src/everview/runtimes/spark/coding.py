@@ -32,7 +32,7 @@ from everview.errors import EverviewError
 from everview.kernels.xxh64 import hash_bytes
 from everview.operators.exchange import Exchange, spread
 from everview.operators.operator import ByKey, Layout, Matrix, Words
-from everview.runtimes.spark.wire import SCHEMA, Kind, Row, error_row, matrix_rows, pack_entries, to_batches
+from everview.runtimes.spark.wire import SCHEMA, Row, RowKind, error_row, matrix_rows, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
 from everview.runtimes.tables import ARRIVAL, COMMAND, ORDER, WEIGHT, followed_by
 from everview.types import NULL_WORD, TIMESTAMP, Array, Decimal, Field, Schema, Struct, Type
@@ -187,7 +187,7 @@ def _rows_coder(coding: Coding, exceptions: Entries | None) -> Coder:
             arrived += table.num_rows
             total += sum(_sum(matrix[:, word]) for word in coding.hashed_words)
             for shard, part in enumerate(coding.split(matrix)):
-                yield from matrix_rows(Kind.CELL, coding.node, shard, part)
+                yield from matrix_rows(RowKind.CELL, coding.node, shard, part)
         yield from values.rows(values.dictionary.export())
         yield from _sum_row(coding, total)
 
@@ -218,7 +218,7 @@ def _sum(words: Any) -> int:
 
 def _sum_row(coding: Coding, total: int) -> Iterator[Row]:
     if total % (1 << 64):
-        yield Row(Kind.SUM, coding.node, 0, 0, (total % (1 << 64)).to_bytes(8, "little"))
+        yield Row(RowKind.SUM, coding.node, 0, 0, (total % (1 << 64)).to_bytes(8, "little"))
 
 
 def _coder(rows: Callable[[Batches], Iterator[Row]]) -> Coder:
@@ -269,7 +269,7 @@ def _bad_rows(coding: Coding, bad: list[str]) -> Iterator[Row]:
     """Rows that cannot be taken, for the driver: a JSON list of ``[reason, row]``."""
     if bad:
         found = [(each["_reason"], each.get("_raw", "")) for each in map(json.loads, bad)]
-        yield Row(Kind.BAD, coding.node, 0, 0, json.dumps(found).encode())
+        yield Row(RowKind.BAD, coding.node, 0, 0, json.dumps(found).encode())
 
 
 def _first_arrival() -> int:
@@ -321,6 +321,6 @@ class _Values:
         if not len(entries):
             return
         block = pack_entries(entries).data
-        yield Row(Kind.NEW, -1, 0, 0, block)
+        yield Row(RowKind.NEW, -1, 0, 0, block)
         if self.coding.broadcast:
-            yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(self.coding.partitions))
+            yield from (Row(RowKind.ENTRIES, -1, partition, 0, block) for partition in range(self.coding.partitions))

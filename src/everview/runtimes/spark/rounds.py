@@ -21,15 +21,15 @@ from everview.operators.operator import Context, Matrix, Moment, TimedView
 from everview.runtimes.pending import At
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.stages import attempt, joined, one, reporting
-from everview.runtimes.spark.values import Values, reads_values
-from everview.runtimes.spark.wire import Kind, Row, edit_row, from_batches, to_batches
+from everview.runtimes.spark.values import TaskDictionary, reads_values
+from everview.runtimes.spark.wire import Row, RowKind, edit_row, from_batches, to_batches
 from everview.runtimes.spark.worker import replica, settle
 from everview.traces.store import Replace, SegmentWriter, SliceRef
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
 
 Written = Mapping[tuple[str, int], Sequence[SliceRef]]  # by trace name and shard, what the open epoch has written
-Parts = dict[tuple[Kind, int], list[Matrix]]  # by kind and node
+Parts = dict[tuple[RowKind, int], list[Matrix]]  # by kind and node
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Round:
         blocks: list[Row] = []
         shared: list[Row] = []
         for row in rows:
-            if row.kind is Kind.ENTRIES:
+            if row.kind is RowKind.ENTRIES:
                 blocks.append(row)
-            elif row.kind is Kind.SHARED:
+            elif row.kind is RowKind.SHARED:
                 shared.append(row)
             else:
                 found = arrived.setdefault(row.shard, {}).setdefault((row.kind, row.node), [])
@@ -63,7 +63,7 @@ class Round:
 
     def _run(self, arrived: dict[int, Parts], blocks: list[Row], shared: Shared, attempt: str) -> Iterator[Row]:
         needed = reads_values(self.program, self.stage, self.stage)
-        values = Values(replica(self.path, self.epoch), blocks, needed=needed)
+        values = TaskDictionary(replica(self.path, self.epoch), blocks, needed=needed)
         try:
             with (
                 SegmentWriter(self.path, self.epoch + 1, attempt) as writer,
@@ -88,17 +88,17 @@ class Round:
         everywhere: Everywhere,
         context: Context,
     ) -> Iterator[Row]:
-        kinds: dict[Kind, dict[int, Matrix]] = {Kind.CELL: {}, Kind.HELD: {}, Kind.WOKEN: {}}
+        kinds: dict[RowKind, dict[int, Matrix]] = {RowKind.CELL: {}, RowKind.HELD: {}, RowKind.WOKEN: {}}
         for (kind, node), parts in arrived.items():
-            kinds[kind][node] = joined(self.program, node, parts, context) if kind is Kind.CELL else one(parts)
-        cells, given = kinds[Kind.CELL], set(kinds[Kind.CELL])
+            kinds[kind][node] = joined(self.program, node, parts, context) if kind is RowKind.CELL else one(parts)
+        cells, given = kinds[RowKind.CELL], set(kinds[RowKind.CELL])
         wanted = self.program.wanted(self.stage, self.stage) - given
-        due = Due(kinds[Kind.HELD], kinds[Kind.WOKEN])
+        due = Due(kinds[RowKind.HELD], kinds[RowKind.WOKEN])
         now = np.array(self.at, np.int64)
         readings = lambda node: self._reading(shard, node, context)  # noqa: E731
         ran = self.program.run_at(self.program.stages[self.stage], now, cells, readings, everywhere, due, context)
         left = {node: ran.cells[node] for node in sorted(wanted & ran.cells.keys())}
-        for kind, found in ((Kind.LEFT, left), (Kind.HELD, ran.held), (Kind.WOKEN, ran.wakes)):
+        for kind, found in ((RowKind.LEFT, left), (RowKind.HELD, ran.held), (RowKind.WOKEN, ran.wakes)):
             for node, matrix in found.items():
                 yield from passer.rows(kind, node, shard, matrix)
         for node, batch in ran.appends.items():

@@ -24,8 +24,17 @@ from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Matrix, Moment
 from everview.runtimes.spark.disk import LASTING, refused
 from everview.runtimes.spark.passing import Passer, Received, Shared
-from everview.runtimes.spark.values import Values, reads_values
-from everview.runtimes.spark.wire import SCHEMA, Kind, Row, edit_row, error_row, from_batches, matrix_rows, to_batches
+from everview.runtimes.spark.values import TaskDictionary, reads_values
+from everview.runtimes.spark.wire import (
+    SCHEMA,
+    Row,
+    RowKind,
+    edit_row,
+    error_row,
+    from_batches,
+    matrix_rows,
+    to_batches,
+)
 from everview.runtimes.spark.worker import Replica, replica, settle
 from everview.runtimes.tables import Resolver
 from everview.traces.order import ValueOrder
@@ -106,13 +115,13 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
     shared: list[Row] = []
     for row in rows:
         match row.kind:
-            case Kind.SHARED:
+            case RowKind.SHARED:
                 shared.append(row)
-            case Kind.CELL:
+            case RowKind.CELL:
                 arrived.setdefault(row.shard, {}).setdefault(row.node, []).append(received.matrix(row))
-            case Kind.WAKE:
+            case RowKind.WAKE:
                 arrived.setdefault(row.shard, {})
-            case Kind.ENTRIES:
+            case RowKind.ENTRIES:
                 blocks.append(row)
             case _:
                 yield row
@@ -177,7 +186,7 @@ class _Work:
         self.passer = passer
         self.shared = shared
         self.state: Replica = replica(job.path, job.epoch)
-        self.values = Values(self.state, blocks, needed=reads_values(job.program, number, number))
+        self.values = TaskDictionary(self.state, blocks, needed=reads_values(job.program, number, number))
         self.context = Context(self.values.dictionary, job.program.circuit.functions, job.check)
         self.wanted = sorted(job.program.wanted(number, number, job.last))
         self._wide: dict[Read, Wide] = {}
@@ -196,14 +205,14 @@ class _Work:
                 yield edit_row(shard, self._write(at, shard, batch))
         for at in self.wanted:
             if at in cells and at not in given and cells[at].shape[0]:
-                yield from self.passer.rows(Kind.LEFT, at, shard, cells[at])
+                yield from self.passer.rows(RowKind.LEFT, at, shard, cells[at])
         yield from self._outgoing(shard, cells)
 
     def _resolve(self, shard: int, cells: Cells, before: Before) -> Iterator[Row]:
         """Let the commands of tables become changes."""
         for at in self.stage.nodes:
             if at in cells:
-                yield Row(Kind.COUNT, at, shard, cells[at].shape[0])
+                yield Row(RowKind.COUNT, at, shard, cells[at].shape[0])
         for at, resolver in self.job.resolvers.items():
             whole = at in self.job.whole
             if at in cells or whole:
@@ -255,13 +264,13 @@ class _Work:
             source, exchange = _moved(self.program, at)
             if source in cells:
                 for target, part in enumerate(exchange.split(cells[source], self.program.shards)):
-                    yield from matrix_rows(Kind.CELL, at, target, part)
+                    yield from matrix_rows(RowKind.CELL, at, target, part)
         for at in sorted({at for stage in later for at in stage.shared} & cells.keys() & {*self.stage.nodes}):
             self.passer.share(at, shard, cells[at], self.job.partitions)
         for at in sorted({at for stage in later for at in stage.stays} & cells.keys()):
-            yield from matrix_rows(Kind.CELL, at, shard, cells[at])
+            yield from matrix_rows(RowKind.CELL, at, shard, cells[at])
         if wakes(self.job):
-            yield Row(Kind.WAKE, -1, shard)
+            yield Row(RowKind.WAKE, -1, shard)
 
 
 def joined(program: Program, node: int, parts: Sequence[Matrix], context: Context) -> Matrix:

@@ -27,7 +27,7 @@ from everview.kernels.merge import merge
 from everview.kernels.sort import arrange, is_batch
 from everview.runtimes.embedded.interned import joined
 from everview.runtimes.spark.worker import Chunk, dictionary_chunks
-from everview.traces.store import Entry, Reader, State, Store
+from everview.traces.store import ManifestEntry, Reader, State, Store
 from everview.types import NULL_WORD, Schema, unknown_name
 
 Matrix = NDArray[np.int64]
@@ -39,7 +39,7 @@ SPARSE = 16  # places for every wanted code, so that few others meet one of them
 PLACES = 1 << 22
 
 
-class Relation(NamedTuple):
+class StoredRelation(NamedTuple):
     """What is kept under a name: the trace that holds it, and its columns."""
 
     trace: str
@@ -96,7 +96,7 @@ def epochs_between(path: Path, since: int, until: int) -> tuple[int, ...]:
 # -- what it holds
 
 
-def views(state: State) -> dict[str, Relation]:
+def views(state: State) -> dict[str, StoredRelation]:
     """The views of a state whose contents it keeps, by name."""
     if state.epoch and "views" not in state.manifest.meta:
         raise StoreError(
@@ -106,12 +106,12 @@ def views(state: State) -> dict[str, Relation]:
     return _relations(state, "views")
 
 
-def tables(state: State) -> dict[str, Relation]:
+def tables(state: State) -> dict[str, StoredRelation]:
     """The sources whose contents a state keeps, by name."""
     return _relations(state, "tables")
 
 
-def view(state: State, name: str) -> Relation:
+def view(state: State, name: str) -> StoredRelation:
     """A view by its name."""
     found = views(state)
     if name in found:
@@ -121,9 +121,9 @@ def view(state: State, name: str) -> Relation:
     raise unknown_name("view", name, found)
 
 
-def _relations(state: State, what: str) -> dict[str, Relation]:
+def _relations(state: State, what: str) -> dict[str, StoredRelation]:
     found: Mapping[str, Mapping[str, str] | None] = state.manifest.meta.get(what, {})
-    return {name: Relation(kept["trace"], Schema.parse(kept["schema"])) for name, kept in found.items() if kept}
+    return {name: StoredRelation(kept["trace"], Schema.parse(kept["schema"])) for name, kept in found.items() if kept}
 
 
 def shards(state: State) -> int:
@@ -135,7 +135,7 @@ def shards(state: State) -> int:
 # -- sums of slices
 
 
-def contents(state: State, relation: Relation, shard: int) -> Matrix:
+def contents(state: State, relation: StoredRelation, shard: int) -> Matrix:
     """What a relation holds on a shard, as a batch."""
     return total(relation.schema, [state.array(entry) for entry in _entries(state, relation, shard)])
 
@@ -147,8 +147,8 @@ class Difference(NamedTuple):
     after: State
     name: str
     schema: Schema
-    gone: tuple[Entry, ...]
-    new: tuple[Entry, ...]
+    gone: tuple[ManifestEntry, ...]
+    new: tuple[ManifestEntry, ...]
 
     @property
     def nbytes(self) -> int:
@@ -228,11 +228,11 @@ def _nothing(schema: Schema) -> Matrix:
     return np.empty((0, schema.width + 1), np.int64)
 
 
-def _entries(state: State, relation: Relation, shard: int) -> tuple[Entry, ...]:
+def _entries(state: State, relation: StoredRelation, shard: int) -> tuple[ManifestEntry, ...]:
     return state.manifest.slices.get((relation.trace, shard), ())
 
 
-def _identity(entry: Entry) -> tuple[Any, ...]:
+def _identity(entry: ManifestEntry) -> tuple[Any, ...]:
     """Equal if and only if the contents are: an id stays when bytes move, but a rewind gives ids out again."""
     return entry.id, entry.ref.rows, entry.ref.columns, entry.ref.checksum
 

@@ -33,7 +33,7 @@ ROW_BYTES = 16 << 20  # a longer matrix travels as several rows
 BATCH_BYTES = 64 << 20  # of payload in one record batch, about
 
 
-class Kind(IntEnum):
+class RowKind(IntEnum):
     """What a row carries. Cells, shared ones, wakes and entries are for the next stage; the others for the driver."""
 
     CELL = 0  # rows of a stream: of a source, of an exchange, or of one that stays on its shard
@@ -54,7 +54,7 @@ class Kind(IntEnum):
 class Row(NamedTuple):
     """One row of the wire; the payload is anything that exports bytes."""
 
-    kind: Kind
+    kind: RowKind
     node: int
     shard: int
     columns: int = 0
@@ -81,7 +81,7 @@ def from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         numbers = [batch.column(name).to_pylist() for name in NUMBERS]
         payloads = (payload.as_buffer() for payload in batch.column("payload"))
         for kind, node, shard, columns, payload in zip(*numbers, payloads, strict=True):
-            yield Row(Kind(kind), node, shard, columns, payload)
+            yield Row(RowKind(kind), node, shard, columns, payload)
 
 
 def _batch(rows: list[Row]) -> pa.RecordBatch:
@@ -97,10 +97,10 @@ def _batch(rows: list[Row]) -> pa.RecordBatch:
 # -- matrices
 
 
-def matrix_rows(kind: Kind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
+def matrix_rows(kind: RowKind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
     """A matrix as rows, cut between its lines where it is long; an empty one is no row at all.
 
-    >>> [row] = matrix_rows(Kind.CELL, 3, 5, np.array([[7, 1], [8, -1]]))
+    >>> [row] = matrix_rows(RowKind.CELL, 3, 5, np.array([[7, 1], [8, -1]]))
     >>> row.node, row.shard, row.columns, matrix_of(row).tolist()
     (3, 5, 2, [[7, 1], [8, -1]])
     """
@@ -159,7 +159,7 @@ def edit_row(shard: int, edit: Replace) -> Row:
     True
     """
     assert not isinstance(edit.new, np.ndarray), "a task refers to what it wrote"
-    return Row(Kind.EDIT, -1, shard, 0, json.dumps([edit.name, edit.shard, edit.old, edit.new]).encode())
+    return Row(RowKind.EDIT, -1, shard, 0, json.dumps([edit.name, edit.shard, edit.old, edit.new]).encode())
 
 
 def edit_of(row: Row) -> Replace:
@@ -174,7 +174,7 @@ def error_row(stage: int, shard: int, error: EverviewError) -> Row:
     WeightOverflow('too much\\n  hint: less')
     """
     document = [type(error).__name__, error.message, error.hint, getattr(error, NODE, None)]
-    return Row(Kind.ERROR, stage, shard, 0, json.dumps(document).encode())
+    return Row(RowKind.ERROR, stage, shard, 0, json.dumps(document).encode())
 
 
 def error_of(row: Row) -> EverviewError:

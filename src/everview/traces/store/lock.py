@@ -13,7 +13,7 @@ from io import FileIO
 from pathlib import Path
 
 from everview.errors import LockedState
-from everview.traces.store.files import Files
+from everview.traces.store.files import FileSystem
 
 
 class WriterLock(FileIO):
@@ -23,7 +23,7 @@ class WriterLock(FileIO):
         self.close()
 
 
-def lock_for_writing(path: Path, files: Files) -> WriterLock:
+def lock_for_writing(path: Path, files: FileSystem) -> WriterLock:
     """LOCK, held; or the error that says who has it."""
     files.announce("lock", path)
     lock = WriterLock(path, "r+", opener=lambda name, _: os.open(name, os.O_RDWR | os.O_CREAT, 0o666))

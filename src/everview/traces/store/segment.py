@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import Self
 
 from everview.errors import StoreError
-from everview.traces.store.files import File, Files, discard
-from everview.traces.store.layout import Layout
+from everview.traces.store.files import File, FileSystem, discard
+from everview.traces.store.layout import StatePaths
 from everview.traces.store.slices import Array, SliceRef, array_in, checked, checksum, damaged, octets, refer
 
 ALIGNMENT = 64
@@ -57,11 +57,11 @@ class SegmentWriter:
     ```
     """
 
-    def __init__(self, path: str | Path, epoch: int, attempt: str | int, files: Files | None = None) -> None:
+    def __init__(self, path: str | Path, epoch: int, attempt: str | int, files: FileSystem | None = None) -> None:
         assert re.fullmatch(r"[\w.-]+", str(attempt)), f"an attempt names part of a file, not {attempt!r}"
         self.name = f"{epoch:012}-{attempt}-{secrets.token_hex(4)}.seg"
-        self._directory = Layout(Path(path)).segments
-        self._files = files or Files()
+        self._directory = StatePaths(Path(path)).segments
+        self._files = files or FileSystem()
         self._file: File | None = None
         self._size = 0
         self._refs: list[SliceRef] = []
@@ -159,7 +159,7 @@ def _read_index(path: Path, data: mmap.mmap) -> tuple[list[SliceRef], int]:
     return [SliceRef(*row) for row in json.loads(index)], at
 
 
-def require_segments(layout: Layout, refs: Iterable[SliceRef]) -> None:
+def require_segments(layout: StatePaths, refs: Iterable[SliceRef]) -> None:
     """Refuse references to segments that are not there, or not finished."""
     ends: dict[str, int] = {}
     for ref in refs:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import close
 from pathlib import Path
 
-from everview.traces.store.layout import Layout
+from everview.traces.store.layout import StatePaths
 from everview.traces.store.lock import pin
 from everview.traces.store.manifest import refs_of
 from everview.traces.store.replay import read_open, records
@@ -24,7 +24,7 @@ class Verified:
     slices: int
 
 
-def verify(layout: Layout) -> Verified:
+def verify(layout: StatePaths) -> Verified:
     """Raise `CorruptState` at the first damage; logs are held so that a vacuum cannot look like damage."""
     with ExitStack() as pins:
         held: list[tuple[Path, int]] = []
@@ -57,7 +57,7 @@ def _check_log(path: Path, data: bytes, *, newest: bool) -> list[SliceRef]:
     return found
 
 
-def _check_segments(layout: Layout, refs: set[SliceRef]) -> int:
+def _check_segments(layout: StatePaths, refs: set[SliceRef]) -> int:
     names = sorted({ref.file for ref in refs})
     indexed = {name: check_segment(layout.segments / name) for name in names}
     for ref in refs:

@@ -228,7 +228,7 @@ class Time:
         return Time(*self.coordinates[:-1])
 
     def next_iteration(self) -> Time:
-        """Once more round the innermost scope; of the root, the next epoch.
+        """The next iteration of the innermost scope; at the root, the next epoch.
 
         >>> Time(5, 3).next_iteration(), Time(5).next_iteration()
         (Time(5, 4), Time(6))

@@ -17,7 +17,7 @@ from everview.circuit import Circuit
 from everview.circuit.incrementalize import RULES, by_state, incremental, rule_of
 from everview.operators.aggregate import Aggregate, Weigh
 from everview.operators.by_state import ByState, OverChanges, OverWhole
-from everview.operators.operator import Context, Layout, Matrix, Operator, Port, UnaryOperator, key_partition
+from everview.operators.operator import Context, Layout, Operator, Port, UnaryOperator, key_partition
 from everview.operators.pointwise import Pointwise
 from everview.operators.semijoin import SemijoinIncremental
 from everview.oracle import evaluate
@@ -25,6 +25,7 @@ from everview.oracle.meanings import MEANINGS
 from everview.oracle.rows import Rows
 from everview.runtimes.embedded import Embedded
 from everview.traces.view import TraceView
+from everview.types.words import Matrix
 from everview.zset import ZSet
 
 

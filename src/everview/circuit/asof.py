@@ -16,7 +16,7 @@ from everview.operators.index import Direction, Index
 from everview.operators.join import LEFT, RIGHT, JoinTrace, Pick
 from everview.operators.linear import Project
 from everview.operators.operator import Layout
-from everview.types import BIGINT, DATE, INTEGER, SMALLINT, TIMESTAMP, TINYINT, Decimal, Field, Schema, Type
+from everview.types import DATE, INTEGERS, TIMESTAMP, Decimal, Field, Schema, Type
 
 if TYPE_CHECKING:
     from everview.circuit.stream import Stream
@@ -30,7 +30,7 @@ _GREATEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class AsofChoice:
-    """How the right row of a left one is chosen, as a user says it."""
+    """The options of `Stream.asof_join` as a user writes them: direction, tolerance, strictness, kind of join."""
 
     direction: str
     tolerance: Tolerance | None
@@ -66,7 +66,7 @@ def asof_joined(
 
 
 def _timed(stream: Stream, key: Sequence[str], at: str, *, by_value: bool) -> Stream:
-    """Indexed by the key, then by time, and then as asked by the values of what remains."""
+    """Index a side by its key, then by time; ``by_value`` orders the remaining columns by their values."""
     first = [stream.schema.index(name) for name in (*key, at)]
     if len(set(first)) < len(first):
         raise SchemaError(f'"{at}" is a key of the as-of join and its time, too', hint="join on the other columns")
@@ -76,10 +76,10 @@ def _timed(stream: Stream, key: Sequence[str], at: str, *, by_value: bool) -> St
 
 
 def _units(of: Type) -> int | timedelta | None:
-    """How many words make one: of a number; or how long a word is, of a time. None where words do not say distances."""
+    """The words in one unit of a number, or the time in one word of a time; None where words have no distance."""
     if isinstance(of, Decimal):
         return 10**of.scale
-    if of in (TINYINT, SMALLINT, INTEGER, BIGINT):
+    if of in INTEGERS:
         return 1
     if of == TIMESTAMP:
         return timedelta(microseconds=1)
@@ -87,7 +87,7 @@ def _units(of: Type) -> int | timedelta | None:
 
 
 def _words(time: Field, tolerance: Tolerance) -> int:
-    """A tolerance in words; what is less than a word does not matter, since distances are whole words."""
+    """A tolerance in words, rounded down: distances are whole words."""
     unit = _units(time.type)
     if isinstance(unit, timedelta) and isinstance(tolerance, timedelta):
         words = tolerance // unit
@@ -123,7 +123,7 @@ def joined_now(left: Stream, right: Stream, picks: tuple[Pick, ...], schema: Sch
 
 
 def billed_now(left: Stream, right: Stream, picks: tuple[Pick, ...], schema: Schema) -> Stream:
-    """`joined_now`, and what was given is remembered until it is taken back."""
+    """`joined_now` that remembers what each left row was given, until the row is taken back."""
     _at_the_root(left, "as_of_now")
     circuit, width = left.circuit, len(left.schema)
     fields = tuple(dict.fromkeys(field for side, field in picks if side == RIGHT))
@@ -140,7 +140,7 @@ def billed_now(left: Stream, right: Stream, picks: tuple[Pick, ...], schema: Sch
 
 
 def _apart(schema: Schema, fields: Sequence[Field]) -> list[Field]:
-    """Fields under names that a schema does not have."""
+    """Rename fields so that none has the name of a field of the schema."""
     taken, found = set(schema.names), list[Field]()
     for field in fields:
         name = field.name

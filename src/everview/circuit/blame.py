@@ -12,7 +12,8 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Sink, Source, inputs_of, reads_of
 from everview.codes import decode, to_rows
 from everview.errors import EverviewError, shown
-from everview.operators.operator import Context, Matrix
+from everview.operators.operator import Context
+from everview.types.words import Matrix
 
 MOST_ROWS = 1 << 20  # of a larger change the row is not looked for
 ROW_SHOWN = 200  # characters of a row

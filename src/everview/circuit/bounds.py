@@ -50,7 +50,7 @@ class LoopBounds:
                 )
 
     def of(self, limit: int | None, *, grows: bool) -> int:
-        """The rounds of a loop: its own ``limit`` if it has one, else by whether it ``grows``, making new values."""
+        """The most rounds of a loop: its own ``limit``; without one, ``rounds`` if it ``grows``, and more if not."""
         if limit is not None:
             return limit
         return self.rounds if grows else LONGER * self.rounds

@@ -65,7 +65,7 @@ class Circuit:
         self.functions: dict[str, Function] = {} if parent is None else parent.functions
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent to tasks: not what can be worked out again."""
+        """The state that pickling sends to tasks: without caches, which they can work out again."""
         return self.__dict__ | {"_order": None, "_texts": {}}
 
     # -- building

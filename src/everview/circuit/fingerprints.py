@@ -1,4 +1,4 @@
-"""Fingerprints: names for what nodes compute, the same in every run, by which traces are prints again.
+"""Fingerprints: names for what nodes compute, the same in every run, by which a stored trace finds its node again.
 
 A fingerprint is the hash of a node's whole subcircuit: what the node is, and the fingerprints of what it reads.
 """
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def fingerprints(circuit: Circuit, texts: dict[int, str], outer: Mapping[int, str] | None) -> dict[int, str]:
     """The fingerprint of every node of a circuit; ``outer`` has those of its parent's nodes, if it is a child.
 
-    Made twice, because what comes back by a feedback is known only after the rest: two loops are the same only if they
-    do the same. ``texts`` keeps what nodes say of themselves from one call to the next.
+    Computed in two passes, because the input of a feedback has its fingerprint only after the first: two loops are the
+    same only if they do the same. ``texts`` caches the text of each node from one call to the next.
     """
     return _fingerprints(circuit, texts, outer, _fingerprints(circuit, texts, outer, {}))
 
@@ -56,6 +56,6 @@ def _fingerprints(
 
 
 def _text(node: Node) -> str:
-    """What a node is, without what it is connected to."""
+    """The text of a node by itself, without its inputs."""
     made = repr(node.operator) if isinstance(node, Apply) else title(node)
     return f"{made}\n" if isinstance(node, Sink | Child) else f"{made}\n{node.output!r}"

@@ -155,7 +155,7 @@ def _below(circuit: Circuit, at: int | None) -> Apply | None:
 
 
 def _fields_of(circuit: Circuit, at: int, source: int | None) -> tuple[int, ...] | None:
-    """Which fields of another stream a stream has, if it is that or a projection of it."""
+    """The fields of ``source`` that a stream carries, if the stream is the source or a projection of it; else None."""
     if at == source:
         return tuple(range(len(circuit.layout(at).schema)))
     node = circuit[at]
@@ -211,7 +211,7 @@ def _found(stream: Stream, where: Places) -> Partition:
 
 
 def _alone(circuit: Circuit, at: int) -> bool:
-    """Whether a stream is never matched with another: then any place that keeps its groups together does."""
+    """Whether a stream is never matched with another, so that any partition that keeps its groups together will do."""
     return all(_reads_alone(circuit, other, circuit[other]) for other in _readers(circuit, at))
 
 
@@ -228,7 +228,7 @@ def _reads_alone(circuit: Circuit, at: int, node: Node) -> bool:
 
 
 def _together(found: Partition, wanted: Partition) -> bool:
-    """Whether rows that are wanted on one shard are on one: those that agree on all fields agree on some."""
+    """Whether a partition already keeps the wanted groups together: rows that agree on all fields agree on some."""
     if isinstance(found, Single):
         return True
     return isinstance(found, ByKey) and isinstance(wanted, ByKey) and set(found.fields) <= set(wanted.fields)

@@ -31,17 +31,16 @@ from everview.operators.operator import (
     ByKey,
     Context,
     Layout,
-    Matrix,
     Moment,
     Partition,
     Step,
     TimedStep,
     TimedView,
-    Words,
     nothing,
 )
 from everview.traces.view import TraceView
 from everview.traces.wide import Wide
+from everview.types.words import Matrix, Words
 
 Before = Callable[[int], TraceView]  # the trace of a node as it was before the tick
 Readings = Callable[[int], TimedView]  # the trace of a node as a nested time sees it
@@ -171,7 +170,7 @@ class Program:
         )
 
     def _tell_apart(self) -> None:
-        """Two children that are alike have traces of their own: the second's get a number."""
+        """Number the traces of equal children: each has traces of its own, so the second's need other names."""
         seen: Counter[str] = Counter()
         for _, program in self.nested():
             for at, name in program.names.items():
@@ -212,7 +211,7 @@ class Program:
 
     @cached_property
     def pieces(self) -> tuple[tuple[int, int], ...]:
-        """The stages in runs, first to last, between which there is nothing but exchanges; then may come loops."""
+        """Runs of stages (first, last) with nothing but exchanges between them; loops may follow each run."""
         ends = [n for n, loops in enumerate(self.loops) if loops or n == len(self.stages) - 1]
         return tuple(zip([0, *(end + 1 for end in ends)], ends, strict=False))
 
@@ -289,7 +288,7 @@ class Program:
     def step(
         self, at: int, cells: Mapping[int, Matrix], before: Before, everywhere: Everywhere, context: Context
     ) -> Matrix:
-        """One operator by itself, which is not counted as work: what it gives for what has arrived."""
+        """The step of one operator over the cells that have arrived, not counted as work."""
         node = self._nodes[at]
         assert isinstance(node, Apply), "only operators have steps"
         task = Task.of(at, node)
@@ -313,7 +312,7 @@ class Program:
         return found
 
     def close(self, cells: Mapping[int, Matrix], before: Before, stage: Stage) -> dict[int, Matrix]:
-        """What feedbacks remember for the next tick, those whose input a stage has: this one in place of the last."""
+        """The appends that make feedbacks remember this tick's inputs in place of the last tick's."""
         appends: dict[int, Matrix] = {}
         for at, input_ in self._feedbacks:
             if input_ in stage.nodes or input_ in stage.moves:
@@ -425,14 +424,14 @@ class Program:
         return isinstance(node, Apply) and isinstance(node.operator, Exchange)
 
     def _shared(self, at: int) -> list[int]:
-        """The streams of which a node needs what all shards have of this tick."""
+        """The streams whose cells of this tick a node reads from all shards."""
         node = self.circuit[at]
         if self.shards == 1 or not (isinstance(node, Apply) and node.operator.wide):
             return []
         return [r.node for r in node.reads if r.moment is Moment.AFTER]
 
     def _same_tick(self, at: int) -> list[int]:
-        """The streams that a node needs of this tick, on its own shard."""
+        """The streams whose cells of this tick a node reads on its own shard."""
         node = self.circuit[at]
         if isinstance(node, Feedback):
             return []

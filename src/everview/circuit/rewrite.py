@@ -49,7 +49,7 @@ def _same_source(copy: Copy, node: Source) -> Stream:
 
 @dataclass(frozen=True)
 class NodeRules:
-    """What becomes of each kind of node; ``changes`` says that children of the new circuit work on changes."""
+    """The rule of a pass for each kind of node; ``changes`` says that children of the new circuit work on changes."""
 
     apply: ApplyRule = Copy.unchanged
     sink: SinkRule = _same_sink
@@ -71,9 +71,9 @@ def rewrite(old: Circuit, rules: NodeRules, *, checked: bool = False) -> Circuit
 
 
 def part(old: Circuit, streams: Iterable[int], sinks: Iterable[str]) -> tuple[Circuit, dict[int, Stream]]:
-    """What some streams and sinks need of a circuit, as a circuit of its own, and what became of the streams.
+    """The part of a circuit that some streams and sinks need, as a circuit of its own, with the new streams.
 
-    It knows all functions that the old one knew, so that another function of the same name gets another name.
+    The new circuit keeps all registered functions, so that another function of the same name gets another name.
     """
     wanted = (*streams, *(old.sinks[name] for name in sinks))
     copy = Copy(old)
@@ -132,7 +132,7 @@ def _fill(copy: Copy, rules: NodeRules, outer: Copy | None, only: Container[int]
 
 
 def _traces_first(circuit: Circuit) -> list[int]:
-    """An order in which also a trace that is read before the tick comes before its reader, as building needs it."""
+    """The nodes in an order for building: also a trace that is read before the tick precedes its reader."""
     done: dict[int, None] = {}
     under_way: set[int] = set()
 

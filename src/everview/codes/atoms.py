@@ -80,7 +80,7 @@ def any_value(kind: int, part: Any) -> Any:
 
 
 def microseconds(at: dt.datetime) -> int:
-    """Since 1970 in UTC, which is also what a time without zone is taken to be."""
+    """The microseconds since 1970 in UTC, which is also the zone of a time without one."""
     return ((at if at.tzinfo else at.replace(tzinfo=dt.UTC)) - _EPOCH) // _MICROSECOND
 
 

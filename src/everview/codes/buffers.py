@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from everview.kernels import fixed as kernels
 from everview.types import Type
+from everview.types.words import Words
 
-Words = npt.NDArray[np.int64]
 Octets = npt.NDArray[np.uint8]
 # An Arrow array or chunked array: pyarrow's stubs know neither parts of nested arrays nor NumPy's buffers.
 Column = Any

@@ -20,7 +20,6 @@ from everview.codes.buffers import (
     Bytes,
     Column,
     Octets,
-    Words,
     bytes_array,
     bytes_of,
     fixed_array,
@@ -34,6 +33,7 @@ from everview.errors import SchemaError
 from everview.kernels import canonical as kernels
 from everview.kernels import canonical_read as reading
 from everview.types import ANY, KINDS, STRING, SYMBOL, Array, Decimal, Schema, Struct, Type
+from everview.types.words import Words
 
 
 def to_bytes(of: Type, array: Column) -> Bytes:
@@ -58,7 +58,7 @@ def to_bytes(of: Type, array: Column) -> Bytes:
 
 
 def bytes_to_bytes(kind: int, column: Bytes, valid: Octets) -> Bytes:
-    """The canonical bytes of strings, of whatever kind has them."""
+    """The canonical bytes of text or binary values of one kind."""
     return Bytes(*kernels.write_bytes(min(kind, KINDS["ATOM"]), kind, *column, valid))
 
 

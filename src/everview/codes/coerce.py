@@ -24,7 +24,7 @@ from everview.codes.atoms import pack
 from everview.errors import EverviewError, NullNotAllowed, shown
 from everview.types import Array, Atom, Decimal, Id, ScalarType, Struct, Symbol, Type, atom_of_class
 
-INTEGERS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
+INTEGER_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 WIDE: Final = decimal.Context(prec=80)
 ROUND_TO_MICROS: Final = 'round it first, as in .astype("datetime64[us]") of NumPy and pandas'
 
@@ -83,7 +83,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def _said(value: Any) -> str:
-    """A number in digits, as far as a line goes."""
+    """A number in digits, shortened to fit an error's line."""
     try:
         said = str(value)
     except ValueError:  # Python writes no more than some thousand digits
@@ -106,7 +106,7 @@ def _integer(name: str, value: Any) -> int:
         raise _wrong(value, name, "give an int")
     if not _is_finite(value) or value != int(value):
         raise Unfit(f"{_said(value)} is not a whole number", "round it first, or declare the column DOUBLE or DECIMAL")
-    limit = 1 << (INTEGERS[name] - 1)
+    limit = 1 << (INTEGER_BITS[name] - 1)
     if not -limit <= value < limit:
         wider = "declare the column BIGINT or DECIMAL(38,0)" if name != "BIGINT" else "use DECIMAL(38,0)"
         raise Unfit(f"{_said(value)} is outside the range of {name}", f"{name} holds {-limit} to {limit - 1}; {wider}")
@@ -130,7 +130,7 @@ def _double(name: str, value: Any) -> float:
 
 
 def _single(value: float) -> float:
-    """FLOAT rounds, as floats do, but does not turn a number into infinity."""
+    """Round a number to FLOAT; one that would become infinite does not fit."""
     try:
         return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
@@ -242,7 +242,7 @@ def _any(name: str, value: Any) -> bytes:
 
 _SCALARS: Final[dict[str, Callable[[str, Any], Any]]] = {
     "BOOLEAN": _boolean,
-    **dict.fromkeys(INTEGERS, _integer),
+    **dict.fromkeys(INTEGER_BITS, _integer),
     "FLOAT": _double,
     "DOUBLE": _double,
     "DATE": _date,
@@ -264,7 +264,7 @@ def _array(element: Type, value: Any) -> list[Any]:
 
 
 def _listed(text: str) -> Any:
-    """A list written as JSON; what is none, as it is."""
+    """The list that JSON text spells; other values as they are."""
     try:
         return json.loads(text)
     except ValueError:

@@ -100,7 +100,7 @@ def any_of(of: Type, array: Column) -> Column:
 
 
 def _whole(of: Type, values: Sequence[Any]) -> Column | None:
-    """The column at once, or None where Arrow might take the values for something else."""
+    """The Arrow array of a whole column, or None where Arrow might read the values as another type."""
     kinds = set(map(type, values))
     kinds.discard(type(None))
     match of:

@@ -54,7 +54,7 @@ def conform(field: Field, column: Column) -> Column:
 
 
 def check_given(schema: Schema, table: pa.Table | pa.RecordBatch) -> None:
-    """Refuse columns of the right Arrow type that hold what no value of theirs can be."""
+    """Refuse values that the Arrow type admits and the column's type does not."""
     for field in schema.fields:
         if field.name in table.schema.names and (column := table.column(field.name)).type == field.type.arrow:
             check_years(field.name, field.type, column)
@@ -62,7 +62,7 @@ def check_given(schema: Schema, table: pa.Table | pa.RecordBatch) -> None:
 
 
 def _check_text(name: str, of: Type, column: Column) -> None:
-    """Refuse bytes that are no text: Arrow takes them for text when told so."""
+    """Refuse bytes that are not UTF-8, which Arrow itself does not check."""
     if of in (STRING, SYMBOL) or isinstance(of, Array | Struct):
         try:
             column.validate(full=True)
@@ -101,7 +101,7 @@ def _convert(field: Field, column: Column) -> Column:
 
 
 def _check_microseconds(name: str, column: Column) -> None:
-    """No timestamp finer than a microsecond, which is what a word holds: nothing is cut off silently."""
+    """Refuse timestamps finer than a microsecond, which is what a word holds."""
     if not at.is_timestamp(column.type) or column.type.unit != "ns":
         return
     finer = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) % 1000 != 0
@@ -285,7 +285,7 @@ def _cast_structs(field: Field, column: Column) -> Column | None:
 
 
 def _cast_inside(field: Field, child: Column) -> Column | None:
-    """A child at once, or None: only the whole column knows its row."""
+    """The cast of a child array, or None if a value does not survive: only the whole column knows its row."""
     if child.type == field.type.arrow and field.type != ANY:
         return child
     if at.is_null(child.type):
@@ -301,7 +301,7 @@ def _first_null(column: Column) -> int:
 
 @cache
 def has_required(of: Type) -> bool:
-    """Does a struct somewhere inside have a NOT NULL field?"""
+    """Whether a struct somewhere inside a type has a NOT NULL field."""
     match of:
         case Array(element):
             return has_required(element)
@@ -312,7 +312,7 @@ def has_required(of: Type) -> bool:
 
 
 def _check_inside(name: str, of: Type, column: Column) -> None:
-    """No NULL in NOT NULL fields of structs; the row is that of the column."""
+    """Refuse NULL in NOT NULL fields of structs; errors name the row of the column."""
     rows = np.arange(len(column))
     _check_parts(name, of, column, rows)
 

@@ -12,7 +12,6 @@ from everview.codes.buffers import (
     NO_OCTETS,
     Column,
     Octets,
-    Words,
     bitmap_of,
     buffer_of,
     fixed_array,
@@ -22,6 +21,7 @@ from everview.codes.buffers import (
 )
 from everview.kernels import fixed as kernels
 from everview.types import BIGINT, BOOLEAN, Decimal, ScalarType, Type
+from everview.types.words import Words
 
 _DTYPES: Final[dict[str, type]] = {
     "TINYINT": np.int8,

@@ -34,7 +34,7 @@ def _values(of: Type, plain: list[Any]) -> list[Any]:
 
 @cache
 def _lift(of: Type) -> Callable[[Any], Any] | None:
-    """From Arrow's Python value to ours; None where they are the same."""
+    """The function from Arrow's Python values of a type to ours; None where they are the same."""
     if of == SYMBOL:
         return Symbol
     if of == ID:

@@ -25,7 +25,6 @@ from typing import Any, Final
 import numpy as np
 
 from everview.codes.atoms import any_part, any_value, microseconds, pack, unpack_word
-from everview.codes.buffers import Words
 from everview.codes.coerce import WIDE, Unfit, coerce
 from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
@@ -48,6 +47,7 @@ from everview.types import (
     Struct,
     Type,
 )
+from everview.types.words import Words
 
 _FEW: Final = 64  # values; beyond them Arrow is faster
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -93,7 +93,7 @@ def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tu
 
 @dataclass(frozen=True, slots=True)
 class ColumnCoder:
-    """One column: how a value that is not NULL becomes words, or bytes to intern; and back."""
+    """The coder of one column: a value that is not NULL to words, or to bytes to intern; and back."""
 
     of: Type
     place: slice
@@ -222,7 +222,7 @@ _CODERS: Final[dict[str, Coder]] = {
 
 
 def _row(schema: Schema, row: Any) -> Any:
-    """A dict as a tuple, if it has no other names."""
+    """A dict as a tuple if the schema has all of its names; other rows as they are."""
     if type(row) is dict and all(name in schema.names for name in row):
         return tuple(row.get(name) for name in schema.names)
     return row
@@ -243,7 +243,7 @@ def _encode_few(
 
 
 def _words(parts: tuple[ColumnCoder, ...], row: Any, weight: int) -> list[Any]:
-    """One row, with bytes where codes will be."""
+    """The words of one row, with bytes where codes will be."""
     if type(row) is not tuple or len(row) != len(parts):
         raise Unfit(f"{shown(row)} is no tuple of {len(parts)}", "")
     words: list[Any] = []

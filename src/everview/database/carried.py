@@ -12,9 +12,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition
 from everview.database.frontends import ReadableDatabase
@@ -28,12 +25,11 @@ from everview.operators.operator import Context, Layout
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.embedded.relation import KeptTable
 from everview.types import Schema
+from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.transaction import OpenTransaction
-
-Matrix = NDArray[np.int64]
 
 
 class Carried:

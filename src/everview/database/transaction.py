@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from everview.blocks import Block
 from everview.codes import encode_pairs, encode_rows
@@ -31,13 +30,13 @@ from everview.runtimes.embedded.relation import KeptTable, Pending
 from everview.runtimes.loops import Cells
 from everview.scalars.expressions import Now
 from everview.types import Schema, unknown_name
+from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.core import Core
     from everview.database.transactions import Transaction
 
-Matrix = NDArray[np.int64]
 Savepoint = tuple[dict[str, Pending], Mapping[str, Any], Mark]
 NO_KEY = "a table without a key is changed by whole rows: insert and delete"
 

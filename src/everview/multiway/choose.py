@@ -2,7 +2,7 @@
 
 A query costs what it proposes: for every prefix the values of its smallest extender. Estimates come from how many rows
 a relation has and how many different values each of its columns; the order that proposes least wins, but one that
-needs fewer new indexes is preferred if it proposes hardly more. Choosing never changes what is found.
+needs fewer new indexes is preferred if it proposes hardly more. Choosing never changes a join's result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Fields = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Statistics:
-    """How many rows a relation has, and of each column how many different values it has and the most rows of one."""
+    """The sizes of a relation: its rows, and for each column the number of values and the most rows of one value."""
 
     rows: float
     distinct: tuple[float, ...]
@@ -31,7 +31,7 @@ class Statistics:
 
     @classmethod
     def of(cls, relation: Batch) -> Statistics:
-        """What a relation holds now; it is read once."""
+        """The statistics of the rows that a relation holds now."""
         schema = relation.schema
         found = [
             np.unique(relation.rows[:, schema.words(c)], axis=0, return_counts=True)[1] for c in range(len(schema))
@@ -39,17 +39,17 @@ class Statistics:
         return cls(len(relation), tuple(c.size for c in found), tuple(int(c.max(initial=0)) for c in found))
 
     def select(self, columns: Sequence[int]) -> Statistics:
-        """Of some columns."""
+        """The statistics of some columns."""
         degrees = tuple(self.degrees[c] for c in columns) if self.degrees else ()
         return Statistics(self.rows, tuple(self.distinct[c] for c in columns), degrees)
 
     @classmethod
     def unknown(cls, columns: int) -> Statistics:
-        """What is believed of a relation that nobody has seen."""
+        """The statistics assumed for a relation that has not been measured."""
         return cls(1e6, (1e5,) * columns)
 
     def fan(self, bound: Sequence[int], column: int) -> float:
-        """How many values of a column go with one of some others, about.
+        """The estimated number of values of a column for one value of some others.
 
         Changes come to where many rows are: so between the mean and the most rows that a value has.
         """
@@ -64,7 +64,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class MeasuredAtom:
-    """An atom as choosing sees it: whose rows it reads, its variables, and what is known of it."""
+    """An atom to choose an order for: the stream it reads, its variables, and the statistics of its rows."""
 
     stream: int
     variables: Fields
@@ -82,7 +82,7 @@ class _Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The delta queries of a join, and why they are as they are."""
+    """The delta queries of a join, and the reasons for their orders."""
 
     queries: tuple[Query, ...]
     reasons: tuple[str, ...]
@@ -161,7 +161,7 @@ def _greedy(relations: Sequence[MeasuredAtom], seed: int, free: set[int]) -> tup
 
 
 def _fan(relations: Sequence[MeasuredAtom], seed: int, bound: set[int], variable: int) -> tuple[float, float]:
-    """How many values are proposed for a prefix, and how many of them all extenders have, about."""
+    """The estimated numbers of values that are proposed for a prefix, and of those that all extenders have."""
     fans: list[float] = []
     values = 1.0
     for atom, relation in enumerate(relations):
@@ -227,7 +227,7 @@ def _take(relations: Sequence[MeasuredAtom], best: _Candidate, have: dict[int, l
 
 
 def _own(relation: MeasuredAtom, have: Mapping[int, Sequence[Order]]) -> Order:
-    """The order in which an atom's changes come: that of an index that is kept anyway."""
+    """The order in which a seed's changes arrive: that of an index that is kept anyway."""
     whole = sorted(range(len(relation.variables)))
     fitting = [order for order in have.get(relation.stream, ()) if sorted(order.fields) == whole]
     return fitting[0] if fitting else Order(tuple(whole))

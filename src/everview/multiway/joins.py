@@ -96,7 +96,7 @@ class _Plain:
 
 
 def _plain(atom: Atom, number: int) -> _Plain:
-    """Constants and repetitions are filtered, and they and columns of anything are left out: all linear."""
+    """An atom reduced to different variables: constants and repetitions are filtered, all other columns dropped."""
     stream, terms = _stream(atom, number), tuple(atom.terms)
     for term in terms:
         named = isinstance(term, str) and not term.startswith(HIDDEN)
@@ -148,7 +148,7 @@ def _converted(field: Field, value: Any) -> Any:
 
 
 def _comparable(stream: Stream, same: Sequence[tuple[int, int]]) -> Stream:
-    """The columns of one variable in one type."""
+    """The stream with the columns of each repeated variable recoded to one type that holds them all."""
     fields = list(stream.schema.fields)
     common: dict[int, Field] = {}
     for column, again in same:

@@ -14,7 +14,6 @@ from everview.operators.operator import (
     Context,
     InPlace,
     Layout,
-    Matrix,
     Operator,
     Partition,
     Port,
@@ -22,11 +21,11 @@ from everview.operators.operator import (
     TimedStep,
     TimedView,
     UnaryOperator,
-    Words,
     key_partition,
     row_partition,
 )
 from everview.traces.view import TraceView
+from everview.types.words import Matrix, Words
 
 
 @dataclass(frozen=True)

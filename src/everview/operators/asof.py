@@ -26,21 +26,11 @@ from everview.kernels.linear import negated
 from everview.kernels.probe import keys
 from everview.kernels.sort import arrange
 from everview.operators.join import LEFT, Pick
-from everview.operators.operator import (
-    Context,
-    Layout,
-    Matrix,
-    Operator,
-    Partition,
-    Port,
-    Step,
-    Words,
-    carried,
-    key_partition,
-)
+from everview.operators.operator import Context, Layout, Operator, Partition, Port, Step, carried, key_partition
 from everview.traces.looking import AHEAD, BACK, ENDLESS, Look
 from everview.traces.view import TraceView
 from everview.types import BIGINT, NULL_WORD, Schema
+from everview.types.words import Matrix, Words
 
 ROOT_ONLY = "an as-of join is inside a child", "join at the root; its result may enter"
 PRESENCE = NULL_WORD  # a word that says whether a right row was found
@@ -88,7 +78,7 @@ class _Asof(Operator):
 
     @property
     def definition(self) -> tuple[Layout, Layout, tuple[Pick, ...], Schema, Toward, bool, int | None, bool]:
-        """What it is made of: the change of an as-of join is made of the same."""
+        """The fields that an as-of join and its incremental form share."""
         return (
             self.left, self.right, self.picks, self.schema, self.toward, self.strict, self.tolerance, self.outer,
         )  # fmt: skip
@@ -144,7 +134,7 @@ class _Asof(Operator):
         return np.concatenate([new, *self._revised(delta_right, left_before, right_before, right_after)])
 
     def _revised(self, delta: Matrix, left: TraceView, before: TraceView, after: TraceView) -> tuple[Matrix, Matrix]:
-        """What the left rows of old lose, and what they gain, because the right side changes."""
+        """The results that earlier left rows lose and gain because the right side changes."""
         look = self._look
         times = keys(delta, look.group + 1)
         lasts = [view.in_force(times, look.exactly()) for view in (before, after)]

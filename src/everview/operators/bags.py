@@ -15,8 +15,9 @@ import numpy as np
 
 from everview.kernels.sort import arrange
 from everview.operators.by_state import ByState, OverChanges, OverWhole
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Words, key_partition
+from everview.operators.operator import Context, Layout, Port, Step, key_partition
 from everview.traces.view import TraceView
+from everview.types.words import Matrix, Words
 
 Comparing = Literal["common", "more"]
 

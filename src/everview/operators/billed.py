@@ -21,9 +21,10 @@ from everview.kernels.billed import given_back, risen_and_fallen
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange, sorted_by_value
 from everview.operators.asof import ROOT_ONLY
-from everview.operators.operator import Context, InPlace, Layout, Matrix, Port, Step, Words, key_partition
+from everview.operators.operator import Context, InPlace, Layout, Port, Step, key_partition
 from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix, Words
 
 
 @dataclass(frozen=True)

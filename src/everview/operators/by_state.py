@@ -20,23 +20,13 @@ from everview.kernels.probe import keys
 from everview.kernels.sort import arrange
 from everview.kernels.timed import stamped
 from everview.operators.nested import corners, wake
-from everview.operators.operator import (
-    Context,
-    InPlace,
-    Layout,
-    Matrix,
-    Operator,
-    Step,
-    TimedStep,
-    TimedView,
-    Words,
-    nothing,
-)
+from everview.operators.operator import Context, InPlace, Layout, Operator, Step, TimedStep, TimedView, nothing
 from everview.traces.view import TraceView
+from everview.types.words import Matrix, Words
 
 
 class ByState(InPlace):
-    """An operator whose results for a group are a function of the group's rows, and begin with what tells groups."""
+    """An operator whose results for a group are a function of the group's rows, and begin with the group's fields."""
 
     @property
     @abstractmethod

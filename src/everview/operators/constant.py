@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 
 from everview.codes import encode_pairs
-from everview.operators.operator import Context, Layout, Matrix, Operator, Port, Step, UnaryOperator
+from everview.operators.operator import Context, Layout, Operator, Port, Step, UnaryOperator
 from everview.traces.view import TraceView
 from everview.types import BOOLEAN, Field, Schema
+from everview.types.words import Matrix
 
 ONE = np.array([[1, 1]], np.int64)
 
 
 @dataclass(frozen=True)
 class Unit(Operator):
-    """One row, which says nothing."""
+    """One row without columns."""
 
     @property
     def inputs(self) -> tuple[Port, ...]:

@@ -17,19 +17,9 @@ from everview.kernels.presence import where_positive
 from everview.kernels.timed import stamped
 from everview.operators.by_state import ByState, OverChanges, OverWhole, groups_at
 from everview.operators.nested import wake
-from everview.operators.operator import (
-    Context,
-    Layout,
-    Matrix,
-    Port,
-    Step,
-    TimedStep,
-    TimedView,
-    UnaryOperator,
-    Words,
-    key_partition,
-)
+from everview.operators.operator import Context, Layout, Port, Step, TimedStep, TimedView, UnaryOperator, key_partition
 from everview.traces.view import Batches, TraceView
+from everview.types.words import Matrix, Words
 
 
 @dataclass(frozen=True)

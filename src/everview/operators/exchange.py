@@ -19,15 +19,14 @@ from everview.operators.operator import (
     Context,
     Evenly,
     Layout,
-    Matrix,
     Partition,
     Single,
     Step,
     UnaryOperator,
-    Words,
     word_columns,
 )
 from everview.traces.view import TraceView
+from everview.types.words import Matrix, Words
 
 SAMPLE = 4096  # rows
 ALIKE = 0.9  # a sample with fewer different rows comes from many equal ones
@@ -75,7 +74,7 @@ class Exchange(UnaryOperator):
 
 
 def added_up(delta: Matrix) -> Matrix:
-    """Equal rows as one before they move, if a sample says that there are many of them."""
+    """Consolidate rows before they move, if a sample shows that many are equal."""
     rows, columns = delta.shape
     if rows < 2 * SAMPLE:
         return delta

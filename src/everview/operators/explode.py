@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes import decode, encode
-from everview.operators.operator import Context, Layout, Matrix, Step, UnaryOperator, word_columns
+from everview.operators.operator import Context, Layout, Step, UnaryOperator, word_columns
 from everview.traces.view import TraceView
 from everview.types import INTEGER, Array, Field, Schema
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)

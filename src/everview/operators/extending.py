@@ -10,14 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.kernels import extend as kernels
 from everview.kernels.linear import project
 from everview.traces.wide import Wide
-
-Matrix = NDArray[np.int64]
-Words = NDArray[np.int64]
+from everview.types.words import Matrix, Words
 
 SLICE = 1 << 16  # prefixes looked up at once
 MOST = 1 << 20  # proposals followed at once
@@ -25,7 +22,7 @@ HEAVY = 4096  # proposals for one prefix that are worth dividing
 
 
 class IndexLookup(NamedTuple):
-    """An index as a level reads it: where the prefix has the words of its key, and of what tells the shard."""
+    """An index as a level reads it: the columns of the prefix that hold its key, and those that tell its shard."""
 
     reading: int
     key: Words

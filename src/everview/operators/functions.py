@@ -104,7 +104,7 @@ class Function:
         return rows, np.array(parents, np.int64)
 
     def _guarded(self, *arguments: Any, into: Callable[[Any], Any] = _as_it_is) -> Any:
-        """What the function gives; a generator runs only when it is read, so that is done here, too."""
+        """The result of a function, whose errors name it; a generator is read here, because it raises only then."""
         try:
             return into(self.call(*arguments))
         except EverviewError:

@@ -19,13 +19,11 @@ from everview.operators.operator import (
     ByKey,
     Context,
     Layout,
-    Matrix,
     Partition,
     Port,
     Single,
     Step,
     UnaryOperator,
-    Words,
     carried,
     row_partition,
     word_columns,
@@ -33,6 +31,7 @@ from everview.operators.operator import (
 from everview.traces.order import DESCENDING, NULL_MOVED, Fields
 from everview.traces.view import TraceView
 from everview.types import BIGINT, Field, Schema
+from everview.types.words import Matrix, Words
 
 
 class Direction(Enum):
@@ -124,7 +123,7 @@ def _renamed(fields: Iterable[Field]) -> Iterator[Field]:
 
 
 def sorted_by(delta: Matrix, columns: Words) -> Matrix:
-    """The batch of a delta on these columns; as it is, when it is that already."""
+    """The batch of a delta on these columns; the delta itself, if it is that batch already."""
     in_place = _in_place(columns, delta.shape[1] - 1)
     return delta if in_place and is_batch(delta) else arrange(delta, columns)
 

@@ -17,19 +17,18 @@ from everview.operators.nested import split_held
 from everview.operators.operator import (
     Context,
     Layout,
-    Matrix,
     Operator,
     Partition,
     Port,
     Step,
     TimedStep,
     TimedView,
-    Words,
     carried,
     key_partition,
 )
 from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix, Words
 
 LEFT, RIGHT = 0, 1
 Pick = tuple[int, int]  # (side, field)

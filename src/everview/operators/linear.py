@@ -24,7 +24,6 @@ from everview.operators.operator import (
     Context,
     InPlace,
     Layout,
-    Matrix,
     Operator,
     Partition,
     Port,
@@ -35,10 +34,9 @@ from everview.operators.operator import (
     word_columns,
 )
 from everview.traces.view import TraceView
-from everview.types import BIGINT, NULL_WORD, Decimal, Field, Schema
+from everview.types import BIGINT, INTEGERS, NULL_WORD, Decimal, Field, Schema
+from everview.types.words import Matrix
 from everview.zset import ZSet
-
-INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
 
 class Calling(Operator):
@@ -194,8 +192,9 @@ def recodes(old: Field, new: Field) -> bool:
         return True
     if isinstance(old.type, Decimal) and isinstance(new.type, Decimal):
         return old.type.scale == new.type.scale and old.type.precision <= new.type.precision
-    names = (old.type.sql, new.type.sql)
-    return all(n in INTEGERS for n in names) and INTEGERS.index(names[0]) <= INTEGERS.index(names[1])
+    if old.type not in INTEGERS or new.type not in INTEGERS:
+        return False
+    return INTEGERS.index(old.type) <= INTEGERS.index(new.type)
 
 
 def _recoded(words: Matrix, old: Field, new: Field) -> Matrix:
@@ -245,7 +244,7 @@ class Matching(InPlace, UnaryOperator):
 
     @property
     def reads_values(self) -> bool:
-        """Also where a constant is known by its place in the dictionary."""
+        """Whether steps need the dictionary: in a sorted layout, and for constants that are interned."""
         return super().reads_values or any(not field.type.ordered for field in self._given.fields)
 
     @cached_property

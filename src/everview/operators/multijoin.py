@@ -25,20 +25,19 @@ from everview.operators.operator import (
     Context,
     Evenly,
     Layout,
-    Matrix,
     Moment,
     Operator,
     Port,
     Single,
     Step,
     TimedStep,
-    Words,
     nothing,
     word_columns,
 )
 from everview.traces.view import Batches, TraceView
 from everview.traces.wide import Wide
 from everview.types import BIGINT, Field, Schema
+from everview.types.words import Matrix, Words
 
 Fields = tuple[int, ...]
 FEW = 1000  # seeds that all shards may follow, since it costs little to find out where the work is
@@ -66,7 +65,7 @@ class Query:
 
 @dataclass(frozen=True)
 class IndexReading:
-    """An index of an atom, at a moment."""
+    """An index of one atom, read before or after the tick."""
 
     atom: int
     order: Order
@@ -148,7 +147,7 @@ class Multijoin(Operator):
 
     @property
     def whole(self) -> bool:
-        """Whether a result has all variables, so that no two bindings give the same."""
+        """Whether a result has all variables, so that different bindings give different results."""
         return {v for variables in self.variables for v in variables} == set(self.select)
 
 
@@ -196,7 +195,7 @@ def _plan(join: Multijoin, seed: int, readings: tuple[IndexReading, ...], depth:
 
 
 def gathered(parts: Iterator[Matrix], join: Multijoin, depth: int = 0) -> Matrix:
-    """All results; equal ones are added up on the way, if there can be any, so that what is counted stays small."""
+    """All results of some parts; equal ones, if there can be any, are added up early to keep memory small."""
     width = join.schema.width + depth
     kept: list[Matrix] = []
     rows = 0

@@ -21,8 +21,9 @@ import numpy as np
 
 from everview.kernels.sort import arrange
 from everview.kernels.timed import split_now
-from everview.operators.operator import Matrix, TimedStep, Words
+from everview.operators.operator import TimedStep
 from everview.traces.view import TraceView
+from everview.types.words import Matrix, Words
 
 
 def split_held(timed: Matrix, now: Words) -> TimedStep:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from everview.operators.operator import Context, Layout, Matrix, Step, UnaryOperator
+from everview.operators.operator import Context, Layout, Step, UnaryOperator
 from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)

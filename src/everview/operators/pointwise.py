@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from everview.codes import decode
 from everview.operators.by_state import touched
 from everview.operators.linear import VERDICT, Calling
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, key_partition
+from everview.operators.operator import Context, Layout, Port, Step, key_partition
 from everview.traces.view import TraceView
+from everview.types.words import Matrix
 
 Flags = NDArray[np.bool_]
 

@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from everview.operators.operator import Anywhere, ByKey, Context, Layout, Matrix, Partition, Step, UnaryOperator
+from everview.operators.operator import Anywhere, ByKey, Context, Layout, Partition, Step, UnaryOperator
 from everview.traces.view import TraceView
 from everview.types import Field, Schema
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)

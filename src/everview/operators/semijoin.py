@@ -15,8 +15,9 @@ import numpy as np
 from everview.errors import SchemaError
 from everview.kernels.crossings import crossings
 from everview.kernels.presence import where_positive
-from everview.operators.operator import Context, InPlace, Layout, Matrix, Port, Step, key_partition
+from everview.operators.operator import Context, InPlace, Layout, Port, Step, key_partition
 from everview.traces.view import TraceView
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)

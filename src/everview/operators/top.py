@@ -12,17 +12,9 @@ from dataclasses import dataclass
 
 from everview.operators.by_state import ByState, OverChanges, OverWhole, touched
 from everview.operators.index import Order, restore
-from everview.operators.operator import (
-    Context,
-    Layout,
-    Matrix,
-    Port,
-    Step,
-    UnaryOperator,
-    key_partition,
-    row_partition,
-)
+from everview.operators.operator import Context, Layout, Port, Step, UnaryOperator, key_partition, row_partition
 from everview.traces.view import TraceView
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
-from everview.operators.operator import Context, InPlace, Layout, Matrix, Step, UnaryOperator
+from everview.operators.operator import Context, InPlace, Layout, Step, UnaryOperator
 from everview.traces.view import TraceView
 from everview.types import BIGINT, NULL_WORD, Field, Schema
+from everview.types.words import Matrix
 
 Flags = NDArray[np.bool_]
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -34,7 +35,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A field against another, or against constants: it is to be as `how` says, to one of them.
+    """A comparison of a field with another field or with constants; it passes if `how` holds for one of them.
 
     NULL passes only the test for it: ``is_null``, which takes nothing to compare with, as ``is_not_null``.
     """
@@ -64,7 +65,7 @@ class Where(InPlace, UnaryOperator):
 
     @cached_property
     def _interned(self) -> bool:
-        """Whether a constant is known by its place in the dictionary."""
+        """Whether the field's constants are interned, so that their words come from the dictionary."""
         return any(field.type.interned for field in self._given.fields)
 
     @cached_property
@@ -107,7 +108,7 @@ class Where(InPlace, UnaryOperator):
         return passed if known is None else passed & known
 
     def _value(self, delta: Matrix, at: int) -> tuple[Matrix, Flags | None]:
-        """The word of a field, and where it is not NULL; None for everywhere."""
+        """The word of a field in each row, and which rows have a value there; None if NULL is not allowed."""
         field, words = self.source.schema.fields[at], self.source.schema.words(at)
         word = delta[:, words.stop - 1]
         if not field.nullable:
@@ -116,7 +117,7 @@ class Where(InPlace, UnaryOperator):
 
 
 def testable(field: Field, how: str) -> bool:
-    """Whether words alone tell: one that follows values, or for equality one that stands for a value."""
+    """Whether words alone decide a test: their order is that of the values, or the test is one of equality."""
     if field.type.words(nullable=False) != 1:
         return False
     return field.type.ordered or (field.type.interned and how in ("equal", "not_equal", "is_null", "is_not_null"))

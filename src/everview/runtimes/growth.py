@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.program import Loop
 from everview.errors import EndlessLoop
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 SHOWN = 8  # iterations whose sizes an error shows
 HINT = "does it make new values for ever? Bound them by a condition, or raise the limit"
 

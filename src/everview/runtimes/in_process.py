@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.nodes import Read
 from everview.circuit.program import Due, Program, Ran
@@ -16,12 +15,11 @@ from everview.runtimes.loops import Cells, exchange
 from everview.runtimes.pending import At
 from everview.runtimes.state import Path, ProgramState
 from everview.traces.wide import Wide
-
-Words = NDArray[np.int64]
+from everview.types.words import Words
 
 
 class Once(dict[Read, Wide]):
-    """What is read of all shards, made when it is first asked for; most stages never ask."""
+    """Reads of all shards, each made when it is first asked for; most stages never ask."""
 
     def __init__(self, made: Callable[[Read], Wide]) -> None:
         super().__init__()
@@ -69,7 +67,7 @@ class InProcess:
             self.state.push(shard, path, found)
 
     def _everywhere(self, read: Read, cells: Cells) -> Wide:
-        """A trace on all shards; after the tick, with what they have of it."""
+        """A trace on all shards; after the tick, with what each shard has appended."""
         views = [self.state.before(shard, read.node) for shard in range(len(cells))]
         if read.moment is Moment.AFTER:
             views = [view.plus(c[read.node]) if read.node in c else view for view, c in zip(views, cells, strict=True)]

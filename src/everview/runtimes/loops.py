@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.blame import NODE
 from everview.circuit.bounds import LoopBounds
@@ -18,9 +17,8 @@ from everview.operators.exchange import Exchange
 from everview.runtimes.growth import Grown, Growth
 from everview.runtimes.pending import At, Pending
 from everview.runtimes.state import Path
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
-Words = NDArray[np.int64]
 Cells = list[dict[int, Matrix]]  # one a shard
 
 
@@ -44,7 +42,7 @@ class StagePlace(Protocol):
 
 
 class Loops:
-    """The children of a program in the open epoch: where they run, and what their times have left for later ones."""
+    """The children of a program in the open epoch: where they run, and the work that is pending for later times."""
 
     def __init__(self, program: Program, place: StagePlace, bounds: LoopBounds) -> None:
         self.place, self.bounds = place, bounds
@@ -145,7 +143,7 @@ def _imported(loop: Loop, cells: Cells) -> Cells:
 
 
 def _fed_back(loop: Loop, cells: Cells) -> Cells:
-    """The feedbacks' outputs in the next iteration; consolidated, so that what cancels does not go round for ever."""
+    """The feedbacks' outputs in the next iteration; consolidated, so that rows that cancel do not go round for ever."""
     return [
         {feedback: _consolidated(shard[node]) for feedback, node in loop.feedbacks if node in shard} for shard in cells
     ]

@@ -6,19 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.program import Due, Ran
 from everview.kernels.linear import project
 from everview.kernels.sort import sort_order
 from everview.runtimes.state import Path
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 At = tuple[int, ...]
 
 
 class Pending:
-    """By child, time and shard; an epoch ends with nothing pending."""
+    """Work left for later times, by child, time and shard; an epoch ends with nothing pending."""
 
     def __init__(self, shards: int) -> None:
         self.shards = shards

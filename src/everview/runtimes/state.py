@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.program import Program, trace_columns
 from everview.codes import references
@@ -14,8 +13,8 @@ from everview.operators.operator import Context, TimedView
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
 from everview.types import Schema
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 Path = tuple[int, ...]  # the child nodes that lead to a program
 NOT_APPLIED = "the tick was not applied"
 Pushed = tuple[Trace, str, int, Matrix]  # a trace, its name and shard, and what the open epoch adds to it
@@ -65,7 +64,7 @@ class ProgramState:
                 raise WeightOverflow(f"{error}: of rows ({self.schemas[path, at][1]})", hint=NOT_APPLIED) from None
 
     def pushed(self) -> list[Pushed]:
-        """What the open epoch appends, where it appends anything."""
+        """The batches that the open epoch appends, by trace and shard."""
         return [(trace, name, shard, batch) for trace, name, shard in self if (batch := trace.sum()) is not None]
 
     def held(self) -> dict[str, list[Trace]]:
@@ -80,11 +79,11 @@ class ProgramState:
         self._flat = None
 
     def waiting(self) -> list[Pushed]:
-        """What closed epochs have left unsaved, where there is anything."""
+        """The batches that closed epochs have left unsaved, by trace and shard."""
         return [(trace, name, shard, batch) for trace, name, shard in self if (batch := trace.waiting()) is not None]
 
     def saved(self, ids: Sequence[int], waiting: Sequence[Pushed]) -> None:
-        """What was `waiting` is in a store, under these ids."""
+        """Note that a store has what was `waiting`, under these ids."""
         for (trace, *_), id_ in zip(waiting, ids, strict=True):
             trace.saved((id_,))
         for trace, _, _ in self:

@@ -27,6 +27,7 @@ from everview.types import (
     DOUBLE,
     FLOAT,
     INTEGER,
+    INTEGERS,
     SMALLINT,
     STRING,
     TIMESTAMP,
@@ -39,7 +40,6 @@ from everview.types import (
     Type,
 )
 
-INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)
 FRACTIONS: Final = (FLOAT, DOUBLE)
 MOST_DIGITS: Final = 38
 _WHOLE: Final[dict[Type, int]] = {TINYINT: 3, SMALLINT: 5, INTEGER: 10, BIGINT: 20}

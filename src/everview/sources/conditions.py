@@ -26,10 +26,9 @@ from everview.errors import WrongType
 from everview.scalars.functions.patterns import like_regex
 from everview.sources.protocol import All, Any_, Compare, Condition, Not, Row
 from everview.sources.values import canonical
-from everview.types import Decimal, ScalarType, Schema, Type
+from everview.types import INTEGERS, Decimal, ScalarType, Schema, Type
 
 Test = Callable[[Row], bool | None]
-_INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _LIMIT: Final = 10**40  # beyond every exact number that a column may hold
 
 
@@ -90,7 +89,7 @@ def _fitted(compare: Compare, type_: Type) -> Condition:
 def _scale(type_: Type) -> int | None:
     """The number of digits after the point in an exact type; None for other types."""
     match type_:
-        case ScalarType(name) if name in _INTEGERS:
+        case ScalarType() if type_ in INTEGERS:
             return 0
         case Decimal(_, scale):
             return scale

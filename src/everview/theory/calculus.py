@@ -196,7 +196,7 @@ class Collection:
 
     @property
     def _changes(self) -> Stream:
-        """Those of both moments."""
+        """The changes of both moments."""
         changes = _sum((self.alt, self.neu))
         assert changes is not None, "a collection changes at one moment at least"
         return changes

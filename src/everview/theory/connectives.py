@@ -224,7 +224,7 @@ class _AllOf:
 
 
 class _Absent:
-    """What is not there: keeps the extensions that complete no tuple of positive weight."""
+    """The extender of a negation: keeps the extensions that complete no tuple of positive weight."""
 
     def __init__(self, levels: Sequence[int], support: ZSet, order: Sequence[int] | None = None) -> None:
         self._levels = levels

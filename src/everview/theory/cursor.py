@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 
 class Cursor:
-    """Stands on an entry, or at the end.
+    """A place in a trace: on an entry, or at the end.
 
     >>> edges = Batches(3, [np.array([[1, 2, 1], [3, 4, 1]]), np.array([[1, 2, 1], [2, 5, -1]])])
     >>> cursor = Cursor(edges, key=1)
@@ -51,7 +51,7 @@ class Cursor:
 
     @property
     def entry(self) -> Entry:
-        """Where the cursor stands."""
+        """The entry on which the cursor stands."""
         assert self._entry is not None, "the cursor is at its end"
         return self._entry
 

@@ -23,11 +23,11 @@ from everview.kernels.leapfrog import Walk
 from everview.kernels.sort import arrange, is_batch
 from everview.theory.patterns import Pattern, Row, Variable
 from everview.types import atom_of_class
+from everview.types.words import Matrix
 from everview.zset.elements import identity, position
 from everview.zset.indexed import IndexedZSet
 from everview.zset.reference import ZSet
 
-Matrix = NDArray[np.int64]
 Order: TypeAlias = Callable[[Any], Any]
 Entries: TypeAlias = ZSet | IndexedZSet | Matrix | Iterable[Row]
 

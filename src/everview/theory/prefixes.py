@@ -96,7 +96,7 @@ class ZSetExtender:
 
 
 class Scaled:
-    """What a relation without variables says: every extension, times its weight."""
+    """The extender of a relation without variables: every extension, times the relation's weight."""
 
     def __init__(self, weight: int) -> None:
         self._weight = weight

@@ -17,14 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.kernels.merge import merge_some, merge_some_by_value
 from everview.kernels.sort import arrange, sorted_by_value
 from everview.traces.order import ValueOrder
 from everview.traces.view import Batches
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 Ids = tuple[int, ...]
 
 RATIO = 4  # a batch is merged into its larger neighbour once it is more than a quarter of it
@@ -110,7 +109,7 @@ class Spine:
 
     @property
     def last(self) -> int:
-        """The number that came with what was appended last: who is not sure whether it was appended sees it here."""
+        """The number of the last append: after an exception it tells whether the append was made."""
         return self._stand[1]
 
     @property
@@ -150,7 +149,7 @@ class Spine:
         self._become(slots, gone, number, view)
 
     def settle(self) -> None:
-        """Leave nothing to be merged: gather the small batches, and finish every merge."""
+        """Finish every merge, the small batches included."""
         slots, gone = [*self._stand[0]], list[int]()
         self._gather(slots, gone, 2)
         self._work(slots, gone, 2 * len(self))
@@ -181,7 +180,7 @@ class Spine:
         return [held for held in self._held() if len(held.ids) > 1]
 
     def gone(self) -> Ids:
-        """The stored slices that stand for nothing any more; asked once."""
+        """The stored slices whose rows have cancelled; each is given out once."""
         gone, self._gone = tuple(self._gone), []
         return gone
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.kernels import asof, ends, probe, top
 from everview.kernels.merge import merge, merge_by_value
@@ -18,10 +17,7 @@ from everview.kernels.table import with_batch
 from everview.kernels.tally import tally
 from everview.traces.looking import Look
 from everview.traces.order import ValueOrder
-
-Matrix = NDArray[np.int64]
-Words = NDArray[np.int64]
-
+from everview.types.words import Matrix, Words
 
 NO_BATCHES = np.empty((0, 2), np.int64)
 NO_BOUND = np.empty(0, np.int64)
@@ -97,10 +93,10 @@ class TraceView(Protocol):
 
 
 class Batches:
-    """A view of a few batches: the sum of them. With an order, the batches follow values instead of words.
+    """A view of the sum of a few batches. With an order, the batches are sorted by values instead of words.
 
     Inside a recursive scope entries end in words of time. Such a view reads what lies within a bound, and shows rows
-    without their times; `join_at` and `later_times` are for those who must see them.
+    without their times; `join_at` and `later_times` show them.
     """
 
     __slots__ = ("batches", "bound", "columns", "order", "table")

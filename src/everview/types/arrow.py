@@ -78,7 +78,7 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def _arrow_field(found: Field) -> pa.Field[Any]:
-    """Symbols, IDs, ANY and atoms look like text or bytes to Arrow: the metadata says what they are."""
+    """The Arrow field of a column; its metadata names symbols, IDs, ANY and atoms, which are text or bytes to Arrow."""
     import pyarrow as pa
 
     plain = found.type not in (SYMBOL, ID, ANY) and not isinstance(found.type, Atom)
@@ -119,7 +119,7 @@ def _type_of_arrow(found: Any, name: str) -> Type:
 
 
 def _decimal_of_arrow(precision: int, scale: int) -> Decimal:
-    """Arrow allows a negative scale, and more digits after the point than in all."""
+    """The DECIMAL of an Arrow decimal, whose scale may be negative or larger than its precision."""
     whole, scale = max(precision - scale, 0), max(scale, 0)
     return Decimal(max(whole + scale, 1), scale)
 

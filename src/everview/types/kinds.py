@@ -50,17 +50,17 @@ class Type:
 
     @property
     def kind(self) -> int:
-        """Where its values stand among all values, and the name space of their interned codes."""
+        """The kind of the values: their place in the order of all values, and the name space of interned codes."""
         raise NotImplementedError
 
     @property
     def interned(self) -> bool:
-        """Are its words codes that a dictionary maps back?"""
+        """Whether words are codes that a dictionary maps back."""
         return False
 
     @property
     def ordered(self) -> bool:
-        """Is the order of its words, compared as signed integers, the order of its values?"""
+        """Whether words, compared as signed integers, are in the order of the values."""
         return not self.interned
 
     def words(self, nullable: bool = True) -> int:
@@ -156,6 +156,8 @@ BINARY: Final = ScalarType("BINARY")
 SYMBOL: Final = ScalarType("SYMBOL")
 ID: Final = ScalarType("ID")
 ANY: Final = ScalarType("ANY")
+
+INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)  # narrowest first
 
 SCALARS: Final = (
     BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP,

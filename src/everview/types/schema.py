@@ -66,7 +66,7 @@ class Schema:
 
     @staticmethod
     def from_arrow(schema: pa.Schema) -> Schema:
-        """The schema that holds what an Arrow table of that schema holds."""
+        """The schema for all rows of an Arrow table of that schema."""
         import pyarrow as pa
 
         from everview.types.arrow import field_of_arrow

@@ -29,7 +29,7 @@ def shown(schema: Schema, rows: list[Row]) -> list[Row]:
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class ShownBatch(Batch):
-    """The change of a view, or what it holds; iterates as SQL shows rows."""
+    """A batch with timestamps, as a change or contents of a view: it iterates as SQL shows rows."""
 
     def elements(self) -> list[Row]:
         """The different rows as Python tuples."""
@@ -37,7 +37,7 @@ class ShownBatch(Batch):
 
 
 def as_changes(batch: Batch) -> Batch:
-    """The batch, so that it shows its rows as SQL does."""
+    """The batch itself, or with timestamps, as one that shows its rows as SQL does."""
     if TIMESTAMP not in batch.schema.types:
         return batch
     return ShownBatch(batch.schema, batch.rows, batch.dictionary)

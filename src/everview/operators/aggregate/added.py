@@ -14,8 +14,8 @@ from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.floats import Flags, scaled, words_of
 from everview.operators.aggregate.registry import FLOATS
 from everview.operators.aggregate.weigh import SQUARES, Kind, Need, counted, sum_kind
-from everview.operators.operator import Matrix, Words
 from everview.types import BIGINT, DOUBLE, NULL_WORD, Decimal, Field, Schema
+from everview.types.words import Matrix, Words
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Sums:
         return np.ascontiguousarray(self.dense[:, self.places[need]])
 
     def counts(self, call: Call) -> Words:
-        """How many values the call is of."""
+        """The number of values that a call aggregates, for each group."""
         return self.of(counted(self.source, call))[:, 0]
 
     def digits(self, call: Call, kind: Kind) -> Matrix:
@@ -95,7 +95,7 @@ def _truth(call: Call, result: Field, sums: Sums) -> Matrix:
 
 
 def _variance(call: Call, result: Field, sums: Sums) -> Matrix:
-    """Exact until it is rounded once, and a root once more; of too few values, NULL; of one not finite, NaN."""
+    """The variance, rounded once (its root once more); NULL of too few values, NaN if one of them is not finite."""
     counts, of = sums.counts(call), sums.source.fields[call.fields[0]]
     kind = sum_kind(of)
     lost = 0 if call.function.endswith("pop") else 1

@@ -19,8 +19,9 @@ from everview.errors import WeightOverflow
 from everview.kernels.places import totals
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.ordered import Ordered
-from everview.operators.operator import Context, Matrix
+from everview.operators.operator import Context
 from everview.types import Array, Field, Schema
+from everview.types.words import Matrix
 
 TOO_LARGE = "more than 2 GiB of values"
 

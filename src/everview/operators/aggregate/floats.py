@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from everview.codes import fixed
 from everview.kernels import exact_sum, quotients
 from everview.operators.aggregate.registry import FLOATS
-from everview.operators.operator import Matrix, Words
 from everview.types import DOUBLE, NULL_WORD, Decimal, Type
+from everview.types.words import Matrix, Words
 
 Doubles = NDArray[np.float64]
 Flags = NDArray[np.bool_]

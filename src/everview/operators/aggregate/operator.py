@@ -16,9 +16,10 @@ from everview.operators.aggregate.ordered import IN_ORDER, Lay, Ordered, Orderin
 from everview.operators.aggregate.registry import computed_under
 from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import ByState, OverChanges, OverWhole
-from everview.operators.operator import Context, Layout, Matrix, Port, key_partition
+from everview.operators.operator import Context, Layout, Port, key_partition
 from everview.traces.view import TraceView
 from everview.types import Field, Schema
+from everview.types.words import Matrix
 
 ENDS = computed_under("end")
 COLLECTED = (*computed_under("collected"), *computed_under("user"))  # aggregates that make values of values

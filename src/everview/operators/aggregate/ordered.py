@@ -15,9 +15,10 @@ from everview.operators.aggregate.call import Call, FieldOrder
 from everview.operators.aggregate.floats import doubles_of, words_of
 from everview.operators.aggregate.registry import is_number
 from everview.operators.index import Direction, Index, Order, restore
-from everview.operators.operator import Layout, Matrix, Words
+from everview.operators.operator import Layout
 from everview.traces.view import TraceView
 from everview.types import Field, Schema
+from everview.types.words import Matrix, Words
 
 EVERYTHING = 2**63 - 1  # places
 
@@ -110,7 +111,7 @@ class Ordered:
         return rows, starts
 
     def end(self, call: Call, result: Field) -> Matrix:
-        """The value at the one end of each group or at the other, NULL where there are none."""
+        """The value at one end of each group, NULL where the group has none."""
         key, place = self.lay.key, self.lay.words[call.fields[0]]
         first = call.function in ("min", "first")
         out = np.empty((sum(map(len, self.groups)), result.words), np.int64)

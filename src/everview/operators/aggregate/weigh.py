@@ -14,25 +14,16 @@ from everview.kernels.sort import arrange
 from everview.kernels.tally import weighed
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.registry import FLOATS, computed
-from everview.operators.operator import (
-    Context,
-    Layout,
-    Matrix,
-    Partition,
-    Step,
-    UnaryOperator,
-    Words,
-    carried,
-    word_columns,
-)
+from everview.operators.operator import Context, Layout, Partition, Step, UnaryOperator, carried, word_columns
 from everview.traces.view import TraceView
 from everview.types import BIGINT, Decimal, Field, Schema
+from everview.types.words import Matrix, Words
 
 PLACE = Field("place", BIGINT, nullable=False)
 
 
 class Kind(Enum):
-    """What an entry adds up."""
+    """The quantity that an entry adds up."""
 
     ROWS = "rows"
     VALUES = "values"  # not NULL
@@ -66,7 +57,7 @@ SQUARED = {squares: of for of, squares in SQUARES.items()}
 
 @dataclass(frozen=True)
 class Slot:
-    """Something added up: of which field, and the first of its places; ``distinct`` fields' different values only."""
+    """A quantity to add up: its field and its first place; with ``distinct``, of those fields' different values."""
 
     kind: Kind
     field: int
@@ -82,7 +73,7 @@ Need = tuple[Kind, int, tuple[int, ...]]  # kind, field, distinct
 
 
 def slots(schema: Schema, calls: Sequence[Call]) -> tuple[Slot, ...]:
-    """What must be added up for these calls: the rows, and for each field its values and their sum, once."""
+    """The slots that some calls need: one for the rows, and for each field one for its values and one for their sum."""
     wanted: dict[Need, None] = {(Kind.ROWS, -1, ()): None}
     for call in calls:
         wanted |= dict.fromkeys(_needs(schema, call))
@@ -110,7 +101,7 @@ def _needs(schema: Schema, call: Call) -> Iterator[Need]:
 
 
 def counted(schema: Schema, call: Call) -> Need:
-    """What says how many values a call is of: rows, unless some may be NULL; of the different ones, none is."""
+    """The slot that counts a call's values: rows, unless some may be NULL; different values are never NULL."""
     if call.distinct:
         return Kind.ROWS, -1, call.fields
     if call.field is None or not schema.fields[call.field].nullable:

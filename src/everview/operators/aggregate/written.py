@@ -88,7 +88,7 @@ class WrittenAggregate:
         )
 
     def _keeps_nulls(self, function: str) -> bool:
-        """Only where values are taken as they are: the first or last, and those that a user's function gets."""
+        """Whether NULLs stay among the values: only for first and last, and for a user's function."""
         default = "keep" if computed(function).keeps_nulls else "skip"
         found = self.options.get("nulls", default)
         if found not in ("keep", "skip"):
@@ -121,7 +121,7 @@ def _percentile(found: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
 
 
 def _checked(found: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
-    """The right number of columns, and nothing that is not understood."""
+    """Refuse a wrong number of columns, and options that the function does not take."""
     name = found.function if isinstance(found.function, str) else "the function"
     if rest:
         raise SchemaError(f"{name} cannot take {rest[0]!r}", hint="after the columns come options as a dictionary")

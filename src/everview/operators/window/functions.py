@@ -22,9 +22,10 @@ from everview.operators.aggregate import Call, Weigh, slots
 from everview.operators.aggregate.added import FINISHED, Sums
 from everview.operators.aggregate.floats import words_of
 from everview.operators.index import Direction, Index
-from everview.operators.operator import Context, Layout, Matrix, Words
+from everview.operators.operator import Context, Layout
 from everview.operators.window.frames import Flags, Places
 from everview.types import BIGINT, Field, Schema
+from everview.types.words import Matrix, Words
 
 RANKS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 COPIES = ("lag", "lead", "first_value", "last_value", "nth_value")
@@ -64,7 +65,7 @@ class Over:
         return _added_up(self, places, schema, low, high)
 
     def reads_values(self, schema: Schema) -> bool:
-        """Whether it compares values whose words do not follow them."""
+        """Whether the function compares values of a type whose words are not in the order of the values."""
         return self.function in ("min", "max") and not schema.fields[self.fields[0]].type.ordered
 
     def _shifted(self, places: Places, schema: Schema) -> Matrix:
@@ -77,7 +78,7 @@ class Over:
         return out
 
     def _place(self, places: Places, schema: Schema, low: Words, high: Words) -> tuple[Words, Flags]:
-        """Which row of the frame is asked for, and where there is one."""
+        """The row of each frame whose value is the result, and a mask of rows whose frame has one."""
         if self.function == "nth_value":
             at = low + self.number - 1
             return at, at < high
@@ -99,7 +100,7 @@ class Over:
 
 
 def _widened(words: Matrix, old: Field, new: Field) -> Matrix:
-    """Words of a field as those of one that may be NULL."""
+    """The words of a field as a nullable field of the same type has them."""
     if old.words == new.words:
         return words
     assert old.type == new.type == BIGINT and new.nullable
@@ -114,7 +115,7 @@ def _present(rows: Matrix, schema: Schema, field: int) -> Flags:
 
 
 def _next_present(present: Flags) -> Words:
-    """For each row the first from there on that is; beyond the last if there is none."""
+    """For each row the first present row from there on; the number of rows if there is none."""
     at = np.where(present, np.arange(present.size), present.size)
     return np.minimum.accumulate(at[::-1])[::-1]
 

@@ -11,18 +11,12 @@ import numpy as np
 from everview.errors import WeightOverflow
 from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.index import Order, restore
-from everview.operators.operator import (
-    Context,
-    Layout,
-    Matrix,
-    Port,
-    UnaryOperator,
-    key_partition,
-)
+from everview.operators.operator import Context, Layout, Port, UnaryOperator, key_partition
 from everview.operators.window.frames import Places
 from everview.operators.window.functions import Over
 from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix
 
 ALL = 1 << 62  # more places than a partition has
 MOST = 1 << 31  # rows of one change

@@ -1,8 +1,8 @@
 """The dictionary in the store: chunks of entries, each a slice of every part, by shard.
 
 Many new entries at once, as a first load brings them, are divided among the shards by their codes, so that they can be
-read in parts; the few of a tick stay together on shard 0. Whoever loads them takes all shards at once, because what
-stands in the way of an exception may be in any.
+read in parts; the few of a tick stay together on shard 0. All shards are loaded at once, because the entry that
+holds the hash of an exception may be in any of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def stored(state: Stored) -> Entries | None:
 
 
 def coalesced(state: Stored) -> Iterator[Replace]:
-    """The last chunks of every shard as one, as many of them as geometry asks for."""
+    """Edits that merge the last chunks of every shard into one, so that sizes stay geometric."""
     for shard, chunks in _chunks(state).items():
         start, rows = len(chunks), 0
         while start > 0 and len(chunks[start - 1][0].array) < RATIO * max(rows, 1):
@@ -52,7 +52,7 @@ def coalesced(state: Stored) -> Iterator[Replace]:
 
 
 def renewed(state: Stored, entries: Entries, shards: int) -> Iterator[Replace]:
-    """These entries in place of all that there are."""
+    """Edits that put these entries in place of all stored ones."""
     placed = dict(_placed(entries, shards))
     for shard, chunks in _chunks(state).items():
         yield from _instead(shard, chunks, placed.pop(shard, None))

@@ -1,4 +1,4 @@
-"""A query answered once: a circuit over what relations hold now, and nothing kept."""
+"""A query answered once: a circuit runs over the rows that relations hold now, and keeps nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from everview.zset.batch import Batch
 def answer(
     circuit: Circuit, contents: Mapping[str, Batch], dictionary: Dictionary, bounds: LoopBounds | None = None
 ) -> dict[str, Batch]:
-    """What the sinks of a query circuit hold when its sources hold these contents.
+    """The contents of a query circuit's sinks, given the contents of its sources.
 
     Without recursion the operators work on whole Z-sets, and there are no traces. A loop works on changes: each
     iteration then costs what it adds.

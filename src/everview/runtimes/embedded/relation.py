@@ -1,7 +1,7 @@
-"""A table of a running circuit, as those who change it see it: keyed, or a bag of rows.
+"""A kept table of a running circuit, keyed or a bag of rows, for those who change it.
 
-Every method says what a command changes, given what the table holds and what is to be changed already. What cannot be,
-two rows of one key or a row less than not at all, is refused here, before any operator sees it.
+Every method computes the change of one command, given the rows of the table and the pending change. A second row of a
+key, and a row of negative weight, are refused here, before any operator sees them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Resolver, Table, last_of_key, ones
 from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
-Matrix = NDArray[np.int64]
 Pending = list[Matrix]  # a batch a shard, in the order of the table's trace: key first
 
 
 @dataclass(frozen=True)
 class KeptTable:
-    """A table by the words of its rows. A `Pending` is a change of it that has not been made yet."""
+    """A table whose rows are words. A `Pending` is a change of the table that has not been applied yet."""
 
     name: str
     schema: Schema
@@ -87,7 +87,7 @@ class KeptTable:
         ]
 
     def patch(self, rows: Matrix, columns: Sequence[str], state: ProgramState, pending: Pending) -> Pending:
-        """The pending change with some columns of the rows of some keys set; ``rows`` are key, then columns."""
+        """The pending change that sets some columns in the rows of some keys; ``rows`` are key, then columns."""
         assert self.resolver.keyed, "only a table with a key is updated by key"
         words = self.resolver.key
         targets = word_columns(self.stored, tuple(self.stored.index(name) for name in columns))
@@ -109,7 +109,7 @@ class KeptTable:
         return known
 
     def beginning_with(self, values: Matrix, columns: int, state: ProgramState, pending: Pending) -> Batch:
-        """The rows whose first columns, key first, have some values, after what is pending."""
+        """The rows that begin with some values (key first), the pending change included."""
         words, wanted = Schema(self.stored.fields[:columns]).width, _distinct(values)
         whole = np.empty((0, self.stored.width + 1), np.int64)
         for shard in range(self.shards):
@@ -123,7 +123,7 @@ class KeptTable:
         return [np.empty((0, self.stored.width + 1), np.int64)] * self.shards
 
     def rows(self, state: ProgramState, pending: Pending | None = None) -> Batch:
-        """What the table holds, with what is pending if that is given; columns as they are declared."""
+        """The rows of the table, after the pending change if one is given; columns as they are declared."""
         whole = np.empty((0, self.schema.width + 1), np.int64)
         for shard, trace in enumerate(state.of(self.resolver.trace)):
             rows = trace.before.consolidated()
@@ -144,7 +144,7 @@ class KeptTable:
         return self._exchange.split(rows, self.shards)
 
     def _contents(self, state: ProgramState, shard: int, pending: Pending) -> TraceView:
-        """What a shard holds after what is pending."""
+        """The rows of a shard after the pending change."""
         return state.before(shard, self.resolver.trace).plus(pending[shard])
 
     def _added(self, rows: Matrix, contents: TraceView, pending: Matrix, negative: bool) -> Matrix:
@@ -156,7 +156,7 @@ class KeptTable:
         return changed
 
     def _check_keys(self, rows: Matrix, after: TraceView) -> None:
-        """Refuse added rows if a key would have two rows, or one less than not at all."""
+        """Refuse added rows if a key would have two rows, or a row of negative weight."""
         words = self.resolver.key
         keys = distinct_keys(rows, words)
         if len(keys) == len(rows) and _all_one(rows[:, -1]) and _all_one(after.weights(keys, words)):
@@ -168,7 +168,7 @@ class KeptTable:
             raise self._absent(row) if row[0, -1] < 0 else self._duplicate(row)
 
     def _check_bag(self, rows: Matrix, after: TraceView) -> None:
-        """Refuse added rows if one would be there less often than not at all."""
+        """Refuse added rows if one would have a negative weight."""
         if (rows[:, -1] > 0).all():
             return
         held = after.weights(rows, self.stored.width)

@@ -38,7 +38,7 @@ class View:
         return self.held()
 
     def held(self) -> Batch:
-        """`contents` for those who complete what an exception has cut short."""
+        """`contents` without recovering first: for the code that completes an act which an exception has cut short."""
         if self._node is None:
             raise EverviewError(f"view {self.name} keeps no contents", hint="build its sink with keep=True")
         whole = np.empty((0, self.schema.width + 1), np.int64)

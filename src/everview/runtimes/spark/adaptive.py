@@ -77,7 +77,7 @@ class Adaptive:
                     self._mine.append((owned, appended))
 
     def note(self, offsets: dict[str, Any]) -> Note | None:
-        """What to commit if tasks have taken part; None if the driver was alone."""
+        """The note to commit if tasks have taken part; None if the driver was alone."""
         if not self.there.jobs:
             return None
         self._share()

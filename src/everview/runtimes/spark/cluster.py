@@ -18,7 +18,7 @@ from everview.circuit.nodes import Source
 from everview.circuit.program import Due, Program, Ran
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import SourceError
-from everview.operators.operator import Context, Matrix
+from everview.operators.operator import Context
 from everview.runtimes.loops import Cells
 from everview.runtimes.pending import At
 from everview.runtimes.spark import rounds
@@ -39,6 +39,7 @@ from everview.runtimes.spark.wire import (
 from everview.runtimes.state import Path
 from everview.runtimes.tables import Resolver
 from everview.traces.store import Replace, SliceRef
+from everview.types.words import Matrix
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -136,7 +137,7 @@ class Cluster:
         return Passer(self.path, self.epoch + 1, f"driver.{name}")
 
     def _entries(self, program: Program, first: int, last: int) -> Iterator[Row]:
-        """The values of the open epoch, for stages that look behind the codes."""
+        """The dictionary entries of the open epoch, for stages that look up values."""
         if reads_values(program, first, last):
             yield from entries_for(self._dictionary.export(self.mark), self.partitions)
 
@@ -146,7 +147,7 @@ class Cluster:
     def _note(
         self, frame: DataFrame, ran: list[Ran] | None = None
     ) -> dict[RowKind, dict[tuple[int, int], list[Matrix]]]:
-        """Run a job and take in what its tasks say; of users' mistakes, the one of the earliest stage is raised."""
+        """Run a job and sort the rows that its tasks return; of users' mistakes, raise that of the earliest stage."""
         self.jobs += 1
         found: dict[RowKind, dict[tuple[int, int], list[Matrix]]] = {
             RowKind.LEFT: {},
@@ -195,7 +196,7 @@ class Cluster:
             )
 
     def _bad(self, row: Row) -> pa.Table:
-        """Rows that cannot be taken: ``source``, ``reason`` and ``raw``."""
+        """The rows of the sources that were refused: ``source``, ``reason`` and ``raw``."""
         found = json.loads(bytes(row.payload))
         reasons, texts = [reason for reason, _ in found], [text for _, text in found]
         return pa.table({"source": [self._source(row.node)] * len(found), "reason": reasons, "raw": texts})

@@ -31,11 +31,12 @@ from everview.codes.dictionary import FIRST_SEED
 from everview.errors import EverviewError
 from everview.kernels.xxh64 import hash_bytes
 from everview.operators.exchange import Exchange, spread
-from everview.operators.operator import ByKey, Layout, Matrix, Words
+from everview.operators.operator import ByKey, Layout
 from everview.runtimes.spark.wire import SCHEMA, Row, RowKind, error_row, matrix_rows, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
 from everview.runtimes.tables import ARRIVAL, COMMAND, ORDER, WEIGHT, followed_by
 from everview.types import NULL_WORD, TIMESTAMP, Array, Decimal, Field, Schema, Struct, Type
+from everview.types.words import Matrix, Words
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -76,7 +77,7 @@ class Coding:
 
     @property
     def meta(self) -> tuple[str, ...]:
-        """What goes to Python besides."""
+        """The columns that go to Python besides those of the schema."""
         return (*((ORDER,) if self.keyed and self.ordered else ()), *((WEIGHT,) if self.weighted else ()))
 
     def matrix(self, table: pa.Table, dictionary: Dictionary, arrived: int) -> Matrix:
@@ -212,7 +213,7 @@ def _values_coder(coding: Coding, exceptions: Entries | None) -> Coder:
 
 
 def _sum(words: Any) -> int:
-    """Of words that are not NULL."""
+    """The sum of words that are not NULL."""
     return int(words[words != NULL_WORD].astype(np.uint64).sum())
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
@@ -40,14 +39,13 @@ from everview.zset.batch import Batch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Matrix = NDArray[np.int64]
 Inspect = Callable[[Sequence[pa.Table]], None]
 log = logging.getLogger("everview.spark")
 
 
 @dataclass(frozen=True, slots=True)
 class Ticked:
-    """What an epoch gave, and how."""
+    """The outcome of an epoch: the changes of its views, and where and how it ran."""
 
     epoch: int
     changes: Mapping[str, Batch]
@@ -103,7 +101,7 @@ class Engine:
 
     @staticmethod
     def made_at(path: str) -> tuple[int, ...] | None:
-        """Which state is in a directory: another one that takes its place is told from it. None if there is none."""
+        """The identity of the state at a path, which tells it from a later one there; None if there is none."""
         try:
             return made_at(path)
         except OSError:
@@ -119,7 +117,7 @@ class Engine:
 
     @property
     def uncertain(self) -> bool:
-        """Whether only the disk knows how things are, so that the state must be opened again."""
+        """Whether a failure left open what is on disk, so that the state must be opened again."""
         return self.uncertain_here or self.store.uncertain or self.store.epoch != self.run.epoch
 
     @property
@@ -146,7 +144,7 @@ class Engine:
     def tick(
         self, changes: Mapping[str, Any], offsets: Mapping[str, Any], decision: Decision, describe: Describe
     ) -> Ticked:
-        """Rows that the driver has, as for `Embedded.tick`; large iterations of a recursion may go to the cluster."""
+        """Run a tick of rows that the driver has; large iterations of a recursion may go to the cluster."""
         return self._epoch(lambda _: self.run.encode(changes), None, frozenset(), offsets, decision, describe)
 
     def tick_on_cluster(
@@ -212,7 +210,7 @@ class Engine:
     def _commit(
         self, mark: Mark, place: Adaptive, outputs: Mapping[str, Batch], offsets: dict[str, Any]
     ) -> Callable[[], None]:
-        """Make the epoch durable; what then remains for this process to do."""
+        """Make the epoch durable; returns the act that lets this process follow it."""
         run, state, epoch = self.run, self.run.state, self.run.epoch + 1
         changes = tuple(self._last_changes(outputs))
         note = place.note(offsets)
@@ -248,7 +246,7 @@ class Engine:
     # -- the changes that sinks are given
 
     def _last_changes(self, outputs: Mapping[str, Batch]) -> Iterable[Replace]:
-        """The changes of this epoch in place of those of the last; of views that have no sink (any more), none."""
+        """Edits that put this epoch's changes in place of the last one's; views without a sink lose theirs."""
         for view, changes in outputs.items():
             name, rows = _changes_of(view), changes.rows if view in self.delivered else changes.rows[:0]
             old = tuple(found.id for found in self.store.slices(name))
@@ -256,7 +254,7 @@ class Engine:
                 yield Replace(name, 0, old, np.ascontiguousarray(rows) if len(rows) else None)
 
     def last_changes(self) -> dict[str, Batch]:
-        """What the last epoch changed of every delivered view."""
+        """The changes of the last epoch, for every delivered view."""
         found: dict[str, Batch] = {}
         for view in self.delivered:
             schema = self.run.view(view).schema

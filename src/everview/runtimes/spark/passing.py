@@ -13,15 +13,14 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.runtimes.spark.wire import Row, RowKind, matrix_of, matrix_rows
 from everview.traces.store import ManifestEntry, SegmentWriter, SliceRef
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.files import File, FileSystem
 from everview.traces.store.layout import StatePaths
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 INLINE_BYTES = 256 << 10  # a larger matrix goes through a file
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from everview.circuit.nodes import Read
 from everview.circuit.program import Due, Everywhere, Program, trace_columns
 from everview.kernels.timed import stamped
-from everview.operators.operator import Context, Matrix, Moment, TimedView
+from everview.operators.operator import Context, Moment, TimedView
 from everview.runtimes.pending import At
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.stages import attempt, joined, one, reporting
@@ -27,6 +27,7 @@ from everview.runtimes.spark.worker import replica, settle
 from everview.traces.store import Replace, SegmentWriter, SliceRef
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
+from everview.types.words import Matrix
 
 Written = Mapping[tuple[str, int], Sequence[SliceRef]]  # by trace name and shard, what the open epoch has written
 Parts = dict[tuple[RowKind, int], list[Matrix]]  # by kind and node
@@ -34,7 +35,7 @@ Parts = dict[tuple[RowKind, int], list[Matrix]]  # by kind and node
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What every task of one stage of a child is told, for one nested time ``at``."""
+    """The task of one stage of a child at one nested time ``at``, as every shard gets it."""
 
     program: Program
     stage: int
@@ -119,7 +120,7 @@ class Round:
         return Batches(columns, past, order), Batches(columns, (*past, *current), order)
 
     def _everywhere(self, read: Read, shared: Shared, context: Context) -> Wide:
-        """A trace on all shards; with this very time, with what all tasks have of it."""
+        """A trace on all shards; after this very time, with what all tasks have appended."""
         views, now = [self._views(shard, read.node, context)[1] for shard in range(self.program.shards)], self.at
         if read.moment is Moment.AFTER:
             for shard, parts in shared.get(read.node, {}).items():

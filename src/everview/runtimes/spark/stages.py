@@ -21,7 +21,7 @@ from everview.circuit.nodes import Apply, Feedback, Read
 from everview.circuit.program import Before, Program, Stage
 from everview.errors import EverviewError, WeightOverflow
 from everview.operators.exchange import Exchange
-from everview.operators.operator import Context, Matrix, Moment
+from everview.operators.operator import Context, Moment
 from everview.runtimes.spark.disk import LASTING, refused
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.values import TaskDictionary, reads_values
@@ -42,6 +42,7 @@ from everview.traces.spine import RATIO, SMALL
 from everview.traces.store import Replace, SegmentWriter, Slice
 from everview.traces.view import Batches, merged
 from everview.traces.wide import Wide
+from everview.types.words import Matrix
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -130,13 +131,13 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
 
 
 def _shared_later(job: Job, number: int, shared: Iterable[Row]) -> Iterator[Row]:
-    """What tasks of later stages need, too."""
+    """The rows of shared streams that tasks of later stages read, too."""
     later = {at for stage in job.program.stages[number + 1 : job.last + 1] for at in stage.shared}
     yield from (row for row in shared if row.node in later)
 
 
 def reporting(stage: int, rows: Callable[[], Iterator[Row]]) -> Iterator[Row]:
-    """Rows; a user's mistake becomes one, so that Spark does not try again what cannot succeed."""
+    """The rows of a task; a user's mistake becomes a row, so that Spark does not try again what cannot succeed."""
     try:
         yield from rows()
     except EverviewError as error:
@@ -209,7 +210,7 @@ class _Work:
         yield from self._outgoing(shard, cells)
 
     def _resolve(self, shard: int, cells: Cells, before: Before) -> Iterator[Row]:
-        """Let the commands of tables become changes."""
+        """Resolve the commands of tables into changes."""
         for at in self.stage.nodes:
             if at in cells:
                 yield Row(RowKind.COUNT, at, shard, cells[at].shape[0])

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.codes import references
 from everview.codes.dictionary import Dictionary, Entries
@@ -29,9 +28,7 @@ from everview.runtimes.embedded.interned import joined
 from everview.runtimes.spark.worker import Chunk, dictionary_chunks
 from everview.traces.store import ManifestEntry, Reader, State, Store
 from everview.types import NULL_WORD, Schema, unknown_name
-
-Matrix = NDArray[np.int64]
-Words = NDArray[np.int64]
+from everview.types.words import Matrix, Words
 
 SMALL = 4096  # rows; smaller slices are sorted together, larger ones are merged
 AT_ONCE = 64  # epochs; each has a file open
@@ -40,7 +37,7 @@ PLACES = 1 << 22
 
 
 class StoredRelation(NamedTuple):
-    """What is kept under a name: the trace that holds it, and its columns."""
+    """A view or table of a stored state: the trace that holds its rows, and its columns."""
 
     trace: str
     schema: Schema
@@ -127,7 +124,7 @@ def _relations(state: State, what: str) -> dict[str, StoredRelation]:
 
 
 def shards(state: State) -> int:
-    """Over how many shards a state is spread."""
+    """The number of shards of a state."""
     said = state.manifest.meta.get("shards")
     return int(said) if said else 1 + max((shard for _, shard in state.manifest.slices), default=0)
 
@@ -152,7 +149,7 @@ class Difference(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """How much there is to read."""
+        """The bytes of the slices to read."""
         return sum(entry.ref.nbytes for entry in (*self.gone, *self.new))
 
     def rows(self) -> Matrix:
@@ -220,7 +217,7 @@ def _total(schema: Schema, slices: Sequence[Matrix]) -> Matrix:
 
 
 def _in_order(rows: Matrix, schema: Schema) -> Matrix:
-    """Slices may follow values instead of words."""
+    """Sort rows by words: slices may be in the order of values."""
     return rows if is_batch(rows) else arrange(rows, np.arange(schema.width))
 
 
@@ -233,7 +230,7 @@ def _entries(state: State, relation: StoredRelation, shard: int) -> tuple[Manife
 
 
 def _identity(entry: ManifestEntry) -> tuple[Any, ...]:
-    """Equal if and only if the contents are: an id stays when bytes move, but a rewind gives ids out again."""
+    """A key that two slices share exactly if their contents are equal: a rewind gives ids out again."""
     return entry.id, entry.ref.rows, entry.ref.columns, entry.ref.checksum
 
 
@@ -309,7 +306,7 @@ def dictionary_for(schema: Schema, rows: Matrix, states: Iterable[State]) -> Dic
 
 
 def _picked(state: State, chunk: Chunk, sieve: Sieve) -> list[Entries]:
-    """The wanted entries of a chunk. What stood in an exception's way matters only to those who intern."""
+    """The wanted entries of a chunk; those that block an exception's hash matter only to code that interns."""
     codes, kinds = state.array(chunk[0]), state.array(chunk[1])
     rows = sieve.rows(codes, kinds)
     if not len(rows):
@@ -319,7 +316,7 @@ def _picked(state: State, chunk: Chunk, sieve: Sieve) -> list[Entries]:
 
 
 class Sieve:
-    """Finds the wanted among many codes. Codes are hashes, so their last bits tell most others from them."""
+    """A filter that finds wanted codes among many. Codes are hashes, so their last bits rule most others out."""
 
     def __init__(self, wanted: Mapping[int, Words]) -> None:
         self._wanted = {kind: np.unique(codes) for kind, codes in wanted.items()}
@@ -330,7 +327,7 @@ class Sieve:
             self._marked[codes & self._last] = True
 
     def rows(self, codes: Words, kinds: Words) -> Words:
-        """Where the wanted ones are."""
+        """The positions of the wanted codes."""
         likely = np.flatnonzero(self._marked[codes & self._last])
         keep = np.zeros(len(likely), np.bool_)
         for kind, wanted in self._wanted.items():

@@ -42,7 +42,7 @@ class TaskDictionary:
 
 
 def entries_for(entries: Entries, partitions: int) -> Iterator[Row]:
-    """Values of the open epoch for every task."""
+    """Dictionary entries of the open epoch as rows for every task."""
     if len(entries):
         block = pack_entries(entries).data
         yield from (Row(RowKind.ENTRIES, -1, partition, 0, block) for partition in range(partitions))

@@ -22,8 +22,8 @@ from everview.circuit.blame import NODE
 from everview.codes.dictionary import Entries
 from everview.errors import EverviewError
 from everview.traces.store import Replace, SliceRef
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 
 SCHEMA = "kind INT, node INT, shard INT, columns INT, payload BINARY"
@@ -34,7 +34,7 @@ BATCH_BYTES = 64 << 20  # of payload in one record batch, about
 
 
 class RowKind(IntEnum):
-    """What a row carries. Cells, shared ones, wakes and entries are for the next stage; the others for the driver."""
+    """The content of a row. Cells, shared ones, wakes and entries are for the next stage; the others for the driver."""
 
     CELL = 0  # rows of a stream: of a source, of an exchange, or of one that stays on its shard
     WAKE = 1  # nothing: the shard runs even if nothing arrives

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from everview.codes.dictionary import Dictionary, Entries
@@ -21,15 +20,15 @@ from everview.traces.store import Manifest, ManifestEntry, Reader, Slice, SliceR
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.layout import StatePaths
 from everview.traces.store.slices import Key
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 Chunk = tuple[ManifestEntry, ...]  # one slice of each part of the dictionary
 Sums = tuple[int, ...]  # their checksums: unlike their places, these stay
 
 
 @dataclass(slots=True)
 class LoadedTrace:
-    """What is loaded of one trace on one shard."""
+    """The loaded slices of one trace on one shard."""
 
     entries: tuple[ManifestEntry, ...]  # as the manifest lists them
     arrays: dict[SliceRef, NDArray[Any]]  # of these, and of what the open epoch has written
@@ -88,7 +87,7 @@ class Replica:
         return self._reader
 
     def _listed(self, key: Key) -> LoadedTrace:
-        """What is loaded of a trace; arrays go when the manifest that comes to list others does not list them."""
+        """The loaded slices of a trace; arrays that the present manifest no longer lists are dropped."""
         entries = self._at().manifest.slices.get(key, ())
         held = self._held.get(key)
         if held is None or held.entries is not entries:

@@ -32,7 +32,7 @@ class File:
 
 
 class FileSystem:
-    """The operations, on the real filesystem; `before(operation, path)` is called first and may raise."""
+    """The file operations of a store; `before(operation, path)` is called before each and may raise."""
 
     def __init__(self, before: Hook = _unobserved) -> None:
         self.announce = before

@@ -17,7 +17,7 @@ from everview.traces.store.files import FileSystem
 
 
 class WriterLock(FileIO):
-    """LOCK, held as long as this is open. What loses it, by an exception while opening a state, gives the lock up."""
+    """The held LOCK of a state. It is given up when this is closed, or collected after opening a state failed."""
 
     def __del__(self) -> None:
         self.close()

@@ -83,7 +83,7 @@ class Log:
             self._files.close(self.file)
 
     def cut(self, size: int) -> None:
-        """Go back to a length that it had, whatever an exception has left of an append."""
+        """Cut the log back to an earlier length, whatever an exception has left of an append."""
         self.size, self._synced = size, min(self._synced, size)
         if self.file.path.stat().st_size > size:
             self._retreat(size)

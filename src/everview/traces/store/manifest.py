@@ -16,7 +16,7 @@ from everview.traces.store.slices import Key, SliceRef
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """What the state is the state of: the plan as a whole, and each trace by its name."""
+    """The fingerprints of a state: of the plan as a whole, and of each trace by its name."""
 
     plan: str
     traces: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -78,7 +78,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """What one commit says. Offsets and metadata are merged into those that stand."""
+    """The change that one commit makes to a manifest. Offsets and metadata are merged into the present ones."""
 
     epoch: int
     edits: tuple[Edit, ...] = ()
@@ -183,7 +183,7 @@ class Manifest:
 
 
 def refs_of(record: LogRecord) -> Iterator[SliceRef]:
-    """The slices that a record puts, or for a snapshot, that it lists."""
+    """The slices that a record refers to: those a commit adds, or those a snapshot lists."""
     if record.kind is RecordKind.SNAPSHOT:
         yield from (entry.ref for entry in Manifest.from_record(record).entries())
         return

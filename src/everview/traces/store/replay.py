@@ -60,7 +60,7 @@ def replay(path: Path, data: bytes, epoch: int | None = None) -> Replayed:
 def resume(path: Path, descriptor: int, read: Replayed, epoch: int | None) -> Replayed | None:
     """The manifest at a later epoch of a log that was read before, by reading on from there.
 
-    None if that does not lead to the epoch; replaying the whole log then says why.
+    None if the log does not lead to the epoch; replaying all of it then says why.
     """
     changes, end = list[StateChange](), read.end
     for record in _tail(path, descriptor, end):

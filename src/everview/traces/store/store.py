@@ -239,7 +239,7 @@ class Store(State):
             under.next.close()
 
     def _complete(self, under: UnderWay) -> None:
-        """The manifest is the new one: let all else follow it."""
+        """Bring everything else in line with the new manifest."""
         if under.queued:
             self._queued = []
         if under.next is not None:
@@ -301,7 +301,7 @@ class Store(State):
         self._queued.append(Replace(name, shard, tuple(old), new))
 
     def forget_queued(self) -> None:
-        """Let no merge wait any more: those that do would have changed nothing."""
+        """Drop the queued merges; that loses nothing, since merges change no contents."""
         self._queued = []
 
     def checkpoint(self) -> tuple[int, ...]:

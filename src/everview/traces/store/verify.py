@@ -17,7 +17,7 @@ from everview.traces.store.slices import SliceRef, array_in, checked, damaged
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How much was found to be as it was written."""
+    """The amounts that a verification has checked."""
 
     logs: int
     segments: int

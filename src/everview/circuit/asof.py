@@ -55,35 +55,35 @@ def asof_joined(
     rights = _timed(right, [b for _, b in on], at[1], by_value=True)
     sides = (lefts, rights)
     picks = tuple((side, sides[side].schema.index(name)) for side, name, _ in chosen)
-    found = [sides[side].schema.fields[field] for side, field in picks]
+    chosen_fields = [sides[side].schema.fields[field] for side, field in picks]
     schema = Schema(
         Field(new, f.type, f.nullable or (outer and side == RIGHT))
-        for f, (side, _, new) in zip(found, chosen, strict=True)
+        for f, (side, _, new) in zip(chosen_fields, chosen, strict=True)
     )
     reach = None if asked.tolerance is None else _words(when, asked.tolerance)
     operator = Asof(lefts.layout, rights.layout, picks, schema, toward, asked.strict, reach, outer)
     return left.circuit.add(operator, [lefts, rights])
 
 
-def _timed(stream: Stream, key: Sequence[str], at: str, *, by_value: bool) -> Stream:
+def _timed(stream: Stream, key: Sequence[str], time: str, *, by_value: bool) -> Stream:
     """Index a side by its key, then by time; ``by_value`` orders the remaining columns by their values."""
-    first = [stream.schema.index(name) for name in (*key, at)]
+    first = [stream.schema.index(name) for name in (*key, time)]
     if len(set(first)) < len(first):
-        raise SchemaError(f'"{at}" is a key of the as-of join and its time, too', hint="join on the other columns")
+        raise SchemaError(f'"{time}" is a key of the as-of join and its time, too', hint="join on the other columns")
     fields = (*first, *(f for f in range(len(stream.schema)) if f not in first))
     order = tuple((i, Direction.ASC) for i in range(len(first), len(fields))) if by_value else ()
     return stream.circuit.add(Index(Layout(stream.schema), fields, len(key), order), [stream])
 
 
-def _units(of: Type) -> int | timedelta | None:
+def _units(type_: Type) -> int | timedelta | None:
     """The words in one unit of a number, or the time in one word of a time; None where words have no distance."""
-    if isinstance(of, Decimal):
-        return 10**of.scale
-    if of in INTEGERS:
+    if isinstance(type_, Decimal):
+        return 10**type_.scale
+    if type_ in INTEGERS:
         return 1
-    if of == TIMESTAMP:
+    if type_ == TIMESTAMP:
         return timedelta(microseconds=1)
-    return timedelta(days=1) if of == DATE else None
+    return timedelta(days=1) if type_ == DATE else None
 
 
 def _words(time: Field, tolerance: Tolerance) -> int:
@@ -133,22 +133,22 @@ def billed_now(left: Stream, right: Stream, picks: tuple[Pick, ...], schema: Sch
     past = circuit.add(Index(before.layout, tuple(range(len(whole))), left.layout.key, order), [before]).trace()
     rows = left.trace()
     operator = Billed(left.layout, right.layout, fields, past.layout)
-    found = circuit.add(operator, [rows.stream], [rows.delay(), right.trace(), past])
-    again(found)
+    billed = circuit.add(operator, [rows.stream], [rows.delay(), right.trace(), past])
+    again(billed)
     places = tuple(field if side == LEFT else width + fields.index(field) for side, field in picks)
-    return circuit.add(Project(found.layout, places, schema), [found])
+    return circuit.add(Project(billed.layout, places, schema), [billed])
 
 
 def _apart(schema: Schema, fields: Sequence[Field]) -> list[Field]:
     """Rename fields so that none has the name of a field of the schema."""
-    taken, found = set(schema.names), list[Field]()
+    taken, renamed = set(schema.names), list[Field]()
     for field in fields:
         name = field.name
         while name in taken:
             name += "'"
         taken.add(name)
-        found.append(Field(name, field.type, field.nullable))
-    return found
+        renamed.append(Field(name, field.type, field.nullable))
+    return renamed
 
 
 def _at_the_root(stream: Stream, what: str) -> None:

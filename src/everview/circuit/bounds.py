@@ -66,8 +66,8 @@ class LoopBounds:
         >>> LoopBounds.given({"EVERVIEW_LOOP_ROWS": "1000000"})
         LoopBounds(rounds=10000, rows=1000000, memory=None)
         """
-        found = os.environ if environment is None else environment
-        said = {f.name: found[name] for f in fields(cls) if (name := f"{VARIABLE}{f.name.upper()}") in found}
+        variables = os.environ if environment is None else environment
+        said = {f.name: variables[name] for f in fields(cls) if (name := f"{VARIABLE}{f.name.upper()}") in variables}
         return cls(**{name: _number(name, text) for name, text in said.items()})
 
 

@@ -28,11 +28,11 @@ def _fingerprints(
     circuit: Circuit, texts: dict[int, str], outer: Mapping[int, str] | None, first: Mapping[int, str]
 ) -> dict[int, str]:
     prints: dict[int, str] = {}
-    for at in circuit.order():
-        node = circuit[at]
-        if at not in texts:
-            texts[at] = _text(node)
-        parts = [texts[at]]
+    for node_id in circuit.order():
+        node = circuit[node_id]
+        if node_id not in texts:
+            texts[node_id] = _text(node)
+        parts = [texts[node_id]]
         match node:
             case Import():
                 assert outer is not None, "a child is named within its parent"
@@ -46,12 +46,12 @@ def _fingerprints(
                 assert node.input is not None, "an ordered circuit is connected"
                 # At the root its number tells only loops apart, which have it from the first time: so what is
                 # built before it does not matter.
-                parts += [first[node.input]] if first and outer is None else [str(at), first.get(node.input, "")]
+                parts += [first[node.input]] if first and outer is None else [str(node_id), first.get(node.input, "")]
             case _:
                 parts += [prints[i] for i in inputs_of(node) if i is not None]
                 # A trace that is read before the tick may stand later in the order.
                 parts += [f"{prints.get(r.node, first.get(r.node, ''))} {r.moment.value}" for r in reads_of(node)]
-        prints[at] = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        prints[node_id] = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
     return prints
 
 

@@ -63,8 +63,10 @@ def outer_joined(one: Stream, other: Stream, on: On, select: Select | None, *, k
 def _padded(rows: Stream, side: int, chosen: Sequence[tuple[int, str, str]], schema: Schema) -> Stream:
     """Rows of one side laid out as join results, NULL for the columns of the other."""
     own = tuple(rows.schema.index(name) if where == side else None for where, name, _ in chosen)
-    found = [Field("", f.type) if at is None else rows.schema.fields[at] for at, f in zip(own, schema, strict=True)]
-    named = Schema(Field(new, f.type, f.nullable) for (_, _, new), f in zip(chosen, found, strict=True))
+    padded = [
+        Field("", f.type) if place is None else rows.schema.fields[place] for place, f in zip(own, schema, strict=True)
+    ]
+    named = Schema(Field(new, f.type, f.nullable) for (_, _, new), f in zip(chosen, padded, strict=True))
     return rows.circuit.add(Pad(rows.layout, own, named), [rows])
 
 

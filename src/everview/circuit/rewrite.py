@@ -84,47 +84,47 @@ def part(old: Circuit, streams: Iterable[int], sinks: Iterable[str]) -> tuple[Ci
 
 def _behind(circuit: Circuit, wanted: Iterable[int]) -> set[int]:
     """Some nodes and all that they depend on."""
-    found: set[int] = set()
+    behind: set[int] = set()
     waiting = list(wanted)
     while waiting:
-        at = waiting.pop()
-        if at not in found:
-            found.add(at)
-            waiting += [i for i in inputs_of(circuit[at]) if i is not None]
-            waiting += [read.node for read in reads_of(circuit[at])]
-    return found
+        node_id = waiting.pop()
+        if node_id not in behind:
+            behind.add(node_id)
+            waiting += [i for i in inputs_of(circuit[node_id]) if i is not None]
+            waiting += [read.node for read in reads_of(circuit[node_id])]
+    return behind
 
 
 def _fill(copy: Copy, rules: NodeRules, outer: Copy | None, only: Container[int] | None = None) -> None:
     loops: list[tuple[int, Callable[[Stream], None]]] = []
     children: dict[int, Copy] = {}
-    for at in _traces_first(copy.old):
-        if only is not None and at not in only:
+    for node_id in _traces_first(copy.old):
+        if only is not None and node_id not in only:
             continue
-        node, copy.here = copy.old[at], at
+        node, copy.here = copy.old[node_id], node_id
         match node:
             case Source():
-                copy.at[at] = rules.source(copy, node)
+                copy.at[node_id] = rules.source(copy, node)
             case Feedback():
-                copy.at[at], connect = copy.new.feedback(node.layout.schema)
+                copy.at[node_id], connect = copy.new.feedback(node.layout.schema)
                 assert node.input is not None, "a checked circuit is connected"
                 loops.append((node.input, connect))
             case Sink():
                 rules.sink(copy, node)
             case Apply():
-                copy.at[at] = rules.apply(copy, node)
+                copy.at[node_id] = rules.apply(copy, node)
             case Import():
                 assert outer is not None, "imports are inside a child"
-                copy.at[at] = copy.new.enter(outer.at[node.parent])
+                copy.at[node_id] = copy.new.enter(outer.at[node.parent])
             case Child():
                 changes = node.changes if rules.changes is None else rules.changes
                 child = copy.new.child(node.name, limit=node.limit, changes=changes, grows=node.grows)
                 inner = Copy(node.circuit, child)
                 _fill(inner, rules, copy)
-                children[at] = inner
+                children[node_id] = inner
             case Export():
                 inner = children[node.child]
-                copy.at[at] = inner.new.leave(inner.at[node.node])
+                copy.at[node_id] = inner.new.leave(inner.at[node.node])
             case _:
                 assert_never(node)
     for input_, connect in loops:
@@ -136,22 +136,22 @@ def _traces_first(circuit: Circuit) -> list[int]:
     done: dict[int, None] = {}
     under_way: set[int] = set()
 
-    def visit(at: int) -> None:
-        if at in done:
+    def visit(node_id: int) -> None:
+        if node_id in done:
             return
-        node = circuit[at]
-        if at in under_way:
+        node = circuit[node_id]
+        if node_id in under_way:
             raise CircuitError(
-                f"{circuit.label(at)} depends on a trace of what it puts out",
+                f"{circuit.label(node_id)} depends on a trace of what it puts out",
                 hint="close the cycle with circuit.feedback",
             )
-        under_way.add(at)
+        under_way.add(node_id)
         needed = () if isinstance(node, Feedback) else inputs_of(node)
         for other in (*needed, *(r.node for r in reads_of(node))):
             assert other is not None
             visit(other)
-        done[at] = None
+        done[node_id] = None
 
-    for at in circuit.order():
-        visit(at)
+    for node_id in circuit.order():
+        visit(node_id)
     return list(done)

@@ -106,9 +106,9 @@ class Dictionary:
 
     # -- values to codes and back ---------------------------------------------------------------------------
 
-    def intern(self, of: Type, array: Column) -> Words:
+    def intern(self, type_: Type, array: Column) -> Words:
         """The codes of a string or binary array of this type; composite values come as canonical bytes."""
-        return self.intern_bytes(of.kind, bytes_of(array), valid_of(array))
+        return self.intern_bytes(type_.kind, bytes_of(array), valid_of(array))
 
     def intern_bytes(self, kind: int, column: Bytes, valid: Octets) -> Words:
         """The codes of these rows, `NULL_WORD` where not valid (no `valid`: all are)."""
@@ -151,10 +151,10 @@ class Dictionary:
             row = rows[done]
             self._grow(int(column.offsets[row + 1] - column.offsets[row]))
 
-    def lookup(self, of: Type, codes: Words) -> Column:
+    def lookup(self, type_: Type, codes: Words) -> Column:
         """The values of codes: text for STRING and SYMBOL, else bytes (canonical ones if composite)."""
-        column, valid = self.lookup_bytes(of.kind, codes)
-        return bytes_array(pa.string() if of in (STRING, SYMBOL) else pa.binary(), column, valid)
+        column, valid = self.lookup_bytes(type_.kind, codes)
+        return bytes_array(pa.string() if type_ in (STRING, SYMBOL) else pa.binary(), column, valid)
 
     def lookup_bytes(self, kind: int, codes: Words) -> tuple[Bytes, Octets]:
         """The bytes of codes, and which are not NULL."""
@@ -197,9 +197,9 @@ class Dictionary:
         """``slots, codes, kinds, bounds, arena``: what the kernels `compare` and `compare_rows` read."""
         return self._table[:-1]
 
-    def compare(self, of: Type, a: int, b: int) -> int:
+    def compare(self, type_: Type, a: int, b: int) -> int:
         """-1, 0 or 1: two one-word codes of a type by the values they stand for."""
-        return int(kernels.compare_words(of.kind if of.interned else 0, a, b, *self.arrays()))
+        return int(kernels.compare_words(type_.kind if type_.interned else 0, a, b, *self.arrays()))
 
     # -- growth and undoing ---------------------------------------------------------------------------------
 

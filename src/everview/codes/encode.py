@@ -70,14 +70,14 @@ def _weighted(schema: Schema) -> pa.Schema:
 
 def references(schema: Schema, words: Words) -> Mapping[int, Words]:
     """The dictionary codes that rows refer to, by kind: what `Dictionary.sweep` must keep."""
-    found: dict[int, list[Words]] = {}
+    by_kind: dict[int, list[Words]] = {}
     for f, place in zip(schema.fields, schema.slices, strict=True):
         if f.type == ANY:
             for kind, codes in anything.codes_by_kind(words, place.start):
-                found.setdefault(kind, []).append(codes)
+                by_kind.setdefault(kind, []).append(codes)
         elif f.type.interned:
-            found.setdefault(f.type.kind, []).append(words[:, place.start])
-    return {kind: np.unique(np.concatenate(codes)) for kind, codes in found.items()}
+            by_kind.setdefault(f.type.kind, []).append(words[:, place.start])
+    return {kind: np.unique(np.concatenate(codes)) for kind, codes in by_kind.items()}
 
 
 def order_kinds(schema: Schema) -> Words:
@@ -223,10 +223,10 @@ class CompositeCodec(InternedCodec):
 
 
 def _codec(field: Field, column: int) -> Codec:
-    of = field.type
-    arguments = (field, column, of.arrow, field.nullable, of == ANY or has_required(of))
-    if of == ANY:
+    type_ = field.type
+    arguments = (field, column, type_.arrow, field.nullable, type_ == ANY or has_required(type_))
+    if type_ == ANY:
         return AnyCodec(*arguments)
-    if isinstance(of, (Array, Struct)):
+    if isinstance(type_, (Array, Struct)):
         return CompositeCodec(*arguments)
-    return InternedCodec(*arguments) if of.interned else FixedCodec(*arguments)
+    return InternedCodec(*arguments) if type_.interned else FixedCodec(*arguments)

@@ -93,8 +93,8 @@ def _split_weights(schema: Schema, table: pa.Table | pa.RecordBatch) -> tuple[pa
     names = table.schema.names
     if WEIGHT not in names or WEIGHT in schema.names:
         return table, np.ones(table.num_rows, np.int64)
-    at = names.index(WEIGHT)
-    return table.remove_column(at), _conformed(_WEIGHT, table.column(at)).to_numpy()
+    place = names.index(WEIGHT)
+    return table.remove_column(place), _conformed(_WEIGHT, table.column(place)).to_numpy()
 
 
 def _from_table(schema: Schema, table: pa.Table | pa.RecordBatch) -> tuple[pa.Table, Words]:

@@ -95,7 +95,7 @@ def choose(
     order: Sequence[int] | None = None,
 ) -> Choice:
     """One delta query an atom. ``existing`` are indexes that are there, by stream; ``order`` fixes that of binding."""
-    have = {stream: list(found) for stream, found in (existing or {}).items()}
+    have = {stream: list(orders) for stream, orders in (existing or {}).items()}
     chosen: list[_Candidate] = []
     reasons: list[str] = []
     for seed in range(len(relations)):
@@ -116,9 +116,9 @@ def _best(
     relations: Sequence[MeasuredAtom], seed: int, have: Mapping[int, Sequence[Order]], fixed: Sequence[int] | None
 ) -> _Candidate:
     orders = [_rest(relations, seed, fixed)] if fixed is not None else list(_orders(relations, seed))
-    found = [_candidate(relations, seed, order, have) for order in orders]
-    least = min(candidate.proposals for candidate in found)
-    near = [candidate for candidate in found if candidate.proposals <= HARDLY_MORE * least]
+    candidates = [_candidate(relations, seed, order, have) for order in orders]
+    least = min(candidate.proposals for candidate in candidates)
+    near = [candidate for candidate in candidates if candidate.proposals <= HARDLY_MORE * least]
     return min(near, key=lambda candidate: (candidate.new, candidate.proposals, candidate.order))
 
 
@@ -181,9 +181,9 @@ def _candidate(
 ) -> _Candidate:
     bound, prefixes, proposals = {*relations[seed].variables}, 1.0, 0.0
     for variable in order:
-        proposed, found = _fan(relations, seed, bound, variable)
+        proposed, matched = _fan(relations, seed, bound, variable)
         proposals += prefixes * proposed
-        prefixes *= found
+        prefixes *= matched
         bound.add(variable)
     indexes: list[Order | None] = []
     new: set[tuple[int, Order]] = set()

@@ -155,8 +155,8 @@ def _comparable(stream: Stream, same: Sequence[tuple[int, int]]) -> Stream:
         known = common.get(column, fields[column])
         common[column] = wider(known, fields[again], f"columns {fields[column].name} and {fields[again].name}")
     for column, again in same:
-        for at in (column, again):
-            fields[at] = Field(fields[at].name, common[column].type, common[column].nullable)
+        for place in (column, again):
+            fields[place] = Field(fields[place].name, common[column].type, common[column].nullable)
     return stream.recode(Schema(fields))
 
 
@@ -190,19 +190,19 @@ def _relation(atom: _Plain, numbers: Mapping[str, int]) -> MeasuredAtom:
 
 def _existing(circuit: Circuit) -> dict[int, list[Order]]:
     """The indexes of whole rows that a circuit has, by stream."""
-    found: dict[int, list[Order]] = {}
+    indexes: dict[int, list[Order]] = {}
     for node in circuit:
         if isinstance(node, Apply) and isinstance(node.operator, Index):
             index, (stream,) = node.operator, node.inputs
             whole = sorted(index.fields) == list(range(len(index.source.schema)))
             if stream is not None and whole and index.key and not index.order and not index.spread:
-                found.setdefault(stream, []).append(Order(index.fields, index.key))
+                indexes.setdefault(stream, []).append(Order(index.fields, index.key))
         elif isinstance(node, Apply) and isinstance(node.operator, Multijoin):
             for query in node.operator.queries:
                 for stream, order in zip(node.inputs, query.indexes, strict=True):
-                    if stream is not None and order not in found.setdefault(stream, []):
-                        found[stream].append(order)
-    return found
+                    if stream is not None and order not in indexes.setdefault(stream, []):
+                        indexes[stream].append(order)
+    return indexes
 
 
 def _schema(atoms: Sequence[_Plain], names: Sequence[str]) -> Schema:

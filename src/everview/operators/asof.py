@@ -66,9 +66,9 @@ class _Asof(Operator):
         sides = [side.schema.fields[: side.key + 1] for side in (self.left, self.right)]
         coded = [[(f.type, f.words) for f in side] for side in sides]
         if coded[0] != coded[1]:
-            found = " and ".join(f"({', '.join(map(str, side))})" for side in sides)
+            schemas = " and ".join(f"({', '.join(map(str, side))})" for side in sides)
             raise SchemaError(
-                f"keys and times of an as-of join differ: {found}", hint="use fields of the same types on both sides"
+                f"keys and times of an as-of join differ: {schemas}", hint="use fields of the same types on both sides"
             )
         time = sides[0][-1]
         if not time.type.ordered or time.type.words(nullable=False) != 1:
@@ -110,9 +110,9 @@ class _Asof(Operator):
         """Where the words of a result come from, and what they are where there is no right row."""
         pick: list[int] = []
         absent: list[int] = []
-        for (side, at), field in zip(self.picks, self.schema.fields, strict=True):
+        for (side, field_number), field in zip(self.picks, self.schema.fields, strict=True):
             source = (self.left, self.right)[side].schema
-            words = list(range(source.words(at).start, source.words(at).stop))
+            words = list(range(source.words(field_number).start, source.words(field_number).stop))
             if side == LEFT:
                 pick += words
                 absent += [0] * len(words)
@@ -122,8 +122,8 @@ class _Asof(Operator):
             absent += field.type.null_words() if field.nullable else [0] * len(words)
         return np.array(pick, np.int64), np.array(absent, np.int64)
 
-    def _beside(self, rows: Matrix, found: Matrix) -> Matrix:
-        return beside(rows, found, *self._words, PRESENCE, self.outer)
+    def _beside(self, rows: Matrix, matched: Matrix) -> Matrix:
+        return beside(rows, matched, *self._words, PRESENCE, self.outer)
 
     def _changes(self, deltas: Sequence[Matrix], left_before: TraceView, right_before: TraceView) -> Matrix:
         delta_left, delta_right = deltas

@@ -38,10 +38,10 @@ class Explode(UnaryOperator):
     @cached_property
     def element(self) -> Schema:
         """The columns of the elements, and of their places."""
-        of = self.source.schema.fields[self.array].type
-        assert isinstance(of, Array), "only arrays have elements"
+        type_ = self.source.schema.fields[self.array].type
+        assert isinstance(type_, Array), "only arrays have elements"
         places = [] if self.place is None else [Field(self.place, INTEGER, self.outer)]
-        return Schema([*places, Field(self.name, of.element)])
+        return Schema([*places, Field(self.name, type_.element)])
 
     @cached_property
     def schema(self) -> Schema:
@@ -64,8 +64,8 @@ class Explode(UnaryOperator):
         kept = word_columns(old, self.keep)
         out = np.empty((parents.size, self.schema.width + 1), np.int64)
         out[:, : kept.size] = delta[parents[:, None], kept]
-        found = pa.Table.from_arrays(columns, schema=self.element.arrow)
-        out[:, kept.size : -1] = encode(self.element, found, context.dictionary)
+        elements = pa.Table.from_arrays(columns, schema=self.element.arrow)
+        out[:, kept.size : -1] = encode(self.element, elements, context.dictionary)
         out[:, -1] = delta[parents, -1]
         return Step(out)
 

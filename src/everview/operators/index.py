@@ -134,34 +134,34 @@ def _in_place(columns: Words, width: int) -> bool:
 
 def by_value(schema: Schema, order: Order) -> Fields:
     """The fields of an order whose words do not follow their values."""
-    return tuple((at, direction.mode) for at, direction in order if not schema.fields[at].type.ordered)
+    return tuple((place, direction.mode) for place, direction in order if not schema.fields[place].type.ordered)
 
 
 def recode(rows: Matrix, schema: Schema, order: Order) -> None:
     """Change words in place so that their ascending order is the direction asked for."""
-    for at, field, mode in _turned(schema, order):
+    for words, field, mode in _turned(schema, order):
         if mode & NULL_MOVED:
-            rows[:, at.start] = _null_last(rows[:, at.start], field, 1)
+            rows[:, words.start] = _null_last(rows[:, words.start], field, 1)
         if mode & DESCENDING:
-            invert(rows, at.start, at.stop)
+            invert(rows, words.start, words.stop)
 
 
 def restore(rows: Matrix, schema: Schema, order: Order) -> None:
     """The inverse of `recode`."""
-    for at, field, mode in _turned(schema, order):
+    for words, field, mode in _turned(schema, order):
         if mode & DESCENDING:
-            invert(rows, at.start, at.stop)
+            invert(rows, words.start, words.stop)
         if mode & NULL_MOVED:
-            rows[:, at.start] = _null_last(rows[:, at.start], field, -1)
+            rows[:, words.start] = _null_last(rows[:, words.start], field, -1)
 
 
 @cache
 def _turned(schema: Schema, order: Order) -> tuple[tuple[slice, Field, int], ...]:
     """The words of an order that do not ascend as they are."""
     return tuple(
-        (schema.words(at), schema.fields[at], direction.mode)
-        for at, direction in order
-        if direction is not Direction.ASC and schema.fields[at].type.ordered
+        (schema.words(place), schema.fields[place], direction.mode)
+        for place, direction in order
+        if direction is not Direction.ASC and schema.fields[place].type.ordered
     )
 
 

@@ -47,8 +47,8 @@ class _Join(Operator):
         keys = [side.schema.fields[: side.key] for side in (self.left, self.right)]
         coded = [[(f.type, f.words) for f in key] for key in keys]
         if coded[0] != coded[1]:
-            found = " and ".join(f"({', '.join(map(str, key))})" for key in keys)
-            raise SchemaError(f"join keys differ: {found}", hint="index both sides by fields of the same types")
+            types = " and ".join(f"({', '.join(map(str, key))})" for key in keys)
+            raise SchemaError(f"join keys differ: {types}", hint="index both sides by fields of the same types")
 
     @property
     def output(self) -> Layout:

@@ -222,11 +222,11 @@ class NotNull(InPlace, UnaryOperator):
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
-        found = self.source.schema.fields[self.field]
-        if not found.nullable:
+        field = self.source.schema.fields[self.field]
+        if not field.nullable:
             return Step(delta)
         first = delta[:, self.source.schema.words(self.field).start]
-        return Step(delta[first != found.type.null_words()[0]])
+        return Step(delta[first != field.type.null_words()[0]])
 
 
 @dataclass(frozen=True)
@@ -262,8 +262,8 @@ class Matching(InPlace, UnaryOperator):
             kept &= (delta[:, schema.words(a)] == delta[:, schema.words(b)]).all(axis=1)
         if self.constants:
             words = self._words(context.dictionary)
-            for at, (field, _) in enumerate(self.constants):
-                kept &= (delta[:, schema.words(field)] == words[0, self._given.words(at)]).all(axis=1)
+            for place, (field, _) in enumerate(self.constants):
+                kept &= (delta[:, schema.words(field)] == words[0, self._given.words(place)]).all(axis=1)
         return Step(delta if kept.all() else delta[kept])
 
 

@@ -72,5 +72,5 @@ class Pointwise(Calling):
         if not rows.shape[0]:
             return False
         table = decode(self.candidates.schema, rows[:, :-1], context.dictionary)
-        (found,) = context.functions[self.function].columns(table, VERDICT, context.check)
-        return found.fill_null(False).to_numpy(zero_copy_only=False)
+        (verdicts,) = context.functions[self.function].columns(table, VERDICT, context.check)
+        return verdicts.fill_null(False).to_numpy(zero_copy_only=False)

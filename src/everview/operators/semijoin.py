@@ -28,8 +28,8 @@ class _Semijoin(InPlace):
     def __post_init__(self) -> None:
         coded = [[(f.type, f.words) for f in side.schema.fields[: self.left.key]] for side in (self.left, self.keys)]
         if coded[0] != coded[1] or len(self.keys.schema) != self.left.key:
-            found = f"{self.left} and {self.keys}"
-            raise SchemaError(f"semijoin keys differ: {found}", hint="index both sides by fields of the same types")
+            layouts = f"{self.left} and {self.keys}"
+            raise SchemaError(f"semijoin keys differ: {layouts}", hint="index both sides by fields of the same types")
 
     @property
     def inputs(self) -> tuple[Port, ...]:

@@ -40,10 +40,10 @@ class _Top(ByState, UnaryOperator):
         return self.source.key_words
 
     def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
-        found = [view.first_rows(groups, self.group_words, self.skip, self.limit) for (view,) in states]
-        for rows in found:
+        tops = [view.first_rows(groups, self.group_words, self.skip, self.limit) for (view,) in states]
+        for rows in tops:
             restore(rows, self.source.schema, self.order)
-        return found
+        return tops
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Where(InPlace, UnaryOperator):
     @cached_property
     def _given(self) -> Schema:
         fields = [self.source.schema.fields[test.field] for test in self.tests for _ in test.constants]
-        return Schema(Field(f"c{at}", field.type, nullable=False) for at, field in enumerate(fields))
+        return Schema(Field(f"c{number}", field.type, nullable=False) for number, field in enumerate(fields))
 
     def _words(self, dictionary: Dictionary) -> list[int]:
         """The constants, one word each."""
@@ -107,9 +107,9 @@ class Where(InPlace, UnaryOperator):
             passed = passed | compare(value, constant)
         return passed if known is None else passed & known
 
-    def _value(self, delta: Matrix, at: int) -> tuple[Matrix, Flags | None]:
+    def _value(self, delta: Matrix, place: int) -> tuple[Matrix, Flags | None]:
         """The word of a field in each row, and which rows have a value there; None if NULL is not allowed."""
-        field, words = self.source.schema.fields[at], self.source.schema.words(at)
+        field, words = self.source.schema.fields[place], self.source.schema.words(place)
         word = delta[:, words.stop - 1]
         if not field.nullable:
             return word, None

@@ -47,10 +47,10 @@ class Growth:
 
     def feed(self, cells: Sequence[Mapping[int, Matrix]], *, whole: bool = False) -> int:
         """Note what is fed back, changes or ``whole`` contents, and how many rows that is."""
-        found = [m for shard in cells for m in shard.values()]
-        self._sizes.append(sum(m.shape[0] for m in found))
+        matrices = [m for shard in cells for m in shard.values()]
+        self._sizes.append(sum(m.shape[0] for m in matrices))
         if whole:
-            self._whole = sum(m.nbytes for m in found)
+            self._whole = sum(m.nbytes for m in matrices)
         return self._sizes[-1]
 
     def check(self, iteration: int) -> None:

@@ -28,11 +28,11 @@ class ProgramState:
         self.schemas: dict[tuple[Path, int], tuple[str, Schema]] = {}
         self._flat: list[tuple[Trace, str, int]] | None = None
         for path, inner in program.nested():
-            for at, layout in inner.traces.items():
+            for node, layout in inner.traces.items():
                 order = context.order(layout, inner.depth)
                 columns = trace_columns(layout, inner.depth)
-                self.traces[path, at] = [Trace(columns, order) for _ in range(program.shards)]
-                self.schemas[path, at] = inner.names[at], layout.schema
+                self.traces[path, node] = [Trace(columns, order) for _ in range(program.shards)]
+                self.schemas[path, node] = inner.names[node], layout.schema
 
     def __iter__(self) -> Iterator[tuple[Trace, str, int]]:
         """Every trace with its name and shard."""
@@ -44,24 +44,24 @@ class ProgramState:
             ]
         return iter(self._flat)
 
-    def of(self, at: int, path: Path = ()) -> list[Trace]:
+    def of(self, node: int, path: Path = ()) -> list[Trace]:
         """The traces of a node, one a shard."""
-        return self.traces[path, at]
+        return self.traces[path, node]
 
-    def before(self, shard: int, at: int) -> Batches:
-        return self.traces[(), at][shard].before
+    def before(self, shard: int, node: int) -> Batches:
+        return self.traces[(), node][shard].before
 
-    def reading(self, shard: int, path: Path, at: int) -> TimedView:
+    def reading(self, shard: int, path: Path, node: int) -> TimedView:
         """A trace of a child: the closed epochs, and what the open one has appended at earlier iterations."""
-        trace = self.traces[path, at][shard]
+        trace = self.traces[path, node][shard]
         return TimedView(trace.before, trace.after)
 
     def push(self, shard: int, path: Path, appends: Mapping[int, Matrix]) -> None:
-        for at, batch in appends.items():
+        for node, batch in appends.items():
             try:
-                self.traces[path, at][shard].push(batch)
+                self.traces[path, node][shard].push(batch)
             except OverflowError as error:
-                raise WeightOverflow(f"{error}: of rows ({self.schemas[path, at][1]})", hint=NOT_APPLIED) from None
+                raise WeightOverflow(f"{error}: of rows ({self.schemas[path, node][1]})", hint=NOT_APPLIED) from None
 
     def pushed(self) -> list[Pushed]:
         """The batches that the open epoch appends, by trace and shard."""
@@ -105,12 +105,12 @@ class ProgramState:
 
     def references(self) -> dict[int, Matrix]:
         """The dictionary codes that any row refers to, by kind."""
-        found: dict[int, list[Matrix]] = {}
+        by_kind: dict[int, list[Matrix]] = {}
         for key, shards in self.traces.items():
             for batch in (b for trace in shards for b in trace.past.batches):
                 for kind, codes in references(self.schemas[key][1], batch).items():
-                    found.setdefault(kind, []).append(np.unique(codes))
-        return {kind: np.unique(np.concatenate(codes)) for kind, codes in found.items()}
+                    by_kind.setdefault(kind, []).append(np.unique(codes))
+        return {kind: np.unique(np.concatenate(codes)) for kind, codes in by_kind.items()}
 
     def abandon(self) -> None:
         """Forget what the open epoch has appended."""

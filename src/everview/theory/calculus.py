@@ -190,9 +190,9 @@ class Collection:
 
     @property
     def _some(self) -> Stream:
-        found = self.alt or self.later
-        assert found is not None, "a collection changes at one moment at least"
-        return found
+        changes = self.alt or self.later
+        assert changes is not None, "a collection changes at one moment at least"
+        return changes
 
     @property
     def _changes(self) -> Stream:
@@ -219,10 +219,10 @@ class Collection:
 
 
 def _sum(streams: Iterable[Stream | None]) -> Stream | None:
-    found = [stream for stream in streams if stream is not None]
-    if len(found) < 2:
-        return found[0] if found else None
-    return found[0].plus(*found[1:])
+    present = [stream for stream in streams if stream is not None]
+    if len(present) < 2:
+        return present[0] if present else None
+    return present[0].plus(*present[1:])
 
 
 def _left(change: Stream | None, state: list[Part]) -> list[tuple[Part, Part]]:

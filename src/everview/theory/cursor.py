@@ -57,8 +57,8 @@ class Cursor:
 
     def next(self) -> None:
         """Go to the next entry."""
-        found = next_entry(self._view.table, self._view.columns, self._at)
-        self._entry = self._read(found[0].tolist()) if found.shape[0] else None
+        position = next_entry(self._view.table, self._view.columns, self._at)
+        self._entry = self._read(position[0].tolist()) if position.shape[0] else None
 
     def seek(self, words: Sequence[int]) -> None:
         """Go forward to the first entry that does not come before these first words; stay, if it stands there."""

@@ -59,8 +59,8 @@ class Merging:
         return cls(larger, smaller, _untouched(len(larger) + len(smaller), larger.batch.shape[1]), order)
 
     def go_on(self, fuel: int) -> None:
-        i, j, at = self.reached
-        state = self.larger.batch, i, self.smaller.batch, j, self.out, at, fuel
+        i, j, written = self.reached
+        state = self.larger.batch, i, self.smaller.batch, j, self.out, written, fuel
         if self.order is None:
             self.reached = merge_some(*state)
         else:
@@ -214,43 +214,43 @@ class Spine:
         Whether readers now see other batches.
         """
         changed = False
-        for at in range(len(slots) - 1, -1, -1):
-            changed |= _advance(slots, gone, at, fuel)
-        at = len(slots) - 1
-        while at > 0:
-            if self._begin(slots, at):
-                changed |= _advance(slots, gone, at - 1, fuel)
-                at = min(at, len(slots) - 1)
+        for slot in range(len(slots) - 1, -1, -1):
+            changed |= _advance(slots, gone, slot, fuel)
+        slot = len(slots) - 1
+        while slot > 0:
+            if self._begin(slots, slot):
+                changed |= _advance(slots, gone, slot - 1, fuel)
+                slot = min(slot, len(slots) - 1)
             else:
-                at -= 1
+                slot -= 1
         return changed
 
-    def _begin(self, slots: Slots, at: int) -> bool:
-        """Begin merging slot ``at`` into its larger neighbour if their sizes call for it."""
-        larger, smaller = slots[at - 1], slots[at]
+    def _begin(self, slots: Slots, slot: int) -> bool:
+        """Begin merging slot ``slot`` into its larger neighbour if their sizes call for it."""
+        larger, smaller = slots[slot - 1], slots[slot]
         if isinstance(larger, Merging) or isinstance(smaller, Merging):
             return False
         if len(smaller) < SMALL or len(larger) >= self.ratio * len(smaller):
             return False
-        slots[at - 1 : at + 1] = [Merging.begin(larger, smaller, self.order)]
+        slots[slot - 1 : slot + 1] = [Merging.begin(larger, smaller, self.order)]
         return True
 
 
-def _advance(slots: Slots, gone: list[int], at: int, fuel: int) -> bool:
+def _advance(slots: Slots, gone: list[int], number: int, fuel: int) -> bool:
     """Go on with the merge in a slot, if there is one; whether that finished it."""
-    slot = slots[at]
+    slot = slots[number]
     if not isinstance(slot, Merging):
         return False
     slot.go_on(fuel)
     if slot.done:
-        _put(slots, gone, at, slot.result, 1)
+        _put(slots, gone, number, slot.result, 1)
     return slot.done
 
 
-def _put(slots: Slots, gone: list[int], at: int, held: HeldBatch, replacing: int = 0) -> None:
+def _put(slots: Slots, gone: list[int], slot: int, held: HeldBatch, replacing: int = 0) -> None:
     if not len(held):
         gone += held.ids
-    slots[at : at + replacing] = [held] if len(held) else []
+    slots[slot : slot + replacing] = [held] if len(held) else []
 
 
 def _untouched(rows: int, columns: int) -> Matrix:

@@ -74,12 +74,12 @@ class Type:
     @property
     def arrow(self) -> pa.DataType:
         """The Arrow type that a column of this type has outside."""
-        found = _ARROW.get(self)
-        if found is None:
+        known = _ARROW.get(self)
+        if known is None:
             from everview.types.arrow import arrow_type
 
-            found = _ARROW[self] = arrow_type(self)
-        return found
+            known = _ARROW[self] = arrow_type(self)
+        return known
 
     @property
     def not_null(self) -> NotNullType:
@@ -255,5 +255,5 @@ class Struct(Type):
         return True
 
 
-def _not_null(found: Field) -> str:
-    return "" if found.nullable else " NOT NULL"
+def _not_null(field: Field) -> str:
+    return "" if field.nullable else " NOT NULL"

@@ -34,10 +34,10 @@ def pairs(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 def several(function: Callable[..., Iterable[Any]], *given: Any) -> Iterable[Any]:
     """The elements that a user's function gives for one element; refused unless they can be iterated."""
-    found = function(*given)
-    if not isinstance(found, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise FunctionError(f"a function gave {shown(found)}, not several elements", hint="return a list, or a ZSet")
-    return found
+    elements = function(*given)
+    if not isinstance(elements, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise FunctionError(f"a function gave {shown(elements)}, not several elements", hint="return a list, or a ZSet")
+    return elements
 
 
 def consolidated(entries: Iterable[Entry]) -> dict[Hashable, Entry]:

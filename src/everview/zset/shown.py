@@ -18,11 +18,11 @@ def shown(schema: Schema, rows: list[Row]) -> list[Row]:
     >>> shown(Schema.parse("at TIMESTAMP"), [(dt.datetime(2026, 1, 1, tzinfo=dt.UTC),), (None,)])
     [(datetime.datetime(2026, 1, 1, 0, 0),), (None,)]
     """
-    moments = {at for at, of in enumerate(schema.types) if of == TIMESTAMP}
+    moments = {place for place, type_ in enumerate(schema.types) if type_ == TIMESTAMP}
     if not moments:
         return rows
     return [
-        tuple(v.replace(tzinfo=None) if at in moments and v is not None else v for at, v in enumerate(row))
+        tuple(v.replace(tzinfo=None) if place in moments and v is not None else v for place, v in enumerate(row))
         for row in rows
     ]
 

@@ -67,7 +67,7 @@ class _Aggregate(ByState):
         if groups.shape[0] <= BLOCK:
             return self._block(groups, states, context)
         starts = range(0, groups.shape[0], BLOCK)
-        blocks = [self._block(groups[at : at + BLOCK], states, context) for at in starts]
+        blocks = [self._block(groups[start : start + BLOCK], states, context) for start in starts]
         return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
     def _block(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
@@ -89,8 +89,8 @@ class _Aggregate(ByState):
         for call, field, words, which in self._results:
             order = orders[which] if call.ordered else None
             out[:, words] = self._result(call, field, sums, order, context)
-        ends = list(accumulate(found.shape[0] for found in present))
-        return [out[end - found.shape[0] : end] for end, found in zip(ends, present, strict=True)]
+        ends = list(accumulate(kept.shape[0] for kept in present))
+        return [out[end - kept.shape[0] : end] for end, kept in zip(ends, present, strict=True)]
 
     def _result(self, call: Call, field: Field, sums: Sums, order: Ordered | None, context: Context) -> Matrix:
         if order is None:
@@ -114,8 +114,8 @@ class _Aggregate(ByState):
         """Each call, the field it fills, the words where that lies, and the number of its order, if it asks for one."""
         orders = {lay.ordering: which for which, lay in enumerate(self._lays)}
         return tuple(
-            (call, self.schema.fields[at], self.schema.words(at), orders.get(Ordering.of(call, self.source), -1))
-            for at, call in enumerate(self.calls, self.entries.key)
+            (call, self.schema.fields[place], self.schema.words(place), orders.get(Ordering.of(call, self.source), -1))
+            for place, call in enumerate(self.calls, self.entries.key)
         )
 
 

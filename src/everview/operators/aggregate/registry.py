@@ -34,50 +34,50 @@ TypeRule = Callable[[str, Field], Type]
 # -- Types of results: of an aggregate's name and of the field that it is of
 
 
-def is_number(of: Type) -> bool:
-    return isinstance(of, Decimal) or of in INTEGERS or of.sql in FLOATS
+def is_number(type_: Type) -> bool:
+    return isinstance(type_, Decimal) or type_ in INTEGERS or type_.sql in FLOATS
 
 
-def _sum(function: str, of: Field) -> Type:
-    if isinstance(of.type, Decimal):
-        return Decimal(min(38, of.type.precision + 10), of.type.scale)
-    return BIGINT if of.type in INTEGERS else _float(function, of)
+def _sum(function: str, argument: Field) -> Type:
+    if isinstance(argument.type, Decimal):
+        return Decimal(min(38, argument.type.precision + 10), argument.type.scale)
+    return BIGINT if argument.type in INTEGERS else _float(function, argument)
 
 
-def _mean(function: str, of: Field) -> Type:
-    if isinstance(of.type, Decimal):
-        return Decimal(min(38, of.type.precision + 4), min(38, of.type.scale + 4))
-    return _float(function, of)
+def _mean(function: str, argument: Field) -> Type:
+    if isinstance(argument.type, Decimal):
+        return Decimal(min(38, argument.type.precision + 4), min(38, argument.type.scale + 4))
+    return _float(function, argument)
 
 
-def _float(function: str, of: Field) -> Type:
-    if not is_number(of.type):
-        raise SchemaError(f"{function} of {of}", hint=f"{function} takes numbers")
+def _float(function: str, argument: Field) -> Type:
+    if not is_number(argument.type):
+        raise SchemaError(f"{function} of {argument}", hint=f"{function} takes numbers")
     return DOUBLE
 
 
-def _float_or_own(function: str, of: Field) -> Type:
-    return DOUBLE if is_number(of.type) else of.type
+def _float_or_own(function: str, argument: Field) -> Type:
+    return DOUBLE if is_number(argument.type) else argument.type
 
 
-def _own(function: str, of: Field) -> Type:
-    return of.type
+def _own(function: str, argument: Field) -> Type:
+    return argument.type
 
 
-def _list(function: str, of: Field) -> Type:
-    return Array(of.type)
+def _list(function: str, argument: Field) -> Type:
+    return Array(argument.type)
 
 
 def _always(wanted: Type) -> TypeRule:
-    return lambda function, of: wanted
+    return lambda function, argument: wanted
 
 
 def _only(wanted: Type) -> TypeRule:
     """The argument's type, which is this one."""
 
-    def rule(function: str, of: Field) -> Type:
-        if of.type != wanted:
-            raise SchemaError(f"{function} of {of}", hint=f"{function} takes {wanted}")
+    def rule(function: str, argument: Field) -> Type:
+        if argument.type != wanted:
+            raise SchemaError(f"{function} of {argument}", hint=f"{function} takes {wanted}")
         return wanted
 
     return rule

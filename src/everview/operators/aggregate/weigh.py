@@ -77,12 +77,12 @@ def slots(schema: Schema, calls: Sequence[Call]) -> tuple[Slot, ...]:
     wanted: dict[Need, None] = {(Kind.ROWS, -1, ()): None}
     for call in calls:
         wanted |= dict.fromkeys(_needs(schema, call))
-    found: list[Slot] = []
+    needed: list[Slot] = []
     base = 0
     for kind, field, distinct in wanted:
-        found.append(Slot(kind, field, base, distinct))
+        needed.append(Slot(kind, field, base, distinct))
         base += PLACES[kind]
-    return tuple(found)
+    return tuple(needed)
 
 
 def _needs(schema: Schema, call: Call) -> Iterator[Need]:

@@ -65,10 +65,10 @@ class Places:
 
 def _changes(rows: Matrix, words: int) -> Flags:
     """Which rows differ from the one before in their first words; the first one does."""
-    found = np.ones(rows.shape[0], np.bool_)
+    changed = np.ones(rows.shape[0], np.bool_)
     if rows.shape[0]:
-        found[1:] = (rows[1:, :words] != rows[:-1, :words]).any(axis=1)
-    return found
+        changed[1:] = (rows[1:, :words] != rows[:-1, :words]).any(axis=1)
+    return changed
 
 
 def _firsts(changes: Flags) -> Words:

@@ -70,8 +70,8 @@ class _Window(ByState, UnaryOperator):
         out = np.empty((rows.shape[0], self.schema.width + 1), np.int64)
         out[:, : schema.width], out[:, -1] = rows[:, :-1], 1
         if rows.shape[0]:
-            for at, call in enumerate(self.calls, len(schema)):
-                out[:, self.schema.words(at)] = call.words(places, schema, context)
+            for place, call in enumerate(self.calls, len(schema)):
+                out[:, self.schema.words(place)] = call.words(places, schema, context)
         return out
 
 

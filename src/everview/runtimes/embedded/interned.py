@@ -30,13 +30,15 @@ Chunk = tuple[Slice, ...]
 def appended(entries: Entries, shards: int) -> Iterator[tuple[str, int, NDArray[Any]]]:
     """New entries as slices to append: (name, shard, array)."""
     for shard, part in _placed(entries, shards):
-        yield from ((name, shard, getattr(part, of)) for name, of in zip(NAMES, PARTS, strict=True))
+        yield from ((name, shard, getattr(part, part_name)) for name, part_name in zip(NAMES, PARTS, strict=True))
 
 
 def stored(state: Stored) -> Entries | None:
     """All entries that a state holds, of all shards; None if it has none."""
-    found = [Entries(*(part.array for part in chunk)) for of in _chunks(state).values() for chunk in of]
-    return joined(found) if found else None
+    entries = [
+        Entries(*(part.array for part in chunk)) for shard_chunks in _chunks(state).values() for chunk in shard_chunks
+    ]
+    return joined(entries) if entries else None
 
 
 def coalesced(state: Stored) -> Iterator[Replace]:
@@ -82,9 +84,9 @@ def _placed(entries: Entries, shards: int) -> list[tuple[int, Entries]]:
     return [(shard, _picked(entries, np.flatnonzero(shard_of == shard))) for shard in range(shards)]
 
 
-def _picked(entries: Entries, at: NDArray[np.int64]) -> Entries:
-    offsets, data = gather(at, entries.offsets, entries.data)
-    return Entries(entries.codes[at], entries.kinds[at], offsets, data, entries.exceptions[at])
+def _picked(entries: Entries, rows: NDArray[np.int64]) -> Entries:
+    offsets, data = gather(rows, entries.offsets, entries.data)
+    return Entries(entries.codes[rows], entries.kinds[rows], offsets, data, entries.exceptions[rows])
 
 
 def _instead(shard: int, chunks: Sequence[Chunk], entries: Entries | None) -> Iterator[Replace]:

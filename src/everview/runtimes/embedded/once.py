@@ -28,7 +28,9 @@ def answer(
     recursive = any(isinstance(node, Child) for node in circuit)
     program = Program(incrementalize(circuit) if recursive else circuit)
     context = Context(dictionary, dict(circuit.functions))
-    cells = [{at: contents[name].rows for name, at in program.circuit.sources.items() if len(contents[name])}]
+    cells = [
+        {source_id: contents[name].rows for name, source_id in program.circuit.sources.items() if len(contents[name])}
+    ]
     epochs = Epochs(program, ProgramState(program, context), context, bounds)
     epochs.run(cells)
     return epochs.outputs(cells)

@@ -100,13 +100,13 @@ class Cluster:
             if frame is None and not extra:
                 return
             sent = self._frame(extra) if frame is None else frame.union(self._frame(extra)) if extra else frame
-            found = self._note(chain(sent, job))
-        for (shard, node), parts in found[RowKind.LEFT].items():
+            returned = self._note(chain(sent, job))
+        for (shard, node), parts in returned[RowKind.LEFT].items():
             cells[shard][node] = joined(self.program, node, parts, self.context)
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
         """A stage of a child at a nested time as one job; what it appends comes back as references."""
-        ran = [Ran(here) for here in cells]
+        ran = [Ran(shard_cells) for shard_cells in cells]
         self.describe(f"iteration {', '.join(map(str, at))}, stage {stage + 1} of {len(program.stages)}")
         where = self.path, self.epoch, self.partitions, self.written
         told = rounds.Round(program, stage, at, *where, self.context.check)
@@ -118,17 +118,17 @@ class Cluster:
                 return ran
             rows += self._entries(program, stage, stage)
             frame = self._frame(rows).repartitionById(self.partitions, "shard")
-            found = self._note(frame.mapInArrow(rounds.task(told), SCHEMA), ran)
-        for (shard, node), parts in found[RowKind.LEFT].items():
+            returned = self._note(frame.mapInArrow(rounds.task(told), SCHEMA), ran)
+        for (shard, node), parts in returned[RowKind.LEFT].items():
             cells[shard][node] = joined(program, node, parts, self.context)
         for kind in (RowKind.HELD, RowKind.WOKEN):
-            for (shard, node), parts in found[kind].items():
+            for (shard, node), parts in returned[kind].items():
                 {RowKind.HELD: ran[shard].held, RowKind.WOKEN: ran[shard].wakes}[kind][node] = one(parts)
         return ran
 
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
-        for _, found in appends:
-            for ref in found.values():
+        for _, batches in appends:
+            for ref in batches.values():
                 self.written.setdefault(ref.key, []).append(ref)
 
     # -- inside
@@ -149,7 +149,7 @@ class Cluster:
     ) -> dict[RowKind, dict[tuple[int, int], list[Matrix]]]:
         """Run a job and sort the rows that its tasks return; of users' mistakes, raise that of the earliest stage."""
         self.jobs += 1
-        found: dict[RowKind, dict[tuple[int, int], list[Matrix]]] = {
+        returned: dict[RowKind, dict[tuple[int, int], list[Matrix]]] = {
             RowKind.LEFT: {},
             RowKind.HELD: {},
             RowKind.WOKEN: {},
@@ -159,7 +159,7 @@ class Cluster:
         for row in from_batches(frame.toArrow().to_batches()):
             match row.kind:
                 case RowKind.LEFT | RowKind.HELD | RowKind.WOKEN:
-                    found[row.kind].setdefault((row.shard, row.node), []).append(self._received.matrix(row))
+                    returned[row.kind].setdefault((row.shard, row.node), []).append(self._received.matrix(row))
                 case RowKind.EDIT:
                     self._append(row, ran)
                 case RowKind.NEW:
@@ -180,7 +180,7 @@ class Cluster:
             raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
         for node, total in sums.items():
             self._require_same(node, total)
-        return found
+        return returned
 
     def _source(self, node: int) -> str:
         source = self.program.circuit[node]
@@ -197,9 +197,9 @@ class Cluster:
 
     def _bad(self, row: Row) -> pa.Table:
         """The rows of the sources that were refused: ``source``, ``reason`` and ``raw``."""
-        found = json.loads(bytes(row.payload))
-        reasons, texts = [reason for reason, _ in found], [text for _, text in found]
-        return pa.table({"source": [self._source(row.node)] * len(found), "reason": reasons, "raw": texts})
+        bad = json.loads(bytes(row.payload))
+        reasons, texts = [reason for reason, _ in bad], [text for _, text in bad]
+        return pa.table({"source": [self._source(row.node)] * len(bad), "reason": reasons, "raw": texts})
 
     def _append(self, row: Row, ran: list[Ran] | None) -> None:
         """A slice that a task has written: at the root an edit for the commit, in a round something to append."""
@@ -212,19 +212,19 @@ class Cluster:
 
 
 def _cells(cells: Cells, nodes: frozenset[int], passer: Passer) -> Iterator[Row]:
-    for shard, here in enumerate(cells):
-        for node in sorted(nodes & here.keys()):
-            yield from passer.rows(RowKind.CELL, node, shard, here[node])
+    for shard, shard_cells in enumerate(cells):
+        for node in sorted(nodes & shard_cells.keys()):
+            yield from passer.rows(RowKind.CELL, node, shard, shard_cells[node])
 
 
 def _share(cells: Cells, nodes: frozenset[int], passer: Passer, partitions: int) -> None:
-    for shard, here in enumerate(cells):
-        for node in sorted(nodes & here.keys()):
-            passer.share(node, shard, here[node], partitions)
+    for shard, shard_cells in enumerate(cells):
+        for node in sorted(nodes & shard_cells.keys()):
+            passer.share(node, shard, shard_cells[node], partitions)
 
 
 def _due(due: Sequence[Due], passer: Passer) -> Iterator[Row]:
-    for shard, here in enumerate(due):
-        for kind, sent in ((RowKind.HELD, here.held), (RowKind.WOKEN, here.woken)):
+    for shard, shard_due in enumerate(due):
+        for kind, sent in ((RowKind.HELD, shard_due.held), (RowKind.WOKEN, shard_due.woken)):
             for node, matrix in sent.items():
                 yield from passer.rows(kind, node, shard, matrix)

@@ -91,7 +91,7 @@ class Coding:
     def hashed_words(self) -> tuple[int, ...]:
         """The words that the JVM has hashed."""
         fields = enumerate(self.schema.fields)
-        return tuple(self.schema.words(at).start for at, field in fields if is_hashed(field.type))
+        return tuple(self.schema.words(place).start for place, field in fields if is_hashed(field.type))
 
     def split(self, matrix: Matrix) -> list[Matrix]:
         """The rows for each shard."""
@@ -100,14 +100,14 @@ class Coding:
         return Exchange(Layout(self.schema), ByKey(self.partition)).split(matrix, self.shards)
 
 
-def is_hashed(of: Type) -> bool:
+def is_hashed(type_: Type) -> bool:
     """Is the code of a value the hash of its own bytes? That of a composite one is of its canonical bytes."""
-    return of.interned and not isinstance(of, (Array, Struct))
+    return type_.interned and not isinstance(type_, (Array, Struct))
 
 
-def is_made(of: Type) -> bool:
+def is_made(type_: Type) -> bool:
     """Does the JVM make the word? A hash, and a short decimal, which as one word is half as long, and faster."""
-    return is_hashed(of) or (isinstance(of, Decimal) and of.words() == 1)
+    return is_hashed(type_) or (isinstance(type_, Decimal) and type_.words() == 1)
 
 
 def coded(frame: DataFrame, coding: Coding, exceptions: Entries | None = None) -> DataFrame:
@@ -133,18 +133,18 @@ class _Exceptions:
         self.values: dict[int, list[tuple[bytes, int]]] = {}
         if entries is None:
             return
-        for at in np.flatnonzero(entries.exceptions).tolist():
-            value = entries.data[entries.offsets[at] : entries.offsets[at + 1]].tobytes()
-            self.values.setdefault(int(entries.kinds[at]), []).append((value, int(entries.codes[at])))
+        for entry in np.flatnonzero(entries.exceptions).tolist():
+            value = entries.data[entries.offsets[entry] : entries.offsets[entry + 1]].tobytes()
+            self.values.setdefault(int(entries.kinds[entry]), []).append((value, int(entries.codes[entry])))
 
-    def word(self, of: Type, column: Column) -> Column:
+    def word(self, type_: Type, column: Column) -> Column:
         """The word of a value; NULL has none."""
         from pyspark.sql import functions as F
 
-        if isinstance(of, Decimal):
-            return (column * F.lit(decimal.Decimal(10**of.scale))).cast("bigint")
+        if isinstance(type_, Decimal):
+            return (column * F.lit(decimal.Decimal(10**type_.scale))).cast("bigint")
         code = F.when(column.isNotNull(), F.xxhash64(column))
-        for value, other in self.values.get(of.kind, ()):
+        for value, other in self.values.get(type_.kind, ()):
             code = F.when(column.cast("binary") == F.lit(value), other).otherwise(code)
         return code
 
@@ -172,7 +172,7 @@ def _column(name: str) -> Column:
 
 def _values(frame: DataFrame, hashed: Sequence[Field]) -> DataFrame:
     """The columns whose values are to be kept, as bytes."""
-    return frame.select(*(_column(f.name).cast("binary").alias(f"v{at}") for at, f in enumerate(hashed)))
+    return frame.select(*(_column(f.name).cast("binary").alias(f"v{number}") for number, f in enumerate(hashed)))
 
 
 # -- in a task
@@ -269,8 +269,8 @@ def _parted(table: pa.Table) -> tuple[pa.Table, list[str]]:
 def _bad_rows(coding: Coding, bad: list[str]) -> Iterator[Row]:
     """Rows that cannot be taken, for the driver: a JSON list of ``[reason, row]``."""
     if bad:
-        found = [(each["_reason"], each.get("_raw", "")) for each in map(json.loads, bad)]
-        yield Row(RowKind.BAD, coding.node, 0, 0, json.dumps(found).encode())
+        refused = [(each["_reason"], each.get("_raw", "")) for each in map(json.loads, bad)]
+        yield Row(RowKind.BAD, coding.node, 0, 0, json.dumps(refused).encode())
 
 
 def _first_arrival() -> int:

@@ -134,10 +134,10 @@ class Engine:
 
     def contents(self, source: str) -> Batch:
         """What a source holds, its columns in their own order."""
-        found = self.run.table(source).contents()
+        table = self.run.table(source).contents()
         schema = self.program.circuit.layout(self.program.circuit.sources[source]).schema
-        places = tuple(found.schema.index(name) for name in schema.names)
-        return Batch.consolidated(schema, project(found.rows, word_columns(found.schema, places)), found.dictionary)
+        places = tuple(table.schema.index(name) for name in schema.names)
+        return Batch.consolidated(schema, project(table.rows, word_columns(table.schema, places)), table.dictionary)
 
     # -- ticking
 
@@ -184,7 +184,7 @@ class Engine:
             cluster = Cluster(
                 *(self.spark, program, self.path, run.epoch, self.partitions, run.context, mark),
                 frame=None if frame is None else frame(mark),
-                resolvers={at: r for at, r in run.arriving.resolvers.items() if r.keyed or at in whole},
+                resolvers={node: r for node, r in run.arriving.resolvers.items() if r.keyed or node in whole},
                 whole=whole,
                 describe=describe,
             )
@@ -198,8 +198,8 @@ class Engine:
         run.epoch += 1
         self._take_in(committed)
         done = perf_counter()
-        names = {at: name for name, at in program.circuit.sources.items()}
-        arrived = {names[at]: rows for at, rows in cluster.counts.items()}
+        names = {node: name for name, node in program.circuit.sources.items()}
+        arrived = {names[node]: rows for node, rows in cluster.counts.items()}
         for made in place.decisions:
             log.info("epoch %d on the %s: %s", run.epoch, made.where, made.reason)
         return Ticked(
@@ -219,7 +219,7 @@ class Engine:
             ids = self.durable.commit(epoch, pushed, run.dictionary, mark, Note(changes, (), offsets))
             return lambda: self._close(ids, pushed)
         root = set(self.program.names.values())
-        pushed = [found for found in state.pushed() if found[1] in root]
+        pushed = [push for push in state.pushed() if push[1] in root]
         note = Note((*note.replaces, *changes), note.segments, offsets)
         self.durable.commit(epoch, pushed, run.dictionary, mark, note)
         edited = {(edit.name, edit.shard) for edit in note.replaces}
@@ -241,7 +241,7 @@ class Engine:
         self.run.state.abandon()
         for trace, name, shard in self.run.state:
             if (name, shard) in touched:
-                trace.restore([(found.array, (found.id,)) for found in self.store.slices(name, shard)])
+                trace.restore([(part.array, (part.id,)) for part in self.store.slices(name, shard)])
 
     # -- the changes that sinks are given
 
@@ -249,19 +249,19 @@ class Engine:
         """Edits that put this epoch's changes in place of the last one's; views without a sink lose theirs."""
         for view, changes in outputs.items():
             name, rows = _changes_of(view), changes.rows if view in self.delivered else changes.rows[:0]
-            old = tuple(found.id for found in self.store.slices(name))
+            old = tuple(part.id for part in self.store.slices(name))
             if old or len(rows):
                 yield Replace(name, 0, old, np.ascontiguousarray(rows) if len(rows) else None)
 
     def last_changes(self) -> dict[str, Batch]:
         """The changes of the last epoch, for every delivered view."""
-        found: dict[str, Batch] = {}
+        changes: dict[str, Batch] = {}
         for view in self.delivered:
             schema = self.run.view(view).schema
             slices = [part.array for part in self.store.slices(_changes_of(view))]
             rows = slices[0] if slices else np.empty((0, schema.width + 1), np.int64)
-            found[view] = Batch(schema, np.asarray(rows), self.run.dictionary)
-        return found
+            changes[view] = Batch(schema, np.asarray(rows), self.run.dictionary)
+        return changes
 
     # -- ending
 

@@ -85,11 +85,11 @@ class Received:
 
     def shared(self, rows: Iterable[Row]) -> Shared:
         """What every task was given of all shards."""
-        found: Shared = {}
+        matrices: Shared = {}
         for row in rows:
             ref = SliceRef(*json.loads(bytes(row.payload)))
-            found.setdefault(row.node, {}).setdefault(ref.shard, []).append(self.slice(ref))
-        return found
+            matrices.setdefault(row.node, {}).setdefault(ref.shard, []).append(self.slice(ref))
+        return matrices
 
     def slice(self, ref: SliceRef) -> Matrix:
         """What another process has written in the open epoch."""

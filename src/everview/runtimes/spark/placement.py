@@ -64,8 +64,8 @@ class Placement:
 
     def fetched(self, rows: int) -> Decision:
         """Decide for a tick whose rows are on the driver already: they stay there."""
-        here, there = self.driver.of(rows), self.cluster.of(rows)
-        costs = f"about {_time(here)} on the driver, {_time(there)} on the cluster"
+        on_driver, on_cluster = self.driver.of(rows), self.cluster.of(rows)
+        costs = f"about {_time(on_driver)} on the driver, {_time(on_cluster)} on the cluster"
         return Decision("driver", f"{rows:,} rows: {costs}")
 
     def unfetched(self) -> Decision:
@@ -94,11 +94,13 @@ class Placement:
     def _decide(self, rows: int, driver: Cost, cluster: Cost) -> Decision:
         if self.place != "auto":
             return Decision(self.place, f"{self.place} was asked for")
-        here, there = driver.of(rows), cluster.of(rows)
+        on_driver, on_cluster = driver.of(rows), cluster.of(rows)
         if rows > MOST:
             return Decision("cluster", f"{rows:,} rows are more than the driver takes at once")
-        where: Where = "driver" if here <= there else "cluster"
-        return Decision(where, f"{rows:,} rows: about {_time(here)} on the driver, {_time(there)} on the cluster")
+        where: Where = "driver" if on_driver <= on_cluster else "cluster"
+        return Decision(
+            where, f"{rows:,} rows: about {_time(on_driver)} on the driver, {_time(on_cluster)} on the cluster"
+        )
 
     def table(self) -> str:
         """The estimated costs of each place, for `explain`."""

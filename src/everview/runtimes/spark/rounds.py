@@ -58,8 +58,8 @@ class Round:
             elif row.kind is RowKind.SHARED:
                 shared.append(row)
             else:
-                found = arrived.setdefault(row.shard, {}).setdefault((row.kind, row.node), [])
-                found.append(received.matrix(row))
+                parts = arrived.setdefault(row.shard, {}).setdefault((row.kind, row.node), [])
+                parts.append(received.matrix(row))
         yield from reporting(self.stage, lambda: self._run(arrived, blocks, received.shared(shared), attempt))
 
     def _run(self, arrived: dict[int, Parts], blocks: list[Row], shared: Shared, attempt: str) -> Iterator[Row]:
@@ -99,8 +99,8 @@ class Round:
         readings = lambda node: self._reading(shard, node, context)  # noqa: E731
         ran = self.program.run_at(self.program.stages[self.stage], now, cells, readings, everywhere, due, context)
         left = {node: ran.cells[node] for node in sorted(wanted & ran.cells.keys())}
-        for kind, found in ((RowKind.LEFT, left), (RowKind.HELD, ran.held), (RowKind.WOKEN, ran.wakes)):
-            for node, matrix in found.items():
+        for kind, matrices in ((RowKind.LEFT, left), (RowKind.HELD, ran.held), (RowKind.WOKEN, ran.wakes)):
+            for node, matrix in matrices.items():
                 yield from passer.rows(kind, node, shard, matrix)
         for node, batch in ran.appends.items():
             if batch.shape[0]:

@@ -132,7 +132,7 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
 
 def _shared_later(job: Job, number: int, shared: Iterable[Row]) -> Iterator[Row]:
     """The rows of shared streams that tasks of later stages read, too."""
-    later = {at for stage in job.program.stages[number + 1 : job.last + 1] for at in stage.shared}
+    later = {node for stage in job.program.stages[number + 1 : job.last + 1] for node in stage.shared}
     yield from (row for row in shared if row.node in later)
 
 
@@ -195,36 +195,36 @@ class _Work:
     def shard(self, shard: int, arrived: Mapping[int, list[Matrix]]) -> Iterator[Row]:
         """Run the stage on one shard: its edits, what the driver wants of it, and what goes on."""
         before = self._before(shard)
-        cells = {at: joined(self.program, at, parts, self.context) for at, parts in arrived.items()}
+        cells = {node: joined(self.program, node, parts, self.context) for node, parts in arrived.items()}
         given = set(cells) if self.number == self.job.first > 0 else set[int]()
         if self.number == 0:
             yield from self._resolve(shard, cells, before)
         ran = self.program.run(self.stage, cells, before, self._everywhere, self.context)
         appends = ran.appends | self.program.close(cells, before, self.stage)
-        for at, batch in appends.items():
+        for node, batch in appends.items():
             if batch.shape[0]:
-                yield edit_row(shard, self._write(at, shard, batch))
-        for at in self.wanted:
-            if at in cells and at not in given and cells[at].shape[0]:
-                yield from self.passer.rows(RowKind.LEFT, at, shard, cells[at])
+                yield edit_row(shard, self._write(node, shard, batch))
+        for node in self.wanted:
+            if node in cells and node not in given and cells[node].shape[0]:
+                yield from self.passer.rows(RowKind.LEFT, node, shard, cells[node])
         yield from self._outgoing(shard, cells)
 
     def _resolve(self, shard: int, cells: Cells, before: Before) -> Iterator[Row]:
         """Resolve the commands of tables into changes."""
-        for at in self.stage.nodes:
-            if at in cells:
-                yield Row(RowKind.COUNT, at, shard, cells[at].shape[0])
-        for at, resolver in self.job.resolvers.items():
-            whole = at in self.job.whole
-            if at in cells or whole:
-                commands = cells.get(at, np.empty((0, self.program.circuit.layout(at).width + 3), np.int64))
+        for node in self.stage.nodes:
+            if node in cells:
+                yield Row(RowKind.COUNT, node, shard, cells[node].shape[0])
+        for node, resolver in self.job.resolvers.items():
+            whole = node in self.job.whole
+            if node in cells or whole:
+                commands = cells.get(node, np.empty((0, self.program.circuit.layout(node).width + 3), np.int64))
                 cells.update(resolver.cells(resolver.change(commands, before(resolver.trace), whole=whole)))
 
     def _before(self, shard: int) -> Callable[[int], Batches]:
         @cache
-        def before(at: int) -> Batches:
-            arrays = [found.array for found in self._slices(at, shard)]
-            return Batches(self.program.traces[at].width + 1, arrays, self._order(at))
+        def before(node: int) -> Batches:
+            arrays = [part.array for part in self._slices(node, shard)]
+            return Batches(self.program.traces[node].width + 1, arrays, self._order(node))
 
         return before
 
@@ -238,22 +238,22 @@ class _Work:
             self._wide[read] = Wide(views)
         return self._wide[read]
 
-    def _slices(self, at: int, shard: int) -> Iterable[Slice]:
-        return self.state.slices(self.program.names[at], shard)
+    def _slices(self, node: int, shard: int) -> Iterable[Slice]:
+        return self.state.slices(self.program.names[node], shard)
 
-    def _order(self, at: int) -> ValueOrder | None:
-        return self.context.order(self.program.circuit.layout(at))
+    def _order(self, node: int) -> ValueOrder | None:
+        return self.context.order(self.program.circuit.layout(node))
 
-    def _write(self, at: int, shard: int, batch: Matrix) -> Replace:
+    def _write(self, node: int, shard: int, batch: Matrix) -> Replace:
         """The batch as a slice, together with the last slices of its trace that are not much larger."""
-        order, taken = self._order(at), list[int]()
-        for last in reversed(list(self._slices(at, shard))):
+        order, taken = self._order(node), list[int]()
+        for last in reversed(list(self._slices(node, shard))):
             small = last.array.shape[0] + batch.shape[0] < SMALL
             if not small and last.array.shape[0] >= RATIO * batch.shape[0]:
                 break
             batch = merged(last.array, batch, order)
             taken.append(last.id)
-        name = self.program.names[at]
+        name = self.program.names[node]
         ref = self.writer.add(name, shard, np.ascontiguousarray(batch)) if batch.shape[0] else None
         return Replace(name, shard, tuple(reversed(taken)), ref)
 
@@ -261,15 +261,15 @@ class _Work:
         later = self.program.stages[self.number + 1 : self.job.last + 1]
         if not later:
             return
-        for at in later[0].moves:
-            source, exchange = _moved(self.program, at)
+        for node in later[0].moves:
+            source, exchange = _moved(self.program, node)
             if source in cells:
                 for target, part in enumerate(exchange.split(cells[source], self.program.shards)):
-                    yield from matrix_rows(RowKind.CELL, at, target, part)
-        for at in sorted({at for stage in later for at in stage.shared} & cells.keys() & {*self.stage.nodes}):
-            self.passer.share(at, shard, cells[at], self.job.partitions)
-        for at in sorted({at for stage in later for at in stage.stays} & cells.keys()):
-            yield from matrix_rows(RowKind.CELL, at, shard, cells[at])
+                    yield from matrix_rows(RowKind.CELL, node, target, part)
+        for node in sorted({node for stage in later for node in stage.shared} & cells.keys() & {*self.stage.nodes}):
+            self.passer.share(node, shard, cells[node], self.job.partitions)
+        for node in sorted({node for stage in later for node in stage.stays} & cells.keys()):
+            yield from matrix_rows(RowKind.CELL, node, shard, cells[node])
         if wakes(self.job):
             yield Row(RowKind.WAKE, -1, shard)
 
@@ -289,9 +289,9 @@ def one(parts: Sequence[Matrix]) -> Matrix:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _moved(program: Program, at: int) -> tuple[int, Exchange]:
+def _moved(program: Program, node_id: int) -> tuple[int, Exchange]:
     """The stream that an exchange node moves."""
-    node = program.circuit[at]
+    node = program.circuit[node_id]
     assert isinstance(node, Apply) and isinstance(node.operator, Exchange)
     (source,) = node.inputs
     assert source is not None

@@ -110,17 +110,19 @@ def tables(state: State) -> dict[str, StoredRelation]:
 
 def view(state: State, name: str) -> StoredRelation:
     """A view by its name."""
-    found = views(state)
-    if name in found:
-        return found[name]
+    known = views(state)
+    if name in known:
+        return known[name]
     if name in state.manifest.meta.get("views", {}):
         raise StoreError(f"view {name} keeps no contents", hint="build its sink with keep=True")
-    raise unknown_name("view", name, found)
+    raise unknown_name("view", name, known)
 
 
 def _relations(state: State, what: str) -> dict[str, StoredRelation]:
-    found: Mapping[str, Mapping[str, str] | None] = state.manifest.meta.get(what, {})
-    return {name: StoredRelation(kept["trace"], Schema.parse(kept["schema"])) for name, kept in found.items() if kept}
+    described: Mapping[str, Mapping[str, str] | None] = state.manifest.meta.get(what, {})
+    return {
+        name: StoredRelation(kept["trace"], Schema.parse(kept["schema"])) for name, kept in described.items() if kept
+    }
 
 
 def shards(state: State) -> int:
@@ -292,16 +294,16 @@ def dictionary_for(schema: Schema, rows: Matrix, states: Iterable[State]) -> Dic
     if not any(map(len, wanted.values())):
         return dictionary
     sieve = Sieve(wanted)
-    found: list[Entries] = []
+    entries: list[Entries] = []
     seen: set[tuple[Any, ...]] = set()
     for state in states:
         for chunk in (chunk for of_shard in dictionary_chunks(state.manifest).values() for chunk in of_shard):
             identity = tuple(map(_identity, chunk))
             if identity not in seen:
                 seen.add(identity)
-                found += _picked(state, chunk, sieve)
-    if found:
-        dictionary.load(joined(found))
+                entries += _picked(state, chunk, sieve)
+    if entries:
+        dictionary.load(joined(entries))
     return dictionary
 
 

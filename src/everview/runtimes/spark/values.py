@@ -50,5 +50,5 @@ def entries_for(entries: Entries, partitions: int) -> Iterator[Row]:
 
 def reads_values(program: Program, first: int, last: int) -> bool:
     """Whether an operator of these stages looks up values, and so needs the dictionary."""
-    nodes = (program.circuit[at] for stage in program.stages[first : last + 1] for at in stage.nodes)
+    nodes = (program.circuit[node_id] for stage in program.stages[first : last + 1] for node_id in stage.nodes)
     return any(isinstance(node, Apply) and node.operator.reads_values for node in nodes)

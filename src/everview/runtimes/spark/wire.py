@@ -85,7 +85,7 @@ def from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 
 
 def _batch(rows: list[Row]) -> pa.RecordBatch:
-    numbers = [pa.array([row[at] for row in rows], pa.int32()) for at in range(len(NUMBERS))]
+    numbers = [pa.array([row[column] for row in rows], pa.int32()) for column in range(len(NUMBERS))]
     sizes = [memoryview(row.payload).nbytes for row in rows]
     offsets = np.array([0, *accumulate(sizes)], np.int32).tobytes()
     data = b"".join(row.payload for row in rows)
@@ -138,14 +138,14 @@ def pack_entries(entries: Entries) -> Octets:
 def unpack_entries(block: Any) -> Entries:
     """The inverse of `pack_entries`."""
     octets = np.frombuffer(block, np.uint8)
-    n, at = int(octets[:8].copy().view(np.int64)[0]), 8
-    found: list[NDArray[Any]] = []
+    n, start = int(octets[:8].copy().view(np.int64)[0]), 8
+    arrays: list[NDArray[Any]] = []
     for length, dtype in ((n, np.int64), (n, np.int64), (n + 1, np.int64), (n, np.uint8)):
-        end = at + length * np.dtype(dtype).itemsize
-        found.append(octets[at:end].copy().view(dtype))
-        at = end
-    codes, kinds, offsets, exceptions = found
-    return Entries(codes, kinds, offsets, octets[at:].copy(), exceptions)
+        end = start + length * np.dtype(dtype).itemsize
+        arrays.append(octets[start:end].copy().view(dtype))
+        start = end
+    codes, kinds, offsets, exceptions = arrays
+    return Entries(codes, kinds, offsets, octets[start:].copy(), exceptions)
 
 
 # -- what a task reports
@@ -180,7 +180,7 @@ def error_row(stage: int, shard: int, error: EverviewError) -> Row:
 def error_of(row: Row) -> EverviewError:
     name, message, hint, node = json.loads(bytes(row.payload))
     kind: type[EverviewError] = getattr(errors, name, EverviewError)
-    found = kind(message, hint=hint)
+    error = kind(message, hint=hint)
     if node is not None:
-        setattr(found, NODE, node)
-    return found
+        setattr(error, NODE, node)
+    return error

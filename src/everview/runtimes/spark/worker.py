@@ -68,10 +68,17 @@ class Replica:
     def dictionary(self) -> Dictionary:
         """The interned values of the epoch; whoever adds to it rolls back when done."""
         chunks = dictionary_chunks(self._at().manifest)
-        marks = {shard: [tuple(part.ref.checksum for part in chunk) for chunk in of] for shard, of in chunks.items()}
+        marks = {
+            shard: [tuple(part.ref.checksum for part in chunk) for chunk in shard_chunks]
+            for shard, shard_chunks in chunks.items()
+        }
         if any(marks.get(shard, [])[: len(known)] != known for shard, known in self._interned.items()):
             self._dictionary, self._interned = Dictionary(), {}
-        new = [chunk for shard, of in chunks.items() for chunk in of[len(self._interned.get(shard, ())) :]]
+        new = [
+            chunk
+            for shard, shard_chunks in chunks.items()
+            for chunk in shard_chunks[len(self._interned.get(shard, ())) :]
+        ]
         if new:
             # All at once: what stands in an exception's way may be a chunk of another shard.
             self._dictionary.load(joined([Entries(*map(self._load, chunk)) for chunk in new]))

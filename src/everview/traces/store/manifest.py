@@ -52,14 +52,14 @@ class Edit:
 
     def make(self, entries: list[ManifestEntry]) -> None:
         """Make this edit in a list, whose order is the spine's, largest and oldest first."""
-        at = len(entries)
+        position = len(entries)
         if self.takes:
             places = [place for place, entry in enumerate(entries) if entry.id in self.takes]
             assert len(places) == len(self.takes), f'"{self.name}", shard {self.shard}: not all of {self.takes}'
-            at = places[0]
+            position = places[0]
             entries[:] = [entry for entry in entries if entry.id not in self.takes]
         if self.entry is not None:
-            entries.insert(at, self.entry)
+            entries.insert(position, self.entry)
 
     def to_json(self) -> list[Any]:
         if self.entry is None:

@@ -82,13 +82,13 @@ def decode(record: bytes, start: int) -> LogRecord:
 
 def scan(data: bytes, path: Path) -> Iterator[LogRecord]:
     """The records of a log in order, up to a torn tail; damage raises when it is reached."""
-    at, size = 0, written_size(data)
-    while at < size:
-        record = _record_at(data, at, size, path)
+    start, size = 0, written_size(data)
+    while start < size:
+        record = _record_at(data, start, size, path)
         if record is None:
             return
         yield record
-        at = record.end
+        start = record.end
 
 
 def written_size(data: bytes) -> int:
@@ -119,12 +119,12 @@ class _Header(NamedTuple):
     checksum: int
 
 
-def _header(data: bytes, at: int, path: Path) -> _Header:
-    packed = data[at : at + HEADER.size]
+def _header(data: bytes, start: int, path: Path) -> _Header:
+    packed = data[start : start + HEADER.size]
     header = _Header(*HEADER.unpack(packed))
-    (expected,) = HEADER_SUM.unpack(data[at + HEADER.size : at + HEAD])
+    (expected,) = HEADER_SUM.unpack(data[start + HEADER.size : start + HEAD])
     if header.mark != MARK or checksum(packed) != expected:
-        raise _damage(path, f"no record begins at byte {at}")
+        raise _damage(path, f"no record begins at byte {start}")
     return header
 
 

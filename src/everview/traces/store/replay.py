@@ -121,20 +121,20 @@ def log_of(layout: StatePaths, epoch: int | None) -> Path:
 
 def epochs(layout: StatePaths) -> tuple[int, ...]:
     """The epochs that can be opened, oldest first: all that some log has, and that no later rewind undid."""
-    found: list[int] = []
+    readable: list[int] = []
     limit: int | None = None
     for path in reversed(layout.generations()):
         had = [epoch for epoch in _readable(path) if limit is None or epoch < limit]
-        found[:0] = had
+        readable[:0] = had
         limit = min(had, default=limit)
-    return tuple(found)
+    return tuple(readable)
 
 
 def _readable(path: Path) -> list[int]:
     """The epochs of a log up to where it is damaged, if it is; none, if a vacuum has just removed it."""
-    found: list[int] = []
+    epochs: list[int] = []
     try:
-        found.extend(record.epoch for record in records(path, path.read_bytes()))
+        epochs.extend(record.epoch for record in records(path, path.read_bytes()))
     except (CorruptState, FileNotFoundError):
-        return found
-    return found
+        return epochs
+    return epochs

@@ -182,21 +182,21 @@ class Store(State):
             lock = lock_for_writing(layout.lock, files)
             undo.callback(unlock, lock)
             path = log_of(layout, epoch)
-            found = replay(path, path.read_bytes(), epoch)
-            log = Log(files.reopen(path), found.end, found.snapshot, files, policy.sync)
+            replayed = replay(path, path.read_bytes(), epoch)
+            log = Log(files.reopen(path), replayed.end, replayed.snapshot, files, policy.sync)
             undo.pop_all()
-        return cls(layout, lock, log, found.manifest, files, policy)
+        return cls(layout, lock, log, replayed.manifest, files, policy)
 
     def _resume(self, plan: Fingerprints | None, adopt: bool) -> None:
         """Check the plan, and make sure of what the last writer may have left unsynced."""
-        found = self._manifest.plan
-        if plan is not None and plan.plan != found.plan:
+        stored = self._manifest.plan
+        if plan is not None and plan.plan != stored.plan:
             if not adopt:
                 raise ForeignState(
-                    f"{self.path} holds the state of another plan ({found.plan}, not {plan.plan})",
+                    f"{self.path} holds the state of another plan ({stored.plan}, not {plan.plan})",
                     hint="adopt=True keeps the traces that are the same; or create another state",
                 )
-            self.kept = plan.kept_from(found)
+            self.kept = plan.kept_from(stored)
             self._manifest = self._manifest.adopted(plan)
             self._adopting = True
         self._log.trim()

@@ -58,7 +58,7 @@ def _obsolete(layout: StatePaths, keep_epochs: int) -> list[Path]:
     """The logs older than the one that has the oldest epoch to be kept."""
     oldest = epochs(layout)[-keep_epochs:][0]
     logs = layout.generations()
-    needed = max(at for at, path in enumerate(logs) if first_epoch(path) <= oldest)
+    needed = max(number for number, path in enumerate(logs) if first_epoch(path) <= oldest)
     return logs[:needed]
 
 

@@ -36,25 +36,25 @@ def verify(layout: StatePaths) -> Verified:
         refs: set[SliceRef] = set()
         inline = 0
         for path, descriptor in held:
-            found = _check_log(path, read_open(descriptor), newest=path == held[-1][0])
-            inline += sum(ref.inline for ref in found)
-            refs.update(ref for ref in found if not ref.inline)
+            log_refs = _check_log(path, read_open(descriptor), newest=path == held[-1][0])
+            inline += sum(ref.inline for ref in log_refs)
+            refs.update(ref for ref in log_refs if not ref.inline)
         segments = _check_segments(layout, refs)
     return Verified(len(held), segments, inline + len(refs))
 
 
 def _check_log(path: Path, data: bytes, *, newest: bool) -> list[SliceRef]:
-    found: list[SliceRef] = []
+    refs: list[SliceRef] = []
     end = 0
     for record in records(path, data):
         end = record.end
-        found.extend(refs_of(record))
+        refs.extend(refs_of(record))
     if end != len(data) and not newest:
         raise damaged(path, f"it is cut short after byte {end}, though a later log follows")
-    for ref in found:
+    for ref in refs:
         if ref.inline:
             checked(path, ref, array_in(data, ref.offset, ref))
-    return found
+    return refs
 
 
 def _check_segments(layout: StatePaths, refs: set[SliceRef]) -> int:

@@ -22,7 +22,7 @@ from everview.operators.operator import Layout
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.placement import Decision
-from everview.runtimes.spark.wire import ARROW, Kind, matrix_rows, to_batches
+from everview.runtimes.spark.wire import ARROW, RowKind, matrix_rows, to_batches
 from everview.runtimes.tables import Commands, Table
 from everview.types import Schema
 from spark.in_process import Session, engine
@@ -104,7 +104,7 @@ class Tasks:
         def frame(_: Any) -> Any:
             words = changes["t"].encode(schema, self.run.run.dictionary)
             parts = Exchange(Layout(schema), program.arrival("t")).spread(words, program.shards)
-            rows = [row for shard, part in enumerate(parts) for row in matrix_rows(Kind.CELL, at, shard, part)]
+            rows = [row for shard, part in enumerate(parts) for row in matrix_rows(RowKind.CELL, at, shard, part)]
             return self.session.createDataFrame(pa.Table.from_batches(list(to_batches(rows)), ARROW))
 
         whole = frozenset([at]) if changes["t"].whole else frozenset[int]()

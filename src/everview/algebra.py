@@ -49,7 +49,7 @@ def checked(weight: Any) -> int:
     return value
 
 
-class Group(Protocol):
+class AbelianGroup(Protocol):
     """Elements that add and have opposites.
 
     Laws, with a zero: ``(a + b) + c == a + (b + c)``, ``a + b == b + a``, ``a + zero == a``,
@@ -80,7 +80,7 @@ class Lattice(PartialOrder, Protocol):
     def meet(self, other: Self, /) -> Self: ...
 
 
-G = TypeVar("G", bound=Group)
+G = TypeVar("G", bound=AbelianGroup)
 P = TypeVar("P", bound=PartialOrder)
 L = TypeVar("L", bound=Lattice)
 
@@ -228,7 +228,7 @@ class Time:
         return Time(*self.coordinates[:-1])
 
     def next_iteration(self) -> Time:
-        """Once more round the innermost scope; of the root, the next epoch.
+        """The next iteration of the innermost scope; at the root, the next epoch.
 
         >>> Time(5, 3).next_iteration(), Time(5).next_iteration()
         (Time(5, 4), Time(6))

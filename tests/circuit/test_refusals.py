@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from everview.circuit import Circuit, Stream, Trace
+from everview.circuit import Circuit, Stream, StreamTrace
 from everview.errors import CircuitError, EverviewError, SchemaError, UnknownName
 from everview.operators.arrange import Consolidate
 from everview.operators.distinct import Distinct, DistinctIncremental
@@ -126,7 +126,7 @@ def two_sinks_of_a_name(circuit: Circuit) -> None:
 
 def trace_of_what_keeps_none(circuit: Circuit) -> None:
     t = table(circuit).index("a")
-    circuit.add(Consolidate(t.layout), [], [Trace(t, Moment.AFTER)])
+    circuit.add(Consolidate(t.layout), [], [StreamTrace(t, Moment.AFTER)])
 
 
 def connected_twice(circuit: Circuit) -> None:

@@ -277,7 +277,7 @@ CHANGES: dict[str, Change] = {
 @pytest.mark.parametrize("change", sorted(CHANGES))
 def test_a_commit_that_fails_changes_nothing(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from everview.errors import StoreError
-    from everview.traces.store import Files
+    from everview.traces.store import FileSystem
 
     with connect(tmp_path / "s") as db:
         db.create_table("account", ACCOUNT, key="id")
@@ -290,7 +290,7 @@ def test_a_commit_that_fails_changes_nothing(change: str, tmp_path: Path, monkey
             raise OSError("no space left")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Files, "append", refuse)
+            patch.setattr(FileSystem, "append", refuse)
             with pytest.raises(StoreError, match="no space left"):
                 CHANGES[change](db)
         assert (db.tables(), db.views(), db.epoch, db.view("exposure").contents()) == before

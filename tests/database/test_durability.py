@@ -11,7 +11,7 @@ import pytest
 from database.defined import ACCOUNT, TRANSFER, VIEWS, exposure
 from everview import Circuit, Database, Embedded, connect
 from everview.errors import DefinitionError, EverviewError, ForeignState, LockedState, StoreError
-from everview.traces.store import Files, Store
+from everview.traces.store import FileSystem, Store
 
 NEVER = 3600.0
 
@@ -104,7 +104,7 @@ def test_a_save_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError("no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Files, "append", refuse)
+        patch.setattr(FileSystem, "append", refuse)
         with pytest.raises(StoreError):
             db.checkpoint()
         tick(db, 2)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from everview.kernels.jit import Kernel
+from everview.kernels.jit import CompiledKernel
 
 
 @pytest.mark.parametrize("wrapped", [1, 2, 3])
 def test_the_first_cause_is_raised(wrapped: int) -> None:
-    kernel = Kernel(lambda: None, "void()")
+    kernel = CompiledKernel(lambda: None, "void()")
     first = KeyboardInterrupt("the signal")
 
     def interrupted() -> None:
@@ -27,7 +27,7 @@ def test_the_first_cause_is_raised(wrapped: int) -> None:
 
 
 def test_an_error_of_the_interpreter_stays() -> None:
-    kernel = Kernel(lambda: None, "void()")
+    kernel = CompiledKernel(lambda: None, "void()")
 
     def broken() -> None:
         raise SystemError("something else")

@@ -17,14 +17,15 @@ from everview.circuit import Circuit
 from everview.circuit.incrementalize import RULES, by_state, incremental, rule_of
 from everview.operators.aggregate import Aggregate, Weigh
 from everview.operators.by_state import ByState, OverChanges, OverWhole
-from everview.operators.operator import Context, Layout, Matrix, Operator, Port, Unary, key_partition
+from everview.operators.operator import Context, Layout, Operator, Port, UnaryOperator, key_partition
 from everview.operators.pointwise import Pointwise
 from everview.operators.semijoin import SemijoinIncremental
 from everview.oracle import evaluate
 from everview.oracle.meanings import MEANINGS
 from everview.oracle.rows import Rows
 from everview.runtimes.embedded import Embedded
-from everview.traces.view import View
+from everview.traces.view import TraceView
+from everview.types.words import Matrix
 from everview.zset import ZSet
 
 
@@ -90,7 +91,7 @@ EDGE = "a BIGINT NOT NULL, b BIGINT NOT NULL"
 
 
 @dataclass(frozen=True)
-class _Doubled(ByState, Unary):
+class _Doubled(ByState, UnaryOperator):
     """Rows that are there, twice each: as large an interface as an operator needs that depends on state."""
 
     source: Layout
@@ -107,7 +108,7 @@ class _Doubled(ByState, Unary):
     def group_words(self) -> int:
         return self.source.width
 
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         present = [groups[view.weights(groups, self.group_words) > 0] for (view,) in states]
         return [np.column_stack([rows[:, :-1], np.full(len(rows), 2)]) for rows in present]
 

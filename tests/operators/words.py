@@ -12,11 +12,12 @@ from everview.codes.dictionary import Dictionary
 from everview.kernels.sort import sorted_by_value
 from everview.operators.functions import Function
 from everview.operators.index import Index, recode
-from everview.operators.operator import Context, Layout, Matrix, Operator
+from everview.operators.operator import Context, Layout, Operator
 from everview.oracle.meanings import MEANINGS
 from everview.oracle.rows import Rows
 from everview.traces.view import Batches
 from everview.types import Schema
+from everview.types.words import Matrix
 from everview.zset import ZSet
 from everview.zset.batch import Batch
 

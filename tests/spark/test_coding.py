@@ -24,7 +24,7 @@ from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout
 from everview.runtimes.spark import coding as module
 from everview.runtimes.spark.coding import Coding, coded
-from everview.runtimes.spark.wire import Kind, Row, error_of, from_batches, matrix_of, unpack_entries
+from everview.runtimes.spark.wire import Row, RowKind, error_of, from_batches, matrix_of, unpack_entries
 from everview.types import STRING, Schema, Symbol
 
 SHARDS, PARTITIONS = 5, 2
@@ -60,11 +60,11 @@ def rows_of(frame: Any) -> list[Row]:
 
 
 def cells(rows: list[Row], shard: int | None = None) -> Counter[tuple[int, ...]]:
-    found = [matrix_of(row) for row in rows if row.kind == Kind.CELL and shard in (None, row.shard)]
+    found = [matrix_of(row) for row in rows if row.kind == RowKind.CELL and shard in (None, row.shard)]
     return Counter(tuple(line) for matrix in found for line in matrix.tolist())
 
 
-def entries_of(rows: list[Row], kind: Kind = Kind.NEW) -> list[Entries]:
+def entries_of(rows: list[Row], kind: RowKind = RowKind.NEW) -> list[Entries]:
     return [unpack_entries(row.payload) for row in rows if row.kind == kind]
 
 
@@ -109,7 +109,7 @@ def test_all_types_as_on_the_driver(spark, required, keyed):
     words = encode(schema, table, dictionary)
     extra = np.array([[7, 8, 2] if keyed else [2]] * len(words), np.int64)
     matrix = np.ascontiguousarray(np.hstack([words, extra]))
-    assert {row.node for row in rows if row.kind == Kind.CELL} == {3}
+    assert {row.node for row in rows if row.kind == RowKind.CELL} == {3}
     for shard, part in enumerate(Exchange(Layout(schema), ByKey(partition)).split(matrix, SHARDS)):
         found = cells(rows, shard)
         if keyed:  # a task numbers the rows itself
@@ -151,7 +151,7 @@ def test_shards_are_those_of_the_key(spark):
         rows = rows_of(coded(frame, Coding(0, schema, partition, SHARDS, PARTITIONS)))
         assert sum(cells(rows).values()) == 1000
         for row in rows:
-            if row.kind == Kind.CELL:
+            if row.kind == RowKind.CELL:
                 parts = Exchange(Layout(schema), ByKey(partition)).split(matrix_of(row), SHARDS)
                 assert [len(part) > 0 for part in parts] == [shard == row.shard for shard in range(SHARDS)]
 
@@ -182,7 +182,7 @@ def test_values_go_to_every_task_if_they_are_read_there(spark):
         rows = rows_of(coded(frame, Coding(0, schema, (0,), SHARDS, PARTITIONS, broadcast=broadcast)))
         (entries,) = entries_of(rows)
         assert len(entries) == 2
-        sent = [row.shard for row in rows if row.kind == Kind.ENTRIES]
+        sent = [row.shard for row in rows if row.kind == RowKind.ENTRIES]
         assert sent == (list(range(PARTITIONS)) if broadcast else [])
 
 
@@ -201,7 +201,7 @@ def test_no_rows_at_all(spark):
 def test_a_mistake_is_a_row(spark):
     frame = spark.createDataFrame([(None, 1)], "i INT, _weight BIGINT")
     (row,) = rows_of(coded(frame, Coding(0, Schema.parse("i INT NOT NULL"), (0,), SHARDS, PARTITIONS)))
-    assert row.kind == Kind.ERROR
+    assert row.kind == RowKind.ERROR
     assert isinstance(error_of(row), NullNotAllowed)
 
 

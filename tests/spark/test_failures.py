@@ -28,7 +28,7 @@ from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.wire import error_of, error_row
 from everview.spark import Pipeline
 from everview.spark.failures import in_our_words, of_spark
-from everview.traces.store.files import Files
+from everview.traces.store.files import FileSystem
 from spark.in_process import engine, tick
 
 if TYPE_CHECKING:
@@ -176,8 +176,10 @@ def test_results_that_are_too_large(spark: SparkSession, tmp_path: Path, place: 
 # -- disks
 
 
-def full(code: int, operations: tuple[str, ...] = ("create", "append", "sync")) -> Callable[[Files, str, Path], None]:
-    def announce(self: Files, operation: str, path: Path) -> None:
+def full(
+    code: int, operations: tuple[str, ...] = ("create", "append", "sync")
+) -> Callable[[FileSystem, str, Path], None]:
+    def announce(self: FileSystem, operation: str, path: Path) -> None:
         if operation in operations and path.suffix == ".seg":
             raise OSError(code, os.strerror(code), str(path))
 
@@ -194,13 +196,13 @@ def test_a_disk_that_is_full_in_a_task(
     with engine(c, tmp_path / "state") as run:
         tick(run, {"t": [((1, 10), 1)]})
         with monkeypatch.context() as patched:
-            plain = Files.__init__
+            plain = FileSystem.__init__
 
-            def failing(self: Files, *arguments: Any) -> None:
+            def failing(self: FileSystem, *arguments: Any) -> None:
                 plain(self, *arguments)
                 self.announce = lambda what, path: full(code, (operation,))(self, what, path)
 
-            patched.setattr(Files, "__init__", failing)
+            patched.setattr(FileSystem, "__init__", failing)
             with pytest.raises(StoreError, match=r"a task cannot w.* the state") as raised:
                 tick(run, {"t": [((2, 20), 1)]})
             assert "nothing was applied" in str(raised.value)
@@ -211,8 +213,8 @@ def test_a_disk_that_is_full_in_a_task(
 
 FULL = """
 import errno, os
-from everview.traces.store.files import Files
-plain = Files.__init__
+from everview.traces.store.files import FileSystem
+plain = FileSystem.__init__
 
 def failing(self, *arguments):
     plain(self, *arguments)
@@ -221,7 +223,7 @@ def failing(self, *arguments):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
     self.announce = announce
 
-Files.__init__ = failing
+FileSystem.__init__ = failing
 """
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from everview.traces.store import Files
+from everview.traces.store import FileSystem
 from everview.traces.store.files import File
 
 Event = tuple[Any, ...]
@@ -20,7 +20,7 @@ Pick = Callable[[list[Any]], Any]
 Directory = dict[str, int]  # names, and the numbers of the files; -1 is a directory
 
 
-class UnsyncedFiles(Files):
+class UnsyncedFiles(FileSystem):
     """The real operations but for the waiting: without a real power failure, a sync changes nothing."""
 
     def sync(self, file: File) -> None:

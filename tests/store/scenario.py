@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from everview.traces.store import Files, Fingerprints, Policy, Replace, SegmentWriter, State, Store
+from everview.traces.store import FileSystem, Fingerprints, Policy, Replace, SegmentWriter, State, Store
 
 LAST = 17
 ADOPTS = 13  # from this epoch on, there is another plan, in which "paths" means something else
@@ -77,7 +77,7 @@ def _add(content: Content, name: str, shard: int, array: np.ndarray) -> None:
         counter[tuple(row)] += weight
 
 
-def live(path: Path, files: Files, acknowledge: Callable[[int], None], last: int = LAST) -> None:
+def live(path: Path, files: FileSystem, acknowledge: Callable[[int], None], last: int = LAST) -> None:
     """Open or create the state and go on to the last epoch; report every epoch known to be there."""
     store = _open(path, files)
     try:
@@ -105,13 +105,13 @@ def _tend(store: Store, epoch: int) -> None:
         store.vacuum(keep_epochs=2)
 
 
-def _open(path: Path, files: Files) -> Store:
+def _open(path: Path, files: FileSystem) -> Store:
     if not Store.exists(path):
         return Store.create(path, OLD, POLICY, files)
     return Store.open(path, None, POLICY, files)
 
 
-def _advance(store: Store, epoch: int, files: Files) -> None:
+def _advance(store: Store, epoch: int, files: FileSystem) -> None:
     added = appends(epoch)
     refs = ()
     if epoch % 3 == 1:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from everview.traces.store import NEVER, Files, Fingerprints, Policy, Replace, State, Store
+from everview.traces.store import NEVER, FileSystem, Fingerprints, Policy, Replace, State, Store
 from everview.traces.store import reader as reader_module
 from store.disk import UnsyncedFiles
 from store.scenario import batch, contents, expected, live
@@ -111,7 +111,7 @@ def test_readers_beside_a_busy_writer(tmp_path: Path) -> None:
 def test_a_reader_verifies_while_a_writer_goes_on(tmp_path: Path) -> None:
     live(tmp_path / "s", UnsyncedFiles(), lambda _: None, last=9)
     with Store.attach(tmp_path / "s") as state:
-        live(tmp_path / "s", Files(), lambda _: None, last=11)
+        live(tmp_path / "s", FileSystem(), lambda _: None, last=11)
         verified = state.verify()
         assert verified.logs > 1
         assert verified.slices > 10

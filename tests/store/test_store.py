@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from everview.errors import ForeignState, StoreError
 from everview.traces.store import (
     NEVER,
-    Files,
+    FileSystem,
     Fingerprints,
     Policy,
     Replace,
@@ -276,7 +276,7 @@ def test_a_checkpoint_without_change_does_nothing(tmp_path: Path) -> None:
 def test_how_often_a_policy_syncs(tmp_path: Path) -> None:
     for name, sync, expected_syncs in (("every", 0.0, 10), ("periodic", 1e9, 0), ("never", NEVER, 0)):
         operations: list[str] = []
-        files = Files(lambda operation, _, seen=operations: seen.append(operation))
+        files = FileSystem(lambda operation, _, seen=operations: seen.append(operation))
         with Store.create(tmp_path / name, PLAN, Policy(sync=sync), files) as store:
             operations.clear()
             for epoch in range(1, 11):
@@ -290,7 +290,7 @@ def test_how_often_a_policy_syncs(tmp_path: Path) -> None:
 def test_closing_syncs_what_waits(tmp_path: Path) -> None:
     for name, sync, expected_syncs in (("periodic", 1e9, 1), ("never", NEVER, 0)):
         operations: list[str] = []
-        files = Files(lambda operation, _, seen=operations: seen.append(operation))
+        files = FileSystem(lambda operation, _, seen=operations: seen.append(operation))
         store = Store.create(tmp_path / name, PLAN, Policy(sync=sync), files)
         store.commit(1)
         operations.clear()

@@ -26,7 +26,7 @@ from unittest.mock import patch
 import everview as ev
 from everview.database import Database
 from everview.errors import EverviewError
-from everview.traces.store.files import File, Files
+from everview.traces.store.files import File, FileSystem
 from torture.outcome import Outcome
 
 OPERATIONS: Final = ("create", "append", "sync", "truncate", "rename", "unlink", "mkdir", "sync_dir")
@@ -66,10 +66,10 @@ class Disk:
     @contextmanager
     def mounted(self) -> Generator[None]:
         """Every store of this process is on this disk."""
-        plain = {name: getattr(Files, name) for name in OPERATIONS}
+        plain = {name: getattr(FileSystem, name) for name in OPERATIONS}
 
         def wrapped(name: str) -> Callable[..., Any]:
-            def operation(files: Files, first: Any, *rest: Any) -> Any:
+            def operation(files: FileSystem, first: Any, *rest: Any) -> Any:
                 path = first.path if isinstance(first, File) else first
                 try:
                     self.before(name, path)
@@ -82,7 +82,7 @@ class Disk:
 
             return operation
 
-        with patch.multiple(Files, **{name: wrapped(name) for name in OPERATIONS}):
+        with patch.multiple(FileSystem, **{name: wrapped(name) for name in OPERATIONS}):
             yield
 
 

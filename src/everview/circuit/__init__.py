@@ -3,6 +3,6 @@
 from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import explain, incrementalize, lifted
 from everview.circuit.program import Program
-from everview.circuit.stream import Stream, Trace
+from everview.circuit.stream import Stream, StreamTrace
 
-__all__ = ["Circuit", "Program", "Stream", "Trace", "explain", "incrementalize", "lifted"]
+__all__ = ["Circuit", "Program", "Stream", "StreamTrace", "explain", "incrementalize", "lifted"]

@@ -16,7 +16,7 @@ from everview.operators.index import Direction, Index
 from everview.operators.join import LEFT, RIGHT, JoinTrace, Pick
 from everview.operators.linear import Project
 from everview.operators.operator import Layout
-from everview.types import BIGINT, DATE, INTEGER, SMALLINT, TIMESTAMP, TINYINT, Decimal, Field, Schema, Type
+from everview.types import DATE, INTEGERS, TIMESTAMP, Decimal, Field, Schema, Type
 
 if TYPE_CHECKING:
     from everview.circuit.stream import Stream
@@ -29,8 +29,8 @@ _GREATEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How the right row of a left one is chosen, as a user says it."""
+class AsofChoice:
+    """The options of `Stream.asof_join` as a user writes them: direction, tolerance, strictness, kind of join."""
 
     direction: str
     tolerance: Tolerance | None
@@ -38,7 +38,9 @@ class Asked:
     how: str
 
 
-def asof_joined(left: Stream, right: Stream, on: Pairs, at: tuple[str, str], chosen: Chosen, asked: Asked) -> Stream:
+def asof_joined(
+    left: Stream, right: Stream, on: Pairs, at: tuple[str, str], chosen: Chosen, asked: AsofChoice
+) -> Stream:
     """Each left row with the right row in force at its time; both sides have keys and times of the same words."""
     _at_the_root(left, "an as-of join")
     if asked.direction not in [toward.value for toward in Toward]:
@@ -53,39 +55,39 @@ def asof_joined(left: Stream, right: Stream, on: Pairs, at: tuple[str, str], cho
     rights = _timed(right, [b for _, b in on], at[1], by_value=True)
     sides = (lefts, rights)
     picks = tuple((side, sides[side].schema.index(name)) for side, name, _ in chosen)
-    found = [sides[side].schema.fields[field] for side, field in picks]
+    chosen_fields = [sides[side].schema.fields[field] for side, field in picks]
     schema = Schema(
         Field(new, f.type, f.nullable or (outer and side == RIGHT))
-        for f, (side, _, new) in zip(found, chosen, strict=True)
+        for f, (side, _, new) in zip(chosen_fields, chosen, strict=True)
     )
     reach = None if asked.tolerance is None else _words(when, asked.tolerance)
     operator = Asof(lefts.layout, rights.layout, picks, schema, toward, asked.strict, reach, outer)
     return left.circuit.add(operator, [lefts, rights])
 
 
-def _timed(stream: Stream, key: Sequence[str], at: str, *, by_value: bool) -> Stream:
-    """Indexed by the key, then by time, and then as asked by the values of what remains."""
-    first = [stream.schema.index(name) for name in (*key, at)]
+def _timed(stream: Stream, key: Sequence[str], time: str, *, by_value: bool) -> Stream:
+    """Index a side by its key, then by time; ``by_value`` orders the remaining columns by their values."""
+    first = [stream.schema.index(name) for name in (*key, time)]
     if len(set(first)) < len(first):
-        raise SchemaError(f'"{at}" is a key of the as-of join and its time, too', hint="join on the other columns")
+        raise SchemaError(f'"{time}" is a key of the as-of join and its time, too', hint="join on the other columns")
     fields = (*first, *(f for f in range(len(stream.schema)) if f not in first))
     order = tuple((i, Direction.ASC) for i in range(len(first), len(fields))) if by_value else ()
     return stream.circuit.add(Index(Layout(stream.schema), fields, len(key), order), [stream])
 
 
-def _units(of: Type) -> int | timedelta | None:
-    """How many words make one: of a number; or how long a word is, of a time. None where words do not say distances."""
-    if isinstance(of, Decimal):
-        return 10**of.scale
-    if of in (TINYINT, SMALLINT, INTEGER, BIGINT):
+def _units(type_: Type) -> int | timedelta | None:
+    """The words in one unit of a number, or the time in one word of a time; None where words have no distance."""
+    if isinstance(type_, Decimal):
+        return 10**type_.scale
+    if type_ in INTEGERS:
         return 1
-    if of == TIMESTAMP:
+    if type_ == TIMESTAMP:
         return timedelta(microseconds=1)
-    return timedelta(days=1) if of == DATE else None
+    return timedelta(days=1) if type_ == DATE else None
 
 
 def _words(time: Field, tolerance: Tolerance) -> int:
-    """A tolerance in words; what is less than a word does not matter, since distances are whole words."""
+    """A tolerance in words, rounded down: distances are whole words."""
     unit = _units(time.type)
     if isinstance(unit, timedelta) and isinstance(tolerance, timedelta):
         words = tolerance // unit
@@ -121,7 +123,7 @@ def joined_now(left: Stream, right: Stream, picks: tuple[Pick, ...], schema: Sch
 
 
 def billed_now(left: Stream, right: Stream, picks: tuple[Pick, ...], schema: Schema) -> Stream:
-    """`joined_now`, and what was given is remembered until it is taken back."""
+    """`joined_now` that remembers what each left row was given, until the row is taken back."""
     _at_the_root(left, "as_of_now")
     circuit, width = left.circuit, len(left.schema)
     fields = tuple(dict.fromkeys(field for side, field in picks if side == RIGHT))
@@ -131,22 +133,22 @@ def billed_now(left: Stream, right: Stream, picks: tuple[Pick, ...], schema: Sch
     past = circuit.add(Index(before.layout, tuple(range(len(whole))), left.layout.key, order), [before]).trace()
     rows = left.trace()
     operator = Billed(left.layout, right.layout, fields, past.layout)
-    found = circuit.add(operator, [rows.stream], [rows.delay(), right.trace(), past])
-    again(found)
+    billed = circuit.add(operator, [rows.stream], [rows.delay(), right.trace(), past])
+    again(billed)
     places = tuple(field if side == LEFT else width + fields.index(field) for side, field in picks)
-    return circuit.add(Project(found.layout, places, schema), [found])
+    return circuit.add(Project(billed.layout, places, schema), [billed])
 
 
 def _apart(schema: Schema, fields: Sequence[Field]) -> list[Field]:
-    """Fields under names that a schema does not have."""
-    taken, found = set(schema.names), list[Field]()
+    """Rename fields so that none has the name of a field of the schema."""
+    taken, renamed = set(schema.names), list[Field]()
     for field in fields:
         name = field.name
         while name in taken:
             name += "'"
         taken.add(name)
-        found.append(Field(name, field.type, field.nullable))
-    return found
+        renamed.append(Field(name, field.type, field.nullable))
+    return renamed
 
 
 def _at_the_root(stream: Stream, what: str) -> None:

@@ -12,7 +12,8 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Sink, Source, inputs_of, reads_of
 from everview.codes import decode, to_rows
 from everview.errors import EverviewError, shown
-from everview.operators.operator import Context, Matrix
+from everview.operators.operator import Context
+from everview.types.words import Matrix
 
 MOST_ROWS = 1 << 20  # of a larger change the row is not looked for
 ROW_SHOWN = 200  # characters of a row
@@ -20,13 +21,15 @@ UNIT = "unit"  # the column of the one row that constants are computed from
 NODE = "node"  # where an error remembers the node that raised it
 
 
-def blame_row(circuit: Circuit, at: int, error: EverviewError, cells: Mapping[int, Matrix], context: Context) -> None:
+def blame_row(
+    circuit: Circuit, node_id: int, error: EverviewError, cells: Mapping[int, Matrix], context: Context
+) -> None:
     """Add to an error of a node the row that made it fail, if a single row does."""
-    setattr(error, NODE, at)
+    setattr(error, NODE, node_id)
     if getattr(error, "row_told", False):
         return
     error.row_told = True  # pyright: ignore[reportAttributeAccessIssue]
-    chain = _chain(circuit, at, cells)
+    chain = _chain(circuit, node_id, cells)
     if not chain:
         return
     start = _input(circuit, chain[0])
@@ -40,37 +43,37 @@ def blame_row(circuit: Circuit, at: int, error: EverviewError, cells: Mapping[in
 
 def blame_views(circuit: Circuit, error: EverviewError, names: Callable[[str], str] = str) -> None:
     """Add to an error the views that need the node which raised it."""
-    at = getattr(error, NODE, None)
-    if at is None:
+    node_id = getattr(error, NODE, None)
+    if node_id is None:
         return
-    found = sorted({names(view) for view in _views(circuit, at)})
-    if found:
-        error.tell(f"in view{'s' * (len(found) > 1)} {', '.join(found)}")
+    views = sorted({names(view) for view in _views(circuit, node_id)})
+    if views:
+        error.tell(f"in view{'s' * (len(views) > 1)} {', '.join(views)}")
     delattr(error, NODE)
 
 
-def _input(circuit: Circuit, at: int) -> int | None:
+def _input(circuit: Circuit, node_id: int) -> int | None:
     """The input of an operator that has one, and reads no trace."""
-    node = circuit[at]
+    node = circuit[node_id]
     if not isinstance(node, Apply) or node.reads or len(node.inputs) != 1:
         return None
     return node.inputs[0]
 
 
-def _chain(circuit: Circuit, at: int, cells: Mapping[int, Matrix]) -> list[int]:
+def _chain(circuit: Circuit, node_id: int, cells: Mapping[int, Matrix]) -> list[int]:
     """Operators of one input that lead to a node, the first of them as near to a source as may be."""
     chain: list[int] = []
-    while (before := _input(circuit, at)) is not None and before in cells:
-        chain.insert(0, at)
-        at = before
+    while (before := _input(circuit, node_id)) is not None and before in cells:
+        chain.insert(0, node_id)
+        node_id = before
     return chain
 
 
 def _fails(circuit: Circuit, chain: list[int], context: Context) -> Callable[[Matrix], bool]:
     def fails(rows: Matrix) -> bool:
         try:
-            for at in chain:
-                node = circuit[at]
+            for node_id in chain:
+                node = circuit[node_id]
                 assert isinstance(node, Apply)
                 rows = node.operator.step([rows], (), context).out
         except (EverviewError, OverflowError):
@@ -90,17 +93,17 @@ def _smallest(rows: Matrix, fails: Callable[[Matrix], bool]) -> Matrix | None:
     return rows if len(rows) and fails(rows) else None
 
 
-def _told(circuit: Circuit, at: int, row: Matrix, context: Context) -> str:
-    schema, node = circuit.layout(at).schema, circuit[at]
+def _told(circuit: Circuit, node_id: int, row: Matrix, context: Context) -> str:
+    schema, node = circuit.layout(node_id).schema, circuit[node_id]
     (values,) = to_rows(schema, decode(schema, row[:, :-1], context.dictionary))
     held = ", ".join(f"{name}={shown(value)}" for name, value in zip(schema.names, values, strict=True))
     held = held if len(held) <= ROW_SHOWN else held[: ROW_SHOWN - 3] + "..."
     return f"the row{f' of {node.name}' if isinstance(node, Source) else ''}: {held}"
 
 
-def _views(circuit: Circuit, at: int) -> list[str]:
+def _views(circuit: Circuit, node_id: int) -> list[str]:
     """The sinks that a node leads to."""
-    reached = {at}
+    reached = {node_id}
     grown = True
     while grown:
         more = {

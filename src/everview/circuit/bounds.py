@@ -50,7 +50,7 @@ class LoopBounds:
                 )
 
     def of(self, limit: int | None, *, grows: bool) -> int:
-        """The rounds of a loop: its own ``limit`` if it has one, else by whether it ``grows``, making new values."""
+        """The most rounds of a loop: its own ``limit``; without one, ``rounds`` if it ``grows``, and more if not."""
         if limit is not None:
             return limit
         return self.rounds if grows else LONGER * self.rounds
@@ -66,8 +66,8 @@ class LoopBounds:
         >>> LoopBounds.given({"EVERVIEW_LOOP_ROWS": "1000000"})
         LoopBounds(rounds=10000, rows=1000000, memory=None)
         """
-        found = os.environ if environment is None else environment
-        said = {f.name: found[name] for f in fields(cls) if (name := f"{VARIABLE}{f.name.upper()}") in found}
+        variables = os.environ if environment is None else environment
+        said = {f.name: variables[name] for f in fields(cls) if (name := f"{VARIABLE}{f.name.upper()}") in variables}
         return cls(**{name: _number(name, text) for name, text in said.items()})
 
 

@@ -29,7 +29,7 @@ from everview.circuit.nodes import (
     title,
 )
 from everview.circuit.order import order_of
-from everview.circuit.stream import Stream, Trace
+from everview.circuit.stream import Stream, StreamTrace
 from everview.doors import doors
 from everview.errors import CircuitError, shown
 from everview.operators.arrange import Arrange
@@ -65,7 +65,7 @@ class Circuit:
         self.functions: dict[str, Function] = {} if parent is None else parent.functions
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent to tasks: not what can be worked out again."""
+        """The state that pickling sends to tasks: without caches, which they can work out again."""
         return self.__dict__ | {"_order": None, "_texts": {}}
 
     # -- building
@@ -109,8 +109,8 @@ class Circuit:
     def feedback(self, schema: Schema | str) -> tuple[Stream, Callable[[Stream], None]]:
         """A z⁻¹ whose input is connected later: the stream of its output, and the function that connects it."""
         schema = Schema.parse(schema) if isinstance(schema, str) else schema
-        at = self._append(Feedback(Layout(schema)))
-        return self._stream(at), lambda stream: self.connect(at, 0, stream.under(schema))
+        node_id = self._append(Feedback(Layout(schema)))
+        return self._stream(node_id), lambda stream: self.connect(node_id, 0, stream.under(schema))
 
     def child(self, name: str, *, limit: int | None = None, changes: bool = False, grows: bool = True) -> Circuit:
         """A circuit inside this one, for recursion: it runs to its fixed point within every step.
@@ -153,7 +153,7 @@ class Circuit:
         self._own(stream)
         return self._stream(self._put(Feedback(Layout(stream.schema), stream.id)))
 
-    def add(self, operator: Operator, inputs: Sequence[Stream | None], reads: Sequence[Trace] = ()) -> Stream:
+    def add(self, operator: Operator, inputs: Sequence[Stream | None], reads: Sequence[StreamTrace] = ()) -> Stream:
         """A node for an operator; an input given as None is connected later."""
         for stream in (*inputs, *(t.stream for t in reads)):
             if stream is not None:
@@ -185,8 +185,8 @@ class Circuit:
             return self.function(call.call, call.shape, call.name)
         if name is None:
             name = str(getattr(call, "__qualname__", type(call).__name__)).replace("<locals>.", "")
-        found = self.functions.get(name)
-        if found is not None and (found.call != call or found.shape != shape):
+        known = self.functions.get(name)
+        if known is not None and (known.call != call or known.shape != shape):
             return self.function(call, shape, _next_name(name))
         self.functions[name] = Function(name, call, shape)
         return name
@@ -199,8 +199,8 @@ class Circuit:
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def __getitem__(self, at: int) -> Node:
-        return self._nodes[at]
+    def __getitem__(self, node_id: int) -> Node:
+        return self._nodes[node_id]
 
     @property
     def sources(self) -> dict[str, int]:
@@ -215,28 +215,30 @@ class Circuit:
         """The sinks that keep what sources hold, by the names of the sources."""
         return dict(self._named["table"])
 
-    def stream(self, at: int) -> Stream:
+    def stream(self, node_id: int) -> Stream:
         """The output of a node."""
-        if isinstance(self._node(at), Sink | Child):
-            raise CircuitError(f"{self.label(at)} has no output", hint="read a stream that feeds it")
-        return self._stream(at)
+        if isinstance(self._node(node_id), Sink | Child):
+            raise CircuitError(f"{self.label(node_id)} has no output", hint="read a stream that feeds it")
+        return self._stream(node_id)
 
-    def global_id(self, at: int) -> tuple[int, ...]:
+    def global_id(self, node_id: int) -> tuple[int, ...]:
         """The path of local ids from the root to the node."""
-        return (at,) if self.parent is None else (*self.parent.global_id(self.at), at)
+        return (node_id,) if self.parent is None else (*self.parent.global_id(self.at), node_id)
 
-    def label(self, at: int) -> str:
-        return f"node {'.'.join(map(str, self.global_id(at)))} ({title(self._node(at))})"
+    def label(self, node_id: int) -> str:
+        return f"node {'.'.join(map(str, self.global_id(node_id)))} ({title(self._node(node_id))})"
 
-    def layout(self, at: int) -> Layout:
-        node = self._node(at)
+    def layout(self, node_id: int) -> Layout:
+        node = self._node(node_id)
         assert not isinstance(node, Sink | Child), "sinks and children have no output"
         return node.output
 
-    def _node(self, at: int) -> Node:
-        if not 0 <= at < len(self._nodes):
-            raise CircuitError(f"there is no node {shown(at)}", hint=f"there are {len(self._nodes)} nodes, from 0 on")
-        return self._nodes[at]
+    def _node(self, node_id: int) -> Node:
+        if not 0 <= node_id < len(self._nodes):
+            raise CircuitError(
+                f"there is no node {shown(node_id)}", hint=f"there are {len(self._nodes)} nodes, from 0 on"
+            )
+        return self._nodes[node_id]
 
     def order(self) -> tuple[int, ...]:
         """The nodes so that each comes after what it needs in the same tick; the order of building, if possible."""
@@ -247,44 +249,44 @@ class Circuit:
     def check(self) -> None:
         """Refuse an ill-formed circuit."""
         self.order()
-        for at, node in enumerate(self._nodes):
-            self._check_edges(node, self.label(at))
+        for node_id, node in enumerate(self._nodes):
+            self._check_edges(node, self.label(node_id))
             if isinstance(node, Child):
                 node.circuit.check()
 
-    def fingerprint(self, at: int) -> str:
+    def fingerprint(self, node_id: int) -> str:
         """A name for what a node computes, the same in every run: the hash of its whole subcircuit."""
-        self._node(at)
-        return self.fingerprints()[at]
+        self._node(node_id)
+        return self.fingerprints()[node_id]
 
-    def user_functions(self, at: int) -> tuple[str, ...]:
+    def user_functions(self, node_id: int) -> tuple[str, ...]:
         """The user functions that a node depends on."""
-        found: dict[str, None] = {}
+        functions: dict[str, None] = {}
         seen: set[int] = set()
-        waiting = [at]
+        waiting = [node_id]
         while waiting:
-            here = waiting.pop()
-            if here in seen:
+            waiting_id = waiting.pop()
+            if waiting_id in seen:
                 continue
-            seen.add(here)
-            node = self._node(here)
+            seen.add(waiting_id)
+            node = self._node(waiting_id)
             if isinstance(node, Apply):
-                found |= dict.fromkeys(node.operator.functions)
+                functions |= dict.fromkeys(node.operator.functions)
             waiting += [i for i in inputs_of(node) if i is not None]
             waiting += [r.node for r in reads_of(node)]
             if isinstance(node, Export):
                 child = self._nodes[node.child]
                 assert isinstance(child, Child)
-                found |= dict.fromkeys(child.circuit.user_functions(node.node))
-        return tuple(found)
+                functions |= dict.fromkeys(child.circuit.user_functions(node.node))
+        return tuple(functions)
 
-    def line(self, at: int) -> str:
+    def line(self, node_id: int) -> str:
         """A node as `str` shows it; a child with its own nodes."""
-        self._node(at)
-        return line_of(self, at)
+        self._node(node_id)
+        return line_of(self, node_id)
 
     def __str__(self) -> str:
-        return "\n".join(line_of(self, at) for at in range(len(self._nodes)))
+        return "\n".join(line_of(self, node_id) for node_id in range(len(self._nodes)))
 
     def to_dot(self) -> str:
         """The circuit for Graphviz."""
@@ -306,21 +308,21 @@ class Circuit:
     # -- inside
 
     def _put(self, node: Node) -> int:
-        at = self._known.get(node)
-        return self._append(node) if at is None else at
+        node_id = self._known.get(node)
+        return self._append(node) if node_id is None else node_id
 
     def _append(self, node: Node) -> int:
-        at = self._known[node] = len(self._nodes)
+        node_id = self._known[node] = len(self._nodes)
         self._nodes.append(node)
         self._order = None
         if isinstance(node, Source):
-            self._named["source"][node.name] = at
+            self._named["source"][node.name] = node_id
         elif isinstance(node, Sink):
-            self._named["table" if node.table else "sink"][node.name] = at
-        return at
+            self._named["table" if node.table else "sink"][node.name] = node_id
+        return node_id
 
-    def _stream(self, at: int) -> Stream:
-        return Stream(self, at)
+    def _stream(self, node_id: int) -> Stream:
+        return Stream(self, node_id)
 
     def _own(self, stream: Stream) -> None:
         if stream.circuit is not self:
@@ -337,9 +339,9 @@ class Circuit:
             _check_arity(label, "traces", len(node.reads), len(wanted_reads))
             for read, layout in zip(node.reads, wanted_reads, strict=True):
                 self._check_trace(label, read, layout)
-        for port, (at, wanted) in enumerate(zip(inputs_of(node), ports, strict=False)):
-            if at is not None:
-                self._check_layout(f"port {port} of {label}", self.layout(at), wanted.layout)
+        for port, (stream, wanted) in enumerate(zip(inputs_of(node), ports, strict=False)):
+            if stream is not None:
+                self._check_layout(f"port {port} of {label}", self.layout(stream), wanted.layout)
 
     def _check_trace(self, label: str, read: Read, layout: Layout) -> None:
         owner = self._nodes[read.node]
@@ -347,12 +349,12 @@ class Circuit:
             raise CircuitError(f"{label} reads a trace of {self.label(read.node)}, which keeps none", hint="arrange it")
         self._check_layout(label, owner.output, layout)
 
-    def _check_layout(self, where: str, found: Layout, wanted: Layout) -> None:
-        same = found.schema.types == wanted.schema.types and found.width == wanted.width
-        ordered = not wanted.sorted or (found.sorted and found.by_value == wanted.by_value)
-        if not same or found.key < wanted.key or not ordered:
+    def _check_layout(self, where: str, given: Layout, wanted: Layout) -> None:
+        same = given.schema.types == wanted.schema.types and given.width == wanted.width
+        ordered = not wanted.sorted or (given.sorted and given.by_value == wanted.by_value)
+        if not same or given.key < wanted.key or not ordered:
             raise CircuitError(
-                f"{where} takes {wanted} of ({wanted.schema}), not {found} of ({found.schema})",
+                f"{where} takes {wanted} of ({wanted.schema}), not {given} of ({given.schema})",
                 hint="index or select the stream so that its layout fits",
             )
 
@@ -361,9 +363,9 @@ class Circuit:
         return fingerprints(self, self._texts, outer)
 
 
-def _check_arity(label: str, what: str, found: int, wanted: int) -> None:
-    if found != wanted:
-        raise CircuitError(f"{label} takes {wanted} {what}, not {found}", hint="see the operator's ports")
+def _check_arity(label: str, what: str, given: int, wanted: int) -> None:
+    if given != wanted:
+        raise CircuitError(f"{label} takes {wanted} {what}, not {given}", hint="see the operator's ports")
 
 
 def _check_name(name: str) -> None:

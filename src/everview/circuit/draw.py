@@ -45,10 +45,10 @@ def to_dot(circuit: Circuit) -> str:
 
 
 def _dot_lines(circuit: Circuit, margin: str) -> Iterator[str]:
-    for at, node in enumerate(circuit):
-        yield f'{margin}{_id(circuit, at)} [label="{_dot_text(node)}", shape={_dot_shape(node)}];'
+    for node_id, node in enumerate(circuit):
+        yield f'{margin}{_id(circuit, node_id)} [label="{_dot_text(node)}", shape={_dot_shape(node)}];'
         if isinstance(node, Child):
-            yield f"{margin}subgraph cluster_{_id(circuit, at)} {{"
+            yield f"{margin}subgraph cluster_{_id(circuit, node_id)} {{"
             yield from _dot_lines(node.circuit, margin + "  ")
             yield f"{margin}}}"
     for source, target, label in _edges(circuit):
@@ -72,10 +72,10 @@ def to_mermaid(circuit: Circuit) -> str:
 
 
 def _mermaid_lines(circuit: Circuit, margin: str) -> Iterator[str]:
-    for at, node in enumerate(circuit):
-        yield f"{margin}{_id(circuit, at)}{_mermaid_shape(node)}"
+    for node_id, node in enumerate(circuit):
+        yield f"{margin}{_id(circuit, node_id)}{_mermaid_shape(node)}"
         if isinstance(node, Child):
-            yield f"{margin}subgraph s{_id(circuit, at)}[{_mermaid_text(node.name)}]"
+            yield f"{margin}subgraph s{_id(circuit, node_id)}[{_mermaid_text(node.name)}]"
             yield from _mermaid_lines(node.circuit, margin + "  ")
             yield f"{margin}end"
     for source, target, label in _edges(circuit):
@@ -89,32 +89,32 @@ def to_html(circuit: Circuit) -> str:
     return f"<table><caption>circuit of {len(circuit)} nodes</caption>{head}{rows}</table>"
 
 
-def _id(circuit: Circuit, at: int) -> str:
-    return "n" + "_".join(map(str, circuit.global_id(at)))
+def _id(circuit: Circuit, node_id: int) -> str:
+    return "n" + "_".join(map(str, circuit.global_id(node_id)))
 
 
 def _edges(circuit: Circuit) -> Iterator[tuple[str, str, str]]:
     """(from, to, label) of every stream and trace that a circuit's nodes read."""
-    for at, node in enumerate(circuit):
-        here = _id(circuit, at)
+    for node_id, node in enumerate(circuit):
+        drawn_id = _id(circuit, node_id)
         match node:
             case Import():
                 assert circuit.parent is not None
-                yield _id(circuit.parent, node.parent), here, ""
+                yield _id(circuit.parent, node.parent), drawn_id, ""
             case Export():
                 child = circuit[node.child]
                 assert isinstance(child, Child)
-                yield _id(child.circuit, node.node), here, ""
+                yield _id(child.circuit, node.node), drawn_id, ""
             case Child():
                 pass
             case Source() | Apply() | Feedback() | Sink():
                 for source in inputs_of(node):
                     if source is not None:
-                        yield _id(circuit, source), here, "z⁻¹" if isinstance(node, Feedback) else ""
+                        yield _id(circuit, source), drawn_id, "z⁻¹" if isinstance(node, Feedback) else ""
             case _:
                 assert_never(node)
         for read in reads_of(node):
-            yield _id(circuit, read.node), here, read.moment.value
+            yield _id(circuit, read.node), drawn_id, read.moment.value
 
 
 def _dot_text(node: Node) -> str:
@@ -171,15 +171,15 @@ def _mermaid_text(text: str) -> str:
 
 
 def _html_rows(circuit: Circuit) -> Iterator[str]:
-    for at, node in enumerate(circuit):
-        yield _html_row(circuit, at, node)
+    for node_id, node in enumerate(circuit):
+        yield _html_row(circuit, node_id, node)
         if isinstance(node, Child):
             yield from _html_rows(node.circuit)
 
 
-def _html_row(circuit: Circuit, at: int, node: Node) -> str:
+def _html_row(circuit: Circuit, node_id: int, node: Node) -> str:
     inputs = ", ".join("?" if i is None else str(i) for i in inputs_of(node))
     reads = ", ".join(f"{r.node} {r.moment.value}" for r in reads_of(node))
     output = "" if isinstance(node, Sink | Child) else str(node.output)
-    cells = (".".join(map(str, circuit.global_id(at))), title(node), inputs, reads, output)
+    cells = (".".join(map(str, circuit.global_id(node_id))), title(node), inputs, reads, output)
     return "<tr>" + "".join(f"<td>{escape(c)}</td>" for c in cells) + "</tr>"

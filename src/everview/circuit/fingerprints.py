@@ -1,4 +1,4 @@
-"""Fingerprints: names for what nodes compute, the same in every run, by which traces are prints again.
+"""Fingerprints: names for what nodes compute, the same in every run, by which a stored trace finds its node again.
 
 A fingerprint is the hash of a node's whole subcircuit: what the node is, and the fingerprints of what it reads.
 """
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def fingerprints(circuit: Circuit, texts: dict[int, str], outer: Mapping[int, str] | None) -> dict[int, str]:
     """The fingerprint of every node of a circuit; ``outer`` has those of its parent's nodes, if it is a child.
 
-    Made twice, because what comes back by a feedback is known only after the rest: two loops are the same only if they
-    do the same. ``texts`` keeps what nodes say of themselves from one call to the next.
+    Computed in two passes, because the input of a feedback has its fingerprint only after the first: two loops are the
+    same only if they do the same. ``texts`` caches the text of each node from one call to the next.
     """
     return _fingerprints(circuit, texts, outer, _fingerprints(circuit, texts, outer, {}))
 
@@ -28,11 +28,11 @@ def _fingerprints(
     circuit: Circuit, texts: dict[int, str], outer: Mapping[int, str] | None, first: Mapping[int, str]
 ) -> dict[int, str]:
     prints: dict[int, str] = {}
-    for at in circuit.order():
-        node = circuit[at]
-        if at not in texts:
-            texts[at] = _text(node)
-        parts = [texts[at]]
+    for node_id in circuit.order():
+        node = circuit[node_id]
+        if node_id not in texts:
+            texts[node_id] = _text(node)
+        parts = [texts[node_id]]
         match node:
             case Import():
                 assert outer is not None, "a child is named within its parent"
@@ -46,16 +46,16 @@ def _fingerprints(
                 assert node.input is not None, "an ordered circuit is connected"
                 # At the root its number tells only loops apart, which have it from the first time: so what is
                 # built before it does not matter.
-                parts += [first[node.input]] if first and outer is None else [str(at), first.get(node.input, "")]
+                parts += [first[node.input]] if first and outer is None else [str(node_id), first.get(node.input, "")]
             case _:
                 parts += [prints[i] for i in inputs_of(node) if i is not None]
                 # A trace that is read before the tick may stand later in the order.
                 parts += [f"{prints.get(r.node, first.get(r.node, ''))} {r.moment.value}" for r in reads_of(node)]
-        prints[at] = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        prints[node_id] = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
     return prints
 
 
 def _text(node: Node) -> str:
-    """What a node is, without what it is connected to."""
+    """The text of a node by itself, without its inputs."""
     made = repr(node.operator) if isinstance(node, Apply) else title(node)
     return f"{made}\n" if isinstance(node, Sink | Child) else f"{made}\n{node.output!r}"

@@ -65,9 +65,9 @@ def _distinct_entries(
     chosen = tuple(dict.fromkeys((*group, *fields)))
     values = circuit.add(Index(Layout(stream.schema), chosen, len(chosen)), [_present(stream, fields)])
     different = circuit.add(Distinct(values.layout), [values])
-    here = tuple(
+    own_slots = tuple(
         replace(slot, field=chosen.index(slot.field) if slot.field >= 0 else -1, distinct=())
         for slot in summed
         if slot.distinct == fields
     )
-    return circuit.add(Weigh(Layout(different.schema), tuple(range(len(group))), here), [different])
+    return circuit.add(Weigh(Layout(different.schema), tuple(range(len(group))), own_slots), [different])

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Sink, Source, title
-from everview.circuit.rewrite import Copy, Rules, rewrite
-from everview.circuit.stream import Stream, Trace
+from everview.circuit.rewrite import Copy, NodeRules, rewrite
+from everview.circuit.stream import Stream, StreamTrace
 from everview.doors import door
 from everview.operators.aggregate import Aggregate, Weigh
 from everview.operators.arrange import Arrange
@@ -49,8 +49,8 @@ from everview.operators.where import Where
 from everview.operators.window import Window
 
 
-def _trace(stream: Stream) -> Trace:
-    return Trace(stream.circuit.add(Arrange(stream.layout), [stream]), Moment.AFTER)
+def _trace(stream: Stream) -> StreamTrace:
+    return StreamTrace(stream.circuit.add(Arrange(stream.layout), [stream]), Moment.AFTER)
 
 
 def linear(copy: Copy, node: Apply) -> Stream:
@@ -82,7 +82,7 @@ def existence(copy: Copy, node: Apply) -> Stream:
     return copy.new.add(operator, [left.stream, keys.stream], [left.delay(), keys.delay()])
 
 
-def _existence_inside(semijoin: Semijoin, left: Trace, keys: Trace) -> Stream:
+def _existence_inside(semijoin: Semijoin, left: StreamTrace, keys: StreamTrace) -> Stream:
     """Inside a child presence has times of its own, so distinct keys get a trace: ``a ⋉ b = a ⋈ distinct(b)``."""
     circuit = left.stream.circuit
     present = _trace(circuit.add(DistinctIncremental(keys.layout), [keys.stream], [keys.delay()]))
@@ -97,7 +97,7 @@ def multilinear(copy: Copy, node: Apply) -> Stream:
     join, inputs = node.operator, copy.inputs(node)
     operator = MultijoinIncremental(join)
 
-    def indexed(atom: int, order: Order) -> Trace:
+    def indexed(atom: int, order: Order) -> StreamTrace:
         return _trace(copy.new.add(Index(Layout(inputs[atom].schema), order.fields, order.key), [inputs[atom]]))
 
     seeds = [indexed(atom, query.indexes[atom]).stream for atom, query in enumerate(join.queries)]
@@ -182,7 +182,7 @@ def incrementalize(circuit: Circuit) -> Circuit:
     4 DistinctIncremental(3, 3 before) → [a → ]
     5 sink starts(4)
     """
-    changed = rewrite(circuit, Rules(lambda copy, node: rule_of(type(node.operator))(copy, node), changes=True))
+    changed = rewrite(circuit, NodeRules(lambda copy, node: rule_of(type(node.operator))(copy, node), changes=True))
     changed.incremental = True
     return changed
 
@@ -213,7 +213,7 @@ def explain(circuit: Circuit) -> str:
         lines.append(f"    {'stays' if same else 'becomes ' + ', '.join(made) if made else 'is there already'}")
         return stream
 
-    rewrite(circuit, Rules(apply, changes=True))
+    rewrite(circuit, NodeRules(apply, changes=True))
     return "\n".join(lines)
 
 
@@ -229,6 +229,6 @@ def lifted(circuit: Circuit) -> Circuit:
     def sink(copy: Copy, node: Sink) -> None:
         copy.new.sink(node.name, copy.at[node.input].differentiate(), keep=node.keep, positive=node.positive)
 
-    changed = rewrite(circuit, Rules(sink=sink, source=source))
+    changed = rewrite(circuit, NodeRules(sink=sink, source=source))
     changed.incremental = True
     return changed

@@ -13,7 +13,7 @@ from everview.operators.semijoin import Semijoin
 from everview.types import Field, Schema
 
 if TYPE_CHECKING:
-    from everview.circuit.stream import Stream, Trace
+    from everview.circuit.stream import Stream, StreamTrace
 
 On = str | tuple[str, str] | Sequence[str | tuple[str, str]]
 Select = Sequence[str | tuple[int, str, str]]
@@ -28,7 +28,7 @@ def joined(one: Stream, other: Stream, on: On, select: Select | None) -> Stream:
     return one.circuit.add(JoinStream(left.layout, right.layout, picks, schema), [left, right])
 
 
-def joined_with_trace(one: Stream, trace: Trace, on: On, select: Select | None) -> Stream:
+def joined_with_trace(one: Stream, trace: StreamTrace, on: On, select: Select | None) -> Stream:
     """Pairs of a tick's rows with the rows of a trace that is indexed by the key."""
     left, _, picks, schema = sides(one, trace.stream, on, select)
     return one.circuit.add(JoinTrace(left.layout, trace.layout, picks, schema), [left], [trace])
@@ -63,8 +63,10 @@ def outer_joined(one: Stream, other: Stream, on: On, select: Select | None, *, k
 def _padded(rows: Stream, side: int, chosen: Sequence[tuple[int, str, str]], schema: Schema) -> Stream:
     """Rows of one side laid out as join results, NULL for the columns of the other."""
     own = tuple(rows.schema.index(name) if where == side else None for where, name, _ in chosen)
-    found = [Field("", f.type) if at is None else rows.schema.fields[at] for at, f in zip(own, schema, strict=True)]
-    named = Schema(Field(new, f.type, f.nullable) for (_, _, new), f in zip(chosen, found, strict=True))
+    padded = [
+        Field("", f.type) if place is None else rows.schema.fields[place] for place, f in zip(own, schema, strict=True)
+    ]
+    named = Schema(Field(new, f.type, f.nullable) for (_, _, new), f in zip(chosen, padded, strict=True))
     return rows.circuit.add(Pad(rows.layout, own, named), [rows])
 
 

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from everview.circuit.circuit import Circuit
 
 
-def line_of(circuit: Circuit, at: int) -> str:
+def line_of(circuit: Circuit, node_id: int) -> str:
     """A node with its edges and its output; a child with the lines of its own nodes."""
-    node = circuit[at]
+    node = circuit[node_id]
     edges = [str(i) if i is not None else "?" for i in inputs_of(node)]
     if isinstance(node, Import):
         edges = [f"outer {node.parent}"]
@@ -21,13 +21,13 @@ def line_of(circuit: Circuit, at: int) -> str:
     edges += [f"{r.node} {r.moment.value}" for r in reads_of(node)]
     arguments = f"({', '.join(edges)})" if edges else ""
     result = "" if isinstance(node, Sink | Child) else f" → {node.output}"
-    line = f"{at} {title(node)}{arguments}{result}"
+    line = f"{node_id} {title(node)}{arguments}{result}"
     if not isinstance(node, Child):
         return line
-    return "\n".join([line, *(_inner_line(at, inner) for inner in str(node.circuit).splitlines())])
+    return "\n".join([line, *(_inner_line(node_id, inner) for inner in str(node.circuit).splitlines())])
 
 
-def _inner_line(at: int, line: str) -> str:
+def _inner_line(node_id: int, line: str) -> str:
     """A line of a child's circuit, as its parent shows it: deeper, and with its own number before."""
     text = line.lstrip()
-    return f"  {line[: len(line) - len(text)]}{at}.{text}"
+    return f"  {line[: len(line) - len(text)]}{node_id}.{text}"

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 def order_of(circuit: Circuit) -> tuple[int, ...]:
     """The nodes so that each comes after what it needs in the same tick; the order of building, if possible."""
     _check_connected(circuit)
-    sorter = TopologicalSorter({at: _needs(node) for at, node in enumerate(circuit)})
+    sorter = TopologicalSorter({node_id: _needs(node) for node_id, node in enumerate(circuit)})
     try:
         sorter.prepare()
     except CycleError as error:
-        path = " → ".join(circuit.label(at) for at in error.args[1])
+        path = " → ".join(circuit.label(node_id) for node_id in error.args[1])
         raise CircuitError(f"a cycle without feedback: {path}", hint="close the cycle with circuit.feedback") from None
     ready, order = list(sorter.get_ready()), list[int]()
     heapify(ready)
     while ready:
-        order.append(at := heappop(ready))
-        sorter.done(at)
+        order.append(node_id := heappop(ready))
+        sorter.done(node_id)
         for later in sorter.get_ready():
             heappush(ready, later)
     return tuple(order)
@@ -42,7 +42,7 @@ def _needs(node: Node) -> set[int]:
 
 
 def _check_connected(circuit: Circuit) -> None:
-    for at, node in enumerate(circuit):
+    for node_id, node in enumerate(circuit):
         if None in inputs_of(node):
             port = inputs_of(node).index(None)
-            raise CircuitError(f"port {port} of {circuit.label(at)} is not connected", hint="circuit.connect it")
+            raise CircuitError(f"port {port} of {circuit.label(node_id)} is not connected", hint="circuit.connect it")

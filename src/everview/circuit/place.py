@@ -8,8 +8,8 @@ from typing import assert_never
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Node, Sink, Source, inputs_of, reads_of
-from everview.circuit.rewrite import Copy, Rules, rewrite
-from everview.circuit.stream import Stream, Trace
+from everview.circuit.rewrite import Copy, NodeRules, rewrite
+from everview.circuit.stream import Stream, StreamTrace
 from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
 from everview.operators.index import Index
@@ -30,7 +30,7 @@ def keep_contents(circuit: Circuit, tables: Mapping[str, Sequence[str]] | None =
         stream = copy.at[node.input]
         copy.new.sink_again(node, _arranged(stream) if node.keep else stream)
 
-    new = rewrite(circuit, Rules(sink=sink), checked=True)
+    new = rewrite(circuit, NodeRules(sink=sink), checked=True)
     for source, key in (tables or {}).items():
         stream = new.stream(new.sources[source])
         indexed = stream.index(*(key or stream.schema.names))
@@ -50,8 +50,8 @@ def spread_tops(circuit: Circuit) -> Circuit:
 
     ``top(a + b) = top(top(a) + top(b))`` where ``a`` and ``b`` have no row in common, as shards have not.
     """
-    ends = {at: chain for at in range(len(circuit)) if (chain := _top_of_all(circuit, at))}
-    chained = {at for chain in ends.values() for at in chain}
+    ends = {node_id: chain for node_id in range(len(circuit)) if (chain := _top_of_all(circuit, node_id))}
+    chained = {node_id for chain in ends.values() for node_id in chain}
 
     def apply(copy: Copy, node: Apply) -> Stream:
         if copy.old is not circuit or (copy.here not in ends and copy.here not in chained):
@@ -65,14 +65,14 @@ def spread_tops(circuit: Circuit) -> Circuit:
         fields = tuple(range(len(operator.source.schema)))
         indexed = copy.new.add(Index(firsts.layout, fields, 0, operator.order), [firsts])
         kept = copy.new.add(Arrange(indexed.layout), [indexed])
-        return copy.new.add(operator, [kept], [Trace(kept, Moment.BEFORE)])
+        return copy.new.add(operator, [kept], [StreamTrace(kept, Moment.BEFORE)])
 
-    return rewrite(circuit, Rules(apply), checked=True) if ends else circuit
+    return rewrite(circuit, NodeRules(apply), checked=True) if ends else circuit
 
 
-def _top_of_all(circuit: Circuit, at: int) -> tuple[int, int] | None:
+def _top_of_all(circuit: Circuit, node_id: int) -> tuple[int, int] | None:
     """The index and the trace behind a `Top` without groups, if nobody else reads them."""
-    node = circuit[at]
+    node = circuit[node_id]
     if not (isinstance(node, Apply) and isinstance(node.operator, TopIncremental)) or node.operator.source.key:
         return None
     (arranged,) = node.inputs
@@ -82,15 +82,15 @@ def _top_of_all(circuit: Circuit, at: int) -> tuple[int, int] | None:
     (indexed,) = arrange.inputs
     assert indexed is not None
     index = circuit[indexed]
-    alone = _readers(circuit, arranged) == {at} and _readers(circuit, indexed) == {arranged}
+    alone = _readers(circuit, arranged) == {node_id} and _readers(circuit, indexed) == {arranged}
     return (indexed, arranged) if alone and isinstance(index, Apply) and isinstance(index.operator, Index) else None
 
 
-def _readers(circuit: Circuit, at: int) -> set[int]:
+def _readers(circuit: Circuit, node_id: int) -> set[int]:
     return {
         other
         for other, node in enumerate(circuit)
-        if at in inputs_of(node) or any(read.node == at for read in reads_of(node))
+        if node_id in inputs_of(node) or any(read.node == node_id for read in reads_of(node))
     }
 
 
@@ -119,7 +119,7 @@ def place_exchanges(circuit: Circuit) -> Circuit:
         where[copy.new, stream.id] = _partition(stream, where)
         return stream
 
-    return rewrite(circuit, Rules(apply, source=source), checked=True)
+    return rewrite(circuit, NodeRules(apply, source=source), checked=True)
 
 
 def _as_semijoined(copy: Copy, node: Apply) -> Stream | None:
@@ -143,10 +143,10 @@ def _as_semijoined(copy: Copy, node: Apply) -> Stream | None:
     return copy.new.add(Project(stream.layout, places, copy.old.layout(whole).schema), [stream])
 
 
-def _below(circuit: Circuit, at: int | None) -> Apply | None:
+def _below(circuit: Circuit, node_id: int | None) -> Apply | None:
     """The operator whose rows a stream has, under projections and traces."""
-    assert at is not None, "a checked circuit is connected"
-    node = circuit[at]
+    assert node_id is not None, "a checked circuit is connected"
+    node = circuit[node_id]
     while isinstance(node, Apply) and isinstance(node.operator, Project | Recode | Arrange):
         (below,) = node.inputs
         assert below is not None, "a checked circuit is connected"
@@ -154,11 +154,11 @@ def _below(circuit: Circuit, at: int | None) -> Apply | None:
     return node if isinstance(node, Apply) else None
 
 
-def _fields_of(circuit: Circuit, at: int, source: int | None) -> tuple[int, ...] | None:
-    """Which fields of another stream a stream has, if it is that or a projection of it."""
-    if at == source:
-        return tuple(range(len(circuit.layout(at).schema)))
-    node = circuit[at]
+def _fields_of(circuit: Circuit, node_id: int, source: int | None) -> tuple[int, ...] | None:
+    """The fields of ``source`` that a stream carries, if the stream is the source or a projection of it; else None."""
+    if node_id == source:
+        return tuple(range(len(circuit.layout(node_id).schema)))
+    node = circuit[node_id]
     if isinstance(node, Apply) and isinstance(node.operator, Project) and node.inputs == (source,):
         return node.operator.fields
     return None
@@ -180,7 +180,7 @@ def deal_seeds(circuit: Circuit, shards: int) -> Circuit:
             seeds.append(copy.new.add(deal, [stream], reads))
         return copy.new.add(replace(operator, dealt=True), seeds, list(traces.values()))
 
-    return rewrite(circuit, Rules(apply), checked=True)
+    return rewrite(circuit, NodeRules(apply), checked=True)
 
 
 def table_key(circuit: Circuit, source: str) -> tuple[int, ...]:
@@ -210,35 +210,35 @@ def _found(stream: Stream, where: Places) -> Partition:
             assert_never(node)
 
 
-def _alone(circuit: Circuit, at: int) -> bool:
-    """Whether a stream is never matched with another: then any place that keeps its groups together does."""
-    return all(_reads_alone(circuit, other, circuit[other]) for other in _readers(circuit, at))
+def _alone(circuit: Circuit, node_id: int) -> bool:
+    """Whether a stream is never matched with another, so that any partition that keeps its groups together will do."""
+    return all(_reads_alone(circuit, other, circuit[other]) for other in _readers(circuit, node_id))
 
 
-def _reads_alone(circuit: Circuit, at: int, node: Node) -> bool:
+def _reads_alone(circuit: Circuit, node_id: int, node: Node) -> bool:
     match node:
         case Sink():
             return True
         case Apply():
-            return node.operator.alone or (node.operator.relays and _alone(circuit, at))
+            return node.operator.alone or (node.operator.relays and _alone(circuit, node_id))
         case Source() | Feedback() | Import() | Child() | Export():
             return False
         case _:
             assert_never(node)
 
 
-def _together(found: Partition, wanted: Partition) -> bool:
-    """Whether rows that are wanted on one shard are on one: those that agree on all fields agree on some."""
-    if isinstance(found, Single):
+def _together(present: Partition, wanted: Partition) -> bool:
+    """Whether a partition already keeps the wanted groups together: rows that agree on all fields agree on some."""
+    if isinstance(present, Single):
         return True
-    return isinstance(found, ByKey) and isinstance(wanted, ByKey) and set(found.fields) <= set(wanted.fields)
+    return isinstance(present, ByKey) and isinstance(wanted, ByKey) and set(present.fields) <= set(wanted.fields)
 
 
 def _moved(stream: Stream, port: Port, where: Places, *, alone: bool) -> Stream:
-    wanted, found = port.partition, _found(stream, where)
-    if isinstance(wanted, Anywhere) or wanted == found:
+    wanted, present = port.partition, _found(stream, where)
+    if isinstance(wanted, Anywhere) or wanted == present:
         return stream
-    if alone and _together(found, wanted):
+    if alone and _together(present, wanted):
         return stream
     moved = stream.circuit.add(Exchange(Layout(stream.schema), wanted), [stream])
     where[stream.circuit, moved.id] = wanted

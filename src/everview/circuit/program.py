@@ -31,19 +31,18 @@ from everview.operators.operator import (
     ByKey,
     Context,
     Layout,
-    Matrix,
     Moment,
     Partition,
     Step,
     TimedStep,
     TimedView,
-    Words,
     nothing,
 )
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.traces.wide import Wide
+from everview.types.words import Matrix, Words
 
-Before = Callable[[int], View]  # the trace of a node as it was before the tick
+Before = Callable[[int], TraceView]  # the trace of a node as it was before the tick
 Readings = Callable[[int], TimedView]  # the trace of a node as a nested time sees it
 Everywhere = Callable[[Read], Wide]  # the trace of a node on all shards, as an edge reads it
 
@@ -106,12 +105,12 @@ class Task:
     wide: bool = False
 
     @classmethod
-    def of(cls, at: int, node: Apply | Feedback) -> Task:
+    def of(cls, node_id: int, node: Apply | Feedback) -> Task:
         if isinstance(node, Feedback):
-            return cls(at, None, None)
+            return cls(node_id, None, None)
         inputs = tuple(i for i in node.inputs if i is not None)
         operator = node.operator
-        return cls(at, operator.step, operator.step_at, inputs, node.reads, operator.wide)
+        return cls(node_id, operator.step, operator.step_at, inputs, node.reads, operator.wide)
 
 
 @dataclass(slots=True)
@@ -153,12 +152,14 @@ class Program:
         self.order = circuit.order()
         # The streams that leave it: to views, or from a child to its parent and to its own next iteration.
         self.outputs = tuple(n.input for n in circuit if isinstance(n, Sink) and not n.table)
-        self._feedbacks = [(at, n.input) for at, n in enumerate(circuit) if isinstance(n, Feedback)]
+        self._feedbacks = [(node_id, n.input) for node_id, n in enumerate(circuit) if isinstance(n, Feedback)]
         prints = circuit.fingerprints(outer)
-        self.traces = {at: circuit.layout(at) for at in self.order if self._owns_trace(at)}
-        self.names = {at: prints[at] for at in self.traces}
+        self.traces = {node_id: circuit.layout(node_id) for node_id in self.order if self._owns_trace(node_id)}
+        self.names = {node_id: prints[node_id] for node_id in self.traces}
         self._empty = {
-            at: nothing(circuit.layout(at).width) for at in self.order if not isinstance(circuit[at], Sink | Child)
+            node_id: nothing(circuit.layout(node_id).width)
+            for node_id in self.order
+            if not isinstance(circuit[node_id], Sink | Child)
         }
         self._level = level = self._levels()
         self._needed: dict[tuple[int, int], frozenset[int]] = {}
@@ -166,26 +167,30 @@ class Program:
         self.spent = tuple(Spent() for _ in self._nodes)  # of the nodes of the root
         self.stages = tuple(self._stage(n, level) for n in range(max(level.values(), default=0) + 1))
         self.loops = tuple(
-            tuple(self._loop(at, prints) for at in self.order if level[at] == n and isinstance(circuit[at], Child))
+            tuple(
+                self._loop(node_id, prints)
+                for node_id in self.order
+                if level[node_id] == n and isinstance(circuit[node_id], Child)
+            )
             for n in range(len(self.stages))
         )
 
     def _tell_apart(self) -> None:
-        """Two children that are alike have traces of their own: the second's get a number."""
+        """Number the traces of equal children: each has traces of its own, so the second's need other names."""
         seen: Counter[str] = Counter()
         for _, program in self.nested():
-            for at, name in program.names.items():
+            for node_id, name in program.names.items():
                 seen[name] += 1
                 if seen[name] > 1:
-                    program.names[at] = f"{name}-{seen[name]}"
+                    program.names[node_id] = f"{name}-{seen[name]}"
 
     @property
     def fingerprint(self) -> dict[str, str]:
         """The name of each trace, and what it holds."""
         return {
-            name: f"{program.traces[at].schema} / {program.depth}"
+            name: f"{program.traces[node_id].schema} / {program.depth}"
             for _, program in self.nested()
-            for at, name in program.names.items()
+            for node_id, name in program.names.items()
         }
 
     def nested(self, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Program]]:
@@ -212,7 +217,7 @@ class Program:
 
     @cached_property
     def pieces(self) -> tuple[tuple[int, int], ...]:
-        """The stages in runs, first to last, between which there is nothing but exchanges; then may come loops."""
+        """Runs of stages (first, last) with nothing but exchanges between them; loops may follow each run."""
         ends = [n for n, loops in enumerate(self.loops) if loops or n == len(self.stages) - 1]
         return tuple(zip([0, *(end + 1 for end in ends)], ends, strict=False))
 
@@ -222,29 +227,35 @@ class Program:
             return self._needed[first, last]
         stages = self.stages[first : last + 1]
         given = (Export, Source) if self.depth == 0 else (Export, Import, Feedback)
-        begin = {at for at in stages[0].nodes if isinstance(self._nodes[at], given)}
-        earlier = {at for stage in stages for at in stage.stays if self._level[at] < first}
-        self._needed[first, last] = found = frozenset({*begin, *stages[0].moves, *earlier})
-        return found
+        begin = {node_id for node_id in stages[0].nodes if isinstance(self._nodes[node_id], given)}
+        earlier = {node_id for stage in stages for node_id in stage.stays if self._level[node_id] < first}
+        self._needed[first, last] = streams = frozenset({*begin, *stages[0].moves, *earlier})
+        return streams
 
     def wanted(self, first: int, last: int, end: int | None = None) -> frozenset[int]:
         """The streams of some stages that are needed when ``end`` is over: by views, loops and later stages."""
         end = last if end is None else end
-        later = [at for stage in self.stages[end + 1 :] for at in (*stage.stays, *stage.shared, *self._moved(stage))]
+        later = [
+            node_id
+            for stage in self.stages[end + 1 :]
+            for node_id in (*stage.stays, *stage.shared, *self._moved(stage))
+        ]
         imports = [outer for loops in self.loops[first:] for loop in loops for _, outer in loop.imports]
-        return frozenset(at for at in (*later, *imports, *self.outputs) if first <= self._level[at] <= last)
+        return frozenset(
+            node_id for node_id in (*later, *imports, *self.outputs) if first <= self._level[node_id] <= last
+        )
 
     def shared(self, first: int, last: int) -> frozenset[int]:
         """The earlier streams that a piece is given whole, on every shard."""
         stages = self.stages[first : last + 1]
-        return frozenset(at for stage in stages for at in stage.shared if self._level[at] < first)
+        return frozenset(node_id for stage in stages for node_id in stage.shared if self._level[node_id] < first)
 
     def _moved(self, stage: Stage) -> Iterator[int]:
-        for at in stage.moves:
-            yield from (i for i in inputs_of(self._nodes[at]) if i is not None)
+        for node_id in stage.moves:
+            yield from (i for i in inputs_of(self._nodes[node_id]) if i is not None)
 
-    def empty(self, at: int) -> Matrix:
-        return self._empty[at]
+    def empty(self, node_id: int) -> Matrix:
+        return self._empty[node_id]
 
     # -- running at the root
 
@@ -287,15 +298,15 @@ class Program:
         return ran
 
     def step(
-        self, at: int, cells: Mapping[int, Matrix], before: Before, everywhere: Everywhere, context: Context
+        self, node_id: int, cells: Mapping[int, Matrix], before: Before, everywhere: Everywhere, context: Context
     ) -> Matrix:
-        """One operator by itself, which is not counted as work: what it gives for what has arrived."""
-        node = self._nodes[at]
+        """The step of one operator over the cells that have arrived, not counted as work."""
+        node = self._nodes[node_id]
         assert isinstance(node, Apply), "only operators have steps"
-        task = Task.of(at, node)
+        task = Task.of(node_id, node)
         deltas = [cells.get(i, self._empty[i]) for i in task.inputs]
         if task.step is None or (deltas and not any(map(len, deltas))):
-            return self._empty[at]
+            return self._empty[node_id]
         return task.step(deltas, self._views(task, cells, before, everywhere), context).out
 
     def _views(self, task: Task, cells: Mapping[int, Matrix], before: Before, everywhere: Everywhere) -> Sequence[Any]:
@@ -305,24 +316,26 @@ class Program:
 
     def _tasks(self, nodes: tuple[int, ...]) -> tuple[Task, ...]:
         """The nodes of a stage that have something to do, as `run` needs them."""
-        found = self._prepared.get(nodes)
-        if found is None:
-            found = self._prepared[nodes] = tuple(
-                Task.of(at, node) for at in nodes if isinstance(node := self._nodes[at], Apply | Feedback)
+        tasks = self._prepared.get(nodes)
+        if tasks is None:
+            tasks = self._prepared[nodes] = tuple(
+                Task.of(node_id, node)
+                for node_id in nodes
+                if isinstance(node := self._nodes[node_id], Apply | Feedback)
             )
-        return found
+        return tasks
 
     def close(self, cells: Mapping[int, Matrix], before: Before, stage: Stage) -> dict[int, Matrix]:
-        """What feedbacks remember for the next tick, those whose input a stage has: this one in place of the last."""
+        """The appends that make feedbacks remember this tick's inputs in place of the last tick's."""
         appends: dict[int, Matrix] = {}
-        for at, input_ in self._feedbacks:
+        for node_id, input_ in self._feedbacks:
             if input_ in stage.nodes or input_ in stage.moves:
-                forgotten = negated(before(at).consolidated())
-                change = np.concatenate([forgotten, cells.get(input_, self._empty[at])])
-                appends[at] = arrange(change, np.arange(change.shape[1] - 1))
+                forgotten = negated(before(node_id).consolidated())
+                change = np.concatenate([forgotten, cells.get(input_, self._empty[node_id])])
+                appends[node_id] = arrange(change, np.arange(change.shape[1] - 1))
         return appends
 
-    def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> View:
+    def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> TraceView:
         view = before(read.node)
         if read.moment is Moment.BEFORE or read.node not in cells:
             return view
@@ -358,12 +371,12 @@ class Program:
         due: Due,
         context: Context,
     ) -> None:
-        cells, at = ran.cells, task.at
+        cells, node_id = ran.cells, task.at
         deltas = [cells.get(i, self._empty[i]) for i in task.inputs]
-        woken, held = due.woken.get(at), due.held.get(at)
+        woken, held = due.woken.get(node_id), due.held.get(node_id)
         if woken is None and not any(d.shape[0] for d in deltas):
             if held is not None:
-                cells[at] = held
+                cells[node_id] = held
             return
         try:
             if task.wide:
@@ -372,22 +385,24 @@ class Program:
                 views = [_moment(readings(read.node), read, cells, now) for read in task.reads]
             step = step_at(now, deltas, woken, views, context)
         except OverflowError as error:
-            raise self._overflow(at, error, cells, context) from None
+            raise self._overflow(node_id, error, cells, context) from None
         except EverviewError as error:
-            blame_row(self.circuit, at, error, cells, context)
+            blame_row(self.circuit, node_id, error, cells, context)
             raise
-        cells[at] = step.out if held is None else np.concatenate([step.out, held])
-        _note(ran, at, step)
+        cells[node_id] = step.out if held is None else np.concatenate([step.out, held])
+        _note(ran, node_id, step)
 
-    def _overflow(self, at: int, error: OverflowError, cells: Mapping[int, Matrix], context: Context) -> WeightOverflow:
-        found = WeightOverflow(f"{error}, at {self.circuit.label(at)}", hint="the tick was not applied")
-        blame_row(self.circuit, at, found, cells, context)
-        return found
+    def _overflow(
+        self, node_id: int, error: OverflowError, cells: Mapping[int, Matrix], context: Context
+    ) -> WeightOverflow:
+        overflow = WeightOverflow(f"{error}, at {self.circuit.label(node_id)}", hint="the tick was not applied")
+        blame_row(self.circuit, node_id, overflow, cells, context)
+        return overflow
 
     # -- preparing
 
-    def _owns_trace(self, at: int) -> bool:
-        node = self.circuit[at]
+    def _owns_trace(self, node_id: int) -> bool:
+        node = self.circuit[node_id]
         if isinstance(node, Feedback):
             return self.depth == 0  # inside a child it remembers within the step only
         return isinstance(node, Apply) and isinstance(node.operator, Arrange)
@@ -395,48 +410,48 @@ class Program:
     def _levels(self) -> dict[int, int]:
         """The stage of every node: an exchange opens the next one, and so does leaving a child."""
         level: dict[int, int] = {}
-        for at in self.order:
-            node = self.circuit[at]
-            needed = max((level[i] for i in self._same_tick(at)), default=0)
-            needed = max((needed, *(level[i] + 1 for i in self._shared(at))))
-            level[at] = needed + (self._is_exchange(at) or isinstance(node, Export))
+        for node_id in self.order:
+            node = self.circuit[node_id]
+            needed = max((level[i] for i in self._same_tick(node_id)), default=0)
+            needed = max((needed, *(level[i] + 1 for i in self._shared(node_id))))
+            level[node_id] = needed + (self._is_exchange(node_id) or isinstance(node, Export))
         return level
 
     def _stage(self, number: int, level: Mapping[int, int]) -> Stage:
-        nodes = tuple(at for at in self.order if level[at] == number and not self._is_exchange(at))
-        moves = tuple(at for at in self.order if level[at] == number and self._is_exchange(at))
-        needed = {i for at in nodes for i in self._same_tick(at)}
-        shared = {i for at in nodes for i in self._shared(at)}
+        nodes = tuple(node_id for node_id in self.order if level[node_id] == number and not self._is_exchange(node_id))
+        moves = tuple(node_id for node_id in self.order if level[node_id] == number and self._is_exchange(node_id))
+        needed = {i for node_id in nodes for i in self._same_tick(node_id)}
+        shared = {i for node_id in nodes for i in self._shared(node_id)}
         return Stage(nodes, moves, tuple(sorted(i for i in needed if level[i] < number)), tuple(sorted(shared)))
 
-    def _loop(self, at: int, prints: Mapping[int, str]) -> Loop:
-        node = self.circuit[at]
+    def _loop(self, node_id: int, prints: Mapping[int, str]) -> Loop:
+        node = self.circuit[node_id]
         assert isinstance(node, Child)
         inner = node.circuit
         imports = tuple((i, n.parent) for i, n in enumerate(inner) if isinstance(n, Import))
         feedbacks = tuple((i, n.input) for i, n in enumerate(inner) if isinstance(n, Feedback) and n.input is not None)
-        exports = tuple((i, n.node) for i, n in enumerate(self.circuit) if isinstance(n, Export) and n.child == at)
+        exports = tuple((i, n.node) for i, n in enumerate(self.circuit) if isinstance(n, Export) and n.child == node_id)
         program = Program._of_child(inner, self.shards, self.depth + 1, prints)
         program.outputs = tuple(node for _, node in (*feedbacks, *exports))
-        return Loop(at, node.name, node.limit, node.changes, node.grows, program, imports, feedbacks, exports)
+        return Loop(node_id, node.name, node.limit, node.changes, node.grows, program, imports, feedbacks, exports)
 
-    def _is_exchange(self, at: int) -> bool:
-        node = self.circuit[at]
+    def _is_exchange(self, node_id: int) -> bool:
+        node = self.circuit[node_id]
         return isinstance(node, Apply) and isinstance(node.operator, Exchange)
 
-    def _shared(self, at: int) -> list[int]:
-        """The streams of which a node needs what all shards have of this tick."""
-        node = self.circuit[at]
+    def _shared(self, node_id: int) -> list[int]:
+        """The streams whose cells of this tick a node reads from all shards."""
+        node = self.circuit[node_id]
         if self.shards == 1 or not (isinstance(node, Apply) and node.operator.wide):
             return []
         return [r.node for r in node.reads if r.moment is Moment.AFTER]
 
-    def _same_tick(self, at: int) -> list[int]:
-        """The streams that a node needs of this tick, on its own shard."""
-        node = self.circuit[at]
+    def _same_tick(self, node_id: int) -> list[int]:
+        """The streams whose cells of this tick a node reads on its own shard."""
+        node = self.circuit[node_id]
         if isinstance(node, Feedback):
             return []
-        if self._shared(at):
+        if self._shared(node_id):
             return [i for i in inputs_of(node) if i is not None]
         after = [r.node for r in reads_of(node) if r.moment is Moment.AFTER]
         return [i for i in inputs_of(node) if i is not None] + after
@@ -449,13 +464,13 @@ def _moment(view: TimedView, read: Read, cells: Mapping[int, Matrix], now: Words
     return TimedView(view.past, view.seen.plus(stamped(cells[read.node], now)))
 
 
-def _note(ran: Ran, at: int, step: TimedStep) -> None:
+def _note(ran: Ran, node_id: int, step: TimedStep) -> None:
     if step.append is not None:
-        ran.appends[at] = step.append
+        ran.appends[node_id] = step.append
     if step.held is not None:
-        ran.held[at] = step.held
+        ran.held[node_id] = step.held
     if step.wake is not None:
-        ran.wakes[at] = step.wake
+        ran.wakes[node_id] = step.wake
 
 
 def trace_columns(layout: Layout, depth: int) -> int:

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
-from everview.circuit.stream import Stream, Trace
+from everview.circuit.stream import Stream, StreamTrace
 from everview.errors import CircuitError
 
 
@@ -24,11 +24,11 @@ class Copy:
     def inputs(self, node: Apply) -> list[Stream]:
         return [self.at[i] for i in node.inputs if i is not None]
 
-    def traces(self, node: Apply) -> list[Trace]:
+    def traces(self, node: Apply) -> list[StreamTrace]:
         return [self.trace(read) for read in node.reads]
 
-    def trace(self, read: Read) -> Trace:
-        return Trace(self.at[read.node], read.moment)
+    def trace(self, read: Read) -> StreamTrace:
+        return StreamTrace(self.at[read.node], read.moment)
 
     def unchanged(self, node: Apply) -> Stream:
         return self.new.add(node.operator, self.inputs(node), self.traces(node))
@@ -48,8 +48,8 @@ def _same_source(copy: Copy, node: Source) -> Stream:
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What becomes of each kind of node; ``changes`` says that children of the new circuit work on changes."""
+class NodeRules:
+    """The rule of a pass for each kind of node; ``changes`` says that children of the new circuit work on changes."""
 
     apply: ApplyRule = Copy.unchanged
     sink: SinkRule = _same_sink
@@ -57,7 +57,7 @@ class Rules:
     changes: bool | None = None
 
 
-def rewrite(old: Circuit, rules: Rules, *, checked: bool = False) -> Circuit:
+def rewrite(old: Circuit, rules: NodeRules, *, checked: bool = False) -> Circuit:
     """A new circuit with every node replaced by what the rules make of it, children included.
 
     One that another pass has made is ``checked`` already.
@@ -71,60 +71,60 @@ def rewrite(old: Circuit, rules: Rules, *, checked: bool = False) -> Circuit:
 
 
 def part(old: Circuit, streams: Iterable[int], sinks: Iterable[str]) -> tuple[Circuit, dict[int, Stream]]:
-    """What some streams and sinks need of a circuit, as a circuit of its own, and what became of the streams.
+    """The part of a circuit that some streams and sinks need, as a circuit of its own, with the new streams.
 
-    It knows all functions that the old one knew, so that another function of the same name gets another name.
+    The new circuit keeps all registered functions, so that another function of the same name gets another name.
     """
     wanted = (*streams, *(old.sinks[name] for name in sinks))
     copy = Copy(old)
     copy.new.functions.update(old.functions)
-    _fill(copy, Rules(), None, _behind(old, wanted))
+    _fill(copy, NodeRules(), None, _behind(old, wanted))
     return copy.new, copy.at
 
 
 def _behind(circuit: Circuit, wanted: Iterable[int]) -> set[int]:
     """Some nodes and all that they depend on."""
-    found: set[int] = set()
+    behind: set[int] = set()
     waiting = list(wanted)
     while waiting:
-        at = waiting.pop()
-        if at not in found:
-            found.add(at)
-            waiting += [i for i in inputs_of(circuit[at]) if i is not None]
-            waiting += [read.node for read in reads_of(circuit[at])]
-    return found
+        node_id = waiting.pop()
+        if node_id not in behind:
+            behind.add(node_id)
+            waiting += [i for i in inputs_of(circuit[node_id]) if i is not None]
+            waiting += [read.node for read in reads_of(circuit[node_id])]
+    return behind
 
 
-def _fill(copy: Copy, rules: Rules, outer: Copy | None, only: Container[int] | None = None) -> None:
+def _fill(copy: Copy, rules: NodeRules, outer: Copy | None, only: Container[int] | None = None) -> None:
     loops: list[tuple[int, Callable[[Stream], None]]] = []
     children: dict[int, Copy] = {}
-    for at in _traces_first(copy.old):
-        if only is not None and at not in only:
+    for node_id in _traces_first(copy.old):
+        if only is not None and node_id not in only:
             continue
-        node, copy.here = copy.old[at], at
+        node, copy.here = copy.old[node_id], node_id
         match node:
             case Source():
-                copy.at[at] = rules.source(copy, node)
+                copy.at[node_id] = rules.source(copy, node)
             case Feedback():
-                copy.at[at], connect = copy.new.feedback(node.layout.schema)
+                copy.at[node_id], connect = copy.new.feedback(node.layout.schema)
                 assert node.input is not None, "a checked circuit is connected"
                 loops.append((node.input, connect))
             case Sink():
                 rules.sink(copy, node)
             case Apply():
-                copy.at[at] = rules.apply(copy, node)
+                copy.at[node_id] = rules.apply(copy, node)
             case Import():
                 assert outer is not None, "imports are inside a child"
-                copy.at[at] = copy.new.enter(outer.at[node.parent])
+                copy.at[node_id] = copy.new.enter(outer.at[node.parent])
             case Child():
                 changes = node.changes if rules.changes is None else rules.changes
                 child = copy.new.child(node.name, limit=node.limit, changes=changes, grows=node.grows)
                 inner = Copy(node.circuit, child)
                 _fill(inner, rules, copy)
-                children[at] = inner
+                children[node_id] = inner
             case Export():
                 inner = children[node.child]
-                copy.at[at] = inner.new.leave(inner.at[node.node])
+                copy.at[node_id] = inner.new.leave(inner.at[node.node])
             case _:
                 assert_never(node)
     for input_, connect in loops:
@@ -132,26 +132,26 @@ def _fill(copy: Copy, rules: Rules, outer: Copy | None, only: Container[int] | N
 
 
 def _traces_first(circuit: Circuit) -> list[int]:
-    """An order in which also a trace that is read before the tick comes before its reader, as building needs it."""
+    """The nodes in an order for building: also a trace that is read before the tick precedes its reader."""
     done: dict[int, None] = {}
     under_way: set[int] = set()
 
-    def visit(at: int) -> None:
-        if at in done:
+    def visit(node_id: int) -> None:
+        if node_id in done:
             return
-        node = circuit[at]
-        if at in under_way:
+        node = circuit[node_id]
+        if node_id in under_way:
             raise CircuitError(
-                f"{circuit.label(at)} depends on a trace of what it puts out",
+                f"{circuit.label(node_id)} depends on a trace of what it puts out",
                 hint="close the cycle with circuit.feedback",
             )
-        under_way.add(at)
+        under_way.add(node_id)
         needed = () if isinstance(node, Feedback) else inputs_of(node)
         for other in (*needed, *(r.node for r in reads_of(node))):
             assert other is not None
             visit(other)
-        done[at] = None
+        done[node_id] = None
 
-    for at in circuit.order():
-        visit(at)
+    for node_id in circuit.order():
+        visit(node_id)
     return list(done)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from everview.circuit.asof import Asked, Tolerance, asof_joined, billed_now, joined_now
+from everview.circuit.asof import AsofChoice, Tolerance, asof_joined, billed_now, joined_now
 from everview.circuit.grouped import aggregated
 from everview.circuit.joined import (
     On,
@@ -164,10 +164,10 @@ class Stream:
         """z⁻¹: this stream one tick late."""
         return self.circuit.delay(self)
 
-    def trace(self) -> Trace:
+    def trace(self) -> StreamTrace:
         """The running sum of an indexed stream, after the tick; a plain stream is indexed by all its columns."""
         indexed = self if self.layout.sorted else self.index(*self.schema.names)
-        return Trace(self.circuit.add(Arrange(indexed.layout), [indexed]), Moment.AFTER)
+        return StreamTrace(self.circuit.add(Arrange(indexed.layout), [indexed]), Moment.AFTER)
 
     def integrate(self) -> Stream:
         """``I(s)[t] = Σ_{i≤t} s[i]``: everything so far, every tick."""
@@ -195,7 +195,7 @@ class Stream:
         indexed = self.index(*self.schema.names)
         return self.circuit.add(Distinct(indexed.layout), [indexed])
 
-    def distinct_incremental(self, trace: Trace) -> Stream:
+    def distinct_incremental(self, trace: StreamTrace) -> Stream:
         """The change of distinct, given the trace of this stream before the tick."""
         indexed = self.index(*self.schema.names)
         return self.circuit.add(DistinctIncremental(indexed.layout), [indexed], [trace])
@@ -207,7 +207,7 @@ class Stream:
         """
         return joined(self, other, on, select)
 
-    def join_trace(self, trace: Trace, on: On, *, select: Select | None = None) -> Stream:
+    def join_trace(self, trace: StreamTrace, on: On, *, select: Select | None = None) -> Stream:
         """Pairs of this tick's rows with the rows of a trace that is indexed by the key."""
         return joined_with_trace(self, trace, on, select)
 
@@ -237,7 +237,7 @@ class Stream:
         keys, when = key_pairs(on), (at, at) if isinstance(at, str) else at
         left, right = same_keys(self, other, [*keys, when])
         columns = chosen_columns(self.schema, other.schema, keys, select)
-        return asof_joined(left, right, keys, when, columns, Asked(direction, tolerance, strict, how))
+        return asof_joined(left, right, keys, when, columns, AsofChoice(direction, tolerance, strict, how))
 
     def as_of_now(self, other: Stream, on: On, *, select: Select | None = None, remember: bool = False) -> Stream:
         """What arrives, joined with the other side as it is after the tick; later changes of that revise nothing.
@@ -332,7 +332,7 @@ class Stream:
 
 
 @dataclass(frozen=True, repr=False, slots=True)
-class Trace:
+class StreamTrace:
     """The trace of an arranged stream at a moment of the tick."""
 
     stream: Stream
@@ -342,9 +342,9 @@ class Trace:
     def layout(self) -> Layout:
         return self.stream.layout
 
-    def delay(self) -> Trace:
+    def delay(self) -> StreamTrace:
         """z⁻¹ of the trace: as it was before the tick."""
-        return Trace(self.stream, Moment.BEFORE)
+        return StreamTrace(self.stream, Moment.BEFORE)
 
     def consolidate(self) -> Stream:
         """Everything the trace holds, as one Z-set."""

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from everview.codes.buffers import NO_OCTETS, Bytes, Column, Words, bytes_array, bytes_of, valid_of
+from everview.codes.buffers import NO_OCTETS, Bytes, Column, bytes_array, bytes_of, valid_of
 from everview.codes.canonical import bytes_to_bytes
 from everview.codes.dictionary import Dictionary
 from everview.kernels import canonical as kernels
 from everview.kernels import canonical_read as reading
 from everview.kernels import dictionary as tables
 from everview.types import FIRST_INTERNED, KINDS, NULL_WORD
+from everview.types.words import Words
 
 
 def put(out: Words, column: int, array: Column, dictionary: Dictionary) -> None:
@@ -59,7 +60,7 @@ def _by_kind(kinds: Words) -> Iterator[tuple[int, Words]]:
 
 
 def _is_text(kind: int) -> bool:
-    """Is it interned by its raw bytes? The others are interned by their canonical bytes."""
+    """Whether values of a kind are interned by their raw bytes; others are by their canonical bytes."""
     return KINDS["STRING"] <= kind <= KINDS["ID"] or kind > KINDS["ATOM"]
 
 
@@ -81,7 +82,7 @@ def _bytes_of_kind(kind: int, words: Words, dictionary: Dictionary) -> Bytes:
 
 
 def _join(groups: list[Bytes]) -> Bytes:
-    """Columns one after the other."""
+    """Concatenate columns of bytes."""
     offsets = [np.zeros(1, np.int64)]
     for group in groups:
         offsets.append(group.offsets[1:] + offsets[-1][-1])

@@ -79,15 +79,15 @@ def any_value(kind: int, part: Any) -> Any:
     return atom_of_kind(kind).from_bytes(part) if kind > KINDS["ATOM"] else unpack(part)
 
 
-def microseconds(at: dt.datetime) -> int:
-    """Since 1970 in UTC, which is also what a time without zone is taken to be."""
-    return ((at if at.tzinfo else at.replace(tzinfo=dt.UTC)) - _EPOCH) // _MICROSECOND
+def microseconds(moment: dt.datetime) -> int:
+    """The microseconds since 1970 in UTC, which is also the zone of a time without one."""
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)) - _EPOCH) // _MICROSECOND
 
 
 def _pack(value: Any, depth: int) -> bytes:
-    found = _PACKERS.get(type(value))
-    if found is not None:
-        return found(value)
+    pack_as = _PACKERS.get(type(value))
+    if pack_as is not None:
+        return pack_as(value)
     if value is None:
         return _TAGS["NULL"]
     if depth > _DEPTH:
@@ -168,41 +168,41 @@ _PACKERS: Final[dict[type, Callable[[Any], bytes]]] = {
 }
 
 
-def _unpack(data: bytes, at: int) -> tuple[Any, int]:
-    tag = data[at]
+def _unpack(data: bytes, start: int) -> tuple[Any, int]:
+    tag = data[start]
     if tag == KINDS["NULL"]:
-        return None, at + 1
+        return None, start + 1
     if tag < KINDS["DECIMAL"]:
-        return unpack_word(tag, _WORD.unpack_from(data, at + 1)[0] - _SIGN), at + 9
+        return unpack_word(tag, _WORD.unpack_from(data, start + 1)[0] - _SIGN), start + 9
     if tag == KINDS["DECIMAL"]:
-        return _unpack_decimal(data, at + 1)
+        return _unpack_decimal(data, start + 1)
     if tag in _TEXT:
-        raw, at = _unescape(data, at + 1)
-        return _TEXT[tag](raw), at
+        raw, start = _unescape(data, start + 1)
+        return _TEXT[tag](raw), start
     if tag == KINDS["ATOM"]:
-        atom = atom_of_kind(_WORD.unpack_from(data, at + 1)[0] - _SIGN)
-        raw, at = _unescape(data, at + 9)
-        return atom.from_bytes(raw), at
+        atom = atom_of_kind(_WORD.unpack_from(data, start + 1)[0] - _SIGN)
+        raw, start = _unescape(data, start + 9)
+        return atom.from_bytes(raw), start
     if tag == KINDS["STRUCT"]:
-        return _unpack_parts(data, at + 2, data[at + 1])
-    parts, at = _unpack_marked(data, at + 1, 2 if tag == KINDS["MAP"] else 1)
-    return (dict(parts) if tag == KINDS["MAP"] else tuple(p for (p,) in parts)), at
+        return _unpack_parts(data, start + 2, data[start + 1])
+    parts, start = _unpack_marked(data, start + 1, 2 if tag == KINDS["MAP"] else 1)
+    return (dict(parts) if tag == KINDS["MAP"] else tuple(p for (p,) in parts)), start
 
 
-def _unpack_parts(data: bytes, at: int, count: int) -> tuple[tuple[Any, ...], int]:
+def _unpack_parts(data: bytes, start: int, count: int) -> tuple[tuple[Any, ...], int]:
     parts: list[Any] = []
     for _ in range(count):
-        part, at = _unpack(data, at)
+        part, start = _unpack(data, start)
         parts.append(part)
-    return tuple(parts), at
+    return tuple(parts), start
 
 
-def _unpack_marked(data: bytes, at: int, each: int) -> tuple[list[Any], int]:
+def _unpack_marked(data: bytes, start: int, each: int) -> tuple[list[Any], int]:
     parts: list[Any] = []
-    while data[at] == 1:
-        part, at = _unpack_parts(data, at + 1, each)
+    while data[start] == 1:
+        part, start = _unpack_parts(data, start + 1, each)
         parts.append(part)
-    return parts, at + 1
+    return parts, start + 1
 
 
 def unpack_word(tag: int, code: int) -> Any:
@@ -217,19 +217,19 @@ def unpack_word(tag: int, code: int) -> Any:
     return _EPOCH + code * _MICROSECOND if tag == KINDS["TIMESTAMP"] else code
 
 
-def _unpack_decimal(data: bytes, at: int) -> tuple[decimal.Decimal, int]:
-    sign = data[at]
+def _unpack_decimal(data: bytes, start: int) -> tuple[decimal.Decimal, int]:
+    sign = data[start]
     if sign == 2:
-        return decimal.Decimal(0), at + 1
+        return decimal.Decimal(0), start + 1
     turn = 255 if sign == 1 else 0
-    end = data.index(turn, at + 3)
-    exponent = ((data[at + 1] ^ turn) << 8 | data[at + 2] ^ turn) - _BIAS
-    digits = tuple((b ^ turn) - 1 for b in data[at + 3 : end])
+    end = data.index(turn, start + 3)
+    exponent = ((data[start + 1] ^ turn) << 8 | data[start + 2] ^ turn) - _BIAS
+    digits = tuple((b ^ turn) - 1 for b in data[start + 3 : end])
     return decimal.Decimal((int(sign == 1), digits, exponent - len(digits))), end + 1
 
 
-def _unescape(data: bytes, at: int) -> tuple[bytes, int]:
-    end = data.index(0, at)
+def _unescape(data: bytes, start: int) -> tuple[bytes, int]:
+    end = data.index(0, start)
     while data[end + 1] == 255:
         end = data.index(0, end + 2)
-    return data[at:end].replace(b"\0\xff", b"\0"), end + 2
+    return data[start:end].replace(b"\0\xff", b"\0"), end + 2

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from everview.kernels import fixed as kernels
 from everview.types import Type
+from everview.types.words import Words
 
-Words = npt.NDArray[np.int64]
 Octets = npt.NDArray[np.uint8]
 # An Arrow array or chunked array: pyarrow's stubs know neither parts of nested arrays nor NumPy's buffers.
 Column = Any
@@ -56,8 +56,8 @@ def offsets_of(array: Column) -> Words:
     """The offsets of a string, binary or list array: one more than it has rows."""
     if len(array) == 0:
         return np.zeros(1, np.int64)
-    found = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
-    return found.astype(np.int64)
+    offsets = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
+    return offsets.astype(np.int64)
 
 
 def bytes_of(array: Column) -> Bytes:
@@ -78,10 +78,10 @@ def validity(valid: Octets) -> tuple[pa.Buffer | None, int]:
     return (buffer_of(bitmap), int(nulls)) if nulls else (None, 0)
 
 
-def fixed_array(of: Type, values: npt.NDArray[Any], valid: Octets, each: int = 1) -> Column:
+def fixed_array(type_: Type, values: npt.NDArray[Any], valid: Octets, each: int = 1) -> Column:
     """A fixed-width array over these values, `each` items to a row."""
     bitmap, nulls = validity(valid)
-    return pa.Array.from_buffers(of.arrow, len(values) // each, [bitmap, buffer_of(values)], nulls)
+    return pa.Array.from_buffers(type_.arrow, len(values) // each, [bitmap, buffer_of(values)], nulls)
 
 
 def bytes_array(arrow: pa.DataType, column: Bytes, valid: Octets) -> Column:
@@ -92,21 +92,21 @@ def bytes_array(arrow: pa.DataType, column: Bytes, valid: Octets) -> Column:
     return pa.Array.from_buffers(arrow, len(column.offsets) - 1, buffers, nulls)
 
 
-def list_array(of: Type, offsets: Words, child: Column, valid: Octets) -> Column:
+def list_array(type_: Type, offsets: Words, child: Column, valid: Octets) -> Column:
     """An array of lists over its elements."""
     assert offsets[-1] <= LARGEST, "more elements than 32-bit offsets reach"
     bitmap, nulls = validity(valid)
     buffers = [bitmap, buffer_of(offsets.astype(np.int32))]
-    return pa.Array.from_buffers(of.arrow, len(offsets) - 1, buffers, nulls, children=[child])
+    return pa.Array.from_buffers(type_.arrow, len(offsets) - 1, buffers, nulls, children=[child])
 
 
-def struct_array(of: Type, length: int, children: list[Column], valid: Octets) -> Column:
+def struct_array(type_: Type, length: int, children: list[Column], valid: Octets) -> Column:
     """An array of structs over its fields."""
     bitmap, nulls = validity(valid)
-    return pa.Array.from_buffers(of.arrow, length, [bitmap], nulls, children=children)
+    return pa.Array.from_buffers(type_.arrow, length, [bitmap], nulls, children=children)
 
 
-def nulls(of: Type, length: int) -> Column:
+def nulls(type_: Type, length: int) -> Column:
     """A column of NULL."""
-    arrow: Any = of.arrow
+    arrow: Any = type_.arrow
     return pa.nulls(length, arrow)

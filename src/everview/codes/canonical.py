@@ -20,7 +20,6 @@ from everview.codes.buffers import (
     Bytes,
     Column,
     Octets,
-    Words,
     bytes_array,
     bytes_of,
     fixed_array,
@@ -34,12 +33,13 @@ from everview.errors import SchemaError
 from everview.kernels import canonical as kernels
 from everview.kernels import canonical_read as reading
 from everview.types import ANY, KINDS, STRING, SYMBOL, Array, Decimal, Schema, Struct, Type
+from everview.types.words import Words
 
 
-def to_bytes(of: Type, array: Column) -> Bytes:
+def to_bytes(type_: Type, array: Column) -> Bytes:
     """The canonical bytes of every row; NULL is its tag."""
     valid = valid_of(array)
-    match of:
+    match type_:
         case Array(element):
             lists = offsets_of(array)
             child = array.values.slice(lists[0], lists[-1] - lists[0])
@@ -48,50 +48,50 @@ def to_bytes(of: Type, array: Column) -> Bytes:
             children = [to_bytes(f.type, array.field(i)) for i, f in enumerate(fields)]
             return _concatenate(children, valid, len(array))
         case Decimal():
-            return Bytes(*kernels.write_decimals(of.scale, halves_of(array), valid))
-        case _ if of == ANY:
+            return Bytes(*kernels.write_decimals(type_.scale, halves_of(array), valid))
+        case _ if type_ == ANY:
             return Bytes(*kernels.write_encoded(*bytes_of(array), valid))
-        case _ if of.interned:
-            return bytes_to_bytes(of.kind, bytes_of(array), valid)
+        case _ if type_.interned:
+            return bytes_to_bytes(type_.kind, bytes_of(array), valid)
         case _:
-            return Bytes(*kernels.write_words(of.kind, codes_of(of, array), valid))
+            return Bytes(*kernels.write_words(type_.kind, codes_of(type_, array), valid))
 
 
 def bytes_to_bytes(kind: int, column: Bytes, valid: Octets) -> Bytes:
-    """The canonical bytes of strings, of whatever kind has them."""
+    """The canonical bytes of text or binary values of one kind."""
     return Bytes(*kernels.write_bytes(min(kind, KINDS["ATOM"]), kind, *column, valid))
 
 
-def from_bytes(of: Type, offsets: Words, data: Octets) -> Column:
+def from_bytes(type_: Type, offsets: Words, data: Octets) -> Column:
     """The inverse of `to_bytes`."""
-    return read(of, data, offsets[:-1])
+    return read(type_, data, offsets[:-1])
 
 
-def read(of: Type, data: Octets, starts: Words) -> Column:
+def read(type_: Type, data: Octets, starts: Words) -> Column:
     """The values of one type that stand at `starts`; -1 and the tag of NULL are NULL."""
-    match of:
+    match type_:
         case Array(element):
             offsets, places, valid = reading.read_arrays(data, starts)
-            return list_array(of, offsets, read(element, data, places), valid)
+            return list_array(type_, offsets, read(element, data, places), valid)
         case Struct(fields):
             places, valid = reading.read_structs(data, starts)
             children: list[Column] = []
             for f in fields:
                 children.append(read(f.type, data, places))
                 places = reading.after(data, places)
-            return struct_array(of, len(starts), children, valid)
+            return struct_array(type_, len(starts), children, valid)
         case Decimal():
-            halves, valid, wrong = reading.read_decimals(data, starts, of.scale)
-            assert wrong < 0, f"a decimal that is not a {of}"
-            return fixed_array(of, halves, valid, each=2)
-        case _ if of == ANY:
+            halves, valid, wrong = reading.read_decimals(data, starts, type_.scale)
+            assert wrong < 0, f"a decimal that is not a {type_}"
+            return fixed_array(type_, halves, valid, each=2)
+        case _ if type_ == ANY:
             return _read_encoded(data, starts)
-        case _ if of.interned:
+        case _ if type_.interned:
             offsets, values, valid = reading.read_bytes(data, starts)
-            arrow = pa.string() if of in (STRING, SYMBOL) else pa.binary()
+            arrow = pa.string() if type_ in (STRING, SYMBOL) else pa.binary()
             return bytes_array(arrow, Bytes(offsets, values), valid)
         case _:
-            return array_of_codes(of, *reading.read_words(data, starts))
+            return array_of_codes(type_, *reading.read_words(data, starts))
 
 
 def tuple_bytes(schema: Schema, table: pa.Table) -> Bytes:

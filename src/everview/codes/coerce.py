@@ -22,9 +22,9 @@ from typing import Any, Final
 
 from everview.codes.atoms import pack
 from everview.errors import EverviewError, NullNotAllowed, shown
-from everview.types import Array, Atom, Decimal, Id, Scalar, Struct, Symbol, Type, atom_of_class
+from everview.types import Array, Atom, Decimal, Id, ScalarType, Struct, Symbol, Type, atom_of_class
 
-INTEGERS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
+INTEGER_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 WIDE: Final = decimal.Context(prec=80)
 ROUND_TO_MICROS: Final = 'round it first, as in .astype("datetime64[us]") of NumPy and pandas'
 
@@ -38,7 +38,7 @@ class Unfit(Exception):
         self.hint = hint
 
 
-def coerce(of: Type, value: Any) -> Any:
+def coerce(type_: Type, value: Any) -> Any:
     """The value as Arrow takes it for this type; raises `Unfit`."""
     kind = type(value)
     if value is None or kind.__name__ == "NaTType":  # what pandas has for a moment that is missing
@@ -47,19 +47,19 @@ def coerce(of: Type, value: Any) -> Any:
         value = _of_numpy(value)
         if value is None:
             return None
-    match of:
-        case Scalar(name):
+    match type_:
+        case ScalarType(name):
             return _SCALARS[name](name, value)
         case Decimal():
-            return _decimal(of, value)
+            return _decimal(type_, value)
         case Array(element):
             return _array(element, value)
         case Struct():
-            return _struct(of, value)
+            return _struct(type_, value)
         case Atom():
-            return _atom(of, value)
+            return _atom(type_, value)
         case _:
-            raise AssertionError(of)
+            raise AssertionError(type_)
 
 
 def _of_numpy(value: Any) -> Any:
@@ -83,7 +83,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def _said(value: Any) -> str:
-    """A number in digits, as far as a line goes."""
+    """A number in digits, shortened to fit an error's line."""
     try:
         said = str(value)
     except ValueError:  # Python writes no more than some thousand digits
@@ -91,8 +91,8 @@ def _said(value: Any) -> str:
     return said if len(said) <= 80 else said[:77] + "..."
 
 
-def _wrong(value: Any, of: str, hint: str) -> Unfit:
-    return Unfit(f"{shown(value)} is no {of}", hint)
+def _wrong(value: Any, name: str, hint: str) -> Unfit:
+    return Unfit(f"{shown(value)} is no {name}", hint)
 
 
 def _boolean(name: str, value: Any) -> bool:
@@ -106,7 +106,7 @@ def _integer(name: str, value: Any) -> int:
         raise _wrong(value, name, "give an int")
     if not _is_finite(value) or value != int(value):
         raise Unfit(f"{_said(value)} is not a whole number", "round it first, or declare the column DOUBLE or DECIMAL")
-    limit = 1 << (INTEGERS[name] - 1)
+    limit = 1 << (INTEGER_BITS[name] - 1)
     if not -limit <= value < limit:
         wider = "declare the column BIGINT or DECIMAL(38,0)" if name != "BIGINT" else "use DECIMAL(38,0)"
         raise Unfit(f"{_said(value)} is outside the range of {name}", f"{name} holds {-limit} to {limit - 1}; {wider}")
@@ -117,44 +117,44 @@ def _double(name: str, value: Any) -> float:
     if not _is_number(value):
         raise _wrong(value, name, "give a float")
     try:
-        found = float(value)
+        number = float(value)
     except (OverflowError, ValueError):  # too large, or a signalling NaN
         raise Unfit(f"{_said(value)} is outside the range of {name}", "declare the column DECIMAL") from None
-    if isinstance(value, int) and int(found) != value:
+    if isinstance(value, int) and int(number) != value:
         raise Unfit(f"{value} has no exact {name}", "declare the column BIGINT or DECIMAL, or round it first")
-    if isinstance(value, decimal.Decimal) and value.is_finite() and decimal.Decimal(repr(found)) != value:
+    if isinstance(value, decimal.Decimal) and value.is_finite() and decimal.Decimal(repr(number)) != value:
         raise Unfit(f"{value} has more digits than a {name}", "declare the column DECIMAL, or round it first")
-    if name == "FLOAT" and math.isfinite(found):
-        return _single(found)
-    return found
+    if name == "FLOAT" and math.isfinite(number):
+        return _single(number)
+    return number
 
 
 def _single(value: float) -> float:
-    """FLOAT rounds, as floats do, but does not turn a number into infinity."""
+    """Round a number to FLOAT; one that would become infinite does not fit."""
     try:
         return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
         raise Unfit(f"{value} is outside the range of FLOAT", "declare the column DOUBLE") from None
 
 
-def _decimal(of: Decimal, value: Any) -> decimal.Decimal:
+def _decimal(type_: Decimal, value: Any) -> decimal.Decimal:
     hint = 'give a number, or text such as "12.34"'
     if not _is_number(value) and not isinstance(value, str):
-        raise _wrong(value, of.sql, hint)
+        raise _wrong(value, type_.sql, hint)
     try:
         # A float means the shortest decimal that reads back as it.
-        found = decimal.Decimal(repr(value) if isinstance(value, float) else value)
+        number = decimal.Decimal(repr(value) if isinstance(value, float) else value)
     except decimal.InvalidOperation:
-        raise _wrong(value, of.sql, hint) from None
-    if not found.is_finite():
-        raise _wrong(value, of.sql, "use DOUBLE for NaN and infinity")
-    if found and found.adjusted() >= of.precision - of.scale:
-        whole = of.precision - of.scale
-        raise Unfit(f"{_said(value)} is outside the range of {of}", f"{of} has {whole} digits before the point")
-    scaled = found.quantize(decimal.Decimal(1).scaleb(-of.scale), context=WIDE)
-    if scaled != found:
+        raise _wrong(value, type_.sql, hint) from None
+    if not number.is_finite():
+        raise _wrong(value, type_.sql, "use DOUBLE for NaN and infinity")
+    if number and number.adjusted() >= type_.precision - type_.scale:
+        whole = type_.precision - type_.scale
+        raise Unfit(f"{_said(value)} is outside the range of {type_}", f"{type_} has {whole} digits before the point")
+    scaled = number.quantize(decimal.Decimal(1).scaleb(-type_.scale), context=WIDE)
+    if scaled != number:
         finer = "round it first, or declare a column with a larger scale"
-        raise Unfit(f"{_said(value)} has more than {of.scale} digits after the point", finer)
+        raise Unfit(f"{_said(value)} has more than {type_.scale} digits after the point", finer)
     return scaled
 
 
@@ -242,7 +242,7 @@ def _any(name: str, value: Any) -> bytes:
 
 _SCALARS: Final[dict[str, Callable[[str, Any], Any]]] = {
     "BOOLEAN": _boolean,
-    **dict.fromkeys(INTEGERS, _integer),
+    **dict.fromkeys(INTEGER_BITS, _integer),
     "FLOAT": _double,
     "DOUBLE": _double,
     "DATE": _date,
@@ -264,43 +264,43 @@ def _array(element: Type, value: Any) -> list[Any]:
 
 
 def _listed(text: str) -> Any:
-    """A list written as JSON; what is none, as it is."""
+    """The list that JSON text spells; other values as they are."""
     try:
         return json.loads(text)
     except ValueError:
         return text
 
 
-def _struct(of: Struct, value: Any) -> dict[str, Any]:
-    parts = parts_of(of, value)
-    for f, part in zip(of.fields, parts, strict=True):
+def _struct(type_: Struct, value: Any) -> dict[str, Any]:
+    parts = parts_of(type_, value)
+    for f, part in zip(type_.fields, parts, strict=True):
         if part is None and not f.nullable:
             raise NullInside(f.name)
-    return {f.name: coerce(f.type, part) for f, part in zip(of.fields, parts, strict=True)}
+    return {f.name: coerce(f.type, part) for f, part in zip(type_.fields, parts, strict=True)}
 
 
 class NullInside(Exception):
     """NULL in a field of a struct that is declared NOT NULL."""
 
 
-def parts_of(of: Struct, value: Any) -> list[Any]:
+def parts_of(type_: Struct, value: Any) -> list[Any]:
     """The fields of a struct that is given as a dict, or as a tuple in order."""
-    names = [f.name for f in of.fields]
+    names = [f.name for f in type_.fields]
     if isinstance(value, Mapping):
         unknown = [key for key in value if key not in names]
         if unknown:
-            raise Unfit(f"{of} has no field {unknown[0]!r}", f"its fields are {', '.join(names)}")
+            raise Unfit(f"{type_} has no field {unknown[0]!r}", f"its fields are {', '.join(names)}")
         return [value.get(name) for name in names]
     if isinstance(value, (list, tuple)) and len(value) == len(names):
         return list(value)
-    raise _wrong(value, of.sql, f"give a dict with {', '.join(names)}")
+    raise _wrong(value, type_.sql, f"give a dict with {', '.join(names)}")
 
 
-def _atom(of: Atom, value: Any) -> bytes:
-    host = of.host
+def _atom(type_: Atom, value: Any) -> bytes:
+    host = type_.host
     if isinstance(value, host.python) or atom_of_class(type(value)) is host:
         return host.to_bytes(value)
-    raise _wrong(value, of.sql, f"give a {host.python.__qualname__}")
+    raise _wrong(value, type_.sql, f"give a {host.python.__qualname__}")
 
 
 def null_not_allowed(column: str, row: int) -> NullNotAllowed:

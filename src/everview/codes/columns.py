@@ -30,7 +30,7 @@ from everview.types import (
     Decimal,
     Field,
     Id,
-    Scalar,
+    ScalarType,
     Symbol,
     Type,
 )
@@ -80,69 +80,69 @@ def from_python(field: Field, values: Sequence[Any]) -> Column:
     return array
 
 
-def check_years(name: str, of: Type, array: Column) -> None:
+def check_years(name: str, type_: Type, array: Column) -> None:
     """Refuse dates and moments outside of the years 1 to 9999, which neither Python nor SQL can show."""
-    if of not in _YEARS or not len(array):
+    if type_ not in _YEARS or not len(array):
         return
-    kind = pa.int32() if of == DATE else pa.int64()
-    low, high = (pa.scalar(bound, kind) for bound in _YEARS[of])
+    kind = pa.int32() if type_ == DATE else pa.int64()
+    low, high = (pa.scalar(bound, kind) for bound in _YEARS[type_])
     words: Any = array.cast(kind)
     outside = pc.or_(pc.less(words, low), pc.greater(words, high)).fill_null(False)
     if pc.any(outside).as_py():
         row = outside.index(True).as_py()
         hint = "a missing value is NULL, not a date far away"
-        raise WrongType(f'column "{name}", rows[{row}]: a {of} has years 1 to 9999', hint=hint)
+        raise WrongType(f'column "{name}", rows[{row}]: a {type_} has years 1 to 9999', hint=hint)
 
 
-def any_of(of: Type, array: Column) -> Column:
+def any_of(type_: Type, array: Column) -> Column:
     """A typed column as an ANY column."""
-    return bytes_array(pa.binary(), to_bytes(of, array), valid_of(array))
+    return bytes_array(pa.binary(), to_bytes(type_, array), valid_of(array))
 
 
-def _whole(of: Type, values: Sequence[Any]) -> Column | None:
-    """The column at once, or None where Arrow might take the values for something else."""
+def _whole(type_: Type, values: Sequence[Any]) -> Column | None:
+    """The Arrow array of a whole column, or None where Arrow might read the values as another type."""
     kinds = set(map(type, values))
     kinds.discard(type(None))
-    match of:
-        case Scalar("ANY"):
+    match type_:
+        case ScalarType("ANY"):
             return _any(values, kinds)
-        case Scalar("SYMBOL") if kinds == {Symbol}:
-            return pa.array([None if v is None else v.name for v in values], of.arrow)
-        case Scalar("ID") if kinds == {Id}:
-            return pa.array([None if v is None else v.raw for v in values], of.arrow)
-        case Scalar(name) if kinds <= _PLAIN.get(name, frozenset()):
-            return pa.array(values, of.arrow)
+        case ScalarType("SYMBOL") if kinds == {Symbol}:
+            return pa.array([None if v is None else v.name for v in values], type_.arrow)
+        case ScalarType("ID") if kinds == {Id}:
+            return pa.array([None if v is None else v.raw for v in values], type_.arrow)
+        case ScalarType(name) if kinds <= _PLAIN.get(name, frozenset()):
+            return pa.array(values, type_.arrow)
         case Decimal() if kinds <= _DECIMALS:
-            return pa.array(values, of.arrow)
+            return pa.array(values, type_.arrow)
         case Decimal() if kinds == {str}:
-            return pa.array(values, pa.string()).cast(of.arrow)
+            return pa.array(values, pa.string()).cast(type_.arrow)
         case Array(element) if kinds <= _LISTS:
-            return _lists(of, element, values)
+            return _lists(type_, element, values)
         case _:
             return None
 
 
 def _any(values: Sequence[Any], kinds: set[type]) -> Column | None:
-    of = _ONE_KIND.get(next(iter(kinds))) if len(kinds) == 1 else None
-    return None if of is None else any_of(of, pa.array(values, of.arrow))
+    type_ = _ONE_KIND.get(next(iter(kinds))) if len(kinds) == 1 else None
+    return None if type_ is None else any_of(type_, pa.array(values, type_.arrow))
 
 
-def _lists(of: Array, element: Type, values: Sequence[Any]) -> Column | None:
+def _lists(type_: Array, element: Type, values: Sequence[Any]) -> Column | None:
     child = _whole(element, list(chain.from_iterable(v for v in values if v is not None)))
     if child is None:
         return None
     offsets = list(accumulate((0 if v is None else len(v) for v in values), initial=0))
     mask = pa.array([v is None for v in values], pa.bool_()) if None in values else None
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), child, type=of.arrow, mask=mask)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), child, type=type_.arrow, mask=mask)
 
 
-def _one_by_one(name: str, of: Type, values: Sequence[Any]) -> Column:
+def _one_by_one(name: str, type_: Type, values: Sequence[Any]) -> Column:
     fitting: list[Any] = []
     for row, value in enumerate(values):
         try:
-            fitting.append(coerce(of, value))
+            fitting.append(coerce(type_, value))
         except Unfit as unfit:
             raise WrongType(f'column "{name}", rows[{row}]: {unfit.message}', hint=unfit.hint) from None
         except NullInside as inside:
             raise null_not_allowed(f"{name}.{inside}", row) from None
-    return pa.array(fitting, of.arrow)
+    return pa.array(fitting, type_.arrow)

@@ -28,7 +28,7 @@ from everview.types import (
     Atom,
     Decimal,
     Field,
-    Scalar,
+    ScalarType,
     Schema,
     Struct,
     Type,
@@ -39,31 +39,31 @@ from everview.types import (
 
 def conform(field: Field, column: Column) -> Column:
     """The column with exactly the field's Arrow type, and no NULL where none may be."""
-    of = field.type
-    if column.type != of.arrow:
+    type_ = field.type
+    if column.type != type_.arrow:
         column = _convert(field, column)
-    elif of == ANY:
+    elif type_ == ANY:
         _check_any(field.name, column)
-    check_years(field.name, of, column)
-    _check_text(field.name, of, column)
+    check_years(field.name, type_, column)
+    _check_text(field.name, type_, column)
     if not field.nullable and column.null_count:
         raise null_not_allowed(field.name, _first_null(column))
-    if has_required(of):
-        _check_inside(field.name, of, column)
+    if has_required(type_):
+        _check_inside(field.name, type_, column)
     return column
 
 
 def check_given(schema: Schema, table: pa.Table | pa.RecordBatch) -> None:
-    """Refuse columns of the right Arrow type that hold what no value of theirs can be."""
+    """Refuse values that the Arrow type admits and the column's type does not."""
     for field in schema.fields:
         if field.name in table.schema.names and (column := table.column(field.name)).type == field.type.arrow:
             check_years(field.name, field.type, column)
             _check_text(field.name, field.type, column)
 
 
-def _check_text(name: str, of: Type, column: Column) -> None:
-    """Refuse bytes that are no text: Arrow takes them for text when told so."""
-    if of in (STRING, SYMBOL) or isinstance(of, Array | Struct):
+def _check_text(name: str, type_: Type, column: Column) -> None:
+    """Refuse bytes that are not UTF-8, which Arrow itself does not check."""
+    if type_ in (STRING, SYMBOL) or isinstance(type_, Array | Struct):
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
@@ -83,25 +83,25 @@ def conform_chunks(field: Field, column: Column) -> list[Column]:
 
 
 def _convert(field: Field, column: Column) -> Column:
-    of = field.type
+    type_ = field.type
     if at.is_null(column.type):
-        return nulls(of, len(column))
+        return nulls(type_, len(column))
     if at.is_dictionary(column.type) or at.is_run_end_encoded(column.type):
         return conform(field, _decoded(column))
-    if of == ANY:
+    if type_ == ANY:
         return any_of(*_own_type(field.name, column))
     _check_microseconds(field.name, column)
     try:
-        found = _cast(field, column)
+        converted = _cast(field, column)
     except pa.ArrowException:
-        found = None
-    if found is not None:
-        return found
-    return from_python(Field(field.name, of), _python_values(field.name, column))
+        converted = None
+    if converted is not None:
+        return converted
+    return from_python(Field(field.name, type_), _python_values(field.name, column))
 
 
 def _check_microseconds(name: str, column: Column) -> None:
-    """No timestamp finer than a microsecond, which is what a word holds: nothing is cut off silently."""
+    """Refuse timestamps finer than a microsecond, which is what a word holds."""
     if not at.is_timestamp(column.type) or column.type.unit != "ns":
         return
     finer = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) % 1000 != 0
@@ -137,8 +137,8 @@ def _python_values(name: str, column: Column) -> list[Any]:
 
 
 def _own_type(name: str, column: Column) -> tuple[Type, Column]:
-    of = type_of_arrow(column.type)
-    return of, conform(Field(name, of), column)
+    type_ = type_of_arrow(column.type)
+    return type_, conform(Field(name, type_), column)
 
 
 def _cast(field: Field, column: Column) -> Column | None:
@@ -150,11 +150,11 @@ def _cast(field: Field, column: Column) -> Column | None:
             return _cast_structs(field, column)
         case Decimal():
             return _to_decimal(column, field.type.arrow)
-        case Scalar(name) if name in _CASTS:
+        case ScalarType(name) if name in _CASTS:
             return _CASTS[name](column, field.type.arrow)
-        case Atom() | Scalar("ID") if _is_binary(column.type):
+        case Atom() | ScalarType("ID") if _is_binary(column.type):
             return column.cast(pa.binary())
-        case Scalar("ID") if _is_string(column.type):
+        case ScalarType("ID") if _is_string(column.type):
             return column.cast(pa.string()).cast(pa.binary())
         case _:
             return None
@@ -186,9 +186,9 @@ def _to_floating(column: Column, arrow: pa.DataType) -> Column | None:
         return there.cast(arrow) if _through_text(there, column.type).equals(column) else None
     if not at.is_floating(column.type):
         return None
-    found = column.cast(arrow)
-    grew = pc.and_(pc.is_inf(found), pc.invert(pc.is_inf(column.cast(pa.float64()))))
-    return None if pc.any(grew).as_py() else found
+    floats = column.cast(arrow)
+    grew = pc.and_(pc.is_inf(floats), pc.invert(pc.is_inf(column.cast(pa.float64()))))
+    return None if pc.any(grew).as_py() else floats
 
 
 def _to_decimal(column: Column, arrow: pa.DataType) -> Column | None:
@@ -267,25 +267,25 @@ def _is_list(arrow: pa.DataType) -> bool:
 
 
 def _cast_structs(field: Field, column: Column) -> Column | None:
-    of = field.type
-    assert isinstance(of, Struct)
-    names = [f.name for f in of.fields]
+    type_ = field.type
+    assert isinstance(type_, Struct)
+    names = [f.name for f in type_.fields]
     given = [column.type.field(i).name for i in range(column.type.num_fields)]
     for name in given:
         if name not in names:
             raise unknown_name(f'field of column "{field.name}"', name, names)
     children: list[Column] = []
-    for f in of.fields:
+    for f in type_.fields:
         part = column.field(given.index(f.name)) if f.name in given else nulls(f.type, len(column))
         child = _cast_inside(Field(f"{field.name}.{f.name}", f.type), part)
         if child is None:
             return None
         children.append(child)
-    return struct_array(of, len(column), children, valid_of(column))
+    return struct_array(type_, len(column), children, valid_of(column))
 
 
 def _cast_inside(field: Field, child: Column) -> Column | None:
-    """A child at once, or None: only the whole column knows its row."""
+    """The cast of a child array, or None if a value does not survive: only the whole column knows its row."""
     if child.type == field.type.arrow and field.type != ANY:
         return child
     if at.is_null(child.type):
@@ -300,9 +300,9 @@ def _first_null(column: Column) -> int:
 
 
 @cache
-def has_required(of: Type) -> bool:
-    """Does a struct somewhere inside have a NOT NULL field?"""
-    match of:
+def has_required(type_: Type) -> bool:
+    """Whether a struct somewhere inside a type has a NOT NULL field."""
+    match type_:
         case Array(element):
             return has_required(element)
         case Struct(fields):
@@ -311,15 +311,15 @@ def has_required(of: Type) -> bool:
             return False
 
 
-def _check_inside(name: str, of: Type, column: Column) -> None:
-    """No NULL in NOT NULL fields of structs; the row is that of the column."""
+def _check_inside(name: str, type_: Type, column: Column) -> None:
+    """Refuse NULL in NOT NULL fields of structs; errors name the row of the column."""
     rows = np.arange(len(column))
-    _check_parts(name, of, column, rows)
+    _check_parts(name, type_, column, rows)
 
 
-def _check_parts(name: str, of: Type, column: Column, rows: np.ndarray[Any, Any]) -> None:
+def _check_parts(name: str, type_: Type, column: Column, rows: np.ndarray[Any, Any]) -> None:
     present = column.is_valid().to_numpy(zero_copy_only=False)
-    match of:
+    match type_:
         case Array(element):
             parents = pc.list_parent_indices(column).to_numpy()
             _check_parts(name, element, column.flatten(), rows[parents])

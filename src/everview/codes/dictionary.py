@@ -26,11 +26,12 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from everview.codes.buffers import NO_OCTETS, Bytes, Column, Octets, Words, bytes_array, bytes_of, valid_of
+from everview.codes.buffers import NO_OCTETS, Bytes, Column, Octets, bytes_array, bytes_of, valid_of
 from everview.errors import CodeCollision, CorruptState
 from everview.kernels import dictionary as kernels
 from everview.kernels.xxh64 import hash_bytes
 from everview.types import STRING, SYMBOL, Type
+from everview.types.words import Words
 
 FIRST_SEED: Final = 42  # Spark's
 LAST_SEED: Final = FIRST_SEED + 10_000
@@ -63,8 +64,8 @@ class Entries:
         return len(self.codes)
 
 
-class Table(NamedTuple):
-    """The arrays that entries are in; see `everview.kernels.dictionary`. They are replaced together when they grow."""
+class EntryArrays(NamedTuple):
+    """The arrays that hold the entries, replaced together when they grow; see `everview.kernels.dictionary`."""
 
     slots: np.ndarray
     codes: Words
@@ -74,12 +75,12 @@ class Table(NamedTuple):
     flags: Octets
 
     @classmethod
-    def empty(cls) -> Table:
+    def empty(cls) -> EntryArrays:
         words = np.empty(32, np.int64), np.empty(32, np.int64), np.zeros(33, np.int64)
         return cls(np.full(64, -1, np.int32), *words, np.empty(1024, np.uint8), np.zeros(32, np.uint8))
 
-    def indexed(self, entries: int, places: int) -> Table:
-        """With new slots, so many, that know the first entries and no others."""
+    def indexed(self, entries: int, places: int) -> EntryArrays:
+        """The same arrays with this many new slots, which index the first entries and no others."""
         slots = np.full(places, -1, np.int32)
         kernels.index(entries, slots, self.codes, self.kinds)
         return self._replace(slots=slots)
@@ -97,7 +98,7 @@ class Dictionary:
         self._hash = hash
         self._n = 0
         self._generation = 0
-        self._table = Table.empty()
+        self._table = EntryArrays.empty()
         self._unsure = False
         # Values that come one by one are often the same few: short ones are remembered, until anything is forgotten.
         self._recent_codes: dict[tuple[int, bytes], int] = {}
@@ -105,9 +106,9 @@ class Dictionary:
 
     # -- values to codes and back ---------------------------------------------------------------------------
 
-    def intern(self, of: Type, array: Column) -> Words:
+    def intern(self, type_: Type, array: Column) -> Words:
         """The codes of a string or binary array of this type; composite values come as canonical bytes."""
-        return self.intern_bytes(of.kind, bytes_of(array), valid_of(array))
+        return self.intern_bytes(type_.kind, bytes_of(array), valid_of(array))
 
     def intern_bytes(self, kind: int, column: Bytes, valid: Octets) -> Words:
         """The codes of these rows, `NULL_WORD` where not valid (no `valid`: all are)."""
@@ -150,10 +151,10 @@ class Dictionary:
             row = rows[done]
             self._grow(int(column.offsets[row + 1] - column.offsets[row]))
 
-    def lookup(self, of: Type, codes: Words) -> Column:
+    def lookup(self, type_: Type, codes: Words) -> Column:
         """The values of codes: text for STRING and SYMBOL, else bytes (canonical ones if composite)."""
-        column, valid = self.lookup_bytes(of.kind, codes)
-        return bytes_array(pa.string() if of in (STRING, SYMBOL) else pa.binary(), column, valid)
+        column, valid = self.lookup_bytes(type_.kind, codes)
+        return bytes_array(pa.string() if type_ in (STRING, SYMBOL) else pa.binary(), column, valid)
 
     def lookup_bytes(self, kind: int, codes: Words) -> tuple[Bytes, Octets]:
         """The bytes of codes, and which are not NULL."""
@@ -196,9 +197,9 @@ class Dictionary:
         """``slots, codes, kinds, bounds, arena``: what the kernels `compare` and `compare_rows` read."""
         return self._table[:-1]
 
-    def compare(self, of: Type, a: int, b: int) -> int:
+    def compare(self, type_: Type, a: int, b: int) -> int:
         """-1, 0 or 1: two one-word codes of a type by the values they stand for."""
-        return int(kernels.compare_words(of.kind if of.interned else 0, a, b, *self.arrays()))
+        return int(kernels.compare_words(type_.kind if type_.interned else 0, a, b, *self.arrays()))
 
     # -- growth and undoing ---------------------------------------------------------------------------------
 
@@ -222,7 +223,7 @@ class Dictionary:
         self._unsure = False
 
     def _make_sure(self) -> None:
-        """Let the slots know the entries that count, and no others."""
+        """Index the entries that count, and no others, if an exception has left that unsure."""
         self._recent_codes.clear()
         self._recent_values.clear()
         self._table = self._table.indexed(self._n, len(self._table.slots))
@@ -233,7 +234,7 @@ class Dictionary:
         assert mark.entries <= self._n, "a mark from after a rollback"
 
     def _grow(self, more: int) -> None:
-        """Room for one more entry of `more` bytes, at least; capacities double."""
+        """Make room for at least one more entry of `more` bytes; capacities double."""
         n, table = self._n, self._table
         if n == len(table.codes):
             codes, kinds, flags = (np.resize(each, 2 * n) for each in (table.codes, table.kinds, table.flags))
@@ -325,7 +326,7 @@ class Dictionary:
         return keep
 
     def _keep_chains(self, keep: Octets, exceptions: Words) -> None:
-        """Keep exceptions and what stands in their way, which may be exceptions with something in theirs."""
+        """Keep, with every exception, the entries that hold its earlier hashes; these may be exceptions themselves."""
         done: set[int] = set()
         while ahead := set(exceptions.tolist()) - done:
             for entry in ahead:
@@ -338,7 +339,7 @@ class Dictionary:
         return int(kernels.keep_codes(keep, kind, codes, self._table.slots, self._table.codes, self._table.kinds))
 
     def _in_the_way(self, entry: int) -> Words:
-        """The codes that an exception would have had, had they been free."""
+        """The codes that an exception would have had if other values did not hold them."""
         offsets, data = kernels.gather(np.array([entry]), self._table.bounds, self._table.arena)
         codes: list[int] = []
         for seed in range(FIRST_SEED, LAST_SEED):
@@ -349,7 +350,7 @@ class Dictionary:
         return np.array(codes, np.int64)
 
     def _chains_hold(self, since: Mark) -> bool:
-        """Does something stand in the way of every exception?"""
+        """Whether every exception still has entries that hold its earlier hashes."""
         exceptions = np.flatnonzero(self._table.flags[since.entries : self._n]) + since.entries
         seen = np.zeros(self._n, np.uint8)
         return all(

@@ -24,21 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes import anything, canonical, fixed
-from everview.codes.buffers import (
-    LARGEST,
-    Bytes,
-    Column,
-    Octets,
-    Words,
-    bytes_array,
-    bytes_of,
-    nulls,
-    valid_of,
-)
+from everview.codes.buffers import LARGEST, Bytes, Column, Octets, bytes_array, bytes_of, nulls, valid_of
 from everview.codes.conform import conform_chunks, has_required
 from everview.codes.dictionary import Dictionary
 from everview.errors import WrongType
 from everview.types import ANY, Array, Field, Schema, Struct, unknown_name
+from everview.types.words import Words
 
 WEIGHT: Final = "_weight"
 
@@ -79,14 +70,14 @@ def _weighted(schema: Schema) -> pa.Schema:
 
 def references(schema: Schema, words: Words) -> Mapping[int, Words]:
     """The dictionary codes that rows refer to, by kind: what `Dictionary.sweep` must keep."""
-    found: dict[int, list[Words]] = {}
+    by_kind: dict[int, list[Words]] = {}
     for f, place in zip(schema.fields, schema.slices, strict=True):
         if f.type == ANY:
             for kind, codes in anything.codes_by_kind(words, place.start):
-                found.setdefault(kind, []).append(codes)
+                by_kind.setdefault(kind, []).append(codes)
         elif f.type.interned:
-            found.setdefault(f.type.kind, []).append(words[:, place.start])
-    return {kind: np.unique(np.concatenate(codes)) for kind, codes in found.items()}
+            by_kind.setdefault(f.type.kind, []).append(words[:, place.start])
+    return {kind: np.unique(np.concatenate(codes)) for kind, codes in by_kind.items()}
 
 
 def order_kinds(schema: Schema) -> Words:
@@ -150,7 +141,7 @@ class Codec:
     checked: bool  # may an array of the right Arrow type still be wrong inside?
 
     def fits(self, array: Column) -> bool:
-        """Does the array need no conversion and no further check?"""
+        """Whether an array needs no conversion and no further check."""
         return array.type == self.arrow and (self.nullable or array.null_count == 0) and not self.checked
 
     def put(self, out: Words, array: Column, dictionary: Dictionary, first: int = 0) -> None:
@@ -158,7 +149,7 @@ class Codec:
         raise NotImplementedError
 
     def take(self, words: Words, dictionary: Dictionary) -> Column:
-        """Read them back."""
+        """The array of a column of words; the inverse of `put`."""
         raise NotImplementedError
 
 
@@ -211,11 +202,11 @@ class InternedCodec(Codec):
         return self._chunks(codes[:half], dictionary) + self._chunks(codes[half:], dictionary)
 
     def bytes(self, array: Column) -> Bytes:
-        """What is interned."""
+        """The bytes to intern for each value."""
         return bytes_of(array)
 
     def array(self, column: Bytes, valid: Octets) -> Column:
-        """What was interned, as an array."""
+        """The array of interned bytes."""
         return bytes_array(self.arrow, column, valid)
 
 
@@ -232,10 +223,10 @@ class CompositeCodec(InternedCodec):
 
 
 def _codec(field: Field, column: int) -> Codec:
-    of = field.type
-    arguments = (field, column, of.arrow, field.nullable, of == ANY or has_required(of))
-    if of == ANY:
+    type_ = field.type
+    arguments = (field, column, type_.arrow, field.nullable, type_ == ANY or has_required(type_))
+    if type_ == ANY:
         return AnyCodec(*arguments)
-    if isinstance(of, (Array, Struct)):
+    if isinstance(type_, (Array, Struct)):
         return CompositeCodec(*arguments)
-    return InternedCodec(*arguments) if of.interned else FixedCodec(*arguments)
+    return InternedCodec(*arguments) if type_.interned else FixedCodec(*arguments)

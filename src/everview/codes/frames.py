@@ -41,17 +41,17 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | None:
     if is_pandas(data):
         _named_once(data, [str(name) for name in data.columns])
         return _tried(lambda: pa.Table.from_pandas(data, preserve_index=False))
-    if is_polars(data) and any(str(of) == "Object" for of in data.dtypes):
+    if is_polars(data) and any(str(type_) == "Object" for type_ in data.dtypes):
         return None  # Arrow would be given addresses
     if hasattr(data, "__arrow_c_stream__"):
-        found = _tried(lambda: pa.table(data))
-        if found is None and not is_polars(data):
+        table = _tried(lambda: pa.table(data))
+        if table is None and not is_polars(data):
             raise WrongType(f"{shown(data)} is no table", hint=ROWS_HINT)
-        return found
+        return table
     if not hasattr(data, "to_arrow"):
         return None
-    found = _tried(data.to_arrow)
-    return found if isinstance(found, (pa.Table, pa.RecordBatch)) else None
+    table = _tried(data.to_arrow)
+    return table if isinstance(table, (pa.Table, pa.RecordBatch)) else None
 
 
 def python_rows(data: Any) -> list[dict[str, Any]]:
@@ -60,9 +60,9 @@ def python_rows(data: Any) -> list[dict[str, Any]]:
         return data.rows(named=True)
     missing = data.isna().to_numpy()
     names = [str(name) for name in data.columns]
-    columns = [data.iloc[:, at].tolist() for at in range(len(names))]
+    columns = [data.iloc[:, place].tolist() for place in range(len(names))]
     return [
-        {name: None if missing[row, at] else columns[at][row] for at, name in enumerate(names)}
+        {name: None if missing[row, place] else columns[place][row] for place, name in enumerate(names)}
         for row in range(len(data))
     ]
 

@@ -21,13 +21,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from everview.codes.buffers import Column, Words
+from everview.codes.buffers import Column
 from everview.codes.columns import from_python
 from everview.codes.conform import check_given, conform_chunks
 from everview.codes.encode import WEIGHT, columns_by_name, table_of
 from everview.codes.frames import ROWS_HINT, as_arrow, is_frame, python_rows
 from everview.errors import WrongArity, WrongType, shown
 from everview.types import BIGINT, Field, Schema, unknown_name
+from everview.types.words import Words
 
 _WEIGHT: Final = Field(WEIGHT, BIGINT, nullable=False)
 
@@ -67,7 +68,7 @@ def ingest_weighted(schema: Schema, data: Any) -> tuple[pa.Table, Words]:
 
 
 def as_rows(data: Any) -> Sequence[Any]:
-    """Rows as a list; what has none is refused."""
+    """Rows as a list; anything that is not rows is refused."""
     if isinstance(data, (list, tuple)):
         return data
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
@@ -92,8 +93,8 @@ def _split_weights(schema: Schema, table: pa.Table | pa.RecordBatch) -> tuple[pa
     names = table.schema.names
     if WEIGHT not in names or WEIGHT in schema.names:
         return table, np.ones(table.num_rows, np.int64)
-    at = names.index(WEIGHT)
-    return table.remove_column(at), _conformed(_WEIGHT, table.column(at)).to_numpy()
+    place = names.index(WEIGHT)
+    return table.remove_column(place), _conformed(_WEIGHT, table.column(place)).to_numpy()
 
 
 def _from_table(schema: Schema, table: pa.Table | pa.RecordBatch) -> tuple[pa.Table, Words]:
@@ -138,7 +139,7 @@ def _from_dicts(schema: Schema, rows: Sequence[Any]) -> tuple[pa.Table, Words]:
 
 
 def _tuple_of(schema: Schema, i: int, row: Any) -> Any:
-    """A dict as a tuple; what is none stays."""
+    """A dict as a tuple in the order of the schema; other rows as they are."""
     if not isinstance(row, Mapping):
         return row
     for name in row:

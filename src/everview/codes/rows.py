@@ -27,23 +27,23 @@ def to_rows(schema: Schema, table: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def _values(of: Type, plain: list[Any]) -> list[Any]:
-    lift = _lift(of)
+def _values(type_: Type, plain: list[Any]) -> list[Any]:
+    lift = _lift(type_)
     return plain if lift is None else [None if v is None else lift(v) for v in plain]
 
 
 @cache
-def _lift(of: Type) -> Callable[[Any], Any] | None:
-    """From Arrow's Python value to ours; None where they are the same."""
-    if of == SYMBOL:
+def _lift(type_: Type) -> Callable[[Any], Any] | None:
+    """The function from Arrow's Python values of a type to ours; None where they are the same."""
+    if type_ == SYMBOL:
         return Symbol
-    if of == ID:
+    if type_ == ID:
         return Id
-    if of == ANY:
+    if type_ == ANY:
         return unpack
-    match of:
+    match type_:
         case Atom():
-            return of.host.from_bytes
+            return type_.host.from_bytes
         case Array(element) if _lift(element) is not None:
             return lambda values: _values(element, values)
         case Struct(fields) if any(_lift(f.type) is not None for f in fields):

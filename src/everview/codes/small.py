@@ -25,7 +25,6 @@ from typing import Any, Final
 import numpy as np
 
 from everview.codes.atoms import any_part, any_value, microseconds, pack, unpack_word
-from everview.codes.buffers import Words
 from everview.codes.coerce import WIDE, Unfit, coerce
 from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
@@ -43,11 +42,12 @@ from everview.types import (
     Decimal,
     Field,
     Id,
-    Scalar,
+    ScalarType,
     Schema,
     Struct,
     Type,
 )
+from everview.types.words import Words
 
 _FEW: Final = 64  # values; beyond them Arrow is faster
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -59,9 +59,9 @@ def encode_rows(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
     """A delta matrix from rows in any form that `ingest` takes."""
     if isinstance(data, list) and (parts := _parts(schema, len(data))) is not None:
         rows = [_row(schema, row) for row in data]
-        found = _encode_few(parts, rows, [1] * len(rows), dictionary)
-        if found is not None:
-            return found
+        delta = _encode_few(parts, rows, [1] * len(rows), dictionary)
+        if delta is not None:
+            return delta
     return encode_weighted(schema, *ingest(schema, data), dictionary)
 
 
@@ -71,9 +71,9 @@ def encode_pairs(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
         pairs = [p for p in data if type(p) is tuple and len(p) == 2 and type(p[1]) is int]
         if len(pairs) == len(data):
             rows = [_row(schema, row) for row, _ in pairs]
-            found = _encode_few(parts, rows, [w for _, w in pairs], dictionary)
-            if found is not None:
-                return found
+            delta = _encode_few(parts, rows, [w for _, w in pairs], dictionary)
+            if delta is not None:
+                return delta
     # Encoding conforms the columns itself, so a table need not be conformed first.
     parted = split_weights(schema, data) or ingest_weighted(schema, data)
     return encode_weighted(schema, *parted, dictionary)
@@ -92,8 +92,8 @@ def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tu
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One column: how a value that is not NULL becomes words, or bytes to intern; and back."""
+class ColumnCoder:
+    """The coder of one column: a value that is not NULL to words, or to bytes to intern; and back."""
 
     of: Type
     place: slice
@@ -123,37 +123,37 @@ class Part:
 
 
 @cache
-def _plan(schema: Schema) -> tuple[Part, ...] | None:
+def _plan(schema: Schema) -> tuple[ColumnCoder, ...] | None:
     if not schema.fields or any(isinstance(f.type, (Array, Struct)) for f in schema.fields):
         return None
     return tuple(_part(f, place) for f, place in zip(schema.fields, schema.slices, strict=True))
 
 
-def _parts(schema: Schema, rows: int) -> tuple[Part, ...] | None:
+def _parts(schema: Schema, rows: int) -> tuple[ColumnCoder, ...] | None:
     return _plan(schema) if 0 < rows * len(schema.fields) <= _FEW else None
 
 
-def _part(field: Field, place: slice) -> Part:
-    of = field.type
-    plain, code, value = _FLAGGED if of == BIGINT and field.nullable else _coder(of)
-    kind = of.kind if of.interned else -1 if of == ANY else 0
-    return Part(of, place, field.nullable, kind, plain, code, value, list(of.null_words()))
+def _part(field: Field, place: slice) -> ColumnCoder:
+    type_ = field.type
+    plain, code, value = _FLAGGED if type_ == BIGINT and field.nullable else _coder(type_)
+    kind = type_.kind if type_.interned else -1 if type_ == ANY else 0
+    return ColumnCoder(type_, place, field.nullable, kind, plain, code, value, list(type_.null_words()))
 
 
 Coder = tuple[type, Callable[[Any], list[Any]], Callable[..., Any]]
 _COERCED: Final = type(None)  # no value has this type: all go through `coerce`
 
 
-def _coder(of: Type) -> Coder:
-    match of:
+def _coder(type_: Type) -> Coder:
+    match type_:
         case Decimal():
-            return _COERCED, _decimal_code(of), _decimal_value(of)
+            return _COERCED, _decimal_code(type_), _decimal_value(type_)
         case Atom():
-            return _COERCED, _alone, of.host.from_bytes
-        case Scalar(name):
+            return _COERCED, _alone, type_.host.from_bytes
+        case ScalarType(name):
             return _CODERS[name]
         case _:
-            raise AssertionError(of)
+            raise AssertionError(type_)
 
 
 def _alone(value: Any) -> list[Any]:
@@ -178,25 +178,25 @@ def _float_code(value: float) -> list[int]:
     return [any_part(pack(value))[1]]
 
 
-def _decimal_code(of: Decimal) -> Callable[[decimal.Decimal], list[int]]:
+def _decimal_code(type_: Decimal) -> Callable[[decimal.Decimal], list[int]]:
     def one(value: decimal.Decimal) -> list[int]:
-        return [int(value.scaleb(of.scale, WIDE))]
+        return [int(value.scaleb(type_.scale, WIDE))]
 
     def two(value: decimal.Decimal) -> list[int]:
-        number = int(value.scaleb(of.scale, WIDE))
+        number = int(value.scaleb(type_.scale, WIDE))
         return [number >> 64, (number & _LOW) + NULL_WORD]
 
-    return one if of.words() == 1 else two
+    return one if type_.words() == 1 else two
 
 
-def _decimal_value(of: Decimal) -> Callable[..., decimal.Decimal]:
+def _decimal_value(type_: Decimal) -> Callable[..., decimal.Decimal]:
     def one(code: int) -> decimal.Decimal:
-        return decimal.Decimal(code).scaleb(-of.scale, WIDE)
+        return decimal.Decimal(code).scaleb(-type_.scale, WIDE)
 
     def two(high: int, low: int) -> decimal.Decimal:
         return one((high << 64) + low - NULL_WORD)
 
-    return one if of.words() == 1 else two
+    return one if type_.words() == 1 else two
 
 
 _FLAGGED: Final[Coder] = (int, lambda v: [1, _in_range(v)], lambda _, v: v)
@@ -222,14 +222,14 @@ _CODERS: Final[dict[str, Coder]] = {
 
 
 def _row(schema: Schema, row: Any) -> Any:
-    """A dict as a tuple, if it has no other names."""
+    """A dict as a tuple if the schema has all of its names; other rows as they are."""
     if type(row) is dict and all(name in schema.names for name in row):
         return tuple(row.get(name) for name in schema.names)
     return row
 
 
 def _encode_few(
-    parts: tuple[Part, ...], rows: Sequence[Any], weights: list[int], dictionary: Dictionary
+    parts: tuple[ColumnCoder, ...], rows: Sequence[Any], weights: list[int], dictionary: Dictionary
 ) -> Words | None:
     """The delta matrix, or None where a row has a mistake."""
     try:
@@ -242,8 +242,8 @@ def _encode_few(
     return np.array(matrix, np.int64)
 
 
-def _words(parts: tuple[Part, ...], row: Any, weight: int) -> list[Any]:
-    """One row, with bytes where codes will be."""
+def _words(parts: tuple[ColumnCoder, ...], row: Any, weight: int) -> list[Any]:
+    """The words of one row, with bytes where codes will be."""
     if type(row) is not tuple or len(row) != len(parts):
         raise Unfit(f"{shown(row)} is no tuple of {len(parts)}", "")
     words: list[Any] = []
@@ -253,20 +253,20 @@ def _words(parts: tuple[Part, ...], row: Any, weight: int) -> list[Any]:
     return words
 
 
-def _intern(parts: tuple[Part, ...], matrix: list[list[Any]], dictionary: Dictionary) -> None:
+def _intern(parts: tuple[ColumnCoder, ...], matrix: list[list[Any]], dictionary: Dictionary) -> None:
     """Put codes where bytes are: one call for every kind."""
     places: dict[int, list[tuple[list[Any], int]]] = {}
     for part in parts:
         if part.kind == 0:
             continue
-        at = part.place.stop - 1
+        word = part.place.stop - 1
         for row in matrix:
-            if type(row[at]) is bytes:
-                places.setdefault(part.kind if part.kind > 0 else row[at - 1], []).append((row, at))
-    for kind, found in places.items():
-        codes = dictionary.intern_values(kind, [row[at] for row, at in found])
-        for (row, at), code in zip(found, codes, strict=True):
-            row[at] = code
+            if type(row[word]) is bytes:
+                places.setdefault(part.kind if part.kind > 0 else row[word - 1], []).append((row, word))
+    for kind, wanted in places.items():
+        codes = dictionary.intern_values(kind, [row[word] for row, word in wanted])
+        for (row, word), code in zip(wanted, codes, strict=True):
+            row[word] = code
 
 
 def _look_up(kind: int, cells: list[list[Any]], dictionary: Dictionary) -> None:
@@ -275,6 +275,6 @@ def _look_up(kind: int, cells: list[list[Any]], dictionary: Dictionary) -> None:
     for cell in cells:
         if cell[0] != NULL_WORD and (kind > 0 or cell[0] >= FIRST_INTERNED):
             places.setdefault(kind if kind > 0 else cell[0], []).append(cell)
-    for found, those in places.items():
-        for cell, value in zip(those, dictionary.lookup_values(found, [c[-1] for c in those]), strict=True):
+    for interned_kind, those in places.items():
+        for cell, value in zip(those, dictionary.lookup_values(interned_kind, [c[-1] for c in those]), strict=True):
             cell[-1] = value

@@ -12,9 +12,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition
 from everview.database.frontends import ReadableDatabase
@@ -26,20 +23,19 @@ from everview.frontends.rules.program import RuleProgram
 from everview.operators.linear import Recode
 from everview.operators.operator import Context, Layout
 from everview.runtimes.embedded import Embedded
-from everview.runtimes.embedded.relation import Relation
+from everview.runtimes.embedded.relation import KeptTable
 from everview.types import Schema
+from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.transaction import OpenTransaction
 
-Matrix = NDArray[np.int64]
-
 
 class Carried:
     """What the tables of the tick before have yet to be given."""
 
-    def __init__(self, run: Embedded, catalog: Catalog, relations: Mapping[str, Relation]) -> None:
+    def __init__(self, run: Embedded, catalog: Catalog, relations: Mapping[str, KeptTable]) -> None:
         """As the views and tables of a database say, when its definitions have changed or it is opened."""
         self._views = {table.carries: table for table in catalog.tables.values() if table.carries in run.views}
         self._waiting: dict[str, Matrix] = {}

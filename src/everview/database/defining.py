@@ -20,7 +20,7 @@ from everview.database.catalog import Assembled, Catalog
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
 from everview.errors import TransactionError
 from everview.plan.timed import check_timeless
-from everview.runtimes.embedded.relation import Relation
+from everview.runtimes.embedded.relation import KeptTable
 from everview.runtimes.embedded.runtime import FirstRows
 from everview.runtimes.loops import Cells
 from everview.runtimes.state import ProgramState
@@ -45,7 +45,7 @@ class Definitions:
         run = self._core.run
         self.catalog, self.assembled = catalog, assembled
         self.relations = {
-            name: Relation.of(run.program, name, table, run.dictionary) for name, table in catalog.keys.items()
+            name: KeptTable.of(run.program, name, table, run.dictionary) for name, table in catalog.keys.items()
         }
         self.carried = Carried(run, catalog, self.relations)
 
@@ -85,7 +85,7 @@ class Definitions:
     ) -> Cells:
         """The rows of a new table, checked as every change is, where they arrive in a program."""
         dictionary = self._core.run.dictionary
-        relation = Relation.of(program, name, catalog.keys[name], dictionary)
+        relation = KeptTable.of(program, name, catalog.keys[name], dictionary)
         pending = relation.add(rows(dictionary), state, relation.nothing)
         return [relation.resolver.cells(part) if len(part) else {} for part in pending]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from everview.errors import EverviewError, WrongType
-from everview.types import Scalar, Schema, Type
+from everview.types import ScalarType, Schema, Type
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ _READ: Final[dict[str, Callable[[str], Any]]] = {
 
 def read_value(of: Type, value: Any) -> Any:
     """A text as a value of a type; what is no text, or cannot be read, stays and is refused where it is encoded."""
-    read = _READ.get(of.name) if isinstance(of, Scalar) and isinstance(value, str) else None
+    read = _READ.get(of.name) if isinstance(of, ScalarType) and isinstance(value, str) else None
     return value if read is None else read(value)
 
 

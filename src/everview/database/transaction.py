@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from everview.blocks import Block
 from everview.codes import encode_pairs, encode_rows
@@ -27,17 +26,17 @@ from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
 from everview.database.outside import Outside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
-from everview.runtimes.embedded.relation import Pending, Relation
+from everview.runtimes.embedded.relation import KeptTable, Pending
 from everview.runtimes.loops import Cells
 from everview.scalars.expressions import Now
 from everview.types import Schema, unknown_name
+from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.core import Core
     from everview.database.transactions import Transaction
 
-Matrix = NDArray[np.int64]
 Savepoint = tuple[dict[str, Pending], Mapping[str, Any], Mark]
 NO_KEY = "a table without a key is changed by whole rows: insert and delete"
 
@@ -181,7 +180,7 @@ class OpenTransaction:
         relation = self._database.definitions.relations[table]
         self._add(relation, rows)
 
-    def contents(self, relation: Relation) -> Batch:
+    def contents(self, relation: KeptTable) -> Batch:
         """What a table holds after what has been changed so far."""
         return relation.rows(self._run.state, self._pending.get(relation.name))
 
@@ -209,11 +208,11 @@ class OpenTransaction:
         encode = partial(encode_pairs, table.schema, dictionary=self._dictionary)
         return facts.encoded(encode, partial(facts.as_pairs, table.schema), rows) if table.facts else encode(rows)
 
-    def _add(self, relation: Relation, rows: Matrix, *, negative: bool = False) -> None:
+    def _add(self, relation: KeptTable, rows: Matrix, *, negative: bool = False) -> None:
         pending = self._pending.get(relation.name, relation.nothing)
         self._pending[relation.name] = relation.add(rows, self._run.state, pending, negative=negative)
 
-    def _pending_of(self, relation: Relation) -> Pending:
+    def _pending_of(self, relation: KeptTable) -> Pending:
         return self._pending.get(relation.name, relation.nothing)
 
     def _outside(self, name: str) -> Outside | None:
@@ -226,7 +225,7 @@ class OpenTransaction:
             self.outside = Outside(attached.pipeline)
         return self.outside
 
-    def _table(self, name: str) -> tuple[TableDefinition, Relation]:
+    def _table(self, name: str) -> tuple[TableDefinition, KeptTable]:
         self._require_open()
         tables = self._database.definitions.catalog.tables
         definition = tables.get(name)
@@ -249,7 +248,7 @@ class OpenTransaction:
             raise DefinitionError(f'"{name}" is a view, and views change with their tables', hint=f"change {reads}")
         return catalog.tables[find_name("table", name, catalog.tables)]
 
-    def _keyed(self, name: str, what: str) -> tuple[TableDefinition, Relation]:
+    def _keyed(self, name: str, what: str) -> tuple[TableDefinition, KeptTable]:
         definition, relation = self._table(name)
         if not definition.key:
             raise DefinitionError(f"{what}: table {definition.name} has no primary key", hint=NO_KEY)
@@ -339,7 +338,7 @@ def _filled_table(table: TableDefinition, rows: pa.Table | pa.RecordBatch) -> pa
     return rows
 
 
-def _keys_of(table: TableDefinition, relation: Relation, rows: Any) -> Any:
+def _keys_of(table: TableDefinition, relation: KeptTable, rows: Any) -> Any:
     """The keys in rows that may be whole, or keys only."""
     given = as_arrow(rows)
     if given is not None:

@@ -7,16 +7,16 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 import everview.kernels
-from everview.kernels.jit import Kernel
+from everview.kernels.jit import CompiledKernel
 
 
-def kernels() -> list[Kernel]:
+def kernels() -> list[CompiledKernel]:
     """Every kernel of every module here, once."""
-    found: dict[int, Kernel] = {}
+    found: dict[int, CompiledKernel] = {}
     for module in iter_modules(everview.kernels.__path__):
         if module.name != "__main__":
             members = vars(import_module(f"everview.kernels.{module.name}")).values()
-            found |= {id(m): m for m in members if isinstance(m, Kernel)}
+            found |= {id(m): m for m in members if isinstance(m, CompiledKernel)}
     return list(found.values())
 
 

@@ -56,7 +56,7 @@ def pair(*members: Any) -> Any:
     return types.Tuple(members)
 
 
-class Kernel:
+class CompiledKernel:
     """A function compiled for one signature when it is first called: machine code is loaded only if it is used."""
 
     def __init__(self, function: Callable[..., Any], signature: Any) -> None:
@@ -147,8 +147,8 @@ def _undisturbed(load: Callable[[], None]) -> None:
         raise raised[0]
 
 
-@typeof_impl.register(Kernel)
-def _typeof_kernel(found: Kernel, context: Any) -> Any:
+@typeof_impl.register(CompiledKernel)
+def _typeof_kernel(found: CompiledKernel, context: Any) -> Any:
     """A kernel that another kernel calls."""
     return types.Dispatcher(found.dispatcher)
 
@@ -157,7 +157,7 @@ def kernel(result: Any, *parameters: Any) -> Callable[[F], F]:
     """Compile a function to machine code for exactly these types: ``@kernel(i64, rows, i64)``."""
 
     def compiled(function: F) -> F:
-        return cast(F, Kernel(function, result(*parameters)))
+        return cast(F, CompiledKernel(function, result(*parameters)))
 
     return compiled
 

@@ -2,7 +2,7 @@
 
 A query costs what it proposes: for every prefix the values of its smallest extender. Estimates come from how many rows
 a relation has and how many different values each of its columns; the order that proposes least wins, but one that
-needs fewer new indexes is preferred if it proposes hardly more. Choosing never changes what is found.
+needs fewer new indexes is preferred if it proposes hardly more. Choosing never changes a join's result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Fields = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Statistics:
-    """How many rows a relation has, and of each column how many different values it has and the most rows of one."""
+    """The sizes of a relation: its rows, and for each column the number of values and the most rows of one value."""
 
     rows: float
     distinct: tuple[float, ...]
@@ -31,7 +31,7 @@ class Statistics:
 
     @classmethod
     def of(cls, relation: Batch) -> Statistics:
-        """What a relation holds now; it is read once."""
+        """The statistics of the rows that a relation holds now."""
         schema = relation.schema
         found = [
             np.unique(relation.rows[:, schema.words(c)], axis=0, return_counts=True)[1] for c in range(len(schema))
@@ -39,17 +39,17 @@ class Statistics:
         return cls(len(relation), tuple(c.size for c in found), tuple(int(c.max(initial=0)) for c in found))
 
     def select(self, columns: Sequence[int]) -> Statistics:
-        """Of some columns."""
+        """The statistics of some columns."""
         degrees = tuple(self.degrees[c] for c in columns) if self.degrees else ()
         return Statistics(self.rows, tuple(self.distinct[c] for c in columns), degrees)
 
     @classmethod
     def unknown(cls, columns: int) -> Statistics:
-        """What is believed of a relation that nobody has seen."""
+        """The statistics assumed for a relation that has not been measured."""
         return cls(1e6, (1e5,) * columns)
 
     def fan(self, bound: Sequence[int], column: int) -> float:
-        """How many values of a column go with one of some others, about.
+        """The estimated number of values of a column for one value of some others.
 
         Changes come to where many rows are: so between the mean and the most rows that a value has.
         """
@@ -63,8 +63,8 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Relation:
-    """An atom as choosing sees it: whose rows it reads, its variables, and what is known of it."""
+class MeasuredAtom:
+    """An atom to choose an order for: the stream it reads, its variables, and the statistics of its rows."""
 
     stream: int
     variables: Fields
@@ -82,20 +82,20 @@ class _Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The delta queries of a join, and why they are as they are."""
+    """The delta queries of a join, and the reasons for their orders."""
 
     queries: tuple[Query, ...]
     reasons: tuple[str, ...]
 
 
 def choose(
-    relations: Sequence[Relation],
+    relations: Sequence[MeasuredAtom],
     names: Sequence[str],
     existing: Mapping[int, Sequence[Order]] | None = None,
     order: Sequence[int] | None = None,
 ) -> Choice:
     """One delta query an atom. ``existing`` are indexes that are there, by stream; ``order`` fixes that of binding."""
-    have = {stream: list(found) for stream, found in (existing or {}).items()}
+    have = {stream: list(orders) for stream, orders in (existing or {}).items()}
     chosen: list[_Candidate] = []
     reasons: list[str] = []
     for seed in range(len(relations)):
@@ -113,20 +113,20 @@ def choose(
 
 
 def _best(
-    relations: Sequence[Relation], seed: int, have: Mapping[int, Sequence[Order]], fixed: Sequence[int] | None
+    relations: Sequence[MeasuredAtom], seed: int, have: Mapping[int, Sequence[Order]], fixed: Sequence[int] | None
 ) -> _Candidate:
     orders = [_rest(relations, seed, fixed)] if fixed is not None else list(_orders(relations, seed))
-    found = [_candidate(relations, seed, order, have) for order in orders]
-    least = min(candidate.proposals for candidate in found)
-    near = [candidate for candidate in found if candidate.proposals <= HARDLY_MORE * least]
+    candidates = [_candidate(relations, seed, order, have) for order in orders]
+    least = min(candidate.proposals for candidate in candidates)
+    near = [candidate for candidate in candidates if candidate.proposals <= HARDLY_MORE * least]
     return min(near, key=lambda candidate: (candidate.new, candidate.proposals, candidate.order))
 
 
-def _rest(relations: Sequence[Relation], seed: int, order: Sequence[int]) -> tuple[int, ...]:
+def _rest(relations: Sequence[MeasuredAtom], seed: int, order: Sequence[int]) -> tuple[int, ...]:
     return tuple(variable for variable in order if variable not in relations[seed].variables)
 
 
-def _orders(relations: Sequence[Relation], seed: int) -> Iterator[tuple[int, ...]]:
+def _orders(relations: Sequence[MeasuredAtom], seed: int) -> Iterator[tuple[int, ...]]:
     """Orders in which every variable hangs together with those before it, as far as the atoms do."""
     every = {variable for relation in relations for variable in relation.variables}
     free = every - {*relations[seed].variables}
@@ -144,13 +144,13 @@ def _orders(relations: Sequence[Relation], seed: int) -> Iterator[tuple[int, ...
     yield from grow({*relations[seed].variables}, ())
 
 
-def _next(relations: Sequence[Relation], bound: set[int], left: set[int]) -> list[int]:
+def _next(relations: Sequence[MeasuredAtom], bound: set[int], left: set[int]) -> list[int]:
     """Variables that share an atom with a bound one; if there are none, all."""
     near = {v for r in relations if bound & {*r.variables} for v in r.variables if v in left}
     return sorted(near or left)
 
 
-def _greedy(relations: Sequence[Relation], seed: int, free: set[int]) -> tuple[int, ...]:
+def _greedy(relations: Sequence[MeasuredAtom], seed: int, free: set[int]) -> tuple[int, ...]:
     bound, order = {*relations[seed].variables}, list[int]()
     while len(order) < len(free):
         left = free - {*order}
@@ -160,8 +160,8 @@ def _greedy(relations: Sequence[Relation], seed: int, free: set[int]) -> tuple[i
     return tuple(order)
 
 
-def _fan(relations: Sequence[Relation], seed: int, bound: set[int], variable: int) -> tuple[float, float]:
-    """How many values are proposed for a prefix, and how many of them all extenders have, about."""
+def _fan(relations: Sequence[MeasuredAtom], seed: int, bound: set[int], variable: int) -> tuple[float, float]:
+    """The estimated numbers of values that are proposed for a prefix, and of those that all extenders have."""
     fans: list[float] = []
     values = 1.0
     for atom, relation in enumerate(relations):
@@ -177,13 +177,13 @@ def _fan(relations: Sequence[Relation], seed: int, bound: set[int], variable: in
 
 
 def _candidate(
-    relations: Sequence[Relation], seed: int, order: tuple[int, ...], have: Mapping[int, Sequence[Order]]
+    relations: Sequence[MeasuredAtom], seed: int, order: tuple[int, ...], have: Mapping[int, Sequence[Order]]
 ) -> _Candidate:
     bound, prefixes, proposals = {*relations[seed].variables}, 1.0, 0.0
     for variable in order:
-        proposed, found = _fan(relations, seed, bound, variable)
+        proposed, matched = _fan(relations, seed, bound, variable)
         proposals += prefixes * proposed
-        prefixes *= found
+        prefixes *= matched
         bound.add(variable)
     indexes: list[Order | None] = []
     new: set[tuple[int, Order]] = set()
@@ -202,7 +202,9 @@ def _candidate(
     return _Candidate(order, proposals, len(new), tuple(indexes))
 
 
-def _serves(relation: Relation, index: Order, seed: int, order: tuple[int, ...], relations: Sequence[Relation]) -> bool:
+def _serves(
+    relation: MeasuredAtom, index: Order, seed: int, order: tuple[int, ...], relations: Sequence[MeasuredAtom]
+) -> bool:
     """Whether an index has the variables of the seed first, and then the others in the order of binding."""
     if sorted(index.fields) != list(range(len(relation.variables))):
         return False
@@ -212,26 +214,28 @@ def _serves(relation: Relation, index: Order, seed: int, order: tuple[int, ...],
     return {*has[: len(given)]} == given and has[len(given) :] == rest
 
 
-def _fresh(relation: Relation, seed: Relation, order: tuple[int, ...]) -> Order:
+def _fresh(relation: MeasuredAtom, seed: MeasuredAtom, order: tuple[int, ...]) -> Order:
     given = [c for c, v in enumerate(relation.variables) if v in seed.variables]
     rest = [relation.variables.index(v) for v in order if v in relation.variables]
     return Order((*given, *rest))
 
 
-def _take(relations: Sequence[Relation], best: _Candidate, have: dict[int, list[Order]]) -> None:
+def _take(relations: Sequence[MeasuredAtom], best: _Candidate, have: dict[int, list[Order]]) -> None:
     for relation, index in zip(relations, best.indexes, strict=True):
         if index is not None and index not in have.setdefault(relation.stream, []):
             have[relation.stream].append(index)
 
 
-def _own(relation: Relation, have: Mapping[int, Sequence[Order]]) -> Order:
-    """The order in which an atom's changes come: that of an index that is kept anyway."""
+def _own(relation: MeasuredAtom, have: Mapping[int, Sequence[Order]]) -> Order:
+    """The order in which a seed's changes arrive: that of an index that is kept anyway."""
     whole = sorted(range(len(relation.variables)))
     fitting = [order for order in have.get(relation.stream, ()) if sorted(order.fields) == whole]
     return fitting[0] if fitting else Order(tuple(whole))
 
 
-def _reason(relations: Sequence[Relation], names: Sequence[str], seed: int, best: _Candidate, *, fixed: bool) -> str:
+def _reason(
+    relations: Sequence[MeasuredAtom], names: Sequence[str], seed: int, best: _Candidate, *, fixed: bool
+) -> str:
     seeded = ", ".join(names[v] for v in relations[seed].variables)
     if not best.order:
         return f"change of atom {seed + 1} ({seeded}): binds every variable"

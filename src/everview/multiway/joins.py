@@ -13,7 +13,7 @@ from everview.circuit.stream import Stream
 from everview.codes import decode_rows, encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.errors import CircuitError, SchemaError, WrongArity, WrongType
-from everview.multiway.choose import Relation, Statistics, choose
+from everview.multiway.choose import MeasuredAtom, Statistics, choose
 from everview.operators.index import Index
 from everview.operators.linear import Matching
 from everview.operators.multijoin import Multijoin, Order
@@ -96,7 +96,7 @@ class _Plain:
 
 
 def _plain(atom: Atom, number: int) -> _Plain:
-    """Constants and repetitions are filtered, and they and columns of anything are left out: all linear."""
+    """An atom reduced to different variables: constants and repetitions are filtered, all other columns dropped."""
     stream, terms = _stream(atom, number), tuple(atom.terms)
     for term in terms:
         named = isinstance(term, str) and not term.startswith(HIDDEN)
@@ -148,15 +148,15 @@ def _converted(field: Field, value: Any) -> Any:
 
 
 def _comparable(stream: Stream, same: Sequence[tuple[int, int]]) -> Stream:
-    """The columns of one variable in one type."""
+    """The stream with the columns of each repeated variable recoded to one type that holds them all."""
     fields = list(stream.schema.fields)
     common: dict[int, Field] = {}
     for column, again in same:
         known = common.get(column, fields[column])
         common[column] = wider(known, fields[again], f"columns {fields[column].name} and {fields[again].name}")
     for column, again in same:
-        for at in (column, again):
-            fields[at] = Field(fields[at].name, common[column].type, common[column].nullable)
+        for place in (column, again):
+            fields[place] = Field(fields[place].name, common[column].type, common[column].nullable)
     return stream.recode(Schema(fields))
 
 
@@ -181,28 +181,28 @@ def _recoded(atom: _Plain, common: Mapping[str, Field]) -> Stream:
     return atom.stream.recode(Schema(fields))
 
 
-def _relation(atom: _Plain, numbers: Mapping[str, int]) -> Relation:
+def _relation(atom: _Plain, numbers: Mapping[str, int]) -> MeasuredAtom:
     statistics = atom.statistics or Statistics.unknown(len(atom.terms))
-    return Relation(
+    return MeasuredAtom(
         atom.stream.id, tuple(numbers[name] for name in atom.terms), statistics, atom.statistics is not None
     )
 
 
 def _existing(circuit: Circuit) -> dict[int, list[Order]]:
     """The indexes of whole rows that a circuit has, by stream."""
-    found: dict[int, list[Order]] = {}
+    indexes: dict[int, list[Order]] = {}
     for node in circuit:
         if isinstance(node, Apply) and isinstance(node.operator, Index):
             index, (stream,) = node.operator, node.inputs
             whole = sorted(index.fields) == list(range(len(index.source.schema)))
             if stream is not None and whole and index.key and not index.order and not index.spread:
-                found.setdefault(stream, []).append(Order(index.fields, index.key))
+                indexes.setdefault(stream, []).append(Order(index.fields, index.key))
         elif isinstance(node, Apply) and isinstance(node.operator, Multijoin):
             for query in node.operator.queries:
                 for stream, order in zip(node.inputs, query.indexes, strict=True):
-                    if stream is not None and order not in found.setdefault(stream, []):
-                        found[stream].append(order)
-    return found
+                    if stream is not None and order not in indexes.setdefault(stream, []):
+                        indexes[stream].append(order)
+    return indexes
 
 
 def _schema(atoms: Sequence[_Plain], names: Sequence[str]) -> Schema:

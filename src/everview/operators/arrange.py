@@ -14,23 +14,22 @@ from everview.operators.operator import (
     Context,
     InPlace,
     Layout,
-    Matrix,
     Operator,
     Partition,
     Port,
     Step,
     TimedStep,
     TimedView,
-    Unary,
-    Words,
+    UnaryOperator,
     key_partition,
     row_partition,
 )
-from everview.traces.view import View
+from everview.traces.view import TraceView
+from everview.types.words import Matrix, Words
 
 
 @dataclass(frozen=True)
-class Arrange(InPlace, Unary):
+class Arrange(InPlace, UnaryOperator):
     """Integrate an indexed stream into a trace: ``trace[t] = Σ_{i≤t} s[i]``; the output is the stream itself."""
 
     source: Layout
@@ -43,7 +42,7 @@ class Arrange(InPlace, Unary):
             Port(self.source, row_partition(self.source.schema) if self.spread else key_partition(self.source.key)),
         )
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         return Step(delta, append=delta)
 
@@ -80,7 +79,7 @@ class Consolidate(Operator):
     def output(self) -> Layout:
         return self.source
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (trace,) = views
         return Step(trace.consolidated())
 

@@ -26,21 +26,11 @@ from everview.kernels.linear import negated
 from everview.kernels.probe import keys
 from everview.kernels.sort import arrange
 from everview.operators.join import LEFT, Pick
-from everview.operators.operator import (
-    Context,
-    Layout,
-    Matrix,
-    Operator,
-    Partition,
-    Port,
-    Step,
-    Words,
-    carried,
-    key_partition,
-)
+from everview.operators.operator import Context, Layout, Operator, Partition, Port, Step, carried, key_partition
 from everview.traces.looking import AHEAD, BACK, ENDLESS, Look
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import BIGINT, NULL_WORD, Schema
+from everview.types.words import Matrix, Words
 
 ROOT_ONLY = "an as-of join is inside a child", "join at the root; its result may enter"
 PRESENCE = NULL_WORD  # a word that says whether a right row was found
@@ -76,9 +66,9 @@ class _Asof(Operator):
         sides = [side.schema.fields[: side.key + 1] for side in (self.left, self.right)]
         coded = [[(f.type, f.words) for f in side] for side in sides]
         if coded[0] != coded[1]:
-            found = " and ".join(f"({', '.join(map(str, side))})" for side in sides)
+            schemas = " and ".join(f"({', '.join(map(str, side))})" for side in sides)
             raise SchemaError(
-                f"keys and times of an as-of join differ: {found}", hint="use fields of the same types on both sides"
+                f"keys and times of an as-of join differ: {schemas}", hint="use fields of the same types on both sides"
             )
         time = sides[0][-1]
         if not time.type.ordered or time.type.words(nullable=False) != 1:
@@ -88,7 +78,7 @@ class _Asof(Operator):
 
     @property
     def definition(self) -> tuple[Layout, Layout, tuple[Pick, ...], Schema, Toward, bool, int | None, bool]:
-        """What it is made of: the change of an as-of join is made of the same."""
+        """The fields that an as-of join and its incremental form share."""
         return (
             self.left, self.right, self.picks, self.schema, self.toward, self.strict, self.tolerance, self.outer,
         )  # fmt: skip
@@ -120,9 +110,9 @@ class _Asof(Operator):
         """Where the words of a result come from, and what they are where there is no right row."""
         pick: list[int] = []
         absent: list[int] = []
-        for (side, at), field in zip(self.picks, self.schema.fields, strict=True):
+        for (side, field_number), field in zip(self.picks, self.schema.fields, strict=True):
             source = (self.left, self.right)[side].schema
-            words = list(range(source.words(at).start, source.words(at).stop))
+            words = list(range(source.words(field_number).start, source.words(field_number).stop))
             if side == LEFT:
                 pick += words
                 absent += [0] * len(words)
@@ -132,10 +122,10 @@ class _Asof(Operator):
             absent += field.type.null_words() if field.nullable else [0] * len(words)
         return np.array(pick, np.int64), np.array(absent, np.int64)
 
-    def _beside(self, rows: Matrix, found: Matrix) -> Matrix:
-        return beside(rows, found, *self._words, PRESENCE, self.outer)
+    def _beside(self, rows: Matrix, matched: Matrix) -> Matrix:
+        return beside(rows, matched, *self._words, PRESENCE, self.outer)
 
-    def _changes(self, deltas: Sequence[Matrix], left_before: View, right_before: View) -> Matrix:
+    def _changes(self, deltas: Sequence[Matrix], left_before: TraceView, right_before: TraceView) -> Matrix:
         delta_left, delta_right = deltas
         right_after = right_before.plus(delta_right)
         new = self._beside(delta_left, right_after.in_force(delta_left, self._look))
@@ -143,8 +133,8 @@ class _Asof(Operator):
             return new
         return np.concatenate([new, *self._revised(delta_right, left_before, right_before, right_after)])
 
-    def _revised(self, delta: Matrix, left: View, before: View, after: View) -> tuple[Matrix, Matrix]:
-        """What the left rows of old lose, and what they gain, because the right side changes."""
+    def _revised(self, delta: Matrix, left: TraceView, before: TraceView, after: TraceView) -> tuple[Matrix, Matrix]:
+        """The results that earlier left rows lose and gain because the right side changes."""
         look = self._look
         times = keys(delta, look.group + 1)
         lasts = [view.in_force(times, look.exactly()) for view in (before, after)]
@@ -161,7 +151,7 @@ class _Asof(Operator):
 class Asof(_Asof):
     """The as-of join of every tick's whole inputs."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(self._changes(deltas, context.view(self.left), context.view(self.right)))
 
 
@@ -173,6 +163,6 @@ class AsofIncremental(_Asof):
     def reads(self) -> tuple[Layout, ...]:
         return (self.left, self.right)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left_before, right_before = views
         return Step(self._changes(deltas, left_before, right_before))

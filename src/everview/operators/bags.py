@@ -15,8 +15,9 @@ import numpy as np
 
 from everview.kernels.sort import arrange
 from everview.operators.by_state import ByState, OverChanges, OverWhole
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, Words, key_partition
-from everview.traces.view import View
+from everview.operators.operator import Context, Layout, Port, Step, key_partition
+from everview.traces.view import TraceView
+from everview.types.words import Matrix, Words
 
 Comparing = Literal["common", "more"]
 
@@ -39,7 +40,7 @@ class _Bags(ByState):
     def group_words(self) -> int:
         return self.source.width
 
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         return [self._weighed(groups, *(view.weights(groups, self.group_words) for view in state)) for state in states]
 
     def _weighed(self, rows: Matrix, left: Words, right: Words) -> Matrix:
@@ -54,7 +55,7 @@ class _Bags(ByState):
 class Bags(OverWhole, _Bags):
     """What two bags have in common, or the first has more, of every tick's whole inputs."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(_sorted(super().step(deltas, views, context).out))
 
     def incremental(self) -> BagsIncremental:
@@ -65,7 +66,7 @@ class Bags(OverWhole, _Bags):
 class BagsIncremental(OverChanges, _Bags):
     """The change of `Bags`."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(_sorted(super().step(deltas, views, context).out))
 
 

@@ -21,9 +21,10 @@ from everview.kernels.billed import given_back, risen_and_fallen
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange, sorted_by_value
 from everview.operators.asof import ROOT_ONLY
-from everview.operators.operator import Context, InPlace, Layout, Matrix, Port, Step, Words, key_partition
-from everview.traces.view import View
+from everview.operators.operator import Context, InPlace, Layout, Port, Step, key_partition
+from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix, Words
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Billed(InPlace):
         chosen = (self.right.schema.words(f) for f in self.fields)
         return np.array([*range(self.left.width), *(~w for s in chosen for w in range(s.start, s.stop))], np.int64)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         left_before, right_after, billed = views
         width = self.left.width

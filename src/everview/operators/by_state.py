@@ -20,23 +20,13 @@ from everview.kernels.probe import keys
 from everview.kernels.sort import arrange
 from everview.kernels.timed import stamped
 from everview.operators.nested import corners, wake
-from everview.operators.operator import (
-    Context,
-    InPlace,
-    Layout,
-    Matrix,
-    Operator,
-    Step,
-    TimedStep,
-    TimedView,
-    Words,
-    nothing,
-)
-from everview.traces.view import View
+from everview.operators.operator import Context, InPlace, Layout, Operator, Step, TimedStep, TimedView, nothing
+from everview.traces.view import TraceView
+from everview.types.words import Matrix, Words
 
 
 class ByState(InPlace):
-    """An operator whose results for a group are a function of the group's rows, and begin with what tells groups."""
+    """An operator whose results for a group are a function of the group's rows, and begin with the group's fields."""
 
     @property
     @abstractmethod
@@ -44,7 +34,7 @@ class ByState(InPlace):
         """How many first words of the inputs tell groups apart."""
 
     @abstractmethod
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         """The results of the groups in each state; a state is one view for every input."""
 
     @property
@@ -55,7 +45,7 @@ class ByState(InPlace):
 class OverWhole(ByState):
     """The results for every tick's whole inputs: their change from nothing."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(change(self, deltas, [context.view(port.layout) for port in self.inputs], context))
 
     @abstractmethod
@@ -70,7 +60,7 @@ class OverChanges(ByState):
     def reads(self) -> tuple[Layout, ...]:
         return tuple(port.layout for port in self.inputs)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(change(self, deltas, views, context))
 
     def step_at(
@@ -90,7 +80,7 @@ class OverChanges(ByState):
         return TimedStep(arrange(out, np.arange(out.shape[1] - 1)), wake=wake(afters, groups, key, now))
 
 
-def change(operator: ByState, deltas: Sequence[Matrix], befores: Sequence[View], context: Context) -> Matrix:
+def change(operator: ByState, deltas: Sequence[Matrix], befores: Sequence[TraceView], context: Context) -> Matrix:
     """The change of an operator's output, not consolidated."""
     groups = touched(deltas, operator.group_words)
     afters = [before.plus(delta) for before, delta in zip(befores, deltas, strict=True)]

@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 
 from everview.codes import encode_pairs
-from everview.operators.operator import Context, Layout, Matrix, Operator, Port, Step, Unary
-from everview.traces.view import View
+from everview.operators.operator import Context, Layout, Operator, Port, Step, UnaryOperator
+from everview.traces.view import TraceView
 from everview.types import BOOLEAN, Field, Schema
+from everview.types.words import Matrix
 
 ONE = np.array([[1, 1]], np.int64)
 
 
 @dataclass(frozen=True)
 class Unit(Operator):
-    """One row, which says nothing."""
+    """One row without columns."""
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -34,7 +35,7 @@ class Unit(Operator):
     def output(self) -> Layout:
         return Layout(Schema([Field("unit", BOOLEAN, nullable=False)]))
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(ONE)
 
 
@@ -44,7 +45,7 @@ class Repeated(Unit):
 
 
 @dataclass(frozen=True)
-class Written(Unary):
+class Written(UnaryOperator):
     """These rows, each as often as it stands there, for every row of the input."""
 
     source: Layout
@@ -55,7 +56,7 @@ class Written(Unary):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         weight = int(delta[:, -1].sum())
         return Step(encode_pairs(self.schema, [(row, weight) for row in self.rows], context.dictionary))

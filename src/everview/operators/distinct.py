@@ -17,23 +17,13 @@ from everview.kernels.presence import where_positive
 from everview.kernels.timed import stamped
 from everview.operators.by_state import ByState, OverChanges, OverWhole, groups_at
 from everview.operators.nested import wake
-from everview.operators.operator import (
-    Context,
-    Layout,
-    Matrix,
-    Port,
-    Step,
-    TimedStep,
-    TimedView,
-    Unary,
-    Words,
-    key_partition,
-)
-from everview.traces.view import Batches, View
+from everview.operators.operator import Context, Layout, Port, Step, TimedStep, TimedView, UnaryOperator, key_partition
+from everview.traces.view import Batches, TraceView
+from everview.types.words import Matrix, Words
 
 
 @dataclass(frozen=True)
-class _Distinct(ByState, Unary):
+class _Distinct(ByState, UnaryOperator):
     source: Layout
 
     @property
@@ -44,7 +34,7 @@ class _Distinct(ByState, Unary):
     def group_words(self) -> int:
         return self.source.width
 
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         return [where_positive(groups, view.weights(groups, self.group_words)) for (view,) in states]
 
 
@@ -52,7 +42,7 @@ class _Distinct(ByState, Unary):
 class Distinct(OverWhole, _Distinct):
     """``distinct(z) = {x: 1 for x, w in z if w > 0}``, of every tick's whole input."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         return Step(crossings(delta, np.zeros(delta.shape[0], np.int64)))
 
@@ -64,7 +54,7 @@ class Distinct(OverWhole, _Distinct):
 class DistinctIncremental(OverChanges, _Distinct):
     """The change of distinct when its input changes; reads the input's trace before the tick."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         (before,) = views
         return Step(crossings(delta, before.weights(delta, self.source.width)))

@@ -19,22 +19,21 @@ from everview.operators.operator import (
     Context,
     Evenly,
     Layout,
-    Matrix,
     Partition,
     Single,
     Step,
-    Unary,
-    Words,
+    UnaryOperator,
     word_columns,
 )
-from everview.traces.view import View
+from everview.traces.view import TraceView
+from everview.types.words import Matrix, Words
 
 SAMPLE = 4096  # rows
 ALIKE = 0.9  # a sample with fewer different rows comes from many equal ones
 
 
 @dataclass(frozen=True)
-class Exchange(Unary):
+class Exchange(UnaryOperator):
     """The same rows, partitioned anew."""
 
     source: Layout
@@ -48,7 +47,7 @@ class Exchange(Unary):
     def _columns(self) -> Words:
         return word_columns(self.source.schema, self.partition.fields if isinstance(self.partition, ByKey) else ())
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         """After the rows have moved there is nothing left to do."""
         return Step(deltas[0])
 
@@ -75,7 +74,7 @@ class Exchange(Unary):
 
 
 def added_up(delta: Matrix) -> Matrix:
-    """Equal rows as one before they move, if a sample says that there are many of them."""
+    """Consolidate rows before they move, if a sample shows that many are equal."""
     rows, columns = delta.shape
     if rows < 2 * SAMPLE:
         return delta

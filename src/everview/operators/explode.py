@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes import decode, encode
-from everview.operators.operator import Context, Layout, Matrix, Step, Unary, word_columns
-from everview.traces.view import View
+from everview.operators.operator import Context, Layout, Step, UnaryOperator, word_columns
+from everview.traces.view import TraceView
 from everview.types import INTEGER, Array, Field, Schema
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)
-class Explode(Unary):
+class Explode(UnaryOperator):
     """Some fields of every row beside each element of its array; with ``outer`` beside NULL where there is none.
 
     With ``place`` the place of an element, counted from 0, is a column of that name before it.
@@ -37,10 +38,10 @@ class Explode(Unary):
     @cached_property
     def element(self) -> Schema:
         """The columns of the elements, and of their places."""
-        of = self.source.schema.fields[self.array].type
-        assert isinstance(of, Array), "only arrays have elements"
+        type_ = self.source.schema.fields[self.array].type
+        assert isinstance(type_, Array), "only arrays have elements"
         places = [] if self.place is None else [Field(self.place, INTEGER, self.outer)]
-        return Schema([*places, Field(self.name, of.element)])
+        return Schema([*places, Field(self.name, type_.element)])
 
     @cached_property
     def schema(self) -> Schema:
@@ -54,7 +55,7 @@ class Explode(Unary):
     def reads_values(self) -> bool:
         return True
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         old = self.source.schema
         column = Schema([old.fields[self.array]])
@@ -63,8 +64,8 @@ class Explode(Unary):
         kept = word_columns(old, self.keep)
         out = np.empty((parents.size, self.schema.width + 1), np.int64)
         out[:, : kept.size] = delta[parents[:, None], kept]
-        found = pa.Table.from_arrays(columns, schema=self.element.arrow)
-        out[:, kept.size : -1] = encode(self.element, found, context.dictionary)
+        elements = pa.Table.from_arrays(columns, schema=self.element.arrow)
+        out[:, kept.size : -1] = encode(self.element, elements, context.dictionary)
         out[:, -1] = delta[parents, -1]
         return Step(out)
 

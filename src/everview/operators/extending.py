@@ -10,14 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.kernels import extend as kernels
 from everview.kernels.linear import project
 from everview.traces.wide import Wide
-
-Matrix = NDArray[np.int64]
-Words = NDArray[np.int64]
+from everview.types.words import Matrix, Words
 
 SLICE = 1 << 16  # prefixes looked up at once
 MOST = 1 << 20  # proposals followed at once
@@ -25,7 +22,7 @@ HEAVY = 4096  # proposals for one prefix that are worth dividing
 
 
 class IndexLookup(NamedTuple):
-    """An index as a level reads it: where the prefix has the words of its key, and of what tells the shard."""
+    """An index as a level reads it: the columns of the prefix that hold its key, and those that tell its shard."""
 
     reading: int
     key: Words
@@ -152,9 +149,9 @@ class Extending:
             yield prefixes, spots, total
             return
         if int(counts.max()) > MOST:
-            prefixes, at = kernels.divide(prefixes, *spots, width, np.maximum(1, -(-counts // MOST)))
-            spots = spots._replace(at=at)
-            counts = kernels.proposals(at, spots.slots)
+            prefixes, pieces = kernels.divide(prefixes, *spots, width, np.maximum(1, -(-counts // MOST)))
+            spots = spots._replace(at=pieces)
+            counts = kernels.proposals(pieces, spots.slots)
         ends = np.cumsum(counts)
         begin, done = 0, 0
         while begin < counts.size:
@@ -181,10 +178,10 @@ class Extending:
         for view, lookup in zip(views, lookups, strict=True):
             slots.append(slots[-1] + (view.most if lookup.route.size else view.table.shape[0]))
             starts.append(starts[-1] + view.table.shape[0])
-        at = np.zeros((prefixes.shape[0], 3 * slots[-1]), np.int64)
+        ranges = np.zeros((prefixes.shape[0], 3 * slots[-1]), np.int64)
         for number, (view, lookup) in enumerate(zip(views, lookups, strict=True)):
             where = view.starts + starts[number]
-            kernels.find(prefixes, lookup.key, table, where, view.columns, lookup.route, at, slots[number])
+            kernels.find(prefixes, lookup.key, table, where, view.columns, lookup.route, ranges, slots[number])
         columns = np.array([view.columns for view in views], np.int64)
         keys = np.array([lookup.key.size for lookup in lookups], np.int64)
-        return Spots(at, np.array(slots, np.int64), table, columns, keys)
+        return Spots(ranges, np.array(slots, np.int64), table, columns, keys)

@@ -66,29 +66,29 @@ class Function:
         result = self._guarded(*[c.combine_chunks() for c in table.columns])
         arrays = result if isinstance(result, tuple) else (result,)
         if len(arrays) != len(out):
-            found = f"{len(arrays)} column{'s' if len(arrays) != 1 else ''}"
-            raise FunctionError(f"function {self.name} returned {found}, not {len(out)}", hint=f"declared: {out}")
+            given = f"{len(arrays)} column{'s' if len(arrays) != 1 else ''}"
+            raise FunctionError(f"function {self.name} returned {given}, not {len(out)}", hint=f"declared: {out}")
         return [self._array(a, table.num_rows, f.type.arrow) for a, f in zip(arrays, out.fields, strict=True)]
 
-    def _array(self, found: Any, rows: int, kind: pa.DataType) -> Column:
-        if isinstance(found, pa.ChunkedArray):
-            found = found.combine_chunks()
-        if isinstance(found, pa.Scalar):
-            found = pa.array([found.as_py()] * rows, kind)
-        if not isinstance(found, pa.Array):
+    def _array(self, result: Any, rows: int, kind: pa.DataType) -> Column:
+        if isinstance(result, pa.ChunkedArray):
+            result = result.combine_chunks()
+        if isinstance(result, pa.Scalar):
+            result = pa.array([result.as_py()] * rows, kind)
+        if not isinstance(result, pa.Array):
             try:
-                found = pa.array(found, kind)
+                result = pa.array(result, kind)
             except (pa.ArrowException, TypeError, ValueError) as error:
                 raise FunctionError(
-                    f"function {self.name} returned {type(found).__name__}, not a column of {kind}: {error}",
+                    f"function {self.name} returned {type(result).__name__}, not a column of {kind}: {error}",
                     hint="return one Arrow array a declared column",
                 ) from error
-        if len(found) != rows:
+        if len(result) != rows:
             raise FunctionError(
-                f"function {self.name} returned {len(found)} values for {rows} rows",
+                f"function {self.name} returned {len(result)} values for {rows} rows",
                 hint="a vectorised function returns one value a row; use flat_map for more or fewer",
             )
-        return found
+        return result
 
     def _row(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         value = self._guarded(*row)
@@ -104,7 +104,7 @@ class Function:
         return rows, np.array(parents, np.int64)
 
     def _guarded(self, *arguments: Any, into: Callable[[Any], Any] = _as_it_is) -> Any:
-        """What the function gives; a generator runs only when it is read, so that is done here, too."""
+        """The result of a function, whose errors name it; a generator is read here, because it raises only then."""
         try:
             return into(self.call(*arguments))
         except EverviewError:

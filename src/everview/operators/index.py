@@ -19,20 +19,19 @@ from everview.operators.operator import (
     ByKey,
     Context,
     Layout,
-    Matrix,
     Partition,
     Port,
     Single,
     Step,
-    Unary,
-    Words,
+    UnaryOperator,
     carried,
     row_partition,
     word_columns,
 )
 from everview.traces.order import DESCENDING, NULL_MOVED, Fields
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import BIGINT, Field, Schema
+from everview.types.words import Matrix, Words
 
 
 class Direction(Enum):
@@ -53,7 +52,7 @@ Order = tuple[tuple[int, Direction], ...]
 
 
 @dataclass(frozen=True)
-class Index(Unary):
+class Index(UnaryOperator):
     """Put the key first: rows ordered by the given fields, the first ``key`` of them being the key.
 
     Fields left out are projected away. ``order`` names fields whose order matters to a reader, with a direction:
@@ -100,7 +99,7 @@ class Index(Unary):
     def _in_place(self) -> bool:
         return _in_place(self._columns, self.source.width)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         columns = self._columns
         if not self.order:
@@ -124,7 +123,7 @@ def _renamed(fields: Iterable[Field]) -> Iterator[Field]:
 
 
 def sorted_by(delta: Matrix, columns: Words) -> Matrix:
-    """The batch of a delta on these columns; as it is, when it is that already."""
+    """The batch of a delta on these columns; the delta itself, if it is that batch already."""
     in_place = _in_place(columns, delta.shape[1] - 1)
     return delta if in_place and is_batch(delta) else arrange(delta, columns)
 
@@ -135,34 +134,34 @@ def _in_place(columns: Words, width: int) -> bool:
 
 def by_value(schema: Schema, order: Order) -> Fields:
     """The fields of an order whose words do not follow their values."""
-    return tuple((at, direction.mode) for at, direction in order if not schema.fields[at].type.ordered)
+    return tuple((place, direction.mode) for place, direction in order if not schema.fields[place].type.ordered)
 
 
 def recode(rows: Matrix, schema: Schema, order: Order) -> None:
     """Change words in place so that their ascending order is the direction asked for."""
-    for at, field, mode in _turned(schema, order):
+    for words, field, mode in _turned(schema, order):
         if mode & NULL_MOVED:
-            rows[:, at.start] = _null_last(rows[:, at.start], field, 1)
+            rows[:, words.start] = _null_last(rows[:, words.start], field, 1)
         if mode & DESCENDING:
-            invert(rows, at.start, at.stop)
+            invert(rows, words.start, words.stop)
 
 
 def restore(rows: Matrix, schema: Schema, order: Order) -> None:
     """The inverse of `recode`."""
-    for at, field, mode in _turned(schema, order):
+    for words, field, mode in _turned(schema, order):
         if mode & DESCENDING:
-            invert(rows, at.start, at.stop)
+            invert(rows, words.start, words.stop)
         if mode & NULL_MOVED:
-            rows[:, at.start] = _null_last(rows[:, at.start], field, -1)
+            rows[:, words.start] = _null_last(rows[:, words.start], field, -1)
 
 
 @cache
 def _turned(schema: Schema, order: Order) -> tuple[tuple[slice, Field, int], ...]:
     """The words of an order that do not ascend as they are."""
     return tuple(
-        (schema.words(at), schema.fields[at], direction.mode)
-        for at, direction in order
-        if direction is not Direction.ASC and schema.fields[at].type.ordered
+        (schema.words(place), schema.fields[place], direction.mode)
+        for place, direction in order
+        if direction is not Direction.ASC and schema.fields[place].type.ordered
     )
 
 

@@ -17,19 +17,18 @@ from everview.operators.nested import split_held
 from everview.operators.operator import (
     Context,
     Layout,
-    Matrix,
     Operator,
     Partition,
     Port,
     Step,
     TimedStep,
     TimedView,
-    Words,
     carried,
     key_partition,
 )
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix, Words
 
 LEFT, RIGHT = 0, 1
 Pick = tuple[int, int]  # (side, field)
@@ -48,8 +47,8 @@ class _Join(Operator):
         keys = [side.schema.fields[: side.key] for side in (self.left, self.right)]
         coded = [[(f.type, f.words) for f in key] for key in keys]
         if coded[0] != coded[1]:
-            found = " and ".join(f"({', '.join(map(str, key))})" for key in keys)
-            raise SchemaError(f"join keys differ: {found}", hint="index both sides by fields of the same types")
+            types = " and ".join(f"({', '.join(map(str, key))})" for key in keys)
+            raise SchemaError(f"join keys differ: {types}", hint="index both sides by fields of the same types")
 
     @property
     def output(self) -> Layout:
@@ -75,10 +74,10 @@ class _Join(Operator):
     def _picked(self) -> tuple[Words, Words]:
         return self._words(LEFT), self._words(RIGHT)
 
-    def _probe(self, delta: Matrix, trace: View, probing: int) -> Matrix:
+    def _probe(self, delta: Matrix, trace: TraceView, probing: int) -> Matrix:
         return trace.join(delta, self.left.key_words, self._picked[probing])
 
-    def _probe_at(self, delta: Matrix, trace: View, probing: int, now: Words) -> Matrix:
+    def _probe_at(self, delta: Matrix, trace: TraceView, probing: int, now: Words) -> Matrix:
         """`_probe` of a trace of timed entries; each result ends in the time it belongs to."""
         return trace.join_at(delta, self.left.key_words, self._picked[probing], now)
 
@@ -91,7 +90,7 @@ class JoinChanges(_Join):
     def inputs(self) -> tuple[Port, ...]:
         return self._ports()
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left, right = deltas
         return Step(self._probe(left, context.view(self.right, right), LEFT))
 
@@ -113,7 +112,7 @@ class JoinTrace(_Join):
     def reads(self) -> tuple[Layout, ...]:
         return (self.right,)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (left,) = deltas
         (right,) = views
         return Step(self._probe(left, right, LEFT))
@@ -138,7 +137,7 @@ class JoinIncremental(_Join):
     def reads(self) -> tuple[Layout, ...]:
         return (self.left, self.right)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         delta_left, delta_right = deltas
         left_after, right_before = views
         if not delta_right.shape[0]:

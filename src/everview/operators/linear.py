@@ -24,21 +24,19 @@ from everview.operators.operator import (
     Context,
     InPlace,
     Layout,
-    Matrix,
     Operator,
     Partition,
     Port,
     Step,
-    Unary,
+    UnaryOperator,
     carried,
     nothing,
     word_columns,
 )
-from everview.traces.view import View
-from everview.types import BIGINT, NULL_WORD, Decimal, Field, Schema
+from everview.traces.view import TraceView
+from everview.types import BIGINT, INTEGERS, NULL_WORD, Decimal, Field, Schema
+from everview.types.words import Matrix
 from everview.zset import ZSet
-
-INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
 
 class Calling(Operator):
@@ -56,7 +54,7 @@ class Calling(Operator):
 
 
 @dataclass(frozen=True)
-class Map(Calling, Unary):
+class Map(Calling, UnaryOperator):
     """Replace every row by its image under a pure function: ``map(f, {x: w}) = {f(x): w}``."""
 
     source: Layout
@@ -77,7 +75,7 @@ class Map(Calling, Unary):
     def computed(self) -> Schema:
         return Schema(self.schema.fields[len(self.keep) :])
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return _evaluated(deltas[0], self.schema.width, lambda delta: self._images(delta, context))
 
     def _images(self, delta: Matrix, context: Context) -> Step:
@@ -94,7 +92,7 @@ class Map(Calling, Unary):
 
 
 @dataclass(frozen=True)
-class Filter(InPlace, Calling, Unary):
+class Filter(InPlace, Calling, UnaryOperator):
     """Keep the rows for which a pure predicate is true."""
 
     source: Layout
@@ -102,7 +100,7 @@ class Filter(InPlace, Calling, Unary):
     arguments: tuple[int, ...] | None = None
     by_row = True
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return _evaluated(deltas[0], self.source.width, lambda delta: self._kept(delta, context))
 
     def _kept(self, delta: Matrix, context: Context) -> Step:
@@ -116,7 +114,7 @@ class Filter(InPlace, Calling, Unary):
 
 
 @dataclass(frozen=True)
-class FlatMap(Calling, Unary):
+class FlatMap(Calling, UnaryOperator):
     """Replace every row by the rows a pure function gives for it, each with the row's weight."""
 
     source: Layout
@@ -128,7 +126,7 @@ class FlatMap(Calling, Unary):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return _evaluated(deltas[0], self.schema.width, lambda delta: self._images(delta, context))
 
     def _images(self, delta: Matrix, context: Context) -> Step:
@@ -141,7 +139,7 @@ class FlatMap(Calling, Unary):
 
 
 @dataclass(frozen=True)
-class Project(Unary):
+class Project(UnaryOperator):
     """Keep some fields, in a new order and under new names; rows that become equal add their weights."""
 
     source: Layout
@@ -152,7 +150,7 @@ class Project(Unary):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(project(deltas[0], word_columns(self.source.schema, self.fields)))
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
@@ -160,7 +158,7 @@ class Project(Unary):
 
 
 @dataclass(frozen=True)
-class Recode(Unary):
+class Recode(UnaryOperator):
     """The same values in the words of another schema: wider integers or decimals, or NULL allowed."""
 
     source: Layout
@@ -177,7 +175,7 @@ class Recode(Unary):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         out = np.empty((delta.shape[0], self.schema.width + 1), np.int64)
         for i, (old, new) in enumerate(zip(self.source.schema.fields, self.schema.fields, strict=True)):
@@ -194,8 +192,9 @@ def recodes(old: Field, new: Field) -> bool:
         return True
     if isinstance(old.type, Decimal) and isinstance(new.type, Decimal):
         return old.type.scale == new.type.scale and old.type.precision <= new.type.precision
-    names = (old.type.sql, new.type.sql)
-    return all(n in INTEGERS for n in names) and INTEGERS.index(names[0]) <= INTEGERS.index(names[1])
+    if old.type not in INTEGERS or new.type not in INTEGERS:
+        return False
+    return INTEGERS.index(old.type) <= INTEGERS.index(new.type)
 
 
 def _recoded(words: Matrix, old: Field, new: Field) -> Matrix:
@@ -215,23 +214,23 @@ def _recoded(words: Matrix, old: Field, new: Field) -> Matrix:
 
 
 @dataclass(frozen=True)
-class NotNull(InPlace, Unary):
+class NotNull(InPlace, UnaryOperator):
     """Keep the rows in which a field is not NULL."""
 
     source: Layout
     field: int
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
-        found = self.source.schema.fields[self.field]
-        if not found.nullable:
+        field = self.source.schema.fields[self.field]
+        if not field.nullable:
             return Step(delta)
         first = delta[:, self.source.schema.words(self.field).start]
-        return Step(delta[first != found.type.null_words()[0]])
+        return Step(delta[first != field.type.null_words()[0]])
 
 
 @dataclass(frozen=True)
-class Matching(InPlace, Unary):
+class Matching(InPlace, UnaryOperator):
     """Keep the rows in which some pairs of fields are equal, and some fields equal constants; NULL equals NULL."""
 
     source: Layout
@@ -245,7 +244,7 @@ class Matching(InPlace, Unary):
 
     @property
     def reads_values(self) -> bool:
-        """Also where a constant is known by its place in the dictionary."""
+        """Whether steps need the dictionary: in a sorted layout, and for constants that are interned."""
         return super().reads_values or any(not field.type.ordered for field in self._given.fields)
 
     @cached_property
@@ -256,25 +255,25 @@ class Matching(InPlace, Unary):
         """The constants as a row; an error if one is not of its field's type."""
         return encode_pairs(self._given, [(tuple(value for _, value in self.constants), 1)], dictionary)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         schema, kept = self.source.schema, np.ones(delta.shape[0], np.bool_)
         for a, b in self.same:
             kept &= (delta[:, schema.words(a)] == delta[:, schema.words(b)]).all(axis=1)
         if self.constants:
             words = self._words(context.dictionary)
-            for at, (field, _) in enumerate(self.constants):
-                kept &= (delta[:, schema.words(field)] == words[0, self._given.words(at)]).all(axis=1)
+            for place, (field, _) in enumerate(self.constants):
+                kept &= (delta[:, schema.words(field)] == words[0, self._given.words(place)]).all(axis=1)
         return Step(delta if kept.all() else delta[kept])
 
 
 @dataclass(frozen=True)
-class Negate(InPlace, Unary):
+class Negate(InPlace, UnaryOperator):
     """Flip the sign of every weight."""
 
     source: Layout
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(negated(deltas[0]))
 
 
@@ -302,7 +301,7 @@ class Plus(_Sum):
     def inputs(self) -> tuple[Port, ...]:
         return (Port(self.source),) * self.arity
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         present = [d for d in deltas if d.shape[0]]
         if len(present) == 1:
             return Step(present[0])
@@ -319,19 +318,19 @@ class Minus(_Sum):
     def inputs(self) -> tuple[Port, ...]:
         return (Port(self.source), Port(self.source))
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left, right = deltas
         return Step(np.concatenate([left, negated(right)]) if right.shape[0] else left)
 
 
 @dataclass(frozen=True)
-class Inspect(InPlace, Calling, Unary):
+class Inspect(InPlace, Calling, UnaryOperator):
     """Call a function with every change that passes, and pass it on."""
 
     source: Layout
     function: str
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         table = decode(self.source.schema, delta[:, :-1], context.dictionary)
         rows = to_rows(self.source.schema, table)

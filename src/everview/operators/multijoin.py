@@ -25,20 +25,19 @@ from everview.operators.operator import (
     Context,
     Evenly,
     Layout,
-    Matrix,
     Moment,
     Operator,
     Port,
     Single,
     Step,
     TimedStep,
-    Words,
     nothing,
     word_columns,
 )
-from everview.traces.view import Batches, View
+from everview.traces.view import Batches, TraceView
 from everview.traces.wide import Wide
 from everview.types import BIGINT, Field, Schema
+from everview.types.words import Matrix, Words
 
 Fields = tuple[int, ...]
 FEW = 1000  # seeds that all shards may follow, since it costs little to find out where the work is
@@ -66,7 +65,7 @@ class Query:
 
 @dataclass(frozen=True)
 class IndexReading:
-    """An index of an atom, at a moment."""
+    """An index of one atom, read before or after the tick."""
 
     atom: int
     order: Order
@@ -90,11 +89,11 @@ class Multijoin(Operator):
     def __post_init__(self) -> None:
         coded: dict[int, Field] = {}
         for layout, variables in zip(self.atoms, self.variables, strict=True):
-            for here, variable in zip(layout.schema.fields, variables, strict=True):
-                other = coded.setdefault(variable, here)
-                if (other.type, other.words) != (here.type, here.words):
+            for column, variable in zip(layout.schema.fields, variables, strict=True):
+                other = coded.setdefault(variable, column)
+                if (other.type, other.words) != (column.type, column.words):
                     raise SchemaError(
-                        f"{other} and {here} are one variable of a join, and differ",
+                        f"{other} and {column} are one variable of a join, and differ",
                         hint="recode them to one type first",
                     )
 
@@ -106,7 +105,7 @@ class Multijoin(Operator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         """The join of a tick's whole Z-sets: the query of the first atom over all of the others."""
         orders = self.queries[0].indexes
         readings = [IndexReading(atom, orders[atom], Moment.AFTER) for atom in range(1, len(self.atoms))]
@@ -148,7 +147,7 @@ class Multijoin(Operator):
 
     @property
     def whole(self) -> bool:
-        """Whether a result has all variables, so that no two bindings give the same."""
+        """Whether a result has all variables, so that different bindings give different results."""
         return {v for variables in self.variables for v in variables} == set(self.select)
 
 
@@ -163,8 +162,8 @@ def _plan(join: Multijoin, seed: int, readings: tuple[IndexReading, ...], depth:
         end += join.width(variable)
 
     def words(atom: int, fields: Fields) -> Words:
-        found = [place[join.variables[atom][at]] for at in fields]
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+        places = [place[join.variables[atom][field]] for field in fields]
+        return np.concatenate(places) if places else np.empty(0, np.int64)
 
     def lookup(reading: int, bound: int) -> IndexLookup:
         atom, order = readings[reading].atom, readings[reading].order
@@ -172,22 +171,22 @@ def _plan(join: Multijoin, seed: int, readings: tuple[IndexReading, ...], depth:
         route = words(atom, fields[: order.key]) if bound >= order.key else np.empty(0, np.int64)
         return IndexLookup(reading, words(atom, fields[:bound]), route, last, np.empty(0, np.int64))
 
-    for at in query.indexes[seed].fields:
-        bind(join.variables[seed][at])
-    mine = [at for at, reading in enumerate(readings) if reading.atom != seed]
-    own = {at: [join.variables[readings[at].atom][f] for f in readings[at].order.fields] for at in mine}
+    for seed_field in query.indexes[seed].fields:
+        bind(join.variables[seed][seed_field])
+    mine = [n for n, reading in enumerate(readings) if reading.atom != seed]
+    own = {n: [join.variables[readings[n].atom][f] for f in readings[n].order.fields] for n in mine}
     checks = tuple(
-        lookup(at, len(own[at]))._replace(last=True) for at in mine if all(variable in place for variable in own[at])
+        lookup(n, len(own[n]))._replace(last=True) for n in mine if all(variable in place for variable in own[n])
     )
     levels: list[DeltaLevel] = []
     for variable in query.variables:
-        bound = {at: own[at].index(variable) for at in mine if variable in own[at]}
-        assert all({*own[at][:k]} <= place.keys() for at, k in bound.items()), "an index follows the order of binding"
-        found = [lookup(at, k) for at, k in bound.items()]
+        bound = {n: own[n].index(variable) for n in mine if variable in own[n]}
+        assert all({*own[n][:k]} <= place.keys() for n, k in bound.items()), "an index follows the order of binding"
+        before = [lookup(n, k) for n, k in bound.items()]
         bind(variable)
         lookups = tuple(
-            look._replace(whole=words(readings[at].atom, readings[at].order.fields)) if look.last else look
-            for at, look in zip(bound, found, strict=True)
+            look._replace(whole=words(readings[n].atom, readings[n].order.fields)) if look.last else look
+            for n, look in zip(bound, before, strict=True)
         )
         levels.append(DeltaLevel(join.width(variable), lookups))
     picks = [*(place[variable] for variable in join.select), np.arange(depth)]
@@ -196,7 +195,7 @@ def _plan(join: Multijoin, seed: int, readings: tuple[IndexReading, ...], depth:
 
 
 def gathered(parts: Iterator[Matrix], join: Multijoin, depth: int = 0) -> Matrix:
-    """All results; equal ones are added up on the way, if there can be any, so that what is counted stays small."""
+    """All results of some parts; equal ones, if there can be any, are added up early to keep memory small."""
     width = join.schema.width + depth
     kept: list[Matrix] = []
     rows = 0
@@ -234,10 +233,10 @@ class MultijoinIncremental(Operator):
     @cached_property
     def readings(self) -> tuple[IndexReading, ...]:
         """The indexes that are read: of atoms before the seed after the tick, of those behind it before the tick."""
-        found: dict[IndexReading, None] = {}
+        distinct_readings: dict[IndexReading, None] = {}
         for seed in range(len(self.join.atoms)):
-            found |= dict.fromkeys(self.readings_of(seed))
-        return tuple(found)
+            distinct_readings |= dict.fromkeys(self.readings_of(seed))
+        return tuple(distinct_readings)
 
     def readings_of(self, seed: int) -> tuple[IndexReading, ...]:
         return tuple(

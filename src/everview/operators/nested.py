@@ -21,8 +21,9 @@ import numpy as np
 
 from everview.kernels.sort import arrange
 from everview.kernels.timed import split_now
-from everview.operators.operator import Matrix, TimedStep, Words
-from everview.traces.view import View
+from everview.operators.operator import TimedStep
+from everview.traces.view import TraceView
+from everview.types.words import Matrix, Words
 
 
 def split_held(timed: Matrix, now: Words) -> TimedStep:
@@ -31,7 +32,7 @@ def split_held(timed: Matrix, now: Words) -> TimedStep:
     return TimedStep(out, held=held if held.shape[0] else None)
 
 
-def wake(afters: Sequence[View], groups: Matrix, key: int, now: Words) -> Matrix | None:
+def wake(afters: Sequence[TraceView], groups: Matrix, key: int, now: Words) -> Matrix | None:
     """The groups with the times at which to look at them again."""
     later = np.concatenate([view.later_times(groups, key, now) for view in afters])
     return arrange(later, np.arange(later.shape[1] - 1)) if later.shape[0] else None

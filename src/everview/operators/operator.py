@@ -18,16 +18,13 @@ from functools import cache, cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.codes.dictionary import Dictionary
 from everview.operators.functions import Function
 from everview.traces.order import Fields, ValueOrder, value_order
-from everview.traces.view import Batches, View
+from everview.traces.view import Batches, TraceView
 from everview.types import Schema
-
-Matrix = NDArray[np.int64]
-Words = NDArray[np.int64]
+from everview.types.words import Matrix, Words
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ def row_partition(schema: Schema) -> Partition:
 
 
 def carried(partition: Partition, fields: Iterable[int | None]) -> Partition:
-    """Where rows are when these of their fields are what is left of them; None stands for a field of another origin.
+    """The partition of rows after a projection to ``fields``; None stands for a field of another origin.
 
     >>> carried(ByKey((2, 0)), (0, None, 2))
     ByKey(fields=(2, 0))
@@ -147,8 +144,8 @@ class TimedStep:
 class TimedView:
     """A trace as a step at a nested time sees it."""
 
-    past: View  # closed epochs
-    seen: View  # and what the open epoch has appended before this time, or with it, as the edge says
+    past: TraceView  # closed epochs
+    seen: TraceView  # and what the open epoch has appended before this time, or with it, as the edge says
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +157,7 @@ class Context:
     check: bool = False
 
     def view(self, layout: Layout, *batches: Matrix) -> Batches:
-        """Some batches of a layout, as if they were a trace."""
+        """A view of some batches of a layout, as of a trace."""
         return Batches(layout.width + 1, batches, self.order(layout))
 
     def order(self, layout: Layout, depth: int = 0) -> ValueOrder | None:
@@ -192,7 +189,7 @@ class Operator(ABC):
         """The layout of what a step puts out."""
 
     @abstractmethod
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         """One tick of one shard, given a delta for each input and a view for each trace of `reads`."""
 
     def step_at(
@@ -223,7 +220,7 @@ class Operator(ABC):
 
     @property
     def alone(self) -> bool:
-        """Whether each group need only be on one shard, whichever: none is matched with another stream's rows."""
+        """Whether groups are never matched with another stream's rows, so that each may be on any one shard."""
         return False
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
@@ -231,7 +228,7 @@ class Operator(ABC):
         return Anywhere()
 
 
-class Unary(Operator):
+class UnaryOperator(Operator):
     """An operator of one input whose rows may be anywhere, and which by default keeps their layout."""
 
     source: Layout

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from everview.operators.operator import Context, Layout, Matrix, Step, Unary
-from everview.traces.view import View
+from everview.operators.operator import Context, Layout, Step, UnaryOperator
+from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)
-class Pad(Unary):
+class Pad(UnaryOperator):
     """Lay out each row as ``schema``: its own field, or NULL where there is none."""
 
     source: Layout
@@ -24,7 +25,7 @@ class Pad(Unary):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         out = np.empty((delta.shape[0], self.schema.width + 1), np.int64)
         for i, field in enumerate(self.fields):

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from everview.codes import decode
 from everview.operators.by_state import touched
 from everview.operators.linear import VERDICT, Calling
-from everview.operators.operator import Context, Layout, Matrix, Port, Step, key_partition
-from everview.traces.view import View
+from everview.operators.operator import Context, Layout, Port, Step, key_partition
+from everview.traces.view import TraceView
+from everview.types.words import Matrix
 
 Flags = NDArray[np.bool_]
 
@@ -50,7 +51,7 @@ class Pointwise(Calling):
     def output(self) -> Layout:
         return self.candidates
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         delta, flips = deltas
         before, truth = views
         width = self.candidates.width
@@ -71,5 +72,5 @@ class Pointwise(Calling):
         if not rows.shape[0]:
             return False
         table = decode(self.candidates.schema, rows[:, :-1], context.dictionary)
-        (found,) = context.functions[self.function].columns(table, VERDICT, context.check)
-        return found.fill_null(False).to_numpy(zero_copy_only=False)
+        (verdicts,) = context.functions[self.function].columns(table, VERDICT, context.check)
+        return verdicts.fill_null(False).to_numpy(zero_copy_only=False)

@@ -8,13 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from everview.operators.operator import Anywhere, ByKey, Context, Layout, Matrix, Partition, Step, Unary
-from everview.traces.view import View
+from everview.operators.operator import Anywhere, ByKey, Context, Layout, Partition, Step, UnaryOperator
+from everview.traces.view import TraceView
 from everview.types import Field, Schema
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)
-class Present(Unary):
+class Present(UnaryOperator):
     """Keep the rows in which these fields are values, and give up the words that told values from NULL."""
 
     source: Layout
@@ -23,8 +24,8 @@ class Present(Unary):
     @cached_property
     def schema(self) -> Schema:
         return Schema(
-            Field(f.name, f.type, f.nullable and at not in self.fields)
-            for at, f in enumerate(self.source.schema.fields)
+            Field(f.name, f.type, f.nullable and place not in self.fields)
+            for place, f in enumerate(self.source.schema.fields)
         )
 
     @property
@@ -44,18 +45,18 @@ class Present(Unary):
     @cached_property
     def _columns(self) -> list[int]:
         """The words that stay: the last ones of each field, and the weight."""
-        found: list[int] = []
-        for at, field in enumerate(self.schema.fields):
-            stop = self.source.schema.words(at).stop
-            found += range(stop - field.words, stop)
-        return [*found, self.source.width]
+        columns: list[int] = []
+        for place, field in enumerate(self.schema.fields):
+            stop = self.source.schema.words(place).stop
+            columns += range(stop - field.words, stop)
+        return [*columns, self.source.width]
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         old = self.source.schema
         kept = np.ones(delta.shape[0], np.bool_)
-        for at in self.fields:
-            if old.fields[at].nullable:
-                kept &= delta[:, old.words(at).start] != old.fields[at].type.null_words()[0]
-        found = delta if kept.all() else delta[kept]
-        return Step(found if self.schema.width == old.width else np.ascontiguousarray(found[:, self._columns]))
+        for field in self.fields:
+            if old.fields[field].nullable:
+                kept &= delta[:, old.words(field).start] != old.fields[field].type.null_words()[0]
+        rows = delta if kept.all() else delta[kept]
+        return Step(rows if self.schema.width == old.width else np.ascontiguousarray(rows[:, self._columns]))

@@ -15,8 +15,9 @@ import numpy as np
 from everview.errors import SchemaError
 from everview.kernels.crossings import crossings
 from everview.kernels.presence import where_positive
-from everview.operators.operator import Context, InPlace, Layout, Matrix, Port, Step, key_partition
-from everview.traces.view import View
+from everview.operators.operator import Context, InPlace, Layout, Port, Step, key_partition
+from everview.traces.view import TraceView
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class _Semijoin(InPlace):
     def __post_init__(self) -> None:
         coded = [[(f.type, f.words) for f in side.schema.fields[: self.left.key]] for side in (self.left, self.keys)]
         if coded[0] != coded[1] or len(self.keys.schema) != self.left.key:
-            found = f"{self.left} and {self.keys}"
-            raise SchemaError(f"semijoin keys differ: {found}", hint="index both sides by fields of the same types")
+            layouts = f"{self.left} and {self.keys}"
+            raise SchemaError(f"semijoin keys differ: {layouts}", hint="index both sides by fields of the same types")
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -39,7 +40,7 @@ class _Semijoin(InPlace):
     def output(self) -> Layout:
         return Layout(self.left.schema)
 
-    def _changes(self, deltas: Sequence[Matrix], left_before: View, keys_before: View) -> Matrix:
+    def _changes(self, deltas: Sequence[Matrix], left_before: TraceView, keys_before: TraceView) -> Matrix:
         delta_left, delta_keys = deltas
         width, key = self.left.width, self.left.key_words
         parts = [where_positive(delta_left, keys_before.plus(delta_keys).weights(delta_left, key))]
@@ -53,7 +54,7 @@ class _Semijoin(InPlace):
 class Semijoin(_Semijoin):
     """``{(k, v): w for (k, v), w in left if keys[k] > 0}``, of every tick's whole inputs."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(self._changes(deltas, context.view(self.left), context.view(self.keys)))
 
 
@@ -65,6 +66,6 @@ class SemijoinIncremental(_Semijoin):
     def reads(self) -> tuple[Layout, ...]:
         return (self.left, self.keys)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left_before, keys_before = views
         return Step(self._changes(deltas, left_before, keys_before))

@@ -12,21 +12,13 @@ from dataclasses import dataclass
 
 from everview.operators.by_state import ByState, OverChanges, OverWhole, touched
 from everview.operators.index import Order, restore
-from everview.operators.operator import (
-    Context,
-    Layout,
-    Matrix,
-    Port,
-    Step,
-    Unary,
-    key_partition,
-    row_partition,
-)
-from everview.traces.view import View
+from everview.operators.operator import Context, Layout, Port, Step, UnaryOperator, key_partition, row_partition
+from everview.traces.view import TraceView
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)
-class _Top(ByState, Unary):
+class _Top(ByState, UnaryOperator):
     source: Layout
     skip: int
     limit: int
@@ -47,11 +39,11 @@ class _Top(ByState, Unary):
     def group_words(self) -> int:
         return self.source.key_words
 
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
-        found = [view.first_rows(groups, self.group_words, self.skip, self.limit) for (view,) in states]
-        for rows in found:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
+        tops = [view.first_rows(groups, self.group_words, self.skip, self.limit) for (view,) in states]
+        for rows in tops:
             restore(rows, self.source.schema, self.order)
-        return found
+        return tops
 
 
 @dataclass(frozen=True)
@@ -66,7 +58,7 @@ class Top(OverWhole, _Top):
 class TopIncremental(OverChanges, _Top):
     """The change of `Top`: a walk through the first places of each group gives those before and after at once."""
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,), (before,) = deltas, views
         groups = touched(deltas, self.group_words)
         changed = before.first_rows_change(delta, groups, self.group_words, self.skip, self.limit)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
-from everview.operators.operator import Context, InPlace, Layout, Matrix, Step, Unary
-from everview.traces.view import View
+from everview.operators.operator import Context, InPlace, Layout, Step, UnaryOperator
+from everview.traces.view import TraceView
 from everview.types import BIGINT, NULL_WORD, Field, Schema
+from everview.types.words import Matrix
 
 Flags = NDArray[np.bool_]
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -34,7 +35,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A field against another, or against constants: it is to be as `how` says, to one of them.
+    """A comparison of a field with another field or with constants; it passes if `how` holds for one of them.
 
     NULL passes only the test for it: ``is_null``, which takes nothing to compare with, as ``is_not_null``.
     """
@@ -46,7 +47,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Where(InPlace, Unary):
+class Where(InPlace, UnaryOperator):
     """The rows that pass all tests."""
 
     source: Layout
@@ -64,13 +65,13 @@ class Where(InPlace, Unary):
 
     @cached_property
     def _interned(self) -> bool:
-        """Whether a constant is known by its place in the dictionary."""
+        """Whether the field's constants are interned, so that their words come from the dictionary."""
         return any(field.type.interned for field in self._given.fields)
 
     @cached_property
     def _given(self) -> Schema:
         fields = [self.source.schema.fields[test.field] for test in self.tests for _ in test.constants]
-        return Schema(Field(f"c{at}", field.type, nullable=False) for at, field in enumerate(fields))
+        return Schema(Field(f"c{number}", field.type, nullable=False) for number, field in enumerate(fields))
 
     def _words(self, dictionary: Dictionary) -> list[int]:
         """The constants, one word each."""
@@ -81,7 +82,7 @@ class Where(InPlace, Unary):
     def _fixed(self) -> list[int] | None:
         return None if self._interned else self._words(Dictionary())
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         words = iter(self._words(context.dictionary) if self._fixed is None else self._fixed)
         kept: Flags | None = None
@@ -106,9 +107,9 @@ class Where(InPlace, Unary):
             passed = passed | compare(value, constant)
         return passed if known is None else passed & known
 
-    def _value(self, delta: Matrix, at: int) -> tuple[Matrix, Flags | None]:
-        """The word of a field, and where it is not NULL; None for everywhere."""
-        field, words = self.source.schema.fields[at], self.source.schema.words(at)
+    def _value(self, delta: Matrix, place: int) -> tuple[Matrix, Flags | None]:
+        """The word of a field in each row, and which rows have a value there; None if NULL is not allowed."""
+        field, words = self.source.schema.fields[place], self.source.schema.words(place)
         word = delta[:, words.stop - 1]
         if not field.nullable:
             return word, None
@@ -116,7 +117,7 @@ class Where(InPlace, Unary):
 
 
 def testable(field: Field, how: str) -> bool:
-    """Whether words alone tell: one that follows values, or for equality one that stands for a value."""
+    """Whether words alone decide a test: their order is that of the values, or the test is one of equality."""
     if field.type.words(nullable=False) != 1:
         return False
     return field.type.ordered or (field.type.interned and how in ("equal", "not_equal", "is_null", "is_not_null"))

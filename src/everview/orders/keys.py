@@ -19,7 +19,7 @@ from operator import itemgetter
 from typing import Any, Final, Literal, cast
 
 from everview.codes.order import atom_key
-from everview.types import Decimal, Field, Scalar, Schema, Type
+from everview.types import Decimal, Field, ScalarType, Schema, Type
 
 Direction = Literal["asc", "desc", "asc nulls last", "desc nulls first"]  # NULLs are named where they are not as usual
 Order = tuple[tuple[int, Direction], ...]  # columns by their places
@@ -113,15 +113,15 @@ def _ascending(type_: Type) -> ColumnKey | None:
 def _descending(type_: Type) -> ColumnKey:
     """Values negated where they can be: comparing numbers is much faster than comparing `Descending`."""
     match type_:
-        case Scalar("FLOAT" | "DOUBLE"):
+        case ScalarType("FLOAT" | "DOUBLE"):
             return lambda v: (v == v, -v if v == v else 0.0)
-        case Scalar("TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "BOOLEAN"):
+        case ScalarType("TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "BOOLEAN"):
             return lambda v: -v
         case Decimal():
             return decimal.Decimal.copy_negate
-        case Scalar("DATE"):
+        case ScalarType("DATE"):
             return lambda v: -v.toordinal()
-        case Scalar("TIMESTAMP"):
+        case ScalarType("TIMESTAMP"):
             return lambda v: (_EPOCH if v.tzinfo else _EPOCH_WITHOUT_ZONE) - v
         case _ if _compares_itself(type_):
             return Descending
@@ -131,4 +131,4 @@ def _descending(type_: Type) -> ColumnKey:
 
 def _compares_itself(type_: Type) -> bool:
     """Whether Python compares values of a type as SQL does."""
-    return isinstance(type_, Decimal) or (isinstance(type_, Scalar) and type_.sql not in ("FLOAT", "DOUBLE", "ANY"))
+    return isinstance(type_, Decimal) or (isinstance(type_, ScalarType) and type_.sql not in ("FLOAT", "DOUBLE", "ANY"))

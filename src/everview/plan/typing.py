@@ -33,7 +33,7 @@ from everview.types import (
     TIMESTAMP,
     Array,
     Decimal,
-    Scalar,
+    ScalarType,
     Struct,
     Type,
     unknown_name,
@@ -205,4 +205,4 @@ def castable(a: Type, b: Type) -> bool:
 def _cast_name(of: Type) -> str:
     if is_number(of):
         return "number"
-    return of.name if isinstance(of, Scalar) else of.sql
+    return of.name if isinstance(of, ScalarType) else of.sql

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Sink
@@ -30,9 +29,8 @@ from everview.process import forks, require_same
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells, Loops, StagePlace, exchange
 from everview.runtimes.state import ProgramState
+from everview.types.words import Matrix
 from everview.zset.batch import Batch
-
-Matrix = NDArray[np.int64]
 
 
 def nothing(*_: object) -> None:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.program import Loop
 from everview.errors import EndlessLoop
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 SHOWN = 8  # iterations whose sizes an error shows
 HINT = "does it make new values for ever? Bound them by a condition, or raise the limit"
 
@@ -48,10 +47,10 @@ class Growth:
 
     def feed(self, cells: Sequence[Mapping[int, Matrix]], *, whole: bool = False) -> int:
         """Note what is fed back, changes or ``whole`` contents, and how many rows that is."""
-        found = [m for shard in cells for m in shard.values()]
-        self._sizes.append(sum(m.shape[0] for m in found))
+        matrices = [m for shard in cells for m in shard.values()]
+        self._sizes.append(sum(m.shape[0] for m in matrices))
         if whole:
-            self._whole = sum(m.nbytes for m in found)
+            self._whole = sum(m.nbytes for m in matrices)
         return self._sizes[-1]
 
     def check(self, iteration: int) -> None:

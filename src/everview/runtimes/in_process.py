@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.nodes import Read
 from everview.circuit.program import Due, Program, Ran
@@ -16,20 +15,19 @@ from everview.runtimes.loops import Cells, exchange
 from everview.runtimes.pending import At
 from everview.runtimes.state import Path, ProgramState
 from everview.traces.wide import Wide
-
-Words = NDArray[np.int64]
+from everview.types.words import Words
 
 
 class Once(dict[Read, Wide]):
-    """What is read of all shards, made when it is first asked for; most stages never ask."""
+    """Reads of all shards, each made when it is first asked for; most stages never ask."""
 
     def __init__(self, made: Callable[[Read], Wide]) -> None:
         super().__init__()
         self._made = made
 
     def __missing__(self, read: Read) -> Wide:
-        found = self[read] = self._made(read)
-        return found
+        made = self[read] = self._made(read)
+        return made
 
     def __call__(self, read: Read) -> Wide:
         return self[read]
@@ -47,29 +45,29 @@ class InProcess:
             if number > first:
                 exchange(self.program, stage, cells)
             everywhere = Once(lambda read: self._everywhere(read, cells))
-            for shard, here in enumerate(cells):
-                before = lambda at, s=shard: self.state.before(s, at)  # noqa: E731
-                ran = self.program.run(stage, here, before, everywhere, self.context)
-                remembered = self.program.close(here, before, stage)
+            for shard, shard_cells in enumerate(cells):
+                before = lambda node, s=shard: self.state.before(s, node)  # noqa: E731
+                ran = self.program.run(stage, shard_cells, before, everywhere, self.context)
+                remembered = self.program.close(shard_cells, before, stage)
                 self.state.push(shard, (), ran.appends | remembered if remembered else ran.appends)
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
-        found, now = program.stages[stage], np.array(at, np.int64)
+        running_stage, now = program.stages[stage], np.array(at, np.int64)
         everywhere = Once(lambda read: self._everywhere_at(read, path, now, cells))
         return [
             program.run_at(
-                *(found, now, here, lambda n, s=shard: self.state.reading(s, path, n), everywhere),
+                *(running_stage, now, shard_cells, lambda n, s=shard: self.state.reading(s, path, n), everywhere),
                 *(due[shard], self.context),
             )
-            for shard, here in enumerate(cells)
+            for shard, shard_cells in enumerate(cells)
         ]
 
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
-        for shard, found in appends:
-            self.state.push(shard, path, found)
+        for shard, batches in appends:
+            self.state.push(shard, path, batches)
 
     def _everywhere(self, read: Read, cells: Cells) -> Wide:
-        """A trace on all shards; after the tick, with what they have of it."""
+        """A trace on all shards; after the tick, with what each shard has appended."""
         views = [self.state.before(shard, read.node) for shard in range(len(cells))]
         if read.moment is Moment.AFTER:
             views = [view.plus(c[read.node]) if read.node in c else view for view, c in zip(views, cells, strict=True)]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.blame import NODE
 from everview.circuit.bounds import LoopBounds
@@ -18,9 +17,8 @@ from everview.operators.exchange import Exchange
 from everview.runtimes.growth import Grown, Growth
 from everview.runtimes.pending import At, Pending
 from everview.runtimes.state import Path
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
-Words = NDArray[np.int64]
 Cells = list[dict[int, Matrix]]  # one a shard
 
 
@@ -44,7 +42,7 @@ class StagePlace(Protocol):
 
 
 class Loops:
-    """The children of a program in the open epoch: where they run, and what their times have left for later ones."""
+    """The children of a program in the open epoch: where they run, and the work that is pending for later times."""
 
     def __init__(self, program: Program, place: StagePlace, bounds: LoopBounds) -> None:
         self.place, self.bounds = place, bounds
@@ -64,8 +62,8 @@ class Loops:
     def _loop(self, loop: Loop, cells: Cells, at: At, path: Path) -> None:
         """Run a child to its fixed point and hand its exports to the parent's cells."""
         run = self._changes if loop.changes else self._whole
-        for shard, found in enumerate(run(loop, cells, at, (*path, loop.at))):
-            cells[shard] |= found
+        for shard, exports in enumerate(run(loop, cells, at, (*path, loop.at))):
+            cells[shard] |= exports
 
     def _changes(self, loop: Loop, cells: Cells, at: At, path: Path) -> Cells:
         """A child on changes: imports arrive at iteration 0, and what leaves is the sum over all iterations."""
@@ -76,10 +74,10 @@ class Loops:
         while iteration is not None:
             growth.check(iteration)
             self._iterate(loop, inside, (*at, iteration), path)
-            for shard, found in enumerate(inside):
+            for shard, inner_cells in enumerate(inside):
                 for export, node in loop.exports:
-                    if node in found and found[node].shape[0]:
-                        left[shard].setdefault(export, []).append(found[node])
+                    if node in inner_cells and inner_cells[node].shape[0]:
+                        left[shard].setdefault(export, []).append(inner_cells[node])
             inside = _fed_back(loop, inside)
             fed = growth.feed(inside)
             iteration = iteration + 1 if fed else self.pending.next(path, at, iteration)
@@ -119,25 +117,25 @@ class Loops:
 
 def exchange(program: Program, stage: Stage, cells: Cells) -> None:
     """Hand every shard the rows that move to it when a stage begins."""
-    for at in stage.moves:
-        node = program.circuit[at]
+    for move in stage.moves:
+        node = program.circuit[move]
         assert isinstance(node, Apply) and isinstance(node.operator, Exchange)
         (source,) = node.inputs
         assert source is not None
         moving = [c[source] for c in cells if source in c and c[source].shape[0]]
         parts = [node.operator.split(delta, program.shards) for delta in moving]
-        for target, here in enumerate(cells):
+        for target, target_cells in enumerate(cells):
             arrived = [p[target] for p in parts if p[target].shape[0]]
-            here[at] = np.concatenate(arrived) if arrived else program.empty(at)
+            target_cells[move] = np.concatenate(arrived) if arrived else program.empty(move)
 
 
 def _too_often(loop: Loop) -> WeightOverflow:
-    found = WeightOverflow(
+    error = WeightOverflow(
         f"loop {loop.name}: a row is derived more often than 64 bits count",
         hint="does the recursion go round in a circle? UNION in place of UNION ALL counts every row once",
     )
-    setattr(found, NODE, loop.at)
-    return found
+    setattr(error, NODE, loop.at)
+    return error
 
 
 def _imported(loop: Loop, cells: Cells) -> Cells:
@@ -145,7 +143,7 @@ def _imported(loop: Loop, cells: Cells) -> Cells:
 
 
 def _fed_back(loop: Loop, cells: Cells) -> Cells:
-    """The feedbacks' outputs in the next iteration; consolidated, so that what cancels does not go round for ever."""
+    """The feedbacks' outputs in the next iteration; consolidated, so that rows that cancel do not go round for ever."""
     return [
         {feedback: _consolidated(shard[node]) for feedback, node in loop.feedbacks if node in shard} for shard in cells
     ]
@@ -162,9 +160,10 @@ def _any_rows(cells: Iterable[dict[int, Matrix]]) -> bool:
 def _same(a: Cells, b: Cells) -> bool:
     """Whether two iterations fed back the same; a feedback without rows is as good as none."""
     return all(
-        np.array_equal(x.get(at, _NOTHING), y.get(at, _NOTHING)) or not (len(x.get(at, ())) or len(y.get(at, ())))
+        np.array_equal(x.get(node, _NOTHING), y.get(node, _NOTHING))
+        or not (len(x.get(node, ())) or len(y.get(node, ())))
         for x, y in zip(a, b, strict=True)
-        for at in x.keys() | y.keys()
+        for node in x.keys() | y.keys()
     )
 
 

@@ -6,19 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.program import Due, Ran
 from everview.kernels.linear import project
 from everview.kernels.sort import sort_order
 from everview.runtimes.state import Path
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 At = tuple[int, ...]
 
 
 class Pending:
-    """By child, time and shard; an epoch ends with nothing pending."""
+    """Work left for later times, by child, time and shard; an epoch ends with nothing pending."""
 
     def __init__(self, shards: int) -> None:
         self.shards = shards
@@ -27,10 +26,10 @@ class Pending:
 
     def note(self, path: Path, shard: int, ran: Ran, depth: int) -> None:
         """Remember what a stage left for later times."""
-        for woken, found in ((False, ran.held), (True, ran.wakes)):
-            for node, timed in found.items():
-                for at, rows in _by_time(timed, depth):
-                    self._left[path].setdefault(at, {}).setdefault((shard, node, woken), []).append(rows)
+        for woken, left in ((False, ran.held), (True, ran.wakes)):
+            for node, timed in left.items():
+                for time, rows in _by_time(timed, depth):
+                    self._left[path].setdefault(time, {}).setdefault((shard, node, woken), []).append(rows)
 
     def due(self, path: Path, at: At, shard: int, nodes: tuple[int, ...]) -> Due:
         """What was left for these nodes at this time; it is handed out once."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.program import Program, trace_columns
 from everview.codes import references
@@ -14,8 +13,8 @@ from everview.operators.operator import Context, TimedView
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
 from everview.types import Schema
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 Path = tuple[int, ...]  # the child nodes that lead to a program
 NOT_APPLIED = "the tick was not applied"
 Pushed = tuple[Trace, str, int, Matrix]  # a trace, its name and shard, and what the open epoch adds to it
@@ -29,11 +28,11 @@ class ProgramState:
         self.schemas: dict[tuple[Path, int], tuple[str, Schema]] = {}
         self._flat: list[tuple[Trace, str, int]] | None = None
         for path, inner in program.nested():
-            for at, layout in inner.traces.items():
+            for node, layout in inner.traces.items():
                 order = context.order(layout, inner.depth)
                 columns = trace_columns(layout, inner.depth)
-                self.traces[path, at] = [Trace(columns, order) for _ in range(program.shards)]
-                self.schemas[path, at] = inner.names[at], layout.schema
+                self.traces[path, node] = [Trace(columns, order) for _ in range(program.shards)]
+                self.schemas[path, node] = inner.names[node], layout.schema
 
     def __iter__(self) -> Iterator[tuple[Trace, str, int]]:
         """Every trace with its name and shard."""
@@ -45,27 +44,27 @@ class ProgramState:
             ]
         return iter(self._flat)
 
-    def of(self, at: int, path: Path = ()) -> list[Trace]:
+    def of(self, node: int, path: Path = ()) -> list[Trace]:
         """The traces of a node, one a shard."""
-        return self.traces[path, at]
+        return self.traces[path, node]
 
-    def before(self, shard: int, at: int) -> Batches:
-        return self.traces[(), at][shard].before
+    def before(self, shard: int, node: int) -> Batches:
+        return self.traces[(), node][shard].before
 
-    def reading(self, shard: int, path: Path, at: int) -> TimedView:
+    def reading(self, shard: int, path: Path, node: int) -> TimedView:
         """A trace of a child: the closed epochs, and what the open one has appended at earlier iterations."""
-        trace = self.traces[path, at][shard]
+        trace = self.traces[path, node][shard]
         return TimedView(trace.before, trace.after)
 
     def push(self, shard: int, path: Path, appends: Mapping[int, Matrix]) -> None:
-        for at, batch in appends.items():
+        for node, batch in appends.items():
             try:
-                self.traces[path, at][shard].push(batch)
+                self.traces[path, node][shard].push(batch)
             except OverflowError as error:
-                raise WeightOverflow(f"{error}: of rows ({self.schemas[path, at][1]})", hint=NOT_APPLIED) from None
+                raise WeightOverflow(f"{error}: of rows ({self.schemas[path, node][1]})", hint=NOT_APPLIED) from None
 
     def pushed(self) -> list[Pushed]:
-        """What the open epoch appends, where it appends anything."""
+        """The batches that the open epoch appends, by trace and shard."""
         return [(trace, name, shard, batch) for trace, name, shard in self if (batch := trace.sum()) is not None]
 
     def held(self) -> dict[str, list[Trace]]:
@@ -80,11 +79,11 @@ class ProgramState:
         self._flat = None
 
     def waiting(self) -> list[Pushed]:
-        """What closed epochs have left unsaved, where there is anything."""
+        """The batches that closed epochs have left unsaved, by trace and shard."""
         return [(trace, name, shard, batch) for trace, name, shard in self if (batch := trace.waiting()) is not None]
 
     def saved(self, ids: Sequence[int], waiting: Sequence[Pushed]) -> None:
-        """What was `waiting` is in a store, under these ids."""
+        """Note that a store has what was `waiting`, under these ids."""
         for (trace, *_), id_ in zip(waiting, ids, strict=True):
             trace.saved((id_,))
         for trace, _, _ in self:
@@ -106,12 +105,12 @@ class ProgramState:
 
     def references(self) -> dict[int, Matrix]:
         """The dictionary codes that any row refers to, by kind."""
-        found: dict[int, list[Matrix]] = {}
+        by_kind: dict[int, list[Matrix]] = {}
         for key, shards in self.traces.items():
             for batch in (b for trace in shards for b in trace.past.batches):
                 for kind, codes in references(self.schemas[key][1], batch).items():
-                    found.setdefault(kind, []).append(np.unique(codes))
-        return {kind: np.unique(np.concatenate(codes)) for kind, codes in found.items()}
+                    by_kind.setdefault(kind, []).append(np.unique(codes))
+        return {kind: np.unique(np.concatenate(codes)) for kind, codes in by_kind.items()}
 
     def abandon(self) -> None:
         """Forget what the open epoch has appended."""

@@ -31,10 +31,10 @@ from everview.kernels.probe import keys as distinct_keys
 from everview.kernels.sort import arrange, sort_order
 from everview.operators.index import Index
 from everview.operators.operator import word_columns
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 ORDER, ARRIVAL, WEIGHT = "_order", "_arrival", "_weight"
 COMMAND = (ORDER, ARRIVAL, WEIGHT)  # what follows the words of a row in a command
 
@@ -66,7 +66,7 @@ class Commands:
 
 
 def followed_by(names: Sequence[str], words: Matrix, given: Mapping[str, Any]) -> Matrix:
-    """Rows of words with some columns after them; one that is not given is 1 for the weight, and 0 else."""
+    """Rows of words followed by columns for order, arrival and weight; a missing weight is 1, the others 0."""
     rows = np.empty((words.shape[0], words.shape[1] + len(names)), np.int64)
     rows[:, : words.shape[1]] = words
     for column, name in enumerate(names, words.shape[1]):
@@ -76,7 +76,7 @@ def followed_by(names: Sequence[str], words: Matrix, given: Mapping[str, Any]) -
 
 @dataclass(frozen=True)
 class Resolver:
-    """A table in terms of words: what turns its commands into changes, on one shard."""
+    """The words of a table: turns its commands into changes, on one shard."""
 
     source: int  # the node that rows of the table arrive at
     index: int  # the node that puts their key first
@@ -99,7 +99,7 @@ class Resolver:
         index = _index_of(program, trace, source)
         return cls(source, index, trace, columns, layout.key_words, order, bool(table.key))
 
-    def change(self, commands: Matrix, contents: View, *, whole: bool = False) -> Matrix:
+    def change(self, commands: Matrix, contents: TraceView, *, whole: bool = False) -> Matrix:
         """The change of the table, as a batch in the order of its trace."""
         if not self.keyed:
             rows = arrange(commands, self.words)
@@ -113,11 +113,11 @@ class Resolver:
             latest, old = self._in_time(latest, old, contents.weights(keys, self.key) != 0)
         return merge(negated(old), self._puts(latest))
 
-    def put(self, rows: Matrix, contents: View) -> Matrix:
+    def put(self, rows: Matrix, contents: TraceView) -> Matrix:
         """The change that puts rows, in the order of the trace and one a key, in place of those of their keys."""
         return merge(negated(self.rows_of(distinct_keys(rows, self.key), contents)), rows)
 
-    def rows_of(self, keys: Matrix, contents: View) -> Matrix:
+    def rows_of(self, keys: Matrix, contents: TraceView) -> Matrix:
         """The rows of some keys, in order."""
         rows = contents.group_rows(keys, self.key)
         return arrange(rows, np.arange(rows.shape[1] - 1))
@@ -132,12 +132,12 @@ class Resolver:
 
     @cached_property
     def words(self) -> NDArray[np.int64]:
-        """The columns as an array."""
+        """The columns of the trace, as an array of places in the source's rows."""
         return np.array(self.columns, np.int64)
 
     @cached_property
     def back(self) -> NDArray[np.int64]:
-        """Where the words of a row of the source stand in the trace."""
+        """The inverse of `words`: the place in the trace of each word of the source."""
         back = np.empty_like(self.words)
         back[self.words] = np.arange(self.words.size)
         return back
@@ -154,7 +154,7 @@ class Resolver:
         return last_of_key(rows, self.key, (width, width + 1))
 
     def _in_time(self, latest: Matrix, old: Matrix, known: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
-        """Without the commands that come too late, and without the rows they would have replaced."""
+        """Drop commands that come too late, and the rows that they would have replaced."""
         assert old.shape[0] == known.sum(), "one row a key"
         late = np.zeros(latest.shape[0], np.bool_)
         late[known] = latest[known, len(self.columns)] < old[:, self.order]
@@ -194,5 +194,5 @@ def ones(rows: Matrix) -> Matrix:
 
 
 def resolvers(program: Program, tables: Mapping[str, Table]) -> dict[int, Resolver]:
-    """By source node, how the commands of each table are resolved."""
+    """The resolver of each table, by source node."""
     return {program.circuit.sources[name]: Resolver.of(program, name, table) for name, table in tables.items()}

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.codes.columns import any_of
-from everview.scalars.coercion import INTEGERS, is_integer
+from everview.scalars.coercion import is_integer
 from everview.scalars.functions.decimals import (
     double_as_decimal,
     half_up,
@@ -29,7 +29,21 @@ from everview.scalars.functions.decimals import (
 from everview.scalars.functions.kernel import Checked, Failed, Value, each, from_numbers, nulls, numbers
 from everview.scalars.functions.moments import DAY, LAST_YEAR, days_of, in_years
 from everview.scalars.kinds import INTERVALS, VOID
-from everview.types import ANY, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Array, Decimal, Struct, Type
+from everview.types import (
+    ANY,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGERS,
+    STRING,
+    TIMESTAMP,
+    Array,
+    Decimal,
+    Struct,
+    Type,
+)
 
 _SPACE: Final = "".join(map(chr, range(33)))  # what Spark takes off around a value
 

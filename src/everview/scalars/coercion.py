@@ -27,6 +27,7 @@ from everview.types import (
     DOUBLE,
     FLOAT,
     INTEGER,
+    INTEGERS,
     SMALLINT,
     STRING,
     TIMESTAMP,
@@ -34,12 +35,11 @@ from everview.types import (
     Array,
     Decimal,
     Field,
-    Scalar,
+    ScalarType,
     Struct,
     Type,
 )
 
-INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)
 FRACTIONS: Final = (FLOAT, DOUBLE)
 MOST_DIGITS: Final = 38
 _WHOLE: Final[dict[Type, int]] = {TINYINT: 3, SMALLINT: 5, INTEGER: 10, BIGINT: 20}
@@ -168,7 +168,7 @@ def _implied(of: Type, wanted: Type) -> bool:
     if isinstance(wanted, Passing):
         return (of, wanted) == (DAY, DAY_TIME)
     if of == STRING:
-        return isinstance(wanted, (Scalar, Decimal)) and (is_simple(wanted) or wanted == BINARY)
+        return isinstance(wanted, (ScalarType, Decimal)) and (is_simple(wanted) or wanted == BINARY)
     if wanted == STRING:
         return is_simple(of)
     if is_number(of) and is_number(wanted):

@@ -26,10 +26,9 @@ from everview.errors import WrongType
 from everview.scalars.functions.patterns import like_regex
 from everview.sources.protocol import All, Any_, Compare, Condition, Not, Row
 from everview.sources.values import canonical
-from everview.types import Decimal, Scalar, Schema, Type
+from everview.types import INTEGERS, Decimal, ScalarType, Schema, Type
 
 Test = Callable[[Row], bool | None]
-_INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _LIMIT: Final = 10**40  # beyond every exact number that a column may hold
 
 
@@ -90,7 +89,7 @@ def _fitted(compare: Compare, type_: Type) -> Condition:
 def _scale(type_: Type) -> int | None:
     """The number of digits after the point in an exact type; None for other types."""
     match type_:
-        case Scalar(name) if name in _INTEGERS:
+        case ScalarType() if type_ in INTEGERS:
             return 0
         case Decimal(_, scale):
             return scale
@@ -107,8 +106,8 @@ def _snapped(compare: Compare, type_: Type, scale: int) -> Condition:
     unit = decimal.Decimal(1).scaleb(-scale)
     low = value.quantize(unit, decimal.ROUND_FLOOR, WIDE)
     high = value.quantize(unit, decimal.ROUND_CEILING, WIDE)
-    as_type: Callable[[decimal.Decimal], Any] = int if isinstance(type_, Scalar) else lambda number: number
-    column, held = compare.column, not isinstance(type_, Scalar) or -(1 << 63) <= low < 1 << 63
+    as_type: Callable[[decimal.Decimal], Any] = int if isinstance(type_, ScalarType) else lambda number: number
+    column, held = compare.column, not isinstance(type_, ScalarType) or -(1 << 63) <= low < 1 << 63
     if low == high and held:
         return Compare(column, compare.operator, as_type(low))
     never = _never(column, type_)
@@ -142,7 +141,7 @@ def _within(value: Any) -> decimal.Decimal:
 
 def _never(column: str, type_: Type) -> Condition:
     """A condition that is false of every value, and unknown of NULL."""
-    zero = 0 if isinstance(type_, Scalar) else decimal.Decimal(0)
+    zero = 0 if isinstance(type_, ScalarType) else decimal.Decimal(0)
     return All((Compare(column, "<", zero), Compare(column, ">", zero)))
 
 
@@ -155,7 +154,7 @@ def _comparand(column: str, type_: Type, value: Any) -> Any:
         raise WrongType(f'column "{column}" is compared: {error.message}', hint=error.hint) from None
 
 
-_FLOATS: Final = (Scalar("DOUBLE"), Scalar("FLOAT"))
+_FLOATS: Final = (ScalarType("DOUBLE"), ScalarType("FLOAT"))
 
 
 def _as_float(value: Any) -> float:
@@ -166,7 +165,7 @@ def _as_float(value: Any) -> float:
 
 
 def _pattern(column: str, type_: Type, value: Any) -> str:
-    if type_ != Scalar("STRING") or not isinstance(value, str):
+    if type_ != ScalarType("STRING") or not isinstance(value, str):
         hint = "it compares a column of STRING with a pattern in text"
         raise WrongType(f'like is for text: column "{column}" is {type_}, and the pattern {value!r}', hint=hint)
     return like_regex(value, "\\")

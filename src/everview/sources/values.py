@@ -17,7 +17,7 @@ from typing import Any, Final
 from everview.codes.coerce import WIDE, Unfit, coerce
 from everview.errors import BadRows, SourceError, WrongArity, shown
 from everview.sources.protocol import Row
-from everview.types import Array, Decimal, Field, Id, Scalar, Schema, Struct, Symbol, Type, unknown_name
+from everview.types import Array, Decimal, Field, Id, ScalarType, Schema, Struct, Symbol, Type, unknown_name
 
 NAN: Final = math.nan  # the one NaN: a tuple with it equals itself
 _RANGES: Final = {"TINYINT": 1 << 7, "SMALLINT": 1 << 15, "INTEGER": 1 << 31, "BIGINT": 1 << 63}
@@ -28,16 +28,16 @@ def canonical(type_: Type, value: Any) -> Any:
     if value is None:
         raise Unfit(f"NULL is no {type_}", "give a value")
     match type_:
-        case Scalar("DOUBLE" | "FLOAT"):
+        case ScalarType("DOUBLE" | "FLOAT"):
             number = coerce(type_, value)
             return number + 0.0 if number == number else NAN  # -0.0 + 0.0 is 0.0
-        case Scalar("TIMESTAMP"):
+        case ScalarType("TIMESTAMP"):
             return coerce(type_, value).astimezone(dt.UTC)
-        case Scalar("SYMBOL"):
+        case ScalarType("SYMBOL"):
             return Symbol(coerce(type_, value))
-        case Scalar("ID"):
+        case ScalarType("ID"):
             return Id(coerce(type_, value))
-        case Scalar("ANY"):
+        case ScalarType("ANY"):
             return value
         case Array(element):
             return tuple(None if part is None else canonical(element, part) for part in coerce(type_, value))
@@ -48,16 +48,16 @@ def canonical(type_: Type, value: Any) -> Any:
 def value_of(type_: Type) -> Callable[[Any], Any]:
     """The function that makes values of a type canonical; fast for values that are."""
     match type_:
-        case Scalar(name) if name in _RANGES:
+        case ScalarType(name) if name in _RANGES:
             limit = _RANGES[name]
             return lambda v: v if type(v) is int and -limit <= v < limit else canonical(type_, v)
-        case Scalar("BOOLEAN"):
+        case ScalarType("BOOLEAN"):
             return lambda v: v if type(v) is bool else canonical(type_, v)
-        case Scalar("DOUBLE"):
+        case ScalarType("DOUBLE"):
             return lambda v: v + 0.0 if type(v) is float and v == v else canonical(type_, v)
-        case Scalar("BINARY"):
+        case ScalarType("BINARY"):
             return lambda v: v if type(v) is bytes else canonical(type_, v)
-        case Scalar("STRING"):
+        case ScalarType("STRING"):
             return lambda v: v if type(v) is str and v.isascii() else canonical(type_, v)
         case Decimal():
             return _decimal(type_)

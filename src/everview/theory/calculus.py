@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.joined import On, Select, sides
-from everview.circuit.stream import Names, Stream, Trace, UserFunction
+from everview.circuit.stream import Names, Stream, StreamTrace, UserFunction
 from everview.errors import CircuitError, SchemaError
 from everview.operators.arrange import Arrange
 from everview.operators.join import LEFT, JoinChanges, JoinTrace
@@ -190,13 +190,13 @@ class Collection:
 
     @property
     def _some(self) -> Stream:
-        found = self.alt or self.later
-        assert found is not None, "a collection changes at one moment at least"
-        return found
+        changes = self.alt or self.later
+        assert changes is not None, "a collection changes at one moment at least"
+        return changes
 
     @property
     def _changes(self) -> Stream:
-        """Those of both moments."""
+        """The changes of both moments."""
         changes = _sum((self.alt, self.neu))
         assert changes is not None, "a collection changes at one moment at least"
         return changes
@@ -219,10 +219,10 @@ class Collection:
 
 
 def _sum(streams: Iterable[Stream | None]) -> Stream | None:
-    found = [stream for stream in streams if stream is not None]
-    if len(found) < 2:
-        return found[0] if found else None
-    return found[0].plus(*found[1:])
+    present = [stream for stream in streams if stream is not None]
+    if len(present) < 2:
+        return present[0] if present else None
+    return present[0].plus(*present[1:])
 
 
 def _left(change: Stream | None, state: list[Part]) -> list[tuple[Part, Part]]:
@@ -246,5 +246,5 @@ def _joined(one: Part, two: Part, on: On, select: Select | None) -> Stream:
     return circuit.add(JoinChanges(left.layout, right.layout, picks, schema), [left, right])
 
 
-def _trace(indexed: Stream, moment: Moment) -> Trace:
-    return Trace(indexed.circuit.add(Arrange(indexed.layout), [indexed]), moment)
+def _trace(indexed: Stream, moment: Moment) -> StreamTrace:
+    return StreamTrace(indexed.circuit.add(Arrange(indexed.layout), [indexed]), moment)

@@ -192,7 +192,9 @@ class _Together:
         if not own:
             return Scaled(narrowed((), NOTHING_BOUND, states)[()])
         present = participants(self._parts, own)
-        return _AllOf({order.index(level): [states[n] for n in at] for level, at in zip(own, present, strict=True)})
+        return _AllOf(
+            {order.index(level): [states[n] for n in places] for level, places in zip(own, present, strict=True)}
+        )
 
     def _natural(self) -> PrefixExtender:
         return self.along(range(max(self._levels, default=-1) + 1))
@@ -224,7 +226,7 @@ class _AllOf:
 
 
 class _Absent:
-    """What is not there: keeps the extensions that complete no tuple of positive weight."""
+    """The extender of a negation: keeps the extensions that complete no tuple of positive weight."""
 
     def __init__(self, levels: Sequence[int], support: ZSet, order: Sequence[int] | None = None) -> None:
         self._levels = levels

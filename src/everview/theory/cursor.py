@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 
 class Cursor:
-    """Stands on an entry, or at the end.
+    """A place in a trace: on an entry, or at the end.
 
     >>> edges = Batches(3, [np.array([[1, 2, 1], [3, 4, 1]]), np.array([[1, 2, 1], [2, 5, -1]])])
     >>> cursor = Cursor(edges, key=1)
@@ -51,14 +51,14 @@ class Cursor:
 
     @property
     def entry(self) -> Entry:
-        """Where the cursor stands."""
+        """The entry on which the cursor stands."""
         assert self._entry is not None, "the cursor is at its end"
         return self._entry
 
     def next(self) -> None:
         """Go to the next entry."""
-        found = next_entry(self._view.table, self._view.columns, self._at)
-        self._entry = self._read(found[0].tolist()) if found.shape[0] else None
+        position = next_entry(self._view.table, self._view.columns, self._at)
+        self._entry = self._read(position[0].tolist()) if position.shape[0] else None
 
     def seek(self, words: Sequence[int]) -> None:
         """Go forward to the first entry that does not come before these first words; stay, if it stands there."""

@@ -76,13 +76,13 @@ class IncrementalGenericJoin:
         states = (*(r.updated.along(order) for r in before), delta, *(r.accumulated.along(order) for r in after))
         if not order:
             return narrowed((), NOTHING_BOUND, states)
-        found: ZSet | IndexedZSet | None = None
+        result: ZSet | IndexedZSet | None = None
         for level, present in zip(order, participants(self.relations, order), strict=True):
             others = [states[n] for n in present if n != i or level not in self.relations[i].levels]
             seed = delta if level in self.relations[i].levels else None
-            found = _extended(found, seed, others)
-        assert found is not None, "there is a level"
-        return _by_level(found, order)
+            result = _extended(result, seed, others)
+        assert result is not None, "there is a level"
+        return _by_level(result, order)
 
     def _order(self, seed: IncrementalIndex) -> tuple[int, ...]:
         """The seed's levels first; then, as long as there is one, a level that shares a relation with a bound one."""
@@ -140,7 +140,7 @@ def narrowed(prefix: Prefix, proposed: ZSet, extenders: Sequence[PrefixExtender]
 
 
 def _extended(
-    found: ZSet | IndexedZSet | None, seed: PrefixExtender | None, others: Sequence[PrefixExtender]
+    result: ZSet | IndexedZSet | None, seed: PrefixExtender | None, others: Sequence[PrefixExtender]
 ) -> ZSet | IndexedZSet:
     """The result trie with one more level; a seed proposes, for it is a change and therefore small."""
 
@@ -149,12 +149,12 @@ def _extended(
             return extensions(prefix, others) * weight
         return narrowed(prefix, seed.propose(prefix), others) * weight
 
-    return extend((), 1) if found is None else found.extend_leaves(extend)
+    return extend((), 1) if result is None else result.extend_leaves(extend)
 
 
-def _by_level(found: ZSet | IndexedZSet, order: Sequence[int]) -> ZSet:
+def _by_level(result: ZSet | IndexedZSet, order: Sequence[int]) -> ZSet:
     """The paths of a result trie as tuples, with the levels ascending."""
-    if isinstance(found, ZSet):
-        return found.map(lambda value: (value,))
+    if isinstance(result, ZSet):
+        return result.map(lambda value: (value,))
     places = [order.index(level) for level in sorted(order)]
-    return ZSet.of((tuple(path[place] for place in places), weight) for path, weight in found)
+    return ZSet.of((tuple(path[place] for place in places), weight) for path, weight in result)

@@ -23,11 +23,11 @@ from everview.kernels.leapfrog import Walk
 from everview.kernels.sort import arrange, is_batch
 from everview.theory.patterns import Pattern, Row, Variable
 from everview.types import atom_of_class
+from everview.types.words import Matrix
 from everview.zset.elements import identity, position
 from everview.zset.indexed import IndexedZSet
 from everview.zset.reference import ZSet
 
-Matrix = NDArray[np.int64]
 Order: TypeAlias = Callable[[Any], Any]
 Entries: TypeAlias = ZSet | IndexedZSet | Matrix | Iterable[Row]
 
@@ -146,8 +146,8 @@ class Trie:
 
     def make_iter(self, prefix: Row) -> LevelIterator:
         """The keys under a prefix; if there is no such prefix, an iterator that is at its end."""
-        found = self._levels[len(prefix)].get(identity(prefix))
-        return SortedKeys(()) if found is None else found.again()
+        keys = self._levels[len(prefix)].get(identity(prefix))
+        return SortedKeys(()) if keys is None else keys.again()
 
     def weight(self, path: Row) -> int:
         return self._weights[path]
@@ -337,8 +337,8 @@ class Leapfrog:
         return self._batches[atom, own]
 
     def _portions(self, walk: Walk) -> Iterator[Matrix]:
-        while len(found := _raising_overflow(lambda: walk.bindings(PORTION))):
-            yield found
+        while len(portion := _raising_overflow(lambda: walk.bindings(PORTION))):
+            yield portion
 
     def _check(self) -> None:
         for scan in self.atoms:

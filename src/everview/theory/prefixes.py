@@ -96,7 +96,7 @@ class ZSetExtender:
 
 
 class Scaled:
-    """What a relation without variables says: every extension, times its weight."""
+    """The extender of a relation without variables: every extension, times the relation's weight."""
 
     def __init__(self, weight: int) -> None:
         self._weight = weight
@@ -131,9 +131,9 @@ class Arranged:
     def along(self, order: Sequence[int]) -> PrefixExtender:
         if not self.levels:
             return Scaled(self.tuples[()])
-        at = [place for place, level in enumerate(order) if level in self.levels]
-        assert len(at) == len(self.levels), "an order holds every level"
-        return ZSetExtender(self._trie(tuple(order[place] for place in at)), at)
+        places = [place for place, level in enumerate(order) if level in self.levels]
+        assert len(places) == len(self.levels), "an order holds every level"
+        return ZSetExtender(self._trie(tuple(order[place] for place in places)), places)
 
     def _trie(self, levels: tuple[int, ...]) -> ZSet | IndexedZSet:
         if levels not in self._tries:

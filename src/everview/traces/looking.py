@@ -1,4 +1,4 @@
-"""How a row in force at a time is looked for; see `everview.kernels.asof`."""
+"""The search for the row in force at a time; see `everview.kernels.asof`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENDLESS = -1  # as an unsigned number, the greatest distance
 
 
 class Look(NamedTuple):
-    """Before or after which time, and how far; rows begin with the words of a group and one word of time."""
+    """A search for a row: before or after a time, and how far; rows begin with a group's words and one word of time."""
 
     group: int  # words that tell groups apart
     nulls: int  # how a time is absent: never (0), by its own word (1), by the flag before it (2)
@@ -21,5 +21,5 @@ class Look(NamedTuple):
     reach: int = ENDLESS  # the largest distance
 
     def exactly(self) -> Look:
-        """At the time itself, and nowhere else."""
+        """The search at the time itself, and nowhere else."""
         return self._replace(way=BACK, strict=False, reach=0)

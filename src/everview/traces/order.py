@@ -38,10 +38,10 @@ def value_order(schema: Schema, fields: Fields, dictionary: Dictionary, depth: i
 def _words(schema: Schema, fields: Fields, depth: int) -> NDArray[np.int64]:
     words = np.zeros((schema.width + depth, 2), np.int64)
     for field, mode in fields:
-        of, at = schema.fields[field].type, schema.words(field)
-        words[at, 1] = mode
-        if of == ANY:
-            words[at.start + 1, 0] = -1  # its first word says the kind
+        type_, span = schema.fields[field].type, schema.words(field)
+        words[span, 1] = mode
+        if type_ == ANY:
+            words[span.start + 1, 0] = -1  # its first word says the kind
         else:
-            words[at, 0] = of.kind
+            words[span, 0] = type_.kind
     return words

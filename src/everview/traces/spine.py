@@ -17,14 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.kernels.merge import merge_some, merge_some_by_value
 from everview.kernels.sort import arrange, sorted_by_value
 from everview.traces.order import ValueOrder
 from everview.traces.view import Batches
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 Ids = tuple[int, ...]
 
 RATIO = 4  # a batch is merged into its larger neighbour once it is more than a quarter of it
@@ -35,7 +34,7 @@ SIP = 4096  # rows; merges go on when they have been given at least so much fuel
 
 
 @dataclass(slots=True)
-class Held:
+class HeldBatch:
     """A batch of the spine, and the stored slices that it stands for."""
 
     batch: Matrix
@@ -49,19 +48,19 @@ class Held:
 class Merging:
     """Two neighbours on their way to becoming one; until done, readers see both."""
 
-    larger: Held
-    smaller: Held
+    larger: HeldBatch
+    smaller: HeldBatch
     out: Matrix
     order: ValueOrder | None
     reached: tuple[int, int, int] = (0, 0, 0)  # rows taken of both, and rows put out
 
     @classmethod
-    def begin(cls, larger: Held, smaller: Held, order: ValueOrder | None) -> Merging:
+    def begin(cls, larger: HeldBatch, smaller: HeldBatch, order: ValueOrder | None) -> Merging:
         return cls(larger, smaller, _untouched(len(larger) + len(smaller), larger.batch.shape[1]), order)
 
     def go_on(self, fuel: int) -> None:
-        i, j, at = self.reached
-        state = self.larger.batch, i, self.smaller.batch, j, self.out, at, fuel
+        i, j, written = self.reached
+        state = self.larger.batch, i, self.smaller.batch, j, self.out, written, fuel
         if self.order is None:
             self.reached = merge_some(*state)
         else:
@@ -72,12 +71,12 @@ class Merging:
         return self.reached[:2] == (len(self.larger), len(self.smaller))
 
     @property
-    def result(self) -> Held:
+    def result(self) -> HeldBatch:
         assert self.done, "a merge is read when it is done"
-        return Held(self.out[: self.reached[2]], self.larger.ids + self.smaller.ids)
+        return HeldBatch(self.out[: self.reached[2]], self.larger.ids + self.smaller.ids)
 
 
-Slots = list[Held | Merging]
+Slots = list[HeldBatch | Merging]
 
 
 class Spine:
@@ -104,13 +103,13 @@ class Spine:
     def restored(cls, columns: int, order: ValueOrder | None, slices: Sequence[tuple[Matrix, Ids]]) -> Spine:
         """The spine of stored batches, largest and oldest first."""
         spine = cls(columns, order)
-        spine._stand = [Held(batch, ids) for batch, ids in slices], 0
+        spine._stand = [HeldBatch(batch, ids) for batch, ids in slices], 0
         spine.settle()
         return spine
 
     @property
     def last(self) -> int:
-        """The number that came with what was appended last: who is not sure whether it was appended sees it here."""
+        """The number of the last append: after an exception it tells whether the append was made."""
         return self._stand[1]
 
     @property
@@ -139,7 +138,7 @@ class Spine:
         if rows == 0:
             return
         assert batch.shape[1] == self.columns, "a spine holds batches of one width"
-        slots, gone = [*self._stand[0], Held(batch, ids)], list[int]()
+        slots, gone = [*self._stand[0], HeldBatch(batch, ids)], list[int]()
         self._fuel += FUEL * rows
         self._waiting = self._waiting + 1 if rows < SMALL else 0
         changed = self._waiting >= FEW and self._gather(slots, gone)
@@ -150,7 +149,7 @@ class Spine:
         self._become(slots, gone, number, view)
 
     def settle(self) -> None:
-        """Leave nothing to be merged: gather the small batches, and finish every merge."""
+        """Finish every merge, the small batches included."""
         slots, gone = [*self._stand[0]], list[int]()
         self._gather(slots, gone, 2)
         self._work(slots, gone, 2 * len(self))
@@ -164,8 +163,8 @@ class Spine:
         if len(held) < 2:
             return
         whole = Batches(self.columns, [h.batch for h in held], self.order).consolidated()
-        slots, gone = list[Held | Merging](), list[int]()
-        _put(slots, gone, 0, Held(whole, tuple(i for h in held for i in h.ids)))
+        slots, gone = list[HeldBatch | Merging](), list[int]()
+        _put(slots, gone, 0, HeldBatch(whole, tuple(i for h in held for i in h.ids)))
         self._become(slots, gone, self.last)
 
     def _become(self, slots: Slots, gone: list[int], last: int, view: Batches | None = None) -> None:
@@ -176,19 +175,19 @@ class Spine:
 
     # -- what a store must know
 
-    def merges(self) -> list[Held]:
+    def merges(self) -> list[HeldBatch]:
         """The batches that the store knows only in pieces."""
         return [held for held in self._held() if len(held.ids) > 1]
 
     def gone(self) -> Ids:
-        """The stored slices that stand for nothing any more; asked once."""
+        """The stored slices whose rows have cancelled; each is given out once."""
         gone, self._gone = tuple(self._gone), []
         return gone
 
     # -- inside
 
-    def _held(self) -> list[Held]:
-        held: list[Held] = []
+    def _held(self) -> list[HeldBatch]:
+        held: list[HeldBatch] = []
         for slot in self._stand[0]:
             held += (slot.larger, slot.smaller) if isinstance(slot, Merging) else (slot,)
         return held
@@ -196,16 +195,16 @@ class Spine:
     def _gather(self, slots: Slots, gone: list[int], few: int = FEW) -> bool:
         """Make one batch of the last small ones, when there are a few; whether it did."""
         start = len(slots)
-        while start > 0 and isinstance(held := slots[start - 1], Held) and len(held) < SMALL:
+        while start > 0 and isinstance(held := slots[start - 1], HeldBatch) and len(held) < SMALL:
             start -= 1
         self._waiting = len(slots) - start
         if self._waiting < few:
             return False
-        small = [held for held in slots[start:] if isinstance(held, Held)]
+        small = [held for held in slots[start:] if isinstance(held, HeldBatch)]
         whole = arrange(np.concatenate([h.batch for h in small]), np.arange(self.columns - 1))
         if self.order is not None:
             whole = sorted_by_value(whole, *self.order.arrays)
-        _put(slots, gone, start, Held(whole, tuple(i for h in small for i in h.ids)), len(small))
+        _put(slots, gone, start, HeldBatch(whole, tuple(i for h in small for i in h.ids)), len(small))
         self._waiting = 1
         return True
 
@@ -215,43 +214,43 @@ class Spine:
         Whether readers now see other batches.
         """
         changed = False
-        for at in range(len(slots) - 1, -1, -1):
-            changed |= _advance(slots, gone, at, fuel)
-        at = len(slots) - 1
-        while at > 0:
-            if self._begin(slots, at):
-                changed |= _advance(slots, gone, at - 1, fuel)
-                at = min(at, len(slots) - 1)
+        for slot in range(len(slots) - 1, -1, -1):
+            changed |= _advance(slots, gone, slot, fuel)
+        slot = len(slots) - 1
+        while slot > 0:
+            if self._begin(slots, slot):
+                changed |= _advance(slots, gone, slot - 1, fuel)
+                slot = min(slot, len(slots) - 1)
             else:
-                at -= 1
+                slot -= 1
         return changed
 
-    def _begin(self, slots: Slots, at: int) -> bool:
-        """Begin merging slot ``at`` into its larger neighbour if their sizes call for it."""
-        larger, smaller = slots[at - 1], slots[at]
+    def _begin(self, slots: Slots, slot: int) -> bool:
+        """Begin merging slot ``slot`` into its larger neighbour if their sizes call for it."""
+        larger, smaller = slots[slot - 1], slots[slot]
         if isinstance(larger, Merging) or isinstance(smaller, Merging):
             return False
         if len(smaller) < SMALL or len(larger) >= self.ratio * len(smaller):
             return False
-        slots[at - 1 : at + 1] = [Merging.begin(larger, smaller, self.order)]
+        slots[slot - 1 : slot + 1] = [Merging.begin(larger, smaller, self.order)]
         return True
 
 
-def _advance(slots: Slots, gone: list[int], at: int, fuel: int) -> bool:
+def _advance(slots: Slots, gone: list[int], number: int, fuel: int) -> bool:
     """Go on with the merge in a slot, if there is one; whether that finished it."""
-    slot = slots[at]
+    slot = slots[number]
     if not isinstance(slot, Merging):
         return False
     slot.go_on(fuel)
     if slot.done:
-        _put(slots, gone, at, slot.result, 1)
+        _put(slots, gone, number, slot.result, 1)
     return slot.done
 
 
-def _put(slots: Slots, gone: list[int], at: int, held: Held, replacing: int = 0) -> None:
+def _put(slots: Slots, gone: list[int], slot: int, held: HeldBatch, replacing: int = 0) -> None:
     if not len(held):
         gone += held.ids
-    slots[at : at + replacing] = [held] if len(held) else []
+    slots[slot : slot + replacing] = [held] if len(held) else []
 
 
 def _untouched(rows: int, columns: int) -> Matrix:

@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.kernels.weights import largest_weight
 from everview.traces.order import ValueOrder
 from everview.traces.spine import Ids, Spine
 from everview.traces.view import Batches, merged
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 SAFE = 1 << 62  # while no sum can be larger, sums need no checking
 
 
@@ -68,7 +67,7 @@ class Trace:
 
     @property
     def unsaved(self) -> list[Matrix]:
-        """What closed epochs have left to be saved, each batch more than twice as large as the next."""
+        """The batches that closed epochs have left unsaved, each more than twice as large as the next."""
         return self._unsaved[1]
 
     @property
@@ -132,7 +131,7 @@ class Trace:
         self._open = number + 1, []
 
     def saved(self, ids: Ids) -> None:
-        """What was `waiting` is in a store."""
+        """Note that a store has what was `waiting`."""
         batch = self.waiting()
         number, _, last = self._unsaved
         if batch is not None and self.past.last != number:

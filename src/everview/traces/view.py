@@ -1,6 +1,6 @@
 """What operators read: the state of a trace at one moment, by key.
 
-`View` is the seam: a spine's batches implement it with kernels; a database table can implement it by
+`TraceView` is the seam: a spine's batches implement it with kernels; a database table can implement it by
 pushing keyed and ordered reads down. A view never changes; `plus` gives the view after a delta.
 """
 
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.kernels import asof, ends, probe, top
 from everview.kernels.merge import merge, merge_by_value
@@ -18,16 +17,13 @@ from everview.kernels.table import with_batch
 from everview.kernels.tally import tally
 from everview.traces.looking import Look
 from everview.traces.order import ValueOrder
-
-Matrix = NDArray[np.int64]
-Words = NDArray[np.int64]
-
+from everview.types.words import Matrix, Words
 
 NO_BATCHES = np.empty((0, 2), np.int64)
 NO_BOUND = np.empty(0, np.int64)
 
 
-class View(Protocol):
+class TraceView(Protocol):
     """Keyed reads of a sorted collection of weighted rows. Probes and groups come sorted."""
 
     @property
@@ -79,11 +75,11 @@ class View(Protocol):
         """Everything, as one batch."""
         ...
 
-    def plus(self, batch: Matrix) -> View:
+    def plus(self, batch: Matrix) -> TraceView:
         """The view after this batch is added."""
         ...
 
-    def upto(self, bound: Words) -> View:
+    def upto(self, bound: Words) -> TraceView:
         """Of timed entries, what lies within a bound in every coordinate of time; rows show without their times."""
         ...
 
@@ -97,10 +93,10 @@ class View(Protocol):
 
 
 class Batches:
-    """A view of a few batches: the sum of them. With an order, the batches follow values instead of words.
+    """A view of the sum of a few batches. With an order, the batches are sorted by values instead of words.
 
     Inside a recursive scope entries end in words of time. Such a view reads what lies within a bound, and shows rows
-    without their times; `join_at` and `later_times` are for those who must see them.
+    without their times; `join_at` and `later_times` show them.
     """
 
     __slots__ = ("batches", "bound", "columns", "order", "table")

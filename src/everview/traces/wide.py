@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.traces.view import Batches
 
-Matrix = NDArray[np.int64]
-Words = NDArray[np.int64]
-
 
 class Wide:
-    """One view a shard. ``table`` has the lines of all batches, those of shard s from ``starts[s]`` on."""
+    """The views of a trace, one a shard. ``table`` lists all batches, those of shard s from ``starts[s]`` on."""
 
     __slots__ = ("columns", "starts", "table", "views")
 

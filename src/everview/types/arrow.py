@@ -26,7 +26,7 @@ from everview.types.kinds import (
     Array,
     Decimal,
     Field,
-    Scalar,
+    ScalarType,
     Struct,
     Type,
 )
@@ -52,19 +52,19 @@ _NOTE: Final = b"everview"
 
 
 @cache
-def arrow_type(found: Type) -> pa.DataType:
+def arrow_type(type_: Type) -> pa.DataType:
     import pyarrow as pa
 
-    match found:
+    match type_:
         case Decimal(precision, scale):
             return pa.decimal128(precision, scale)
         case Array(element):
             return pa.list_(_arrow_field(Field("element", element)))
         case Struct(fields):
             return pa.struct([_arrow_field(f) for f in fields])
-        case Scalar("TIMESTAMP"):
+        case ScalarType("TIMESTAMP"):
             return pa.timestamp("us", "UTC")
-        case Scalar(name) if name in _ARROW_NAMES:
+        case ScalarType(name) if name in _ARROW_NAMES:
             return getattr(pa, _ARROW_NAMES[name])()
         case _:
             return pa.binary()
@@ -77,49 +77,49 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([_arrow_field(f) for f in schema.fields])
 
 
-def _arrow_field(found: Field) -> pa.Field[Any]:
-    """Symbols, IDs, ANY and atoms look like text or bytes to Arrow: the metadata says what they are."""
+def _arrow_field(field: Field) -> pa.Field[Any]:
+    """The Arrow field of a column; its metadata names symbols, IDs, ANY and atoms, which are text or bytes to Arrow."""
     import pyarrow as pa
 
-    plain = found.type not in (SYMBOL, ID, ANY) and not isinstance(found.type, Atom)
-    note = None if plain else {_NOTE: found.type.sql.encode()}
-    return pa.field(found.name, found.type.arrow, nullable=found.nullable, metadata=note)
+    plain = field.type not in (SYMBOL, ID, ANY) and not isinstance(field.type, Atom)
+    note = None if plain else {_NOTE: field.type.sql.encode()}
+    return pa.field(field.name, field.type.arrow, nullable=field.nullable, metadata=note)
 
 
-def field_of_arrow(found: pa.Field[Any]) -> Field:
-    note = (found.metadata or {}).get(_NOTE)
-    noted = parse_type(note.decode()) if note else _type_of_arrow(found.type, found.name)
-    return Field(found.name, noted, found.nullable)
+def field_of_arrow(field: pa.Field[Any]) -> Field:
+    note = (field.metadata or {}).get(_NOTE)
+    noted = parse_type(note.decode()) if note else _type_of_arrow(field.type, field.name)
+    return Field(field.name, noted, field.nullable)
 
 
-def type_of_arrow(found: pa.DataType) -> Type:
+def type_of_arrow(arrow: pa.DataType) -> Type:
     """The narrowest type that holds every value of an Arrow type."""
-    return _type_of_arrow(found, "?")
+    return _type_of_arrow(arrow, "?")
 
 
-def _type_of_arrow(found: Any, name: str) -> Type:
+def _type_of_arrow(arrow: Any, name: str) -> Type:
     import pyarrow.types as at
 
-    if at.is_dictionary(found) or at.is_run_end_encoded(found):
-        return _type_of_arrow(found.value_type, name)
-    if at.is_decimal(found):
-        return _decimal_of_arrow(found.precision, found.scale)
-    if at.is_map(found):
-        key = Field("key", field_of_arrow(found.key_field).type, nullable=False)
-        return Array(Struct((key, Field("value", field_of_arrow(found.item_field).type))))
-    if any(getattr(at, test)(found) for test in _ARROW_LISTS):
-        return Array(field_of_arrow(found.value_field).type)
-    if at.is_struct(found):
-        return Struct(field_of_arrow(found.field(i)) for i in range(found.num_fields))
+    if at.is_dictionary(arrow) or at.is_run_end_encoded(arrow):
+        return _type_of_arrow(arrow.value_type, name)
+    if at.is_decimal(arrow):
+        return _decimal_of_arrow(arrow.precision, arrow.scale)
+    if at.is_map(arrow):
+        key = Field("key", field_of_arrow(arrow.key_field).type, nullable=False)
+        return Array(Struct((key, Field("value", field_of_arrow(arrow.item_field).type))))
+    if any(getattr(at, test)(arrow) for test in _ARROW_LISTS):
+        return Array(field_of_arrow(arrow.value_field).type)
+    if at.is_struct(arrow):
+        return Struct(field_of_arrow(arrow.field(i)) for i in range(arrow.num_fields))
     for test, answer in _ARROW_TESTS:
-        if getattr(at, test)(found):
+        if getattr(at, test)(arrow):
             return answer
     hint = "cast it first to a number, text, a date or a timestamp"
-    raise SchemaError(f'column "{name}" has Arrow type {found}, which no type here holds', hint=hint)
+    raise SchemaError(f'column "{name}" has Arrow type {arrow}, which no type here holds', hint=hint)
 
 
 def _decimal_of_arrow(precision: int, scale: int) -> Decimal:
-    """Arrow allows a negative scale, and more digits after the point than in all."""
+    """The DECIMAL of an Arrow decimal, whose scale may be negative or larger than its precision."""
     whole, scale = max(precision - scale, 0), max(scale, 0)
     return Decimal(max(whole + scale, 1), scale)
 

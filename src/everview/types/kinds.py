@@ -50,17 +50,17 @@ class Type:
 
     @property
     def kind(self) -> int:
-        """Where its values stand among all values, and the name space of their interned codes."""
+        """The kind of the values: their place in the order of all values, and the name space of interned codes."""
         raise NotImplementedError
 
     @property
     def interned(self) -> bool:
-        """Are its words codes that a dictionary maps back?"""
+        """Whether words are codes that a dictionary maps back."""
         return False
 
     @property
     def ordered(self) -> bool:
-        """Is the order of its words, compared as signed integers, the order of its values?"""
+        """Whether words, compared as signed integers, are in the order of the values."""
         return not self.interned
 
     def words(self, nullable: bool = True) -> int:
@@ -74,36 +74,36 @@ class Type:
     @property
     def arrow(self) -> pa.DataType:
         """The Arrow type that a column of this type has outside."""
-        found = _ARROW.get(self)
-        if found is None:
+        known = _ARROW.get(self)
+        if known is None:
             from everview.types.arrow import arrow_type
 
-            found = _ARROW[self] = arrow_type(self)
-        return found
+            known = _ARROW[self] = arrow_type(self)
+        return known
 
     @property
-    def not_null(self) -> NotNull:
+    def not_null(self) -> NotNullType:
         """For `Schema.of`: this type, without NULL.
 
         >>> from everview.types import Schema
         >>> print(Schema.of(id=BIGINT.not_null))
         id BIGINT NOT NULL
         """
-        return NotNull(self)
+        return NotNullType(self)
 
     def __str__(self) -> str:
         return self.sql
 
 
 @dataclass(frozen=True, slots=True)
-class NotNull:
+class NotNullType:
     """A type whose column takes no NULL."""
 
     type: Type
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Scalar(Type):
+class ScalarType(Type):
     """A type without parameters; use the constants below."""
 
     name: str
@@ -142,20 +142,22 @@ _SCALAR_KINDS = {
     "ANY": "NULL",
 }
 
-BOOLEAN: Final = Scalar("BOOLEAN")
-TINYINT: Final = Scalar("TINYINT")
-SMALLINT: Final = Scalar("SMALLINT")
-INTEGER: Final = Scalar("INTEGER")
-BIGINT: Final = Scalar("BIGINT")
-FLOAT: Final = Scalar("FLOAT")
-DOUBLE: Final = Scalar("DOUBLE")
-DATE: Final = Scalar("DATE")
-TIMESTAMP: Final = Scalar("TIMESTAMP")
-STRING: Final = Scalar("STRING")
-BINARY: Final = Scalar("BINARY")
-SYMBOL: Final = Scalar("SYMBOL")
-ID: Final = Scalar("ID")
-ANY: Final = Scalar("ANY")
+BOOLEAN: Final = ScalarType("BOOLEAN")
+TINYINT: Final = ScalarType("TINYINT")
+SMALLINT: Final = ScalarType("SMALLINT")
+INTEGER: Final = ScalarType("INTEGER")
+BIGINT: Final = ScalarType("BIGINT")
+FLOAT: Final = ScalarType("FLOAT")
+DOUBLE: Final = ScalarType("DOUBLE")
+DATE: Final = ScalarType("DATE")
+TIMESTAMP: Final = ScalarType("TIMESTAMP")
+STRING: Final = ScalarType("STRING")
+BINARY: Final = ScalarType("BINARY")
+SYMBOL: Final = ScalarType("SYMBOL")
+ID: Final = ScalarType("ID")
+ANY: Final = ScalarType("ANY")
+
+INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)  # narrowest first
 
 SCALARS: Final = (
     BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP,
@@ -253,5 +255,5 @@ class Struct(Type):
         return True
 
 
-def _not_null(found: Field) -> str:
-    return "" if found.nullable else " NOT NULL"
+def _not_null(field: Field) -> str:
+    return "" if field.nullable else " NOT NULL"

@@ -19,13 +19,13 @@ def parse_type(text: str) -> Type:
     >>> print(parse_type("struct<x: int, tags: array<string>>"))
     STRUCT<x: INTEGER, tags: ARRAY<STRING>>
     """
-    parser = Parser(text)
-    found = parser.type()
+    parser = TypeParser(text)
+    type_ = parser.type()
     parser.end()
-    return found
+    return type_
 
 
-class Parser:
+class TypeParser:
     """Recursive descent over ``name type [NOT NULL], …``."""
 
     def __init__(self, text: str) -> None:
@@ -43,24 +43,24 @@ class Parser:
             position = match.end()
 
     def columns(self) -> list[Field]:
-        found: list[Field] = []
+        fields: list[Field] = []
         while self.at < len(self.tokens):
-            if found:
+            if fields:
                 self.expect(",")
-            found.append(self.field())
-        return found
+            fields.append(self.field())
+        return fields
 
     def field(self) -> Field:
         name, quoted = self.next("a column name")
         if not quoted and not re.match(r"\w", name):
             raise self.error(name)
         self.accept(":")
-        found = self.type()
+        type_ = self.type()
         if self.accept("NOT"):
             self.expect("NULL")
-            return Field(name, found, nullable=False)
+            return Field(name, type_, nullable=False)
         self.accept("NULL")
-        return Field(name, found)
+        return Field(name, type_)
 
     def type(self) -> Type:
         word, _ = self.next("a type")
@@ -95,24 +95,24 @@ class Parser:
         return Struct(fields)
 
     def numbers(self) -> list[int]:
-        found: list[int] = []
+        given: list[int] = []
         if self.accept("("):
             while not self.accept(")"):
-                if found:
+                if given:
                     self.expect(",")
                 word, _ = self.next("a number")
-                if not word.isdigit() or len(found) == 2:
+                if not word.isdigit() or len(given) == 2:
                     raise self.error(word)
-                found.append(int(word))
-        return found
+                given.append(int(word))
+        return given
 
     def accept(self, token: str) -> bool:
         if self.at >= len(self.tokens):
             return False
         word, quoted = self.tokens[self.at]
-        found = word.upper() == token and not quoted
-        self.at += found
-        return found
+        accepted = word.upper() == token and not quoted
+        self.at += accepted
+        return accepted
 
     def expect(self, token: str) -> None:
         if not self.accept(token):
@@ -128,7 +128,7 @@ class Parser:
         if self.at < len(self.tokens):
             raise self.error(self.tokens[self.at][0], "the end")
 
-    def error(self, found: str, expected: str | None = None) -> SchemaError:
+    def error(self, given: str, expected: str | None = None) -> SchemaError:
         hint = 'write columns as in "id BIGINT NOT NULL, tags ARRAY<STRING>"'
         wanted = f", expected {expected}" if expected else ""
-        return SchemaError(f"cannot read {found!r} in {self.text!r}{wanted}", hint=hint)
+        return SchemaError(f"cannot read {given!r} in {self.text!r}{wanted}", hint=hint)

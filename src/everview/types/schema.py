@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from everview.doors import doors
 from everview.errors import UnknownName, WrongType, shown
-from everview.types.kinds import Field, NotNull, Type
+from everview.types.kinds import Field, NotNullType, Type
 from everview.types.names import check_names, unknown_name
 
 if TYPE_CHECKING:
@@ -45,28 +45,28 @@ class Schema:
         init(self, "_hash", hash(fields))
 
     @staticmethod
-    def of(**types: Type | NotNull) -> Schema:
+    def of(**types: Type | NotNullType) -> Schema:
         """A schema from names and types: ``Schema.of(id=BIGINT.not_null, owner=STRING)``."""
         for name, t in types.items():
-            if not isinstance(t, Type | NotNull):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not isinstance(t, Type | NotNullType):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise WrongType(
                     f"{name}: {shown(t)} is no type", hint="write Schema.of(id=BIGINT.not_null, owner=STRING)"
                 )
         return Schema(
-            Field(name, t.type, nullable=False) if isinstance(t, NotNull) else Field(name, t)
+            Field(name, t.type, nullable=False) if isinstance(t, NotNullType) else Field(name, t)
             for name, t in types.items()
         )
 
     @staticmethod
     def parse(text: str) -> Schema:
         """A schema from SQL: ``Schema.parse("id BIGINT NOT NULL, tags ARRAY<STRING>")``."""
-        from everview.types.parse import Parser
+        from everview.types.parse import TypeParser
 
-        return Schema(Parser(text).columns())
+        return Schema(TypeParser(text).columns())
 
     @staticmethod
     def from_arrow(schema: pa.Schema) -> Schema:
-        """The schema that holds what an Arrow table of that schema holds."""
+        """The schema for all rows of an Arrow table of that schema."""
         import pyarrow as pa
 
         from everview.types.arrow import field_of_arrow

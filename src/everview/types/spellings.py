@@ -17,10 +17,10 @@ from everview.types.kinds import (
     STRING,
     TIMESTAMP,
     TINYINT,
-    Scalar,
+    ScalarType,
 )
 
-SPELLINGS: Final[Mapping[str, Scalar]] = {t.name: t for t in SCALARS} | {
+SPELLINGS: Final[Mapping[str, ScalarType]] = {t.name: t for t in SCALARS} | {
     "BOOL": BOOLEAN,
     "BYTE": TINYINT,
     "INT1": TINYINT,

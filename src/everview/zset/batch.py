@@ -19,13 +19,12 @@ from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.kernels.sort import arrange, is_batch
 from everview.types import Schema
+from everview.types.words import Matrix
 from everview.zset.reference import ZSet
 from everview.zset.tables import SHOWN, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Matrix = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -193,9 +193,9 @@ class IndexedZSet:
             raise SchemaError(
                 f"no Z-set lies below the prefix {tuple(prefix)!r}", hint=f"paths have {self.depth} members"
             )
-        found = self._children.get(identity(prefix[0]))
-        if found is not None:
-            return found[1].get_by_prefix(prefix[1:])
+        below = self._children.get(identity(prefix[0]))
+        if below is not None:
+            return below[1].get_by_prefix(prefix[1:])
         return ZSet() if len(prefix) == self.depth - 1 else IndexedZSet()
 
     def as_zset_view(self) -> ZSet:

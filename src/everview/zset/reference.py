@@ -25,7 +25,7 @@ Entry = tuple[Any, int]  # an element and its weight
 
 
 def pairs(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The entries, each a pair of an element and a weight; what is none is refused."""
+    """The entries as pairs of an element and a weight; anything else is refused."""
     for entry in entries:
         if not isinstance(entry, tuple | list) or len(entry) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise WrongType(f"{shown(entry)} is no pair of an element and a weight", hint='write ZSet.of([("a", 1)])')
@@ -33,11 +33,11 @@ def pairs(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def several(function: Callable[..., Iterable[Any]], *given: Any) -> Iterable[Any]:
-    """What a user's function gives for an element: any number of others."""
-    found = function(*given)
-    if not isinstance(found, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise FunctionError(f"a function gave {shown(found)}, not several elements", hint="return a list, or a ZSet")
-    return found
+    """The elements that a user's function gives for one element; refused unless they can be iterated."""
+    elements = function(*given)
+    if not isinstance(elements, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise FunctionError(f"a function gave {shown(elements)}, not several elements", hint="return a list, or a ZSet")
+    return elements
 
 
 def consolidated(entries: Iterable[Entry]) -> dict[Hashable, Entry]:

@@ -18,18 +18,18 @@ def shown(schema: Schema, rows: list[Row]) -> list[Row]:
     >>> shown(Schema.parse("at TIMESTAMP"), [(dt.datetime(2026, 1, 1, tzinfo=dt.UTC),), (None,)])
     [(datetime.datetime(2026, 1, 1, 0, 0),), (None,)]
     """
-    moments = {at for at, of in enumerate(schema.types) if of == TIMESTAMP}
+    moments = {place for place, type_ in enumerate(schema.types) if type_ == TIMESTAMP}
     if not moments:
         return rows
     return [
-        tuple(v.replace(tzinfo=None) if at in moments and v is not None else v for at, v in enumerate(row))
+        tuple(v.replace(tzinfo=None) if place in moments and v is not None else v for place, v in enumerate(row))
         for row in rows
     ]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Changes(Batch):
-    """The change of a view, or what it holds; iterates as SQL shows rows."""
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class ShownBatch(Batch):
+    """A batch with timestamps, as a change or contents of a view: it iterates as SQL shows rows."""
 
     def elements(self) -> list[Row]:
         """The different rows as Python tuples."""
@@ -37,7 +37,7 @@ class Changes(Batch):
 
 
 def as_changes(batch: Batch) -> Batch:
-    """The batch, so that it shows its rows as SQL does."""
+    """The batch itself, or with timestamps, as one that shows its rows as SQL does."""
     if TIMESTAMP not in batch.schema.types:
         return batch
-    return Changes(batch.schema, batch.rows, batch.dictionary)
+    return ShownBatch(batch.schema, batch.rows, batch.dictionary)

@@ -16,7 +16,7 @@ import struct
 from typing import Any
 
 from everview.plan.typing import call, cast, castable, coerced, is_integer, is_number, literal
-from everview.scalars.coercion import INTEGERS, wider
+from everview.scalars.coercion import wider
 from everview.scalars.expressions import Call, Expression, Literal
 from everview.scalars.kinds import VOID
 from everview.types import (
@@ -26,6 +26,7 @@ from everview.types import (
     DOUBLE,
     FLOAT,
     INTEGER,
+    INTEGERS,
     SYMBOL,
     TIMESTAMP,
     Decimal,

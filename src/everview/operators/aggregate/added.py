@@ -14,8 +14,8 @@ from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.floats import Flags, scaled, words_of
 from everview.operators.aggregate.registry import FLOATS
 from everview.operators.aggregate.weigh import SQUARES, Kind, Need, counted, sum_kind
-from everview.operators.operator import Matrix, Words
 from everview.types import BIGINT, DOUBLE, NULL_WORD, Decimal, Field, Schema
+from everview.types.words import Matrix, Words
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Sums:
         return np.ascontiguousarray(self.dense[:, self.places[need]])
 
     def counts(self, call: Call) -> Words:
-        """How many values the call is of."""
+        """The number of values that a call aggregates, for each group."""
         return self.of(counted(self.source, call))[:, 0]
 
     def digits(self, call: Call, kind: Kind) -> Matrix:
@@ -42,21 +42,21 @@ def _count(call: Call, result: Field, sums: Sums) -> Matrix:
 
 
 def _sum_or_mean(call: Call, result: Field, sums: Sums) -> Matrix:
-    counts, of = sums.counts(call), sums.source.fields[call.fields[0]]
-    words, overflow = _sum(call, of, result, sums.digits(call, sum_kind(of)), counts)
+    counts, field = sums.counts(call), sums.source.fields[call.fields[0]]
+    words, overflow = _sum(call, field, result, sums.digits(call, sum_kind(field)), counts)
     if overflow is not None and overflow.any():
         raise WeightOverflow(
-            f"{call.function}({of.name}) of a group left the range of {result.type}",
+            f"{call.function}({field.name}) of a group left the range of {result.type}",
             hint="cast the field to a wider type before adding it up",
         )
     return _nulled(words, counts == 0, result)
 
 
-def _sum(call: Call, of: Field, result: Field, digits: Matrix, counts: Words) -> tuple[Matrix, np.ndarray | None]:
+def _sum(call: Call, field: Field, result: Field, digits: Matrix, counts: Words) -> tuple[Matrix, np.ndarray | None]:
     """The value words of a sum or average (without a NULL flag), and where it is out of range."""
-    float_sum = of.type.sql in FLOATS
-    if call.function == "avg double" and isinstance(of.type, Decimal):
-        return words_of(scaled(*quotients.averages(digits, counts, of.type.scale)), counts == 0), None
+    float_sum = field.type.sql in FLOATS
+    if call.function == "avg double" and isinstance(field.type, Decimal):
+        return words_of(scaled(*quotients.averages(digits, counts, field.type.scale)), counts == 0), None
     if call.function in ("avg", "avg double") and result.type == DOUBLE:
         average = exact_sum.average_floats if float_sum else exact_sum.average_integers
         return average(digits, counts)[:, None], None
@@ -67,8 +67,8 @@ def _sum(call: Call, of: Field, result: Field, digits: Matrix, counts: Words) ->
         return values[:, None], overflow
     precision = result.type.precision
     if call.function == "avg":
-        assert isinstance(of.type, Decimal)
-        power = result.type.scale - of.type.scale
+        assert isinstance(field.type, Decimal)
+        power = result.type.scale - field.type.scale
         high, low, overflow = exact_sum.average_decimals(digits, counts, power, precision)
     else:
         high, low, overflow = exact_sum.finish_decimals(digits, precision)
@@ -90,16 +90,16 @@ def _truth(call: Call, result: Field, sums: Sums) -> Matrix:
     """All are true if none is false, any is true if one is; of no values, NULL."""
     counts, trues = sums.counts(call), sums.digits(call, Kind.TRUES)[:, 0]
     any_true, any_false = trues > 0, counts - trues > 0
-    found = any_true if call.function == "bool_or" else ~any_false
-    return np.where(any_true | any_false, found, NULL_WORD)[:, None]
+    truth = any_true if call.function == "bool_or" else ~any_false
+    return np.where(any_true | any_false, truth, NULL_WORD)[:, None]
 
 
 def _variance(call: Call, result: Field, sums: Sums) -> Matrix:
-    """Exact until it is rounded once, and a root once more; of too few values, NULL; of one not finite, NaN."""
-    counts, of = sums.counts(call), sums.source.fields[call.fields[0]]
-    kind = sum_kind(of)
+    """The variance, rounded once (its root once more); NULL of too few values, NaN if one of them is not finite."""
+    counts, field = sums.counts(call), sums.source.fields[call.fields[0]]
+    kind = sum_kind(field)
     lost = 0 if call.function.endswith("pop") else 1
-    scale = of.type.scale if isinstance(of.type, Decimal) else 0
+    scale = field.type.scale if isinstance(field.type, Decimal) else 0
     values, squares = sums.digits(call, kind), sums.digits(call, SQUARES[kind])
     special = np.zeros(counts.size, np.bool_)
     if kind is Kind.FLOAT:
@@ -111,9 +111,9 @@ def _variance(call: Call, result: Field, sums: Sums) -> Matrix:
     if call.function.startswith("stddev"):
         fractions = np.sqrt(np.where(fractions < 0, np.nan, fractions))
         exponents //= 2
-    found = scaled(fractions, exponents)
-    found[special] = np.nan
-    return words_of(found, counts <= lost)
+    variance = scaled(fractions, exponents)
+    variance[special] = np.nan
+    return words_of(variance, counts <= lost)
 
 
 # Every linear aggregate: the words of a call's results, one row a group, from what was added up.

@@ -48,6 +48,6 @@ class Call:
             return Field(name, BIGINT, nullable=False)
         if self.returns is not None:
             return Field(name, self.returns.type, self.returns.nullable)
-        line, of = computed(self.function), schema.fields[self.fields[0]]
-        nullable = of.nullable if line.nullable is None else line.nullable
-        return Field(name, line.gives(self.function, of), nullable)
+        line, argument = computed(self.function), schema.fields[self.fields[0]]
+        nullable = argument.nullable if line.nullable is None else line.nullable
+        return Field(name, line.gives(self.function, argument), nullable)

@@ -19,8 +19,9 @@ from everview.errors import WeightOverflow
 from everview.kernels.places import totals
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.ordered import Ordered
-from everview.operators.operator import Context, Matrix
+from everview.operators.operator import Context
 from everview.types import Array, Field, Schema
+from everview.types.words import Matrix
 
 TOO_LARGE = "more than 2 GiB of values"
 
@@ -31,13 +32,13 @@ def collected(call: Call, source: Schema, result: Field, ordered: Ordered, conte
     schema = Schema([result])
     match call.function:
         case "array":
-            (found,) = lists
+            (results,) = lists
         case "string":
-            found = _joined(call, lists[0])
+            results = _joined(call, lists[0])
         case _:
             table = pa.Table.from_arrays(lists, names=[source.names[field] for field in call.fields])
-            (found,) = context.functions[call.user].columns(table, schema, context.check)
-    return encode(schema, pa.Table.from_arrays([found], schema=schema.arrow), context.dictionary)
+            (results,) = context.functions[call.user].columns(table, schema, context.check)
+    return encode(schema, pa.Table.from_arrays([results], schema=schema.arrow), context.dictionary)
 
 
 def _lists(call: Call, source: Schema, ordered: Ordered, context: Context) -> list[Column]:
@@ -49,9 +50,9 @@ def _lists(call: Call, source: Schema, ordered: Ordered, context: Context) -> li
         raise _too_long(call, f"{offsets[-1]:,} values")
     places = np.repeat(np.arange(weights.size), weights)
     lists: list[Column] = []
-    for at in call.fields:
-        field = source.fields[at]
-        column: Column = decode(Schema([field]), rows[:, ordered.lay.words[at]], context.dictionary).column(0)
+    for number in call.fields:
+        field = source.fields[number]
+        column: Column = decode(Schema([field]), rows[:, ordered.lay.words[number]], context.dictionary).column(0)
         if column.num_chunks > 1:
             raise _too_long(call, TOO_LARGE)
         values = column.combine_chunks()
@@ -63,9 +64,9 @@ def _lists(call: Call, source: Schema, ordered: Ordered, context: Context) -> li
 
 def _joined(call: Call, texts: Column) -> Column:
     """The texts of each group as one; of none, NULL."""
-    found = _within_limits(call, pc.binary_join, texts, call.separator)
+    texts_joined = _within_limits(call, pc.binary_join, texts, call.separator)
     lengths: Column = pc.list_value_length(texts)
-    return pc.if_else(pc.greater(lengths, pa.scalar(0)), found, pa.scalar(None, pa.string()))
+    return pc.if_else(pc.greater(lengths, pa.scalar(0)), texts_joined, pa.scalar(None, pa.string()))
 
 
 def _within_limits(call: Call, compute: Callable[..., Any], *arguments: Any) -> Column:
@@ -76,6 +77,6 @@ def _within_limits(call: Call, compute: Callable[..., Any], *arguments: Any) -> 
         raise _too_long(call, TOO_LARGE) from error
 
 
-def _too_long(call: Call, found: str) -> WeightOverflow:
+def _too_long(call: Call, problem: str) -> WeightOverflow:
     name = call.user or call.function
-    return WeightOverflow(f"{name} of a group would take {found}", hint="group by more columns, or filter the rows")
+    return WeightOverflow(f"{name} of a group would take {problem}", hint="group by more columns, or filter the rows")

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from everview.codes import fixed
 from everview.kernels import exact_sum, quotients
 from everview.operators.aggregate.registry import FLOATS
-from everview.operators.operator import Matrix, Words
 from everview.types import DOUBLE, NULL_WORD, Decimal, Type
+from everview.types.words import Matrix, Words
 
 Doubles = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -24,14 +24,14 @@ def words_of(values: Doubles, absent: Flags) -> Matrix:
     return words[:, None]
 
 
-def doubles_of(of: Type, words: Matrix) -> Doubles:
+def doubles_of(type_: Type, words: Matrix) -> Doubles:
     """The doubles nearest to numbers that are not NULL."""
-    if of.sql in FLOATS:
+    if type_.sql in FLOATS:
         codes = words[:, 0]
         return (codes ^ ((codes >> 63) & LOW_BITS)).view(np.float64)
-    if not isinstance(of, Decimal):
+    if not isinstance(type_, Decimal):
         return words[:, -1].astype(np.float64)
-    return scaled(*quotients.decimals(_digits(words), of.scale))
+    return scaled(*quotients.decimals(_digits(words), type_.scale))
 
 
 def scaled(fractions: Doubles, exponents: Words) -> Doubles:

@@ -16,9 +16,10 @@ from everview.operators.aggregate.ordered import IN_ORDER, Lay, Ordered, Orderin
 from everview.operators.aggregate.registry import computed_under
 from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import ByState, OverChanges, OverWhole
-from everview.operators.operator import Context, Layout, Matrix, Port, key_partition
-from everview.traces.view import View
+from everview.operators.operator import Context, Layout, Port, key_partition
+from everview.traces.view import TraceView
 from everview.types import Field, Schema
+from everview.types.words import Matrix
 
 ENDS = computed_under("end")
 COLLECTED = (*computed_under("collected"), *computed_under("user"))  # aggregates that make values of values
@@ -62,14 +63,14 @@ class _Aggregate(ByState):
     def reads_values(self) -> bool:
         return super().reads_values or any(call.function in COLLECTED for call in self.calls)
 
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         if groups.shape[0] <= BLOCK:
             return self._block(groups, states, context)
         starts = range(0, groups.shape[0], BLOCK)
-        blocks = [self._block(groups[at : at + BLOCK], states, context) for at in starts]
+        blocks = [self._block(groups[start : start + BLOCK], states, context) for start in starts]
         return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
-    def _block(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def _block(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         key, n = self.group_words, groups.shape[0]
         dense = np.zeros((len(states) * n, self.slots[-1].places.stop), np.int64)  # state after state
         for i, state in enumerate(states):
@@ -88,8 +89,8 @@ class _Aggregate(ByState):
         for call, field, words, which in self._results:
             order = orders[which] if call.ordered else None
             out[:, words] = self._result(call, field, sums, order, context)
-        ends = list(accumulate(found.shape[0] for found in present))
-        return [out[end - found.shape[0] : end] for end, found in zip(ends, present, strict=True)]
+        ends = list(accumulate(kept.shape[0] for kept in present))
+        return [out[end - kept.shape[0] : end] for end, kept in zip(ends, present, strict=True)]
 
     def _result(self, call: Call, field: Field, sums: Sums, order: Ordered | None, context: Context) -> Matrix:
         if order is None:
@@ -113,8 +114,8 @@ class _Aggregate(ByState):
         """Each call, the field it fills, the words where that lies, and the number of its order, if it asks for one."""
         orders = {lay.ordering: which for which, lay in enumerate(self._lays)}
         return tuple(
-            (call, self.schema.fields[at], self.schema.words(at), orders.get(Ordering.of(call, self.source), -1))
-            for at, call in enumerate(self.calls, self.entries.key)
+            (call, self.schema.fields[place], self.schema.words(place), orders.get(Ordering.of(call, self.source), -1))
+            for place, call in enumerate(self.calls, self.entries.key)
         )
 
 

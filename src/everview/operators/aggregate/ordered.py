@@ -15,9 +15,10 @@ from everview.operators.aggregate.call import Call, FieldOrder
 from everview.operators.aggregate.floats import doubles_of, words_of
 from everview.operators.aggregate.registry import is_number
 from everview.operators.index import Direction, Index, Order, restore
-from everview.operators.operator import Layout, Matrix, Words
-from everview.traces.view import View
+from everview.operators.operator import Layout
+from everview.traces.view import TraceView
 from everview.types import Field, Schema
+from everview.types.words import Matrix, Words
 
 EVERYTHING = 2**63 - 1  # places
 
@@ -45,7 +46,7 @@ class Ordering:
 
     def order(self, key: int) -> Order:
         """The directions of an index of so many key fields."""
-        return tuple((key + at, direction) for at, (_, direction) in enumerate(self.fields))
+        return tuple((key + place, direction) for place, (_, direction) in enumerate(self.fields))
 
 
 def orderings(schema: Schema, calls: Iterable[Call]) -> tuple[Ordering, ...]:
@@ -69,7 +70,7 @@ class Lay:
     def words(self) -> dict[int, slice]:
         """The words of every field of the source that the order is by."""
         fields = enumerate((field for field, _ in self.ordering.fields), self.layout.key)
-        return {field: self.layout.schema.words(at) for at, field in fields}
+        return {field: self.layout.schema.words(place) for place, field in fields}
 
     @cached_property
     def order(self) -> Order:
@@ -87,19 +88,19 @@ class Ordered:
 
     lay: Lay
     groups: Sequence[Matrix]  # those that are there, in each state
-    views: Sequence[View]
+    views: Sequence[TraceView]
 
     @cached_property
     def everything(self) -> tuple[Matrix, Words]:
         """Every row of positive weight, and where the rows of each group begin and the last ones end."""
         key = self.lay.key
         states = zip(self.groups, self.views, strict=True)
-        found = [view.first_rows(groups, key, 0, EVERYTHING) for groups, view in states]
+        rows_by_state = [view.first_rows(groups, key, 0, EVERYTHING) for groups, view in states]
         starts, base = [np.zeros(1, np.int64)], 0
-        for groups, rows in zip(self.groups, found, strict=True):
+        for groups, rows in zip(self.groups, rows_by_state, strict=True):
             starts.append(base + spans(groups, rows, key)[1:])
             base += rows.shape[0]
-        return self.lay.restored(np.concatenate(found)), np.concatenate(starts)
+        return self.lay.restored(np.concatenate(rows_by_state)), np.concatenate(starts)
 
     def all_of(self, call: Call) -> tuple[Matrix, Words]:
         """`everything`, as a call sees it: each different row once, if that is what it asks for."""
@@ -110,21 +111,21 @@ class Ordered:
         return rows, starts
 
     def end(self, call: Call, result: Field) -> Matrix:
-        """The value at the one end of each group or at the other, NULL where there are none."""
+        """The value at one end of each group, NULL where the group has none."""
         key, place = self.lay.key, self.lay.words[call.fields[0]]
         first = call.function in ("min", "first")
         out = np.empty((sum(map(len, self.groups)), result.words), np.int64)
         out[:] = result.type.null_words() if result.nullable else 0
-        at = 0
+        start = 0
         for groups, view in zip(self.groups, self.views, strict=True):
-            found = view.first_rows(groups, key, 0, 1) if first else view.last_rows(groups, key)
-            here = out[at : at + groups.shape[0]]
-            align(here, groups, self.lay.restored(found), key, place.start, place.stop)
-            at += groups.shape[0]
+            ends = view.first_rows(groups, key, 0, 1) if first else view.last_rows(groups, key)
+            values = out[start : start + groups.shape[0]]
+            align(values, groups, self.lay.restored(ends), key, place.start, place.stop)
+            start += groups.shape[0]
         return out
 
 
-def _percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
+def _percentile(call: Call, field: Field, ordered: Ordered) -> Matrix:
     """The value at a fraction of each group; between two values, between them in proportion.
 
     Of n values the place is ``fraction · (n − 1)``, counted from 0. The discrete one takes the first place, counted
@@ -136,48 +137,48 @@ def _percentile(call: Call, of: Field, ordered: Ordered) -> Matrix:
     if call.function != "percentile":
         place = np.maximum(np.ceil(call.fraction * counts), 1) - 1
         pick = _picked if call.function == "percentile discrete" else _own
-        return pick(of, values, rows_at(weights, starts, place.astype(np.int64)))
+        return pick(field, values, rows_at(weights, starts, place.astype(np.int64)))
     place = call.fraction * (counts - 1)
     low, high = np.floor(place), np.ceil(place)
     absent = counts == 0
-    a, b = (_doubles(of, values, rows_at(weights, starts, p.astype(np.int64))) for p in (low, high))
+    a, b = (_doubles(field, values, rows_at(weights, starts, p.astype(np.int64))) for p in (low, high))
     with np.errstate(invalid="ignore", over="ignore"):
         between = (high - place) * a + (place - low) * b
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     return words_of(np.where(same, a, between), absent)
 
 
-def _mode(call: Call, of: Field, ordered: Ordered) -> Matrix:
+def _mode(call: Call, field: Field, ordered: Ordered) -> Matrix:
     """The most frequent value of each group; of several, the first in the order."""
     rows, starts = ordered.all_of(call)
     values, sizes = rows[:, ordered.lay.words[call.fields[0]]], np.diff(starts)
     by_weight = np.lexsort((np.arange(rows.shape[0]), -rows[:, -1], np.repeat(np.arange(sizes.size), sizes)))
     chosen = np.full(sizes.size, -1, np.int64)
     chosen[sizes > 0] = by_weight[starts[:-1][sizes > 0]]
-    return _own(of, values, chosen)
+    return _own(field, values, chosen)
 
 
-def _picked(of: Field, values: Matrix, rows: Words) -> Matrix:
+def _picked(field: Field, values: Matrix, rows: Words) -> Matrix:
     """The values of rows, numbers as doubles; NULL where there is no row."""
-    if is_number(of.type):
-        return words_of(_doubles(of, values, rows), rows < 0)
-    return _own(of, values, rows)
+    if is_number(field.type):
+        return words_of(_doubles(field, values, rows), rows < 0)
+    return _own(field, values, rows)
 
 
-def _own(of: Field, values: Matrix, rows: Words) -> Matrix:
+def _own(field: Field, values: Matrix, rows: Words) -> Matrix:
     """The values of rows as they are; NULL where there is no row."""
     absent = rows < 0
-    out = np.empty((rows.size, of.words), np.int64)
+    out = np.empty((rows.size, field.words), np.int64)
     out[~absent] = values[rows[~absent]]
-    if of.nullable:
-        out[absent] = of.type.null_words()
+    if field.nullable:
+        out[absent] = field.type.null_words()
     return out
 
 
-def _doubles(of: Field, values: Matrix, rows: Words) -> np.ndarray:
+def _doubles(field: Field, values: Matrix, rows: Words) -> np.ndarray:
     out = np.zeros(rows.size)
     there = rows >= 0
-    out[there] = doubles_of(of.type, values[rows[there]])
+    out[there] = doubles_of(field.type, values[rows[there]])
     return out
 
 

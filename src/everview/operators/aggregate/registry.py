@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from everview.errors import SchemaError
-from everview.types import BIGINT, BOOLEAN, DOUBLE, STRING, Array, Decimal, Field, Type
+from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGERS, STRING, Array, Decimal, Field, Type
 
-INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 FLOATS = ("FLOAT", "DOUBLE")
 
 # linear: added up, row by row. end: the row at one end of an order. ordered: all rows of the group in an order.
@@ -35,50 +34,50 @@ TypeRule = Callable[[str, Field], Type]
 # -- Types of results: of an aggregate's name and of the field that it is of
 
 
-def is_number(of: Type) -> bool:
-    return isinstance(of, Decimal) or of.sql in INTEGERS or of.sql in FLOATS
+def is_number(type_: Type) -> bool:
+    return isinstance(type_, Decimal) or type_ in INTEGERS or type_.sql in FLOATS
 
 
-def _sum(function: str, of: Field) -> Type:
-    if isinstance(of.type, Decimal):
-        return Decimal(min(38, of.type.precision + 10), of.type.scale)
-    return BIGINT if of.type.sql in INTEGERS else _float(function, of)
+def _sum(function: str, argument: Field) -> Type:
+    if isinstance(argument.type, Decimal):
+        return Decimal(min(38, argument.type.precision + 10), argument.type.scale)
+    return BIGINT if argument.type in INTEGERS else _float(function, argument)
 
 
-def _mean(function: str, of: Field) -> Type:
-    if isinstance(of.type, Decimal):
-        return Decimal(min(38, of.type.precision + 4), min(38, of.type.scale + 4))
-    return _float(function, of)
+def _mean(function: str, argument: Field) -> Type:
+    if isinstance(argument.type, Decimal):
+        return Decimal(min(38, argument.type.precision + 4), min(38, argument.type.scale + 4))
+    return _float(function, argument)
 
 
-def _float(function: str, of: Field) -> Type:
-    if not is_number(of.type):
-        raise SchemaError(f"{function} of {of}", hint=f"{function} takes numbers")
+def _float(function: str, argument: Field) -> Type:
+    if not is_number(argument.type):
+        raise SchemaError(f"{function} of {argument}", hint=f"{function} takes numbers")
     return DOUBLE
 
 
-def _float_or_own(function: str, of: Field) -> Type:
-    return DOUBLE if is_number(of.type) else of.type
+def _float_or_own(function: str, argument: Field) -> Type:
+    return DOUBLE if is_number(argument.type) else argument.type
 
 
-def _own(function: str, of: Field) -> Type:
-    return of.type
+def _own(function: str, argument: Field) -> Type:
+    return argument.type
 
 
-def _list(function: str, of: Field) -> Type:
-    return Array(of.type)
+def _list(function: str, argument: Field) -> Type:
+    return Array(argument.type)
 
 
 def _always(wanted: Type) -> TypeRule:
-    return lambda function, of: wanted
+    return lambda function, argument: wanted
 
 
 def _only(wanted: Type) -> TypeRule:
     """The argument's type, which is this one."""
 
-    def rule(function: str, of: Field) -> Type:
-        if of.type != wanted:
-            raise SchemaError(f"{function} of {of}", hint=f"{function} takes {wanted}")
+    def rule(function: str, argument: Field) -> Type:
+        if argument.type != wanted:
+            raise SchemaError(f"{function} of {argument}", hint=f"{function} takes {wanted}")
         return wanted
 
     return rule
@@ -203,12 +202,12 @@ _COMPUTED: Final = {line.name: line for line in COMPUTED}
 
 
 def computed(name: str) -> ComputedAggregate:
-    """The line of what circuits compute under a name."""
+    """The line of `COMPUTED` with this name."""
     return _COMPUTED[name]
 
 
 def computed_under(law: Law) -> tuple[str, ...]:
-    """The names of everything of one law."""
+    """The names of all aggregates that follow one law."""
     return tuple(line.name for line in COMPUTED if line.law == law)
 
 
@@ -358,10 +357,10 @@ IN_PLANS: Final[dict[str, AggregateFunction]] = {**aggregates_of("sql"), **{line
 
 
 def aggregate_of(name: str) -> AggregateFunction:
-    """The aggregate that a plan calls so."""
+    """The aggregate that a plan means by a name: one of its own names, or one of SQL's."""
     return IN_PLANS[name.lower()]
 
 
 def plan_name(function: str) -> str:
-    """What a plan calls the first aggregate for which circuits compute this."""
+    """The name in plans of the first aggregate that is computed by this function of circuits."""
     return next(line.name for line in AGGREGATES if line.computed == function)

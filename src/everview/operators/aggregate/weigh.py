@@ -14,25 +14,16 @@ from everview.kernels.sort import arrange
 from everview.kernels.tally import weighed
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.registry import FLOATS, computed
-from everview.operators.operator import (
-    Context,
-    Layout,
-    Matrix,
-    Partition,
-    Step,
-    Unary,
-    Words,
-    carried,
-    word_columns,
-)
-from everview.traces.view import View
+from everview.operators.operator import Context, Layout, Partition, Step, UnaryOperator, carried, word_columns
+from everview.traces.view import TraceView
 from everview.types import BIGINT, Decimal, Field, Schema
+from everview.types.words import Matrix, Words
 
 PLACE = Field("place", BIGINT, nullable=False)
 
 
 class Kind(Enum):
-    """What an entry adds up."""
+    """The quantity that an entry adds up."""
 
     ROWS = "rows"
     VALUES = "values"  # not NULL
@@ -66,7 +57,7 @@ SQUARED = {squares: of for of, squares in SQUARES.items()}
 
 @dataclass(frozen=True)
 class Slot:
-    """Something added up: of which field, and the first of its places; ``distinct`` fields' different values only."""
+    """A quantity to add up: its field and its first place; with ``distinct``, of those fields' different values."""
 
     kind: Kind
     field: int
@@ -82,16 +73,16 @@ Need = tuple[Kind, int, tuple[int, ...]]  # kind, field, distinct
 
 
 def slots(schema: Schema, calls: Sequence[Call]) -> tuple[Slot, ...]:
-    """What must be added up for these calls: the rows, and for each field its values and their sum, once."""
+    """The slots that some calls need: one for the rows, and for each field one for its values and one for their sum."""
     wanted: dict[Need, None] = {(Kind.ROWS, -1, ()): None}
     for call in calls:
         wanted |= dict.fromkeys(_needs(schema, call))
-    found: list[Slot] = []
+    needed: list[Slot] = []
     base = 0
     for kind, field, distinct in wanted:
-        found.append(Slot(kind, field, base, distinct))
+        needed.append(Slot(kind, field, base, distinct))
         base += PLACES[kind]
-    return tuple(found)
+    return tuple(needed)
 
 
 def _needs(schema: Schema, call: Call) -> Iterator[Need]:
@@ -110,7 +101,7 @@ def _needs(schema: Schema, call: Call) -> Iterator[Need]:
 
 
 def counted(schema: Schema, call: Call) -> Need:
-    """What says how many values a call is of: rows, unless some may be NULL; of the different ones, none is."""
+    """The slot that counts a call's values: rows, unless some may be NULL; different values are never NULL."""
     if call.distinct:
         return Kind.ROWS, -1, call.fields
     if call.field is None or not schema.fields[call.field].nullable:
@@ -125,7 +116,7 @@ def sum_kind(field: Field) -> Kind:
 
 
 @dataclass(frozen=True)
-class Weigh(Unary):
+class Weigh(UnaryOperator):
     """Turn rows into entries (group, place) whose weights are what the rows contribute. Linear, and indexed."""
 
     source: Layout
@@ -148,7 +139,7 @@ class Weigh(Unary):
         place = PLACE if PLACE.name not in {f.name for f in fields} else Field("place of entry", BIGINT, False)
         return Layout(Schema([*fields, place]), len(fields), sorted=True)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[View], context: Context) -> Step:
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         group = word_columns(self.source.schema, self.group)
         parts = [weighed(delta, group, *self.spread(delta, slot), slot.base) for slot in self.slots]

@@ -19,7 +19,7 @@ from everview.errors import SchemaError, shown
 from everview.operators.aggregate.call import Call, FieldOrder
 from everview.operators.aggregate.registry import COMPUTED, computed
 from everview.operators.functions import Function
-from everview.types import Field, NotNull, Schema, Type, unknown_name
+from everview.types import Field, NotNullType, Schema, Type, unknown_name
 
 # Every aggregate by name, and the options that it takes; the median is a percentile at a share that need not be said.
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
@@ -71,10 +71,10 @@ class WrittenAggregate:
         function = self.function if isinstance(self.function, str) else "user"
         line = computed(function)
         only_values = self.distinct or line.law == "ordered"
-        if only_values and any(at not in fields for at, _ in order):
+        if only_values and any(field not in fields for field, _ in order):
             what = "the different values" if self.distinct else f"the {function}"
-            found = f"{what} of {', '.join(self.columns)} in the order of another column"
-            raise SchemaError(found, hint="order by the same column, or leave the order out")
+            written = f"{what} of {', '.join(self.columns)} in the order of another column"
+            raise SchemaError(written, hint="order by the same column, or leave the order out")
         return Call(
             function,
             fields,
@@ -88,12 +88,12 @@ class WrittenAggregate:
         )
 
     def _keeps_nulls(self, function: str) -> bool:
-        """Only where values are taken as they are: the first or last, and those that a user's function gets."""
+        """Whether NULLs stay among the values: only for first and last, and for a user's function."""
         default = "keep" if computed(function).keeps_nulls else "skip"
-        found = self.options.get("nulls", default)
-        if found not in ("keep", "skip"):
-            raise SchemaError(f"nulls {found!r}", hint='write "nulls": "keep" or "nulls": "skip"')
-        return found == "keep"
+        nulls = self.options.get("nulls", default)
+        if nulls not in ("keep", "skip"):
+            raise SchemaError(f"nulls {nulls!r}", hint='write "nulls": "keep" or "nulls": "skip"')
+        return nulls == "keep"
 
 
 def _named(name: str, columns: tuple[str, ...], options: Mapping[str, Any], rest: list[Any]) -> WrittenAggregate:
@@ -103,38 +103,38 @@ def _named(name: str, columns: tuple[str, ...], options: Mapping[str, Any], rest
     if function not in FUNCTIONS or (distinct and function != "median" and computed(function).needs_order):
         raise unknown_name("aggregate", name, [*FUNCTIONS, "count distinct"])
     _check_options(name, options, FUNCTIONS[function])
-    found = WrittenAggregate(function, columns, distinct, options=options)
+    aggregate = WrittenAggregate(function, columns, distinct, options=options)
     if function == "median":
-        return _checked(replace(found, function="percentile"), rest)
-    return _percentile(found, rest) if computed(function).fraction else _checked(found, rest)
+        return _checked(replace(aggregate, function="percentile"), rest)
+    return _percentile(aggregate, rest) if computed(function).fraction else _checked(aggregate, rest)
 
 
-def _percentile(found: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
+def _percentile(aggregate: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
     match rest:
         case [int() | float() as fraction] if 0 <= fraction <= 1:
-            return _checked(replace(found, fraction=float(fraction)), [])
+            return _checked(replace(aggregate, fraction=float(fraction)), [])
         case _:
             raise SchemaError(
-                f"{found.function} of {', '.join(found.columns)} takes one number from 0 to 1, not {rest}",
-                hint=f'write ("{found.function}", "column", 0.9)',
+                f"{aggregate.function} of {', '.join(aggregate.columns)} takes one number from 0 to 1, not {rest}",
+                hint=f'write ("{aggregate.function}", "column", 0.9)',
             )
 
 
-def _checked(found: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
-    """The right number of columns, and nothing that is not understood."""
-    name = found.function if isinstance(found.function, str) else "the function"
+def _checked(aggregate: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
+    """Refuse a wrong number of columns, and options that the function does not take."""
+    name = aggregate.function if isinstance(aggregate.function, str) else "the function"
     if rest:
         raise SchemaError(f"{name} cannot take {rest[0]!r}", hint="after the columns come options as a dictionary")
-    several = not isinstance(found.function, str) or (name == "count" and found.distinct)
-    if not found.columns and (name != "count" or found.distinct):
+    several = not isinstance(aggregate.function, str) or (name == "count" and aggregate.distinct)
+    if not aggregate.columns and (name != "count" or aggregate.distinct):
         raise SchemaError(f"{name} of what?", hint=f'write ("{name}", "column")')
-    if len(found.columns) > 1 and not several:
-        raise SchemaError(f"{name} of {', '.join(found.columns)}", hint=f"{name} takes one column")
-    if isinstance(found.function, str) and computed(name).needs_order and not found.order:
+    if len(aggregate.columns) > 1 and not several:
+        raise SchemaError(f"{name} of {', '.join(aggregate.columns)}", hint=f"{name} takes one column")
+    if isinstance(aggregate.function, str) and computed(name).needs_order and not aggregate.order:
         raise SchemaError(f"{name} in which order?", hint=f'write ("{name}", "column", {{"order": ["other column"]}})')
-    if not isinstance(found.function, str) and "type" not in found.options:
+    if not isinstance(aggregate.function, str) and "type" not in aggregate.options:
         raise SchemaError("a function of which type?", hint='write (function, "column", {"type": "DOUBLE"})')
-    return found
+    return aggregate
 
 
 def _check_options(name: str, options: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -143,12 +143,12 @@ def _check_options(name: str, options: Mapping[str, Any], known: tuple[str, ...]
         raise SchemaError(f"{name} has no option {wrong!r}", hint=f"it takes {', '.join(known) or 'none'}")
 
 
-def _declared(of: Any) -> Field:
+def _declared(declared: Any) -> Field:
     """The field that a user's function fills: ``"DOUBLE"``, ``"BIGINT NOT NULL"``, or a type."""
-    match of:
+    match declared:
         case Type():
-            return Field("result", of)
-        case NotNull():
-            return Field("result", of.type, nullable=False)
+            return Field("result", declared)
+        case NotNullType():
+            return Field("result", declared.type, nullable=False)
         case _:
-            return Schema.parse(f"result {of}").fields[0]
+            return Schema.parse(f"result {declared}").fields[0]

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.operators.operator import Matrix, Words
+from everview.types.words import Matrix, Words
 
 Flags = NDArray[np.bool_]
 
@@ -53,7 +53,7 @@ class Places:
         return _changes(self.rows, self.order)
 
     def frame(self, unit: str, start: int | None, end: int | None) -> tuple[Words, Words]:
-        """The rows that each row sees: from which, and before which; as many as none where it sees none."""
+        """The frame of each row as (first, end); equal where the frame is empty."""
         if unit == "rows":
             low = self.starts if start is None else np.clip(self.at + start, self.starts, self.stops)
             high = self.stops if end is None else np.clip(self.at + end + 1, self.starts, self.stops)
@@ -65,10 +65,10 @@ class Places:
 
 def _changes(rows: Matrix, words: int) -> Flags:
     """Which rows differ from the one before in their first words; the first one does."""
-    found = np.ones(rows.shape[0], np.bool_)
+    changed = np.ones(rows.shape[0], np.bool_)
     if rows.shape[0]:
-        found[1:] = (rows[1:, :words] != rows[:-1, :words]).any(axis=1)
-    return found
+        changed[1:] = (rows[1:, :words] != rows[:-1, :words]).any(axis=1)
+    return changed
 
 
 def _firsts(changes: Flags) -> Words:

@@ -22,9 +22,10 @@ from everview.operators.aggregate import Call, Weigh, slots
 from everview.operators.aggregate.added import FINISHED, Sums
 from everview.operators.aggregate.floats import words_of
 from everview.operators.index import Direction, Index
-from everview.operators.operator import Context, Layout, Matrix, Words
+from everview.operators.operator import Context, Layout
 from everview.operators.window.frames import Flags, Places
 from everview.types import BIGINT, Field, Schema
+from everview.types.words import Matrix, Words
 
 RANKS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 COPIES = ("lag", "lead", "first_value", "last_value", "nth_value")
@@ -64,42 +65,42 @@ class Over:
         return _added_up(self, places, schema, low, high)
 
     def reads_values(self, schema: Schema) -> bool:
-        """Whether it compares values whose words do not follow them."""
+        """Whether the function compares values of a type whose words are not in the order of the values."""
         return self.function in ("min", "max") and not schema.fields[self.fields[0]].type.ordered
 
     def _shifted(self, places: Places, schema: Schema) -> Matrix:
-        at = places.at - self.number if self.function == "lag" else places.at + self.number
-        there = (at >= places.starts) & (at < places.stops)
-        out = self._copied(places, schema, at, there)
+        rows = places.at - self.number if self.function == "lag" else places.at + self.number
+        there = (rows >= places.starts) & (rows < places.stops)
+        out = self._copied(places, schema, rows, there)
         if len(self.fields) > 1:
             other = _widened(places.rows[:, schema.words(self.fields[1])], schema.fields[self.fields[1]], self.result)
             out = np.where(there[:, None], out, other)
         return out
 
     def _place(self, places: Places, schema: Schema, low: Words, high: Words) -> tuple[Words, Flags]:
-        """Which row of the frame is asked for, and where there is one."""
+        """The row of each frame whose value is the result, and a mask of rows whose frame has one."""
         if self.function == "nth_value":
-            at = low + self.number - 1
-            return at, at < high
+            rows = low + self.number - 1
+            return rows, rows < high
         if not self.skips:
             return (low if self.function == "first_value" else high - 1), low < high
         present = _present(places.rows, schema, self.fields[0])
         if self.function == "first_value":
-            at = _next_present(present)[np.minimum(low, present.size - 1)]
-            return at, (low < high) & (at < high)
-        at = _last_present(present)[np.maximum(high - 1, 0)]
-        return at, (low < high) & (at >= low)
+            rows = _next_present(present)[np.minimum(low, present.size - 1)]
+            return rows, (low < high) & (rows < high)
+        rows = _last_present(present)[np.maximum(high - 1, 0)]
+        return rows, (low < high) & (rows >= low)
 
-    def _copied(self, places: Places, schema: Schema, at: Words, there: Flags) -> Matrix:
+    def _copied(self, places: Places, schema: Schema, rows: Words, there: Flags) -> Matrix:
         """The first argument in other rows; NULL where there is none."""
         source = schema.fields[self.fields[0]]
         words = _widened(places.rows[:, schema.words(self.fields[0])], source, self.result)
-        found = words[np.where(there, at, 0)]
-        return np.where(there[:, None], found, np.array(self.result.type.null_words(), np.int64))
+        copied = words[np.where(there, rows, 0)]
+        return np.where(there[:, None], copied, np.array(self.result.type.null_words(), np.int64))
 
 
 def _widened(words: Matrix, old: Field, new: Field) -> Matrix:
-    """Words of a field as those of one that may be NULL."""
+    """The words of a field as a nullable field of the same type has them."""
     if old.words == new.words:
         return words
     assert old.type == new.type == BIGINT and new.nullable
@@ -107,16 +108,16 @@ def _widened(words: Matrix, old: Field, new: Field) -> Matrix:
 
 
 def _present(rows: Matrix, schema: Schema, field: int) -> Flags:
-    found = schema.fields[field]
-    if not found.nullable:
+    column = schema.fields[field]
+    if not column.nullable:
         return np.ones(rows.shape[0], np.bool_)
-    return rows[:, schema.words(field).start] != found.type.null_words()[0]
+    return rows[:, schema.words(field).start] != column.type.null_words()[0]
 
 
 def _next_present(present: Flags) -> Words:
-    """For each row the first from there on that is; beyond the last if there is none."""
-    at = np.where(present, np.arange(present.size), present.size)
-    return np.minimum.accumulate(at[::-1])[::-1]
+    """For each row the first present row from there on; the number of rows if there is none."""
+    rows = np.where(present, np.arange(present.size), present.size)
+    return np.minimum.accumulate(rows[::-1])[::-1]
 
 
 def _last_present(present: Flags) -> Words:
@@ -149,11 +150,11 @@ def _cume_dist(over: Over, places: Places) -> Matrix:
 
 def _ntile(over: Over, places: Places) -> Matrix:
     """Rows are dealt to buckets in order, the first buckets being one larger."""
-    at, count = places.at - places.starts, places.stops - places.starts
+    place, count = places.at - places.starts, places.stops - places.starts
     size, larger = count // over.number, count % over.number
     edge = larger * (size + 1)
-    found = np.where(at < edge, at // (size + 1), larger + (at - edge) // np.maximum(size, 1))
-    return (found + 1)[:, None]
+    buckets = np.where(place < edge, place // (size + 1), larger + (place - edge) // np.maximum(size, 1))
+    return (buckets + 1)[:, None]
 
 
 def _floats(values: Any) -> Matrix:
@@ -182,9 +183,9 @@ def _extreme(
     one_of = np.zeros(ranks.max(initial=0) + 1, np.int64)
     one_of[ranks] = places.at
     ranks = np.where(_present(places.rows, schema, field), ranks if over.function == "min" else -ranks, NONE)
-    found = _least(ranks, low, high)
-    there = found != NONE
-    return one_of[np.abs(np.where(there, found, 0))], there
+    extremes = _least(ranks, low, high)
+    there = extremes != NONE
+    return one_of[np.abs(np.where(there, extremes, 0))], there
 
 
 def _ranks(rows: Matrix, schema: Schema, field: int, context: Context) -> Words:
@@ -198,9 +199,9 @@ def _ranks(rows: Matrix, schema: Schema, field: int, context: Context) -> Words:
     order = np.lexsort(words.T[::-1])
     changes = np.ones(order.size, np.bool_)
     changes[1:] = (words[order[1:]] != words[order[:-1]]).any(axis=1)
-    found = np.empty(order.size, np.int64)
-    found[order] = np.cumsum(changes)
-    return found
+    ranks = np.empty(order.size, np.int64)
+    ranks[order] = np.cumsum(changes)
+    return ranks
 
 
 def _ranks_by_value(words: Matrix, schema: Schema, context: Context) -> Words:
@@ -214,16 +215,16 @@ def _ranks_by_value(words: Matrix, schema: Schema, context: Context) -> Words:
 
 def _least(ranks: Words, low: Words, high: Words) -> Words:
     """The least of each span; spans of 2^k rows are known from those of half their length."""
-    found = np.full(low.size, NONE, np.int64)
+    least = np.full(low.size, NONE, np.int64)
     length = high - low
     level, spans = 0, ranks
     while True:
-        here = (length >> level) == 1
-        if here.any():
-            a, b = low[here], high[here] - (1 << level)
-            found[here] = np.minimum(spans[a], spans[b])
+        matching = (length >> level) == 1
+        if matching.any():
+            a, b = low[matching], high[matching] - (1 << level)
+            least[matching] = np.minimum(spans[a], spans[b])
         if not (length >> (level + 1)).any():
-            return found
+            return least
         spans = np.minimum(spans[: spans.size - (1 << level)], spans[1 << level :])
         level += 1
 
@@ -253,8 +254,8 @@ def _added_up(over: Over, places: Places, schema: Schema, low: Words, high: Word
 
 def _entries(weigh: Weigh, rows: Matrix) -> list[tuple[Words, Words, Words]]:
     """(row, place, contribution), slot by slot."""
-    found: list[tuple[Words, Words, Words]] = []
+    entries: list[tuple[Words, Words, Words]] = []
     for slot in weigh.slots:
         origins, places, weights = weigh.spread(rows, slot)
-        found.append((origins, places + slot.base, weights))
-    return found
+        entries.append((origins, places + slot.base, weights))
+    return entries

@@ -11,25 +11,19 @@ import numpy as np
 from everview.errors import WeightOverflow
 from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.index import Order, restore
-from everview.operators.operator import (
-    Context,
-    Layout,
-    Matrix,
-    Port,
-    Unary,
-    key_partition,
-)
+from everview.operators.operator import Context, Layout, Port, UnaryOperator, key_partition
 from everview.operators.window.frames import Places
 from everview.operators.window.functions import Over
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix
 
 ALL = 1 << 62  # more places than a partition has
 MOST = 1 << 31  # rows of one change
 
 
 @dataclass(frozen=True)
-class _Window(ByState, Unary):
+class _Window(ByState, UnaryOperator):
     """The input is indexed by the partition, then by the order, of which the first ``peers`` fields tell peers."""
 
     source: Layout
@@ -57,7 +51,7 @@ class _Window(ByState, Unary):
     def reads_values(self) -> bool:
         return super().reads_values or any(call.reads_values(self.source.schema) for call in self.calls)
 
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[View]], context: Context) -> list[Matrix]:
+    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         return [self._beside(view.first_rows(groups, self.group_words, 0, ALL), context) for (view,) in states]
 
     def _beside(self, rows: Matrix, context: Context) -> Matrix:
@@ -76,8 +70,8 @@ class _Window(ByState, Unary):
         out = np.empty((rows.shape[0], self.schema.width + 1), np.int64)
         out[:, : schema.width], out[:, -1] = rows[:, :-1], 1
         if rows.shape[0]:
-            for at, call in enumerate(self.calls, len(schema)):
-                out[:, self.schema.words(at)] = call.words(places, schema, context)
+            for place, call in enumerate(self.calls, len(schema)):
+                out[:, self.schema.words(place)] = call.words(places, schema, context)
         return out
 
 

@@ -24,7 +24,7 @@ class Arriving:
         self.shards = program.shards
         self.resolvers = resolvers(program, tables)
         self._tables = tables
-        self._sources = {name: (at, circuit.layout(at).schema) for name, at in circuit.sources.items()}
+        self._sources = {name: (node, circuit.layout(node).schema) for name, node in circuit.sources.items()}
         self._exchanges = {
             name: Exchange(Layout(schema), program.arrival(name)) for name, (_, schema) in self._sources.items()
         }
@@ -38,10 +38,10 @@ class Arriving:
             if isinstance(rows, Commands):
                 self._resolve(name, rows, cells, state, dictionary)
                 continue
-            at, schema = self._sources[name]
+            node, schema = self._sources[name]
             delta = encode_pairs(schema, rows, dictionary)
             for shard, part in enumerate(self._exchanges[name].spread(delta, self.shards)):
-                cells[shard][at] = part
+                cells[shard][node] = part
         return cells
 
     def _resolve(
@@ -49,8 +49,8 @@ class Arriving:
     ) -> None:
         if name not in self._tables:
             raise unknown_name("table", name, self._tables)
-        at, schema = self._sources[name]
-        resolver, rows = self.resolvers[at], commands.encode(schema, dictionary)
+        node, schema = self._sources[name]
+        resolver, rows = self.resolvers[node], commands.encode(schema, dictionary)
         for shard, part in enumerate(self._exchanges[name].spread(rows, self.shards)):
             contents = state.before(shard, resolver.trace)
             cells[shard] |= resolver.cells(resolver.change(part, contents, whole=commands.whole))

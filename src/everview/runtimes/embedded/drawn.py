@@ -52,14 +52,14 @@ def _value(field: Field, number: int) -> Any:
         return None
 
 
-def _of_type(of: Type, number: int) -> Any:
-    if isinstance(of, Decimal):
-        digits = min(number + 1, 10**of.precision - 1)
-        return decimal.Decimal(digits).scaleb(-of.scale if of.scale == of.precision else 0)
-    if isinstance(of, Array):
-        return [_of_type(of.element, n) for n in range(number + 1)]
-    if isinstance(of, Struct):
-        return {f.name: _value(f, number) for f in of.fields}
-    if of.sql not in VALUES:
-        raise NothingDrawn(of.sql)
-    return VALUES[of.sql][number]
+def _of_type(type_: Type, number: int) -> Any:
+    if isinstance(type_, Decimal):
+        digits = min(number + 1, 10**type_.precision - 1)
+        return decimal.Decimal(digits).scaleb(-type_.scale if type_.scale == type_.precision else 0)
+    if isinstance(type_, Array):
+        return [_of_type(type_.element, n) for n in range(number + 1)]
+    if isinstance(type_, Struct):
+        return {f.name: _value(f, number) for f in type_.fields}
+    if type_.sql not in VALUES:
+        raise NothingDrawn(type_.sql)
+    return VALUES[type_.sql][number]

@@ -20,7 +20,7 @@ from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import ForeignState, StoreError
 from everview.runtimes.embedded import interned
 from everview.runtimes.state import ProgramState, Pushed
-from everview.traces.spine import Held
+from everview.traces.spine import HeldBatch
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.manifest import Manifest
 from everview.traces.store.reader import State as Stored
@@ -33,9 +33,9 @@ TIDY_BYTES = 4 << 20  # after this much has been appended, the store is told of 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a commit says besides what the open epoch has appended in this process.
+    """The part of a commit that is not appended by this process.
 
-    Slices that others have written, and how far the sources have been read.
+    Slices that tasks have written, and how far the sources have been read.
     """
 
     replaces: Sequence[Replace] = ()
@@ -55,7 +55,7 @@ class Durable:
         self._shards = program.shards
         self._untidy = 0
         # While merges are written: those that are about to have new ids, and the manifest without them.
-        self._tidying: tuple[list[Held], Manifest] | None = None
+        self._tidying: tuple[list[HeldBatch], Manifest] | None = None
 
     @classmethod
     def open(cls, path: str | Path, program: Program, policy: Policy, *, adopt: bool = False) -> Durable:
@@ -87,11 +87,11 @@ class Durable:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What the state says of itself."""
+        """The description that a state carries; see `contents`."""
         return self.store.manifest.meta
 
     def held(self, program: Program, state: ProgramState, dictionary: Dictionary) -> dict[str, list[Trace]]:
-        """The stored traces that are among those of a program, in the places of a state of it.
+        """The stored traces that a program has, too, loaded as its state has them.
 
         Views can be computed again; what tables hold must be among them.
         """
@@ -128,7 +128,7 @@ class Durable:
         self.store.commit(epoch, appends, replaces=gone, meta=meta, plan=fingerprints(program))
 
     def turned(self, program: Program) -> None:
-        """After `turn`: from now on it is the state of that program."""
+        """Finish a `turn`: from now on this is the state of that program."""
         self._says, self._shards = contents(program), program.shards
 
     def recover(self) -> None:
@@ -160,7 +160,7 @@ class Durable:
         return ids[first : first + len(pushed)]
 
     def settle(self, state: ProgramState) -> None:
-        """After a commit, `tidy` if it is time. Should that fail, the epoch is there all the same."""
+        """Call `tidy` after a commit, if it is time; the epoch is durable even if that fails."""
         if self._untidy <= TIDY_BYTES:
             return
         try:
@@ -188,11 +188,11 @@ class Durable:
         self._tidied()
         self._untidy = 0
 
-    def _begin_to_tidy(self, merges: list[Held]) -> None:
+    def _begin_to_tidy(self, merges: list[HeldBatch]) -> None:
         self._tidying = merges, self.store.manifest
 
     def _tidied(self) -> None:
-        """Merges that the store has been told of are known by their new ids; it waits for no others."""
+        """Note the new ids of merges that the store has been told of; no others are pending."""
         assert self._tidying is not None, "something is tidied"
         merges, before = self._tidying
         self.store.forget_queued()
@@ -202,7 +202,7 @@ class Durable:
         self._tidying = None
 
     def vacuum(self, state: ProgramState, dictionary: Dictionary, keep_epochs: int) -> None:
-        """Keep of the dictionary what it holds now, and of the epochs the last few."""
+        """Replace the stored dictionary by its present entries, and keep the last few epochs."""
         self.recover()
         self._begin_to_tidy([])
         for each in interned.renewed(self.store, dictionary.export(), self._shards):
@@ -226,7 +226,7 @@ def _is_empty(path: str | Path) -> bool:
 
 
 def contents(program: Program) -> dict[str, Any]:
-    """What a state says of itself, so that it can be read without its circuit."""
+    """The description of a state, by which it can be read without its circuit: views, tables, shards."""
     circuit = program.circuit
 
     def described(node: int | None) -> dict[str, str] | None:
@@ -238,7 +238,7 @@ def contents(program: Program) -> dict[str, Any]:
 
 
 def fingerprints(program: Program) -> Fingerprints:
-    """What a state must be the state of, to be this program's."""
+    """The fingerprints that the state of a program has."""
     traces = program.fingerprint
     text = "\n".join([str(program.shards), *sorted(f"{name} {schema}" for name, schema in traces.items())])
     return Fingerprints(hashlib.blake2b(text.encode(), digest_size=16).hexdigest(), traces)

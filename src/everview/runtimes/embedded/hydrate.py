@@ -27,8 +27,8 @@ from everview.runtimes.epoch import Epochs
 from everview.runtimes.loops import Cells
 from everview.runtimes.state import ProgramState
 from everview.traces.trace import Trace
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 Held = Mapping[str, Sequence[Trace]]  # by name, a trace a shard
 
 

@@ -1,8 +1,8 @@
 """The dictionary in the store: chunks of entries, each a slice of every part, by shard.
 
 Many new entries at once, as a first load brings them, are divided among the shards by their codes, so that they can be
-read in parts; the few of a tick stay together on shard 0. Whoever loads them takes all shards at once, because what
-stands in the way of an exception may be in any.
+read in parts; the few of a tick stay together on shard 0. All shards are loaded at once, because the entry that
+holds the hash of an exception may be in any of them.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ Chunk = tuple[Slice, ...]
 def appended(entries: Entries, shards: int) -> Iterator[tuple[str, int, NDArray[Any]]]:
     """New entries as slices to append: (name, shard, array)."""
     for shard, part in _placed(entries, shards):
-        yield from ((name, shard, getattr(part, of)) for name, of in zip(NAMES, PARTS, strict=True))
+        yield from ((name, shard, getattr(part, part_name)) for name, part_name in zip(NAMES, PARTS, strict=True))
 
 
 def stored(state: Stored) -> Entries | None:
     """All entries that a state holds, of all shards; None if it has none."""
-    found = [Entries(*(part.array for part in chunk)) for of in _chunks(state).values() for chunk in of]
-    return joined(found) if found else None
+    entries = [
+        Entries(*(part.array for part in chunk)) for shard_chunks in _chunks(state).values() for chunk in shard_chunks
+    ]
+    return joined(entries) if entries else None
 
 
 def coalesced(state: Stored) -> Iterator[Replace]:
-    """The last chunks of every shard as one, as many of them as geometry asks for."""
+    """Edits that merge the last chunks of every shard into one, so that sizes stay geometric."""
     for shard, chunks in _chunks(state).items():
         start, rows = len(chunks), 0
         while start > 0 and len(chunks[start - 1][0].array) < RATIO * max(rows, 1):
@@ -52,7 +54,7 @@ def coalesced(state: Stored) -> Iterator[Replace]:
 
 
 def renewed(state: Stored, entries: Entries, shards: int) -> Iterator[Replace]:
-    """These entries in place of all that there are."""
+    """Edits that put these entries in place of all stored ones."""
     placed = dict(_placed(entries, shards))
     for shard, chunks in _chunks(state).items():
         yield from _instead(shard, chunks, placed.pop(shard, None))
@@ -82,9 +84,9 @@ def _placed(entries: Entries, shards: int) -> list[tuple[int, Entries]]:
     return [(shard, _picked(entries, np.flatnonzero(shard_of == shard))) for shard in range(shards)]
 
 
-def _picked(entries: Entries, at: NDArray[np.int64]) -> Entries:
-    offsets, data = gather(at, entries.offsets, entries.data)
-    return Entries(entries.codes[at], entries.kinds[at], offsets, data, entries.exceptions[at])
+def _picked(entries: Entries, rows: NDArray[np.int64]) -> Entries:
+    offsets, data = gather(rows, entries.offsets, entries.data)
+    return Entries(entries.codes[rows], entries.kinds[rows], offsets, data, entries.exceptions[rows])
 
 
 def _instead(shard: int, chunks: Sequence[Chunk], entries: Entries | None) -> Iterator[Replace]:

@@ -1,4 +1,4 @@
-"""A query answered once: a circuit over what relations hold now, and nothing kept."""
+"""A query answered once: a circuit runs over the rows that relations hold now, and keeps nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from everview.zset.batch import Batch
 def answer(
     circuit: Circuit, contents: Mapping[str, Batch], dictionary: Dictionary, bounds: LoopBounds | None = None
 ) -> dict[str, Batch]:
-    """What the sinks of a query circuit hold when its sources hold these contents.
+    """The contents of a query circuit's sinks, given the contents of its sources.
 
     Without recursion the operators work on whole Z-sets, and there are no traces. A loop works on changes: each
     iteration then costs what it adds.
@@ -28,7 +28,9 @@ def answer(
     recursive = any(isinstance(node, Child) for node in circuit)
     program = Program(incrementalize(circuit) if recursive else circuit)
     context = Context(dictionary, dict(circuit.functions))
-    cells = [{at: contents[name].rows for name, at in program.circuit.sources.items() if len(contents[name])}]
+    cells = [
+        {source_id: contents[name].rows for name, source_id in program.circuit.sources.items() if len(contents[name])}
+    ]
     epochs = Epochs(program, ProgramState(program, context), context, bounds)
     epochs.run(cells)
     return epochs.outputs(cells)

@@ -17,7 +17,7 @@ MOST_SHARDS: Final = 4096
 
 
 def check_shards(shards: int) -> None:
-    """Refuse numbers of shards that cannot be."""
+    """Refuse a number of shards outside of 1 to `MOST_SHARDS`."""
     if not 1 <= shards <= MOST_SHARDS:
         raise EverviewError(
             f"there are 1 to {MOST_SHARDS:,} shards, not {shown(shards)}", hint="leave shards out for one"
@@ -42,7 +42,7 @@ def prepared(circuit: Circuit, tables: Mapping[str, Table], shards: int, *, as_i
 
 
 def _require_names(circuit: Circuit) -> None:
-    """A stored state knows functions by name: all lambdas have the same, and others that had to be numbered, too."""
+    """Refuse functions that a stored state could not know by name: lambdas, and others that share a name."""
     nameless = [name for name in circuit.functions if "<lambda>" in name or re.search(r"~\d+$", name)]
     if nameless:
         raise FunctionError(

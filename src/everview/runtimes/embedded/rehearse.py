@@ -37,7 +37,7 @@ from everview.lowering.lower import Lowering
 from everview.operators.aggregate import Weigh
 from everview.operators.arrange import Arrange
 from everview.operators.linear import Filter, Map
-from everview.operators.operator import Context, Layout, Matrix, Moment, Operator, nothing
+from everview.operators.operator import Context, Layout, Moment, Operator, nothing
 from everview.plan.node import Plan
 from everview.plan.node import walk as parts
 from everview.plan.nodes import Scan
@@ -48,6 +48,7 @@ from everview.scalars.expressions import Now, walk
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
 from everview.types import Schema
+from everview.types.words import Matrix
 
 ROWS = 8  # of a stream at most: products of many relations stay small
 OF_VALUES = (

@@ -1,7 +1,7 @@
-"""A table of a running circuit, as those who change it see it: keyed, or a bag of rows.
+"""A kept table of a running circuit, keyed or a bag of rows, for those who change it.
 
-Every method says what a command changes, given what the table holds and what is to be changed already. What cannot be,
-two rows of one key or a row less than not at all, is refused here, before any operator sees it.
+Every method computes the change of one command, given the rows of the table and the pending change. A second row of a
+key, and a row of negative weight, are refused here, before any operator sees them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout, word_columns
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Resolver, Table, last_of_key, ones
-from everview.traces.view import View
+from everview.traces.view import TraceView
 from everview.types import Schema
+from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
-Matrix = NDArray[np.int64]
 Pending = list[Matrix]  # a batch a shard, in the order of the table's trace: key first
 
 
 @dataclass(frozen=True)
-class Relation:
-    """A table by the words of its rows. A `Pending` is a change of it that has not been made yet."""
+class KeptTable:
+    """A table whose rows are words. A `Pending` is a change of the table that has not been applied yet."""
 
     name: str
     schema: Schema
@@ -46,7 +46,7 @@ class Relation:
     dictionary: Dictionary
 
     @classmethod
-    def of(cls, program: Program, name: str, table: Table, dictionary: Dictionary) -> Relation:
+    def of(cls, program: Program, name: str, table: Table, dictionary: Dictionary) -> KeptTable:
         resolver = Resolver.of(program, name, table)
         schema, layout = program.circuit.layout(resolver.source).schema, program.circuit.layout(resolver.trace)
         return cls(name, schema, layout.schema, layout.key, resolver, program.shards, dictionary)
@@ -87,7 +87,7 @@ class Relation:
         ]
 
     def patch(self, rows: Matrix, columns: Sequence[str], state: ProgramState, pending: Pending) -> Pending:
-        """The pending change with some columns of the rows of some keys set; ``rows`` are key, then columns."""
+        """The pending change that sets some columns in the rows of some keys; ``rows`` are key, then columns."""
         assert self.resolver.keyed, "only a table with a key is updated by key"
         words = self.resolver.key
         targets = word_columns(self.stored, tuple(self.stored.index(name) for name in columns))
@@ -109,7 +109,7 @@ class Relation:
         return known
 
     def beginning_with(self, values: Matrix, columns: int, state: ProgramState, pending: Pending) -> Batch:
-        """The rows whose first columns, key first, have some values, after what is pending."""
+        """The rows that begin with some values (key first), the pending change included."""
         words, wanted = Schema(self.stored.fields[:columns]).width, _distinct(values)
         whole = np.empty((0, self.stored.width + 1), np.int64)
         for shard in range(self.shards):
@@ -123,7 +123,7 @@ class Relation:
         return [np.empty((0, self.stored.width + 1), np.int64)] * self.shards
 
     def rows(self, state: ProgramState, pending: Pending | None = None) -> Batch:
-        """What the table holds, with what is pending if that is given; columns as they are declared."""
+        """The rows of the table, after the pending change if one is given; columns as they are declared."""
         whole = np.empty((0, self.schema.width + 1), np.int64)
         for shard, trace in enumerate(state.of(self.resolver.trace)):
             rows = trace.before.consolidated()
@@ -143,11 +143,11 @@ class Relation:
         # Splitting keeps the order of the rows of a shard.
         return self._exchange.split(rows, self.shards)
 
-    def _contents(self, state: ProgramState, shard: int, pending: Pending) -> View:
-        """What a shard holds after what is pending."""
+    def _contents(self, state: ProgramState, shard: int, pending: Pending) -> TraceView:
+        """The rows of a shard after the pending change."""
         return state.before(shard, self.resolver.trace).plus(pending[shard])
 
-    def _added(self, rows: Matrix, contents: View, pending: Matrix, negative: bool) -> Matrix:
+    def _added(self, rows: Matrix, contents: TraceView, pending: Matrix, negative: bool) -> Matrix:
         changed = merge(pending, rows) if pending.shape[0] else rows
         if self.resolver.keyed:
             self._check_keys(rows, contents.plus(changed))
@@ -155,8 +155,8 @@ class Relation:
             self._check_bag(rows, contents.plus(changed))
         return changed
 
-    def _check_keys(self, rows: Matrix, after: View) -> None:
-        """Refuse added rows if a key would have two rows, or one less than not at all."""
+    def _check_keys(self, rows: Matrix, after: TraceView) -> None:
+        """Refuse added rows if a key would have two rows, or a row of negative weight."""
         words = self.resolver.key
         keys = distinct_keys(rows, words)
         if len(keys) == len(rows) and _all_one(rows[:, -1]) and _all_one(after.weights(keys, words)):
@@ -167,15 +167,15 @@ class Relation:
             row = held[broken : broken + 1]
             raise self._absent(row) if row[0, -1] < 0 else self._duplicate(row)
 
-    def _check_bag(self, rows: Matrix, after: View) -> None:
-        """Refuse added rows if one would be there less often than not at all."""
+    def _check_bag(self, rows: Matrix, after: TraceView) -> None:
+        """Refuse added rows if one would have a negative weight."""
         if (rows[:, -1] > 0).all():
             return
         held = after.weights(rows, self.stored.width)
         if (held < 0).any():
             raise self._absent(rows[np.flatnonzero(held < 0)[:1]])
 
-    def _rows_of(self, keys: Matrix, contents: View) -> Matrix:
+    def _rows_of(self, keys: Matrix, contents: TraceView) -> Matrix:
         rows = self.resolver.rows_of(keys, contents)
         assert (rows[:, -1] == 1).all(), "a key has one row"
         return rows

@@ -38,7 +38,7 @@ class View:
         return self.held()
 
     def held(self) -> Batch:
-        """`contents` for those who complete what an exception has cut short."""
+        """`contents` without recovering first: for the code that completes an act which an exception has cut short."""
         if self._node is None:
             raise EverviewError(f"view {self.name} keeps no contents", hint="build its sink with keep=True")
         whole = np.empty((0, self.schema.width + 1), np.int64)
@@ -48,17 +48,17 @@ class View:
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows now, each as often as its weight."""
-        found = self.contents()
-        return [row for row, weight in found for _ in range(weight)]
+        contents = self.contents()
+        return [row for row, weight in contents for _ in range(weight)]
 
     def to_arrow(self) -> pa.Table:
         """The rows now as an Arrow table, each as often as its weight."""
-        found = self.contents()
-        repeated = found.rows[_repeats(found.weights)]
+        contents = self.contents()
+        repeated = contents.rows[_repeats(contents.weights)]
         repeated[:, -1] = 1
         from everview.codes import decode
 
-        return decode(self.schema, repeated[:, :-1], found.dictionary)
+        return decode(self.schema, repeated[:, :-1], contents.dictionary)
 
     def to_pandas(self) -> Any:
         """The rows now as a pandas frame."""

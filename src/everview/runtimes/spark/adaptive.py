@@ -66,8 +66,8 @@ class Adaptive:
         return ran
 
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
-        for shard, found in appends:
-            for node, appended in found.items():
+        for shard, batches in appends:
+            for node, appended in batches.items():
                 owned = path, node, shard
                 if isinstance(appended, SliceRef):
                     self.there.push(path, [(shard, {node: appended})])
@@ -77,11 +77,11 @@ class Adaptive:
                     self._mine.append((owned, appended))
 
     def note(self, offsets: dict[str, Any]) -> Note | None:
-        """What to commit if tasks have taken part; None if the driver was alone."""
+        """The note to commit if tasks have taken part; None if the driver was alone."""
         if not self.there.jobs:
             return None
         self._share()
-        refs = tuple(ref for found in self.there.written.values() for ref in found)
+        refs = tuple(ref for refs_of_trace in self.there.written.values() for ref in refs_of_trace)
         return Note(tuple(self.there.edits), refs, offsets)
 
     def _share(self) -> None:
@@ -107,4 +107,4 @@ class Adaptive:
 
 
 def _rows(cells: Cells, nodes: frozenset[int]) -> int:
-    return sum(matrix.shape[0] for shard in cells for at, matrix in shard.items() if at in nodes)
+    return sum(matrix.shape[0] for shard in cells for node, matrix in shard.items() if node in nodes)

@@ -18,7 +18,7 @@ from everview.circuit.nodes import Source
 from everview.circuit.program import Due, Program, Ran
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import SourceError
-from everview.operators.operator import Context, Matrix
+from everview.operators.operator import Context
 from everview.runtimes.loops import Cells
 from everview.runtimes.pending import At
 from everview.runtimes.spark import rounds
@@ -28,8 +28,8 @@ from everview.runtimes.spark.values import entries_for, reads_values
 from everview.runtimes.spark.wire import (
     ARROW,
     SCHEMA,
-    Kind,
     Row,
+    RowKind,
     edit_of,
     error_of,
     from_batches,
@@ -39,6 +39,7 @@ from everview.runtimes.spark.wire import (
 from everview.runtimes.state import Path
 from everview.runtimes.tables import Resolver
 from everview.traces.store import Replace, SliceRef
+from everview.types.words import Matrix
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,17 +96,17 @@ class Cluster:
             _share(cells, self.program.shared(first, last), passer, self.partitions)
             extra = [*mine, *passer.finish(), *self._entries(self.program, first, last)]
             if wakes(job):
-                extra += [Row(Kind.WAKE, -1, shard) for shard in range(self.program.shards)]
+                extra += [Row(RowKind.WAKE, -1, shard) for shard in range(self.program.shards)]
             if frame is None and not extra:
                 return
             sent = self._frame(extra) if frame is None else frame.union(self._frame(extra)) if extra else frame
-            found = self._note(chain(sent, job))
-        for (shard, node), parts in found[Kind.LEFT].items():
+            returned = self._note(chain(sent, job))
+        for (shard, node), parts in returned[RowKind.LEFT].items():
             cells[shard][node] = joined(self.program, node, parts, self.context)
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
         """A stage of a child at a nested time as one job; what it appends comes back as references."""
-        ran = [Ran(here) for here in cells]
+        ran = [Ran(shard_cells) for shard_cells in cells]
         self.describe(f"iteration {', '.join(map(str, at))}, stage {stage + 1} of {len(program.stages)}")
         where = self.path, self.epoch, self.partitions, self.written
         told = rounds.Round(program, stage, at, *where, self.context.check)
@@ -117,17 +118,17 @@ class Cluster:
                 return ran
             rows += self._entries(program, stage, stage)
             frame = self._frame(rows).repartitionById(self.partitions, "shard")
-            found = self._note(frame.mapInArrow(rounds.task(told), SCHEMA), ran)
-        for (shard, node), parts in found[Kind.LEFT].items():
+            returned = self._note(frame.mapInArrow(rounds.task(told), SCHEMA), ran)
+        for (shard, node), parts in returned[RowKind.LEFT].items():
             cells[shard][node] = joined(program, node, parts, self.context)
-        for kind in (Kind.HELD, Kind.WOKEN):
-            for (shard, node), parts in found[kind].items():
-                {Kind.HELD: ran[shard].held, Kind.WOKEN: ran[shard].wakes}[kind][node] = one(parts)
+        for kind in (RowKind.HELD, RowKind.WOKEN):
+            for (shard, node), parts in returned[kind].items():
+                {RowKind.HELD: ran[shard].held, RowKind.WOKEN: ran[shard].wakes}[kind][node] = one(parts)
         return ran
 
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
-        for _, found in appends:
-            for ref in found.values():
+        for _, batches in appends:
+            for ref in batches.values():
                 self.written.setdefault(ref.key, []).append(ref)
 
     # -- inside
@@ -136,36 +137,42 @@ class Cluster:
         return Passer(self.path, self.epoch + 1, f"driver.{name}")
 
     def _entries(self, program: Program, first: int, last: int) -> Iterator[Row]:
-        """The values of the open epoch, for stages that look behind the codes."""
+        """The dictionary entries of the open epoch, for stages that look up values."""
         if reads_values(program, first, last):
             yield from entries_for(self._dictionary.export(self.mark), self.partitions)
 
     def _frame(self, rows: Iterable[Row]) -> DataFrame:
         return self.spark.createDataFrame(pa.Table.from_batches(list(to_batches(rows)), ARROW))
 
-    def _note(self, frame: DataFrame, ran: list[Ran] | None = None) -> dict[Kind, dict[tuple[int, int], list[Matrix]]]:
-        """Run a job and take in what its tasks say; of users' mistakes, the one of the earliest stage is raised."""
+    def _note(
+        self, frame: DataFrame, ran: list[Ran] | None = None
+    ) -> dict[RowKind, dict[tuple[int, int], list[Matrix]]]:
+        """Run a job and sort the rows that its tasks return; of users' mistakes, raise that of the earliest stage."""
         self.jobs += 1
-        found: dict[Kind, dict[tuple[int, int], list[Matrix]]] = {Kind.LEFT: {}, Kind.HELD: {}, Kind.WOKEN: {}}
+        returned: dict[RowKind, dict[tuple[int, int], list[Matrix]]] = {
+            RowKind.LEFT: {},
+            RowKind.HELD: {},
+            RowKind.WOKEN: {},
+        }
         failures: list[Row] = []
         sums: Counter[int] = Counter()
         for row in from_batches(frame.toArrow().to_batches()):
             match row.kind:
-                case Kind.LEFT | Kind.HELD | Kind.WOKEN:
-                    found[row.kind].setdefault((row.shard, row.node), []).append(self._received.matrix(row))
-                case Kind.EDIT:
+                case RowKind.LEFT | RowKind.HELD | RowKind.WOKEN:
+                    returned[row.kind].setdefault((row.shard, row.node), []).append(self._received.matrix(row))
+                case RowKind.EDIT:
                     self._append(row, ran)
-                case Kind.NEW:
+                case RowKind.NEW:
                     self._dictionary.load(unpack_entries(row.payload))
-                case Kind.COUNT:
+                case RowKind.COUNT:
                     self.counts[row.node] += row.columns
-                case Kind.BAD:
+                case RowKind.BAD:
                     self.bad.append(self._bad(row))
-                case Kind.SUM:
+                case RowKind.SUM:
                     sums[row.node] += int.from_bytes(bytes(row.payload), "little")
-                case Kind.ERROR:
+                case RowKind.ERROR:
                     failures.append(row)
-                case Kind.CELL | Kind.WAKE | Kind.ENTRIES | Kind.SHARED:
+                case RowKind.CELL | RowKind.WAKE | RowKind.ENTRIES | RowKind.SHARED:
                     raise AssertionError(f"{row.kind.name} after the last stage")
                 case _:
                     assert_never(row.kind)
@@ -173,7 +180,7 @@ class Cluster:
             raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
         for node, total in sums.items():
             self._require_same(node, total)
-        return found
+        return returned
 
     def _source(self, node: int) -> str:
         source = self.program.circuit[node]
@@ -189,10 +196,10 @@ class Cluster:
             )
 
     def _bad(self, row: Row) -> pa.Table:
-        """Rows that cannot be taken: ``source``, ``reason`` and ``raw``."""
-        found = json.loads(bytes(row.payload))
-        reasons, texts = [reason for reason, _ in found], [text for _, text in found]
-        return pa.table({"source": [self._source(row.node)] * len(found), "reason": reasons, "raw": texts})
+        """The rows of the sources that were refused: ``source``, ``reason`` and ``raw``."""
+        bad = json.loads(bytes(row.payload))
+        reasons, texts = [reason for reason, _ in bad], [text for _, text in bad]
+        return pa.table({"source": [self._source(row.node)] * len(bad), "reason": reasons, "raw": texts})
 
     def _append(self, row: Row, ran: list[Ran] | None) -> None:
         """A slice that a task has written: at the root an edit for the commit, in a round something to append."""
@@ -205,19 +212,19 @@ class Cluster:
 
 
 def _cells(cells: Cells, nodes: frozenset[int], passer: Passer) -> Iterator[Row]:
-    for shard, here in enumerate(cells):
-        for node in sorted(nodes & here.keys()):
-            yield from passer.rows(Kind.CELL, node, shard, here[node])
+    for shard, shard_cells in enumerate(cells):
+        for node in sorted(nodes & shard_cells.keys()):
+            yield from passer.rows(RowKind.CELL, node, shard, shard_cells[node])
 
 
 def _share(cells: Cells, nodes: frozenset[int], passer: Passer, partitions: int) -> None:
-    for shard, here in enumerate(cells):
-        for node in sorted(nodes & here.keys()):
-            passer.share(node, shard, here[node], partitions)
+    for shard, shard_cells in enumerate(cells):
+        for node in sorted(nodes & shard_cells.keys()):
+            passer.share(node, shard, shard_cells[node], partitions)
 
 
 def _due(due: Sequence[Due], passer: Passer) -> Iterator[Row]:
-    for shard, here in enumerate(due):
-        for kind, sent in ((Kind.HELD, here.held), (Kind.WOKEN, here.woken)):
+    for shard, shard_due in enumerate(due):
+        for kind, sent in ((RowKind.HELD, shard_due.held), (RowKind.WOKEN, shard_due.woken)):
             for node, matrix in sent.items():
                 yield from passer.rows(kind, node, shard, matrix)

@@ -31,11 +31,12 @@ from everview.codes.dictionary import FIRST_SEED
 from everview.errors import EverviewError
 from everview.kernels.xxh64 import hash_bytes
 from everview.operators.exchange import Exchange, spread
-from everview.operators.operator import ByKey, Layout, Matrix, Words
-from everview.runtimes.spark.wire import SCHEMA, Kind, Row, error_row, matrix_rows, pack_entries, to_batches
+from everview.operators.operator import ByKey, Layout
+from everview.runtimes.spark.wire import SCHEMA, Row, RowKind, error_row, matrix_rows, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
 from everview.runtimes.tables import ARRIVAL, COMMAND, ORDER, WEIGHT, followed_by
 from everview.types import NULL_WORD, TIMESTAMP, Array, Decimal, Field, Schema, Struct, Type
+from everview.types.words import Matrix, Words
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -76,7 +77,7 @@ class Coding:
 
     @property
     def meta(self) -> tuple[str, ...]:
-        """What goes to Python besides."""
+        """The columns that go to Python besides those of the schema."""
         return (*((ORDER,) if self.keyed and self.ordered else ()), *((WEIGHT,) if self.weighted else ()))
 
     def matrix(self, table: pa.Table, dictionary: Dictionary, arrived: int) -> Matrix:
@@ -90,7 +91,7 @@ class Coding:
     def hashed_words(self) -> tuple[int, ...]:
         """The words that the JVM has hashed."""
         fields = enumerate(self.schema.fields)
-        return tuple(self.schema.words(at).start for at, field in fields if is_hashed(field.type))
+        return tuple(self.schema.words(place).start for place, field in fields if is_hashed(field.type))
 
     def split(self, matrix: Matrix) -> list[Matrix]:
         """The rows for each shard."""
@@ -99,14 +100,14 @@ class Coding:
         return Exchange(Layout(self.schema), ByKey(self.partition)).split(matrix, self.shards)
 
 
-def is_hashed(of: Type) -> bool:
+def is_hashed(type_: Type) -> bool:
     """Is the code of a value the hash of its own bytes? That of a composite one is of its canonical bytes."""
-    return of.interned and not isinstance(of, (Array, Struct))
+    return type_.interned and not isinstance(type_, (Array, Struct))
 
 
-def is_made(of: Type) -> bool:
+def is_made(type_: Type) -> bool:
     """Does the JVM make the word? A hash, and a short decimal, which as one word is half as long, and faster."""
-    return is_hashed(of) or (isinstance(of, Decimal) and of.words() == 1)
+    return is_hashed(type_) or (isinstance(type_, Decimal) and type_.words() == 1)
 
 
 def coded(frame: DataFrame, coding: Coding, exceptions: Entries | None = None) -> DataFrame:
@@ -132,18 +133,18 @@ class _Exceptions:
         self.values: dict[int, list[tuple[bytes, int]]] = {}
         if entries is None:
             return
-        for at in np.flatnonzero(entries.exceptions).tolist():
-            value = entries.data[entries.offsets[at] : entries.offsets[at + 1]].tobytes()
-            self.values.setdefault(int(entries.kinds[at]), []).append((value, int(entries.codes[at])))
+        for entry in np.flatnonzero(entries.exceptions).tolist():
+            value = entries.data[entries.offsets[entry] : entries.offsets[entry + 1]].tobytes()
+            self.values.setdefault(int(entries.kinds[entry]), []).append((value, int(entries.codes[entry])))
 
-    def word(self, of: Type, column: Column) -> Column:
+    def word(self, type_: Type, column: Column) -> Column:
         """The word of a value; NULL has none."""
         from pyspark.sql import functions as F
 
-        if isinstance(of, Decimal):
-            return (column * F.lit(decimal.Decimal(10**of.scale))).cast("bigint")
+        if isinstance(type_, Decimal):
+            return (column * F.lit(decimal.Decimal(10**type_.scale))).cast("bigint")
         code = F.when(column.isNotNull(), F.xxhash64(column))
-        for value, other in self.values.get(of.kind, ()):
+        for value, other in self.values.get(type_.kind, ()):
             code = F.when(column.cast("binary") == F.lit(value), other).otherwise(code)
         return code
 
@@ -171,7 +172,7 @@ def _column(name: str) -> Column:
 
 def _values(frame: DataFrame, hashed: Sequence[Field]) -> DataFrame:
     """The columns whose values are to be kept, as bytes."""
-    return frame.select(*(_column(f.name).cast("binary").alias(f"v{at}") for at, f in enumerate(hashed)))
+    return frame.select(*(_column(f.name).cast("binary").alias(f"v{number}") for number, f in enumerate(hashed)))
 
 
 # -- in a task
@@ -187,7 +188,7 @@ def _rows_coder(coding: Coding, exceptions: Entries | None) -> Coder:
             arrived += table.num_rows
             total += sum(_sum(matrix[:, word]) for word in coding.hashed_words)
             for shard, part in enumerate(coding.split(matrix)):
-                yield from matrix_rows(Kind.CELL, coding.node, shard, part)
+                yield from matrix_rows(RowKind.CELL, coding.node, shard, part)
         yield from values.rows(values.dictionary.export())
         yield from _sum_row(coding, total)
 
@@ -212,13 +213,13 @@ def _values_coder(coding: Coding, exceptions: Entries | None) -> Coder:
 
 
 def _sum(words: Any) -> int:
-    """Of words that are not NULL."""
+    """The sum of words that are not NULL."""
     return int(words[words != NULL_WORD].astype(np.uint64).sum())
 
 
 def _sum_row(coding: Coding, total: int) -> Iterator[Row]:
     if total % (1 << 64):
-        yield Row(Kind.SUM, coding.node, 0, 0, (total % (1 << 64)).to_bytes(8, "little"))
+        yield Row(RowKind.SUM, coding.node, 0, 0, (total % (1 << 64)).to_bytes(8, "little"))
 
 
 def _coder(rows: Callable[[Batches], Iterator[Row]]) -> Coder:
@@ -268,8 +269,8 @@ def _parted(table: pa.Table) -> tuple[pa.Table, list[str]]:
 def _bad_rows(coding: Coding, bad: list[str]) -> Iterator[Row]:
     """Rows that cannot be taken, for the driver: a JSON list of ``[reason, row]``."""
     if bad:
-        found = [(each["_reason"], each.get("_raw", "")) for each in map(json.loads, bad)]
-        yield Row(Kind.BAD, coding.node, 0, 0, json.dumps(found).encode())
+        refused = [(each["_reason"], each.get("_raw", "")) for each in map(json.loads, bad)]
+        yield Row(RowKind.BAD, coding.node, 0, 0, json.dumps(refused).encode())
 
 
 def _first_arrival() -> int:
@@ -321,6 +322,6 @@ class _Values:
         if not len(entries):
             return
         block = pack_entries(entries).data
-        yield Row(Kind.NEW, -1, 0, 0, block)
+        yield Row(RowKind.NEW, -1, 0, 0, block)
         if self.coding.broadcast:
-            yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(self.coding.partitions))
+            yield from (Row(RowKind.ENTRIES, -1, partition, 0, block) for partition in range(self.coding.partitions))

@@ -1,4 +1,4 @@
-"""What a disk refuses in the middle of an epoch, as an error for the user: nothing has been applied by then."""
+"""Errors of the disk in the middle of an epoch, for the user: nothing has been applied by then."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def refused(error: OSError, where: str) -> StoreError:
-    """A failed operation on the state directory.
+    """The error for a failed operation on the state directory.
 
     >>> print(refused(OSError(errno.ENOSPC, "No space left on device", "/state/x"), "a task"))
     a task cannot write to the state: [Errno 28] No space left on device: '/state/x'
@@ -37,7 +37,7 @@ def refused(error: OSError, where: str) -> StoreError:
 
 @contextmanager
 def disk_told(where: str) -> Generator[None]:
-    """What the disk refuses inside is raised as an error for the user."""
+    """Turn errors of the disk inside a block into errors for the user."""
     try:
         yield
     except OSError as error:

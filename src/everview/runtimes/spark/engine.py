@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
@@ -40,14 +39,13 @@ from everview.zset.batch import Batch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Matrix = NDArray[np.int64]
 Inspect = Callable[[Sequence[pa.Table]], None]
 log = logging.getLogger("everview.spark")
 
 
 @dataclass(frozen=True, slots=True)
 class Ticked:
-    """What an epoch gave, and how."""
+    """The outcome of an epoch: the changes of its views, and where and how it ran."""
 
     epoch: int
     changes: Mapping[str, Batch]
@@ -103,7 +101,7 @@ class Engine:
 
     @staticmethod
     def made_at(path: str) -> tuple[int, ...] | None:
-        """Which state is in a directory: another one that takes its place is told from it. None if there is none."""
+        """The identity of the state at a path, which tells it from a later one there; None if there is none."""
         try:
             return made_at(path)
         except OSError:
@@ -119,7 +117,7 @@ class Engine:
 
     @property
     def uncertain(self) -> bool:
-        """Whether only the disk knows how things are, so that the state must be opened again."""
+        """Whether a failure left open what is on disk, so that the state must be opened again."""
         return self.uncertain_here or self.store.uncertain or self.store.epoch != self.run.epoch
 
     @property
@@ -136,17 +134,17 @@ class Engine:
 
     def contents(self, source: str) -> Batch:
         """What a source holds, its columns in their own order."""
-        found = self.run.table(source).contents()
+        table = self.run.table(source).contents()
         schema = self.program.circuit.layout(self.program.circuit.sources[source]).schema
-        places = tuple(found.schema.index(name) for name in schema.names)
-        return Batch.consolidated(schema, project(found.rows, word_columns(found.schema, places)), found.dictionary)
+        places = tuple(table.schema.index(name) for name in schema.names)
+        return Batch.consolidated(schema, project(table.rows, word_columns(table.schema, places)), table.dictionary)
 
     # -- ticking
 
     def tick(
         self, changes: Mapping[str, Any], offsets: Mapping[str, Any], decision: Decision, describe: Describe
     ) -> Ticked:
-        """Rows that the driver has, as for `Embedded.tick`; large iterations of a recursion may go to the cluster."""
+        """Run a tick of rows that the driver has; large iterations of a recursion may go to the cluster."""
         return self._epoch(lambda _: self.run.encode(changes), None, frozenset(), offsets, decision, describe)
 
     def tick_on_cluster(
@@ -186,7 +184,7 @@ class Engine:
             cluster = Cluster(
                 *(self.spark, program, self.path, run.epoch, self.partitions, run.context, mark),
                 frame=None if frame is None else frame(mark),
-                resolvers={at: r for at, r in run.arriving.resolvers.items() if r.keyed or at in whole},
+                resolvers={node: r for node, r in run.arriving.resolvers.items() if r.keyed or node in whole},
                 whole=whole,
                 describe=describe,
             )
@@ -200,8 +198,8 @@ class Engine:
         run.epoch += 1
         self._take_in(committed)
         done = perf_counter()
-        names = {at: name for name, at in program.circuit.sources.items()}
-        arrived = {names[at]: rows for at, rows in cluster.counts.items()}
+        names = {node: name for name, node in program.circuit.sources.items()}
+        arrived = {names[node]: rows for node, rows in cluster.counts.items()}
         for made in place.decisions:
             log.info("epoch %d on the %s: %s", run.epoch, made.where, made.reason)
         return Ticked(
@@ -212,7 +210,7 @@ class Engine:
     def _commit(
         self, mark: Mark, place: Adaptive, outputs: Mapping[str, Batch], offsets: dict[str, Any]
     ) -> Callable[[], None]:
-        """Make the epoch durable; what then remains for this process to do."""
+        """Make the epoch durable; returns the act that lets this process follow it."""
         run, state, epoch = self.run, self.run.state, self.run.epoch + 1
         changes = tuple(self._last_changes(outputs))
         note = place.note(offsets)
@@ -221,7 +219,7 @@ class Engine:
             ids = self.durable.commit(epoch, pushed, run.dictionary, mark, Note(changes, (), offsets))
             return lambda: self._close(ids, pushed)
         root = set(self.program.names.values())
-        pushed = [found for found in state.pushed() if found[1] in root]
+        pushed = [push for push in state.pushed() if push[1] in root]
         note = Note((*note.replaces, *changes), note.segments, offsets)
         self.durable.commit(epoch, pushed, run.dictionary, mark, note)
         edited = {(edit.name, edit.shard) for edit in note.replaces}
@@ -243,27 +241,27 @@ class Engine:
         self.run.state.abandon()
         for trace, name, shard in self.run.state:
             if (name, shard) in touched:
-                trace.restore([(found.array, (found.id,)) for found in self.store.slices(name, shard)])
+                trace.restore([(part.array, (part.id,)) for part in self.store.slices(name, shard)])
 
     # -- the changes that sinks are given
 
     def _last_changes(self, outputs: Mapping[str, Batch]) -> Iterable[Replace]:
-        """The changes of this epoch in place of those of the last; of views that have no sink (any more), none."""
+        """Edits that put this epoch's changes in place of the last one's; views without a sink lose theirs."""
         for view, changes in outputs.items():
             name, rows = _changes_of(view), changes.rows if view in self.delivered else changes.rows[:0]
-            old = tuple(found.id for found in self.store.slices(name))
+            old = tuple(part.id for part in self.store.slices(name))
             if old or len(rows):
                 yield Replace(name, 0, old, np.ascontiguousarray(rows) if len(rows) else None)
 
     def last_changes(self) -> dict[str, Batch]:
-        """What the last epoch changed of every delivered view."""
-        found: dict[str, Batch] = {}
+        """The changes of the last epoch, for every delivered view."""
+        changes: dict[str, Batch] = {}
         for view in self.delivered:
             schema = self.run.view(view).schema
             slices = [part.array for part in self.store.slices(_changes_of(view))]
             rows = slices[0] if slices else np.empty((0, schema.width + 1), np.int64)
-            found[view] = Batch(schema, np.asarray(rows), self.run.dictionary)
-        return found
+            changes[view] = Batch(schema, np.asarray(rows), self.run.dictionary)
+        return changes
 
     # -- ending
 

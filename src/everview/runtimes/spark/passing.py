@@ -13,19 +13,18 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from everview.runtimes.spark.wire import Kind, Row, matrix_of, matrix_rows
-from everview.traces.store import Entry, SegmentWriter, SliceRef
+from everview.runtimes.spark.wire import Row, RowKind, matrix_of, matrix_rows
+from everview.traces.store import ManifestEntry, SegmentWriter, SliceRef
 from everview.traces.store.arrays import Arrays
-from everview.traces.store.files import File, Files
-from everview.traces.store.layout import Layout
+from everview.traces.store.files import File, FileSystem
+from everview.traces.store.layout import StatePaths
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 INLINE_BYTES = 256 << 10  # a larger matrix goes through a file
 
 
-class _Passing(Files):
+class _Passing(FileSystem):
     """Files that need not outlive a power failure: an epoch that is not committed by then is computed again."""
 
     def sync(self, file: File) -> None:
@@ -42,7 +41,7 @@ class Passer:
         self._writer = SegmentWriter(path, epoch, attempt, _Passing())
         self._waiting: list[Row] = []
 
-    def rows(self, kind: Kind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
+    def rows(self, kind: RowKind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
         """A matrix as rows; those of a large one come from `finish`, when its file is complete."""
         if matrix.nbytes <= INLINE_BYTES:
             yield from matrix_rows(kind, node, shard, matrix)
@@ -55,7 +54,7 @@ class Passer:
         if matrix.shape[0]:
             ref = self._writer.add("passing", shard, np.ascontiguousarray(matrix))
             payload = json.dumps(ref).encode()
-            self._waiting += [Row(Kind.SHARED, node, partition, 0, payload) for partition in range(partitions)]
+            self._waiting += [Row(RowKind.SHARED, node, partition, 0, payload) for partition in range(partitions)]
 
     def finish(self) -> Iterator[Row]:
         self._writer.finish()
@@ -78,7 +77,7 @@ class Received:
     """Reads what was passed; mapped files stay mapped as long as their matrices are used."""
 
     def __init__(self, path: str) -> None:
-        self._files = Arrays(Layout(Path(path)), Path(path), -1)
+        self._files = Arrays(StatePaths(Path(path)), Path(path), -1)
 
     def matrix(self, row: Row) -> Matrix:
         """The matrix of a row, wherever its bytes are."""
@@ -86,12 +85,12 @@ class Received:
 
     def shared(self, rows: Iterable[Row]) -> Shared:
         """What every task was given of all shards."""
-        found: Shared = {}
+        matrices: Shared = {}
         for row in rows:
             ref = SliceRef(*json.loads(bytes(row.payload)))
-            found.setdefault(row.node, {}).setdefault(ref.shard, []).append(self.slice(ref))
-        return found
+            matrices.setdefault(row.node, {}).setdefault(ref.shard, []).append(self.slice(ref))
+        return matrices
 
     def slice(self, ref: SliceRef) -> Matrix:
         """What another process has written in the open epoch."""
-        return self._files.peek(Entry(-1, ref))
+        return self._files.peek(ManifestEntry(-1, ref))

@@ -31,7 +31,7 @@ class Cost:
         return self.fixed + rows * self.row
 
     def learn(self, rows: int, seconds: float) -> None:
-        """Believe a measurement: of many rows it is about the slope, of few about the start."""
+        """Adjust to a measurement: one of many rows corrects the cost of a row, one of few the cost of a use."""
         if not self.warm:
             self.warm = True
         elif rows >= MANY:
@@ -42,7 +42,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where, and why."""
+    """The place of a tick or an iteration, and the reason."""
 
     where: Where
     reason: str
@@ -59,27 +59,27 @@ class Placement:
     here: Cost = field(default_factory=lambda: Cost(0.0005, 0.4e-6))  # and on the driver
 
     def tick(self, rows: int) -> Decision:
-        """Of a tick whose size is known."""
+        """Decide for a tick whose size is known."""
         return self._decide(rows, self.driver, self.cluster)
 
     def fetched(self, rows: int) -> Decision:
-        """Of a tick whose rows are on the driver already: they stay there."""
-        here, there = self.driver.of(rows), self.cluster.of(rows)
-        costs = f"about {_time(here)} on the driver, {_time(there)} on the cluster"
+        """Decide for a tick whose rows are on the driver already: they stay there."""
+        on_driver, on_cluster = self.driver.of(rows), self.cluster.of(rows)
+        costs = f"about {_time(on_driver)} on the driver, {_time(on_cluster)} on the cluster"
         return Decision("driver", f"{rows:,} rows: {costs}")
 
     def unfetched(self) -> Decision:
-        """Of a tick that has more rows than the driver would take."""
+        """Decide for a tick that has more rows than the driver would fetch."""
         if self.place != "auto":
             return Decision("cluster", f"{self.place} was asked for")
         return Decision("cluster", f"more than about {self.limit:,} rows, from where the cluster is faster")
 
     def iteration(self, rows: int) -> Decision:
-        """Of one stage of a recursion at one time."""
+        """Decide for one stage of a recursion at one time."""
         return self._decide(rows, self.here, self.round)
 
     def learn_driver(self, rows: int, fetching: float, ticking: float) -> None:
-        """Believe a tick on the driver. To fetch a row has its cost; to begin fetching costs a job, as elsewhere."""
+        """Adjust to a tick on the driver; fetched rows cost something each, and a job to begin with."""
         self.driver.learn(rows, ticking + (fetching if rows >= MANY else 0.0))
 
     @property
@@ -94,14 +94,16 @@ class Placement:
     def _decide(self, rows: int, driver: Cost, cluster: Cost) -> Decision:
         if self.place != "auto":
             return Decision(self.place, f"{self.place} was asked for")
-        here, there = driver.of(rows), cluster.of(rows)
+        on_driver, on_cluster = driver.of(rows), cluster.of(rows)
         if rows > MOST:
             return Decision("cluster", f"{rows:,} rows are more than the driver takes at once")
-        where: Where = "driver" if here <= there else "cluster"
-        return Decision(where, f"{rows:,} rows: about {_time(here)} on the driver, {_time(there)} on the cluster")
+        where: Where = "driver" if on_driver <= on_cluster else "cluster"
+        return Decision(
+            where, f"{rows:,} rows: about {_time(on_driver)} on the driver, {_time(on_cluster)} on the cluster"
+        )
 
     def table(self) -> str:
-        """What is believed of each place, for `explain`."""
+        """The estimated costs of each place, for `explain`."""
         lines = [("tick on the driver", self.driver), ("tick on the cluster", self.cluster)]
         lines += [("iteration on the driver", self.here), ("iteration on the cluster", self.round)]
         return "\n".join(f"  {name}: {_time(cost.fixed)} + {cost.row * 1e6:.2f} µs a row" for name, cost in lines)

@@ -17,24 +17,25 @@ import pyarrow as pa
 from everview.circuit.nodes import Read
 from everview.circuit.program import Due, Everywhere, Program, trace_columns
 from everview.kernels.timed import stamped
-from everview.operators.operator import Context, Matrix, Moment, TimedView
+from everview.operators.operator import Context, Moment, TimedView
 from everview.runtimes.pending import At
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.stages import attempt, joined, one, reporting
-from everview.runtimes.spark.values import Values, reads_values
-from everview.runtimes.spark.wire import Kind, Row, edit_row, from_batches, to_batches
+from everview.runtimes.spark.values import TaskDictionary, reads_values
+from everview.runtimes.spark.wire import Row, RowKind, edit_row, from_batches, to_batches
 from everview.runtimes.spark.worker import replica, settle
 from everview.traces.store import Replace, SegmentWriter, SliceRef
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
+from everview.types.words import Matrix
 
 Written = Mapping[tuple[str, int], Sequence[SliceRef]]  # by trace name and shard, what the open epoch has written
-Parts = dict[tuple[Kind, int], list[Matrix]]  # by kind and node
+Parts = dict[tuple[RowKind, int], list[Matrix]]  # by kind and node
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What every task of one stage of a child is told, for one nested time ``at``."""
+    """The task of one stage of a child at one nested time ``at``, as every shard gets it."""
 
     program: Program
     stage: int
@@ -52,18 +53,18 @@ class Round:
         blocks: list[Row] = []
         shared: list[Row] = []
         for row in rows:
-            if row.kind is Kind.ENTRIES:
+            if row.kind is RowKind.ENTRIES:
                 blocks.append(row)
-            elif row.kind is Kind.SHARED:
+            elif row.kind is RowKind.SHARED:
                 shared.append(row)
             else:
-                found = arrived.setdefault(row.shard, {}).setdefault((row.kind, row.node), [])
-                found.append(received.matrix(row))
+                parts = arrived.setdefault(row.shard, {}).setdefault((row.kind, row.node), [])
+                parts.append(received.matrix(row))
         yield from reporting(self.stage, lambda: self._run(arrived, blocks, received.shared(shared), attempt))
 
     def _run(self, arrived: dict[int, Parts], blocks: list[Row], shared: Shared, attempt: str) -> Iterator[Row]:
         needed = reads_values(self.program, self.stage, self.stage)
-        values = Values(replica(self.path, self.epoch), blocks, needed=needed)
+        values = TaskDictionary(replica(self.path, self.epoch), blocks, needed=needed)
         try:
             with (
                 SegmentWriter(self.path, self.epoch + 1, attempt) as writer,
@@ -88,18 +89,18 @@ class Round:
         everywhere: Everywhere,
         context: Context,
     ) -> Iterator[Row]:
-        kinds: dict[Kind, dict[int, Matrix]] = {Kind.CELL: {}, Kind.HELD: {}, Kind.WOKEN: {}}
+        kinds: dict[RowKind, dict[int, Matrix]] = {RowKind.CELL: {}, RowKind.HELD: {}, RowKind.WOKEN: {}}
         for (kind, node), parts in arrived.items():
-            kinds[kind][node] = joined(self.program, node, parts, context) if kind is Kind.CELL else one(parts)
-        cells, given = kinds[Kind.CELL], set(kinds[Kind.CELL])
+            kinds[kind][node] = joined(self.program, node, parts, context) if kind is RowKind.CELL else one(parts)
+        cells, given = kinds[RowKind.CELL], set(kinds[RowKind.CELL])
         wanted = self.program.wanted(self.stage, self.stage) - given
-        due = Due(kinds[Kind.HELD], kinds[Kind.WOKEN])
+        due = Due(kinds[RowKind.HELD], kinds[RowKind.WOKEN])
         now = np.array(self.at, np.int64)
         readings = lambda node: self._reading(shard, node, context)  # noqa: E731
         ran = self.program.run_at(self.program.stages[self.stage], now, cells, readings, everywhere, due, context)
         left = {node: ran.cells[node] for node in sorted(wanted & ran.cells.keys())}
-        for kind, found in ((Kind.LEFT, left), (Kind.HELD, ran.held), (Kind.WOKEN, ran.wakes)):
-            for node, matrix in found.items():
+        for kind, matrices in ((RowKind.LEFT, left), (RowKind.HELD, ran.held), (RowKind.WOKEN, ran.wakes)):
+            for node, matrix in matrices.items():
                 yield from passer.rows(kind, node, shard, matrix)
         for node, batch in ran.appends.items():
             if batch.shape[0]:
@@ -119,7 +120,7 @@ class Round:
         return Batches(columns, past, order), Batches(columns, (*past, *current), order)
 
     def _everywhere(self, read: Read, shared: Shared, context: Context) -> Wide:
-        """A trace on all shards; with this very time, with what all tasks have of it."""
+        """A trace on all shards; after this very time, with what all tasks have appended."""
         views, now = [self._views(shard, read.node, context)[1] for shard in range(self.program.shards)], self.at
         if read.moment is Moment.AFTER:
             for shard, parts in shared.get(read.node, {}).items():

@@ -21,11 +21,20 @@ from everview.circuit.nodes import Apply, Feedback, Read
 from everview.circuit.program import Before, Program, Stage
 from everview.errors import EverviewError, WeightOverflow
 from everview.operators.exchange import Exchange
-from everview.operators.operator import Context, Matrix, Moment
+from everview.operators.operator import Context, Moment
 from everview.runtimes.spark.disk import LASTING, refused
 from everview.runtimes.spark.passing import Passer, Received, Shared
-from everview.runtimes.spark.values import Values, reads_values
-from everview.runtimes.spark.wire import SCHEMA, Kind, Row, edit_row, error_row, from_batches, matrix_rows, to_batches
+from everview.runtimes.spark.values import TaskDictionary, reads_values
+from everview.runtimes.spark.wire import (
+    SCHEMA,
+    Row,
+    RowKind,
+    edit_row,
+    error_row,
+    from_batches,
+    matrix_rows,
+    to_batches,
+)
 from everview.runtimes.spark.worker import Replica, replica, settle
 from everview.runtimes.tables import Resolver
 from everview.traces.order import ValueOrder
@@ -33,6 +42,7 @@ from everview.traces.spine import RATIO, SMALL
 from everview.traces.store import Replace, SegmentWriter, Slice
 from everview.traces.view import Batches, merged
 from everview.traces.wide import Wide
+from everview.types.words import Matrix
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,13 +116,13 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
     shared: list[Row] = []
     for row in rows:
         match row.kind:
-            case Kind.SHARED:
+            case RowKind.SHARED:
                 shared.append(row)
-            case Kind.CELL:
+            case RowKind.CELL:
                 arrived.setdefault(row.shard, {}).setdefault(row.node, []).append(received.matrix(row))
-            case Kind.WAKE:
+            case RowKind.WAKE:
                 arrived.setdefault(row.shard, {})
-            case Kind.ENTRIES:
+            case RowKind.ENTRIES:
                 blocks.append(row)
             case _:
                 yield row
@@ -121,13 +131,13 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
 
 
 def _shared_later(job: Job, number: int, shared: Iterable[Row]) -> Iterator[Row]:
-    """What tasks of later stages need, too."""
-    later = {at for stage in job.program.stages[number + 1 : job.last + 1] for at in stage.shared}
+    """The rows of shared streams that tasks of later stages read, too."""
+    later = {node for stage in job.program.stages[number + 1 : job.last + 1] for node in stage.shared}
     yield from (row for row in shared if row.node in later)
 
 
 def reporting(stage: int, rows: Callable[[], Iterator[Row]]) -> Iterator[Row]:
-    """Rows; a user's mistake becomes one, so that Spark does not try again what cannot succeed."""
+    """The rows of a task; a user's mistake becomes a row, so that Spark does not try again what cannot succeed."""
     try:
         yield from rows()
     except EverviewError as error:
@@ -177,7 +187,7 @@ class _Work:
         self.passer = passer
         self.shared = shared
         self.state: Replica = replica(job.path, job.epoch)
-        self.values = Values(self.state, blocks, needed=reads_values(job.program, number, number))
+        self.values = TaskDictionary(self.state, blocks, needed=reads_values(job.program, number, number))
         self.context = Context(self.values.dictionary, job.program.circuit.functions, job.check)
         self.wanted = sorted(job.program.wanted(number, number, job.last))
         self._wide: dict[Read, Wide] = {}
@@ -185,36 +195,36 @@ class _Work:
     def shard(self, shard: int, arrived: Mapping[int, list[Matrix]]) -> Iterator[Row]:
         """Run the stage on one shard: its edits, what the driver wants of it, and what goes on."""
         before = self._before(shard)
-        cells = {at: joined(self.program, at, parts, self.context) for at, parts in arrived.items()}
+        cells = {node: joined(self.program, node, parts, self.context) for node, parts in arrived.items()}
         given = set(cells) if self.number == self.job.first > 0 else set[int]()
         if self.number == 0:
             yield from self._resolve(shard, cells, before)
         ran = self.program.run(self.stage, cells, before, self._everywhere, self.context)
         appends = ran.appends | self.program.close(cells, before, self.stage)
-        for at, batch in appends.items():
+        for node, batch in appends.items():
             if batch.shape[0]:
-                yield edit_row(shard, self._write(at, shard, batch))
-        for at in self.wanted:
-            if at in cells and at not in given and cells[at].shape[0]:
-                yield from self.passer.rows(Kind.LEFT, at, shard, cells[at])
+                yield edit_row(shard, self._write(node, shard, batch))
+        for node in self.wanted:
+            if node in cells and node not in given and cells[node].shape[0]:
+                yield from self.passer.rows(RowKind.LEFT, node, shard, cells[node])
         yield from self._outgoing(shard, cells)
 
     def _resolve(self, shard: int, cells: Cells, before: Before) -> Iterator[Row]:
-        """Let the commands of tables become changes."""
-        for at in self.stage.nodes:
-            if at in cells:
-                yield Row(Kind.COUNT, at, shard, cells[at].shape[0])
-        for at, resolver in self.job.resolvers.items():
-            whole = at in self.job.whole
-            if at in cells or whole:
-                commands = cells.get(at, np.empty((0, self.program.circuit.layout(at).width + 3), np.int64))
+        """Resolve the commands of tables into changes."""
+        for node in self.stage.nodes:
+            if node in cells:
+                yield Row(RowKind.COUNT, node, shard, cells[node].shape[0])
+        for node, resolver in self.job.resolvers.items():
+            whole = node in self.job.whole
+            if node in cells or whole:
+                commands = cells.get(node, np.empty((0, self.program.circuit.layout(node).width + 3), np.int64))
                 cells.update(resolver.cells(resolver.change(commands, before(resolver.trace), whole=whole)))
 
     def _before(self, shard: int) -> Callable[[int], Batches]:
         @cache
-        def before(at: int) -> Batches:
-            arrays = [found.array for found in self._slices(at, shard)]
-            return Batches(self.program.traces[at].width + 1, arrays, self._order(at))
+        def before(node: int) -> Batches:
+            arrays = [part.array for part in self._slices(node, shard)]
+            return Batches(self.program.traces[node].width + 1, arrays, self._order(node))
 
         return before
 
@@ -228,22 +238,22 @@ class _Work:
             self._wide[read] = Wide(views)
         return self._wide[read]
 
-    def _slices(self, at: int, shard: int) -> Iterable[Slice]:
-        return self.state.slices(self.program.names[at], shard)
+    def _slices(self, node: int, shard: int) -> Iterable[Slice]:
+        return self.state.slices(self.program.names[node], shard)
 
-    def _order(self, at: int) -> ValueOrder | None:
-        return self.context.order(self.program.circuit.layout(at))
+    def _order(self, node: int) -> ValueOrder | None:
+        return self.context.order(self.program.circuit.layout(node))
 
-    def _write(self, at: int, shard: int, batch: Matrix) -> Replace:
+    def _write(self, node: int, shard: int, batch: Matrix) -> Replace:
         """The batch as a slice, together with the last slices of its trace that are not much larger."""
-        order, taken = self._order(at), list[int]()
-        for last in reversed(list(self._slices(at, shard))):
+        order, taken = self._order(node), list[int]()
+        for last in reversed(list(self._slices(node, shard))):
             small = last.array.shape[0] + batch.shape[0] < SMALL
             if not small and last.array.shape[0] >= RATIO * batch.shape[0]:
                 break
             batch = merged(last.array, batch, order)
             taken.append(last.id)
-        name = self.program.names[at]
+        name = self.program.names[node]
         ref = self.writer.add(name, shard, np.ascontiguousarray(batch)) if batch.shape[0] else None
         return Replace(name, shard, tuple(reversed(taken)), ref)
 
@@ -251,17 +261,17 @@ class _Work:
         later = self.program.stages[self.number + 1 : self.job.last + 1]
         if not later:
             return
-        for at in later[0].moves:
-            source, exchange = _moved(self.program, at)
+        for node in later[0].moves:
+            source, exchange = _moved(self.program, node)
             if source in cells:
                 for target, part in enumerate(exchange.split(cells[source], self.program.shards)):
-                    yield from matrix_rows(Kind.CELL, at, target, part)
-        for at in sorted({at for stage in later for at in stage.shared} & cells.keys() & {*self.stage.nodes}):
-            self.passer.share(at, shard, cells[at], self.job.partitions)
-        for at in sorted({at for stage in later for at in stage.stays} & cells.keys()):
-            yield from matrix_rows(Kind.CELL, at, shard, cells[at])
+                    yield from matrix_rows(RowKind.CELL, node, target, part)
+        for node in sorted({node for stage in later for node in stage.shared} & cells.keys() & {*self.stage.nodes}):
+            self.passer.share(node, shard, cells[node], self.job.partitions)
+        for node in sorted({node for stage in later for node in stage.stays} & cells.keys()):
+            yield from matrix_rows(RowKind.CELL, node, shard, cells[node])
         if wakes(self.job):
-            yield Row(Kind.WAKE, -1, shard)
+            yield Row(RowKind.WAKE, -1, shard)
 
 
 def joined(program: Program, node: int, parts: Sequence[Matrix], context: Context) -> Matrix:
@@ -279,9 +289,9 @@ def one(parts: Sequence[Matrix]) -> Matrix:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _moved(program: Program, at: int) -> tuple[int, Exchange]:
+def _moved(program: Program, node_id: int) -> tuple[int, Exchange]:
     """The stream that an exchange node moves."""
-    node = program.circuit[at]
+    node = program.circuit[node_id]
     assert isinstance(node, Apply) and isinstance(node.operator, Exchange)
     (source,) = node.inputs
     assert source is not None

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.codes import references
 from everview.codes.dictionary import Dictionary, Entries
@@ -27,11 +26,9 @@ from everview.kernels.merge import merge
 from everview.kernels.sort import arrange, is_batch
 from everview.runtimes.embedded.interned import joined
 from everview.runtimes.spark.worker import Chunk, dictionary_chunks
-from everview.traces.store import Entry, Reader, State, Store
+from everview.traces.store import ManifestEntry, Reader, State, Store
 from everview.types import NULL_WORD, Schema, unknown_name
-
-Matrix = NDArray[np.int64]
-Words = NDArray[np.int64]
+from everview.types.words import Matrix, Words
 
 SMALL = 4096  # rows; smaller slices are sorted together, larger ones are merged
 AT_ONCE = 64  # epochs; each has a file open
@@ -39,8 +36,8 @@ SPARSE = 16  # places for every wanted code, so that few others meet one of them
 PLACES = 1 << 22
 
 
-class Relation(NamedTuple):
-    """What is kept under a name: the trace that holds it, and its columns."""
+class StoredRelation(NamedTuple):
+    """A view or table of a stored state: the trace that holds its rows, and its columns."""
 
     trace: str
     schema: Schema
@@ -96,7 +93,7 @@ def epochs_between(path: Path, since: int, until: int) -> tuple[int, ...]:
 # -- what it holds
 
 
-def views(state: State) -> dict[str, Relation]:
+def views(state: State) -> dict[str, StoredRelation]:
     """The views of a state whose contents it keeps, by name."""
     if state.epoch and "views" not in state.manifest.meta:
         raise StoreError(
@@ -106,28 +103,30 @@ def views(state: State) -> dict[str, Relation]:
     return _relations(state, "views")
 
 
-def tables(state: State) -> dict[str, Relation]:
+def tables(state: State) -> dict[str, StoredRelation]:
     """The sources whose contents a state keeps, by name."""
     return _relations(state, "tables")
 
 
-def view(state: State, name: str) -> Relation:
+def view(state: State, name: str) -> StoredRelation:
     """A view by its name."""
-    found = views(state)
-    if name in found:
-        return found[name]
+    known = views(state)
+    if name in known:
+        return known[name]
     if name in state.manifest.meta.get("views", {}):
         raise StoreError(f"view {name} keeps no contents", hint="build its sink with keep=True")
-    raise unknown_name("view", name, found)
+    raise unknown_name("view", name, known)
 
 
-def _relations(state: State, what: str) -> dict[str, Relation]:
-    found: Mapping[str, Mapping[str, str] | None] = state.manifest.meta.get(what, {})
-    return {name: Relation(kept["trace"], Schema.parse(kept["schema"])) for name, kept in found.items() if kept}
+def _relations(state: State, what: str) -> dict[str, StoredRelation]:
+    described: Mapping[str, Mapping[str, str] | None] = state.manifest.meta.get(what, {})
+    return {
+        name: StoredRelation(kept["trace"], Schema.parse(kept["schema"])) for name, kept in described.items() if kept
+    }
 
 
 def shards(state: State) -> int:
-    """Over how many shards a state is spread."""
+    """The number of shards of a state."""
     said = state.manifest.meta.get("shards")
     return int(said) if said else 1 + max((shard for _, shard in state.manifest.slices), default=0)
 
@@ -135,7 +134,7 @@ def shards(state: State) -> int:
 # -- sums of slices
 
 
-def contents(state: State, relation: Relation, shard: int) -> Matrix:
+def contents(state: State, relation: StoredRelation, shard: int) -> Matrix:
     """What a relation holds on a shard, as a batch."""
     return total(relation.schema, [state.array(entry) for entry in _entries(state, relation, shard)])
 
@@ -147,12 +146,12 @@ class Difference(NamedTuple):
     after: State
     name: str
     schema: Schema
-    gone: tuple[Entry, ...]
-    new: tuple[Entry, ...]
+    gone: tuple[ManifestEntry, ...]
+    new: tuple[ManifestEntry, ...]
 
     @property
     def nbytes(self) -> int:
-        """How much there is to read."""
+        """The bytes of the slices to read."""
         return sum(entry.ref.nbytes for entry in (*self.gone, *self.new))
 
     def rows(self) -> Matrix:
@@ -220,7 +219,7 @@ def _total(schema: Schema, slices: Sequence[Matrix]) -> Matrix:
 
 
 def _in_order(rows: Matrix, schema: Schema) -> Matrix:
-    """Slices may follow values instead of words."""
+    """Sort rows by words: slices may be in the order of values."""
     return rows if is_batch(rows) else arrange(rows, np.arange(schema.width))
 
 
@@ -228,12 +227,12 @@ def _nothing(schema: Schema) -> Matrix:
     return np.empty((0, schema.width + 1), np.int64)
 
 
-def _entries(state: State, relation: Relation, shard: int) -> tuple[Entry, ...]:
+def _entries(state: State, relation: StoredRelation, shard: int) -> tuple[ManifestEntry, ...]:
     return state.manifest.slices.get((relation.trace, shard), ())
 
 
-def _identity(entry: Entry) -> tuple[Any, ...]:
-    """Equal if and only if the contents are: an id stays when bytes move, but a rewind gives ids out again."""
+def _identity(entry: ManifestEntry) -> tuple[Any, ...]:
+    """A key that two slices share exactly if their contents are equal: a rewind gives ids out again."""
     return entry.id, entry.ref.rows, entry.ref.columns, entry.ref.checksum
 
 
@@ -295,21 +294,21 @@ def dictionary_for(schema: Schema, rows: Matrix, states: Iterable[State]) -> Dic
     if not any(map(len, wanted.values())):
         return dictionary
     sieve = Sieve(wanted)
-    found: list[Entries] = []
+    entries: list[Entries] = []
     seen: set[tuple[Any, ...]] = set()
     for state in states:
         for chunk in (chunk for of_shard in dictionary_chunks(state.manifest).values() for chunk in of_shard):
             identity = tuple(map(_identity, chunk))
             if identity not in seen:
                 seen.add(identity)
-                found += _picked(state, chunk, sieve)
-    if found:
-        dictionary.load(joined(found))
+                entries += _picked(state, chunk, sieve)
+    if entries:
+        dictionary.load(joined(entries))
     return dictionary
 
 
 def _picked(state: State, chunk: Chunk, sieve: Sieve) -> list[Entries]:
-    """The wanted entries of a chunk. What stood in an exception's way matters only to those who intern."""
+    """The wanted entries of a chunk; those that block an exception's hash matter only to code that interns."""
     codes, kinds = state.array(chunk[0]), state.array(chunk[1])
     rows = sieve.rows(codes, kinds)
     if not len(rows):
@@ -319,7 +318,7 @@ def _picked(state: State, chunk: Chunk, sieve: Sieve) -> list[Entries]:
 
 
 class Sieve:
-    """Finds the wanted among many codes. Codes are hashes, so their last bits tell most others from them."""
+    """A filter that finds wanted codes among many. Codes are hashes, so their last bits rule most others out."""
 
     def __init__(self, wanted: Mapping[int, Words]) -> None:
         self._wanted = {kind: np.unique(codes) for kind, codes in wanted.items()}
@@ -330,7 +329,7 @@ class Sieve:
             self._marked[codes & self._last] = True
 
     def rows(self, codes: Words, kinds: Words) -> Words:
-        """Where the wanted ones are."""
+        """The positions of the wanted codes."""
         likely = np.flatnonzero(self._marked[codes & self._last])
         keep = np.zeros(len(likely), np.bool_)
         for kind, wanted in self._wanted.items():

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from everview.circuit.nodes import Apply
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary, Entries
-from everview.runtimes.spark.wire import Kind, Row, pack_entries, unpack_entries
+from everview.runtimes.spark.wire import Row, RowKind, pack_entries, unpack_entries
 from everview.runtimes.spark.worker import Replica
 
 
-class Values:
+class TaskDictionary:
     """The dictionary of one task; it goes back to what the epoch says when the task is done."""
 
     def __init__(self, state: Replica, blocks: Sequence[Row], *, needed: bool) -> None:
@@ -36,19 +36,19 @@ class Values:
         if not len(entries):
             return
         block = pack_entries(entries).data
-        yield Row(Kind.NEW, -1, 0, 0, block)
+        yield Row(RowKind.NEW, -1, 0, 0, block)
         if later:
-            yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(partitions))
+            yield from (Row(RowKind.ENTRIES, -1, partition, 0, block) for partition in range(partitions))
 
 
 def entries_for(entries: Entries, partitions: int) -> Iterator[Row]:
-    """Values of the open epoch for every task."""
+    """Dictionary entries of the open epoch as rows for every task."""
     if len(entries):
         block = pack_entries(entries).data
-        yield from (Row(Kind.ENTRIES, -1, partition, 0, block) for partition in range(partitions))
+        yield from (Row(RowKind.ENTRIES, -1, partition, 0, block) for partition in range(partitions))
 
 
 def reads_values(program: Program, first: int, last: int) -> bool:
     """Whether an operator of these stages looks up values, and so needs the dictionary."""
-    nodes = (program.circuit[at] for stage in program.stages[first : last + 1] for at in stage.nodes)
+    nodes = (program.circuit[node_id] for stage in program.stages[first : last + 1] for node_id in stage.nodes)
     return any(isinstance(node, Apply) and node.operator.reads_values for node in nodes)

@@ -22,8 +22,8 @@ from everview.circuit.blame import NODE
 from everview.codes.dictionary import Entries
 from everview.errors import EverviewError
 from everview.traces.store import Replace, SliceRef
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 
 SCHEMA = "kind INT, node INT, shard INT, columns INT, payload BINARY"
@@ -33,8 +33,8 @@ ROW_BYTES = 16 << 20  # a longer matrix travels as several rows
 BATCH_BYTES = 64 << 20  # of payload in one record batch, about
 
 
-class Kind(IntEnum):
-    """What a row carries. Cells, shared ones, wakes and entries are for the next stage; the others for the driver."""
+class RowKind(IntEnum):
+    """The content of a row. Cells, shared ones, wakes and entries are for the next stage; the others for the driver."""
 
     CELL = 0  # rows of a stream: of a source, of an exchange, or of one that stays on its shard
     WAKE = 1  # nothing: the shard runs even if nothing arrives
@@ -54,7 +54,7 @@ class Kind(IntEnum):
 class Row(NamedTuple):
     """One row of the wire; the payload is anything that exports bytes."""
 
-    kind: Kind
+    kind: RowKind
     node: int
     shard: int
     columns: int = 0
@@ -81,11 +81,11 @@ def from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         numbers = [batch.column(name).to_pylist() for name in NUMBERS]
         payloads = (payload.as_buffer() for payload in batch.column("payload"))
         for kind, node, shard, columns, payload in zip(*numbers, payloads, strict=True):
-            yield Row(Kind(kind), node, shard, columns, payload)
+            yield Row(RowKind(kind), node, shard, columns, payload)
 
 
 def _batch(rows: list[Row]) -> pa.RecordBatch:
-    numbers = [pa.array([row[at] for row in rows], pa.int32()) for at in range(len(NUMBERS))]
+    numbers = [pa.array([row[column] for row in rows], pa.int32()) for column in range(len(NUMBERS))]
     sizes = [memoryview(row.payload).nbytes for row in rows]
     offsets = np.array([0, *accumulate(sizes)], np.int32).tobytes()
     data = b"".join(row.payload for row in rows)
@@ -97,10 +97,10 @@ def _batch(rows: list[Row]) -> pa.RecordBatch:
 # -- matrices
 
 
-def matrix_rows(kind: Kind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
+def matrix_rows(kind: RowKind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
     """A matrix as rows, cut between its lines where it is long; an empty one is no row at all.
 
-    >>> [row] = matrix_rows(Kind.CELL, 3, 5, np.array([[7, 1], [8, -1]]))
+    >>> [row] = matrix_rows(RowKind.CELL, 3, 5, np.array([[7, 1], [8, -1]]))
     >>> row.node, row.shard, row.columns, matrix_of(row).tolist()
     (3, 5, 2, [[7, 1], [8, -1]])
     """
@@ -138,14 +138,14 @@ def pack_entries(entries: Entries) -> Octets:
 def unpack_entries(block: Any) -> Entries:
     """The inverse of `pack_entries`."""
     octets = np.frombuffer(block, np.uint8)
-    n, at = int(octets[:8].copy().view(np.int64)[0]), 8
-    found: list[NDArray[Any]] = []
+    n, start = int(octets[:8].copy().view(np.int64)[0]), 8
+    arrays: list[NDArray[Any]] = []
     for length, dtype in ((n, np.int64), (n, np.int64), (n + 1, np.int64), (n, np.uint8)):
-        end = at + length * np.dtype(dtype).itemsize
-        found.append(octets[at:end].copy().view(dtype))
-        at = end
-    codes, kinds, offsets, exceptions = found
-    return Entries(codes, kinds, offsets, octets[at:].copy(), exceptions)
+        end = start + length * np.dtype(dtype).itemsize
+        arrays.append(octets[start:end].copy().view(dtype))
+        start = end
+    codes, kinds, offsets, exceptions = arrays
+    return Entries(codes, kinds, offsets, octets[start:].copy(), exceptions)
 
 
 # -- what a task reports
@@ -159,7 +159,7 @@ def edit_row(shard: int, edit: Replace) -> Row:
     True
     """
     assert not isinstance(edit.new, np.ndarray), "a task refers to what it wrote"
-    return Row(Kind.EDIT, -1, shard, 0, json.dumps([edit.name, edit.shard, edit.old, edit.new]).encode())
+    return Row(RowKind.EDIT, -1, shard, 0, json.dumps([edit.name, edit.shard, edit.old, edit.new]).encode())
 
 
 def edit_of(row: Row) -> Replace:
@@ -174,13 +174,13 @@ def error_row(stage: int, shard: int, error: EverviewError) -> Row:
     WeightOverflow('too much\\n  hint: less')
     """
     document = [type(error).__name__, error.message, error.hint, getattr(error, NODE, None)]
-    return Row(Kind.ERROR, stage, shard, 0, json.dumps(document).encode())
+    return Row(RowKind.ERROR, stage, shard, 0, json.dumps(document).encode())
 
 
 def error_of(row: Row) -> EverviewError:
     name, message, hint, node = json.loads(bytes(row.payload))
     kind: type[EverviewError] = getattr(errors, name, EverviewError)
-    found = kind(message, hint=hint)
+    error = kind(message, hint=hint)
     if node is not None:
-        setattr(found, NODE, node)
-    return found
+        setattr(error, NODE, node)
+    return error

@@ -12,26 +12,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from everview.codes.dictionary import Dictionary, Entries
 from everview.runtimes.embedded.interned import NAMES, joined
-from everview.traces.store import Entry, Manifest, Reader, Slice, SliceRef, Store
+from everview.traces.store import Manifest, ManifestEntry, Reader, Slice, SliceRef, Store
 from everview.traces.store.arrays import Arrays
-from everview.traces.store.layout import Layout
+from everview.traces.store.layout import StatePaths
 from everview.traces.store.slices import Key
+from everview.types.words import Matrix
 
-Matrix = NDArray[np.int64]
-Chunk = tuple[Entry, ...]  # one slice of each part of the dictionary
+Chunk = tuple[ManifestEntry, ...]  # one slice of each part of the dictionary
 Sums = tuple[int, ...]  # their checksums: unlike their places, these stay
 
 
 @dataclass(slots=True)
-class Held:
-    """What is loaded of one trace on one shard."""
+class LoadedTrace:
+    """The loaded slices of one trace on one shard."""
 
-    entries: tuple[Entry, ...]  # as the manifest lists them
+    entries: tuple[ManifestEntry, ...]  # as the manifest lists them
     arrays: dict[SliceRef, NDArray[Any]]  # of these, and of what the open epoch has written
     slices: list[Slice] | None = None  # of these, once they were asked for
 
@@ -42,8 +41,8 @@ class Replica:
     def __init__(self, path: str) -> None:
         self.path = path
         self._reader: Reader | None = None
-        self._segments = Arrays(Layout(Path(path)), Path(path), -1)
-        self._held: dict[Key, Held] = {}
+        self._segments = Arrays(StatePaths(Path(path)), Path(path), -1)
+        self._held: dict[Key, LoadedTrace] = {}
         self._dictionary = Dictionary()
         self._interned: dict[int, list[Sums]] = {}  # the chunks in the dictionary, by shard
 
@@ -69,10 +68,17 @@ class Replica:
     def dictionary(self) -> Dictionary:
         """The interned values of the epoch; whoever adds to it rolls back when done."""
         chunks = dictionary_chunks(self._at().manifest)
-        marks = {shard: [tuple(part.ref.checksum for part in chunk) for chunk in of] for shard, of in chunks.items()}
+        marks = {
+            shard: [tuple(part.ref.checksum for part in chunk) for chunk in shard_chunks]
+            for shard, shard_chunks in chunks.items()
+        }
         if any(marks.get(shard, [])[: len(known)] != known for shard, known in self._interned.items()):
             self._dictionary, self._interned = Dictionary(), {}
-        new = [chunk for shard, of in chunks.items() for chunk in of[len(self._interned.get(shard, ())) :]]
+        new = [
+            chunk
+            for shard, shard_chunks in chunks.items()
+            for chunk in shard_chunks[len(self._interned.get(shard, ())) :]
+        ]
         if new:
             # All at once: what stands in an exception's way may be a chunk of another shard.
             self._dictionary.load(joined([Entries(*map(self._load, chunk)) for chunk in new]))
@@ -81,29 +87,29 @@ class Replica:
 
     def uncommitted(self, ref: SliceRef) -> Matrix:
         """A slice that an earlier task of the open epoch has written."""
-        return self._array(Entry(-1, ref), self._listed(ref.key))
+        return self._array(ManifestEntry(-1, ref), self._listed(ref.key))
 
     def _at(self) -> Reader:
         assert self._reader is not None, "a replica is at an epoch"
         return self._reader
 
-    def _listed(self, key: Key) -> Held:
-        """What is loaded of a trace; arrays go when the manifest that comes to list others does not list them."""
+    def _listed(self, key: Key) -> LoadedTrace:
+        """The loaded slices of a trace; arrays that the present manifest no longer lists are dropped."""
         entries = self._at().manifest.slices.get(key, ())
         held = self._held.get(key)
         if held is None or held.entries is not entries:
             loaded = held.arrays if held else {}
             kept = {entry.ref: loaded[entry.ref] for entry in entries if entry.ref in loaded}
-            held = self._held[key] = Held(entries, kept)
+            held = self._held[key] = LoadedTrace(entries, kept)
         return held
 
-    def _array(self, entry: Entry, held: Held) -> NDArray[Any]:
+    def _array(self, entry: ManifestEntry, held: LoadedTrace) -> NDArray[Any]:
         array = held.arrays.get(entry.ref)
         if array is None:
             array = held.arrays[entry.ref] = self._load(entry)
         return array
 
-    def _load(self, entry: Entry) -> NDArray[Any]:
+    def _load(self, entry: ManifestEntry) -> NDArray[Any]:
         return self._at().array(entry) if entry.ref.inline else self._segments.peek(entry)
 
 
@@ -131,7 +137,7 @@ def settle() -> None:
 
 def made_at(path: str) -> tuple[int, ...]:
     """What tells a state directory from another one at the same path."""
-    made = Layout(Path(path)).format.stat()
+    made = StatePaths(Path(path)).format.stat()
     return made.st_dev, made.st_ino, made.st_mtime_ns
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import psycopg
 
 from everview.errors import SourceError
-from everview.types import Decimal, Scalar, Type
+from everview.types import Decimal, ScalarType, Type
 
 TYPES: Final[Mapping[str, tuple[str, str]]] = {  # by PostgreSQL's name: ours, and what values are given as
     "int2": ("SMALLINT", "bigint"),
@@ -51,7 +51,7 @@ class PostgresColumn:
                 hint="leave it out: columns=[...] names those to be read",
             )
         if self.typename != "numeric":
-            return Scalar(TYPES[self.typename][0])
+            return ScalarType(TYPES[self.typename][0])
         if self.modifier < 0:
             raise SourceError(
                 f'{table}: column "{self.name}" is numeric with any number of digits',

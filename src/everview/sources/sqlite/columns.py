@@ -20,7 +20,7 @@ from everview.codes.coerce import Unfit
 from everview.errors import BadRows, SourceError
 from everview.sources.protocol import Row
 from everview.sources.values import value_of
-from everview.types import Decimal, Field, Scalar, Schema, Type
+from everview.types import Decimal, Field, ScalarType, Schema, Type
 from everview.types.kinds import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 
 SqliteColumn = tuple[str, str, bool, int]  # name, declared type, NOT NULL, place in the primary key or 0
@@ -78,7 +78,7 @@ def check_columns(schema: Schema, columns: list[SqliteColumn], name: str) -> Non
     known = {column: text for column, text, _, _ in columns}
     for field in schema:
         type_, affinity = field.type, _affinity(known[field.name])
-        if not isinstance(type_, Decimal) and (type_ not in _READERS or type_ == Scalar("ANY")):
+        if not isinstance(type_, Decimal) and (type_ not in _READERS or type_ == ScalarType("ANY")):
             raise SourceError(f'{name}: column "{field.name}" cannot be {type_}', hint="SQLite has no such values")
         if isinstance(type_, Decimal) and type_.precision > (18 if type_.scale == 0 else 15):
             raise SourceError(
@@ -86,7 +86,7 @@ def check_columns(schema: Schema, columns: list[SqliteColumn], name: str) -> Non
                 hint="it keeps 15 digits, or 18 without a fraction; declare fewer, or STRING",
             )
         if affinity == "TEXT" and (
-            isinstance(type_, Decimal) or (isinstance(type_, Scalar) and type_.name in _NUMBERS)
+            isinstance(type_, Decimal) or (isinstance(type_, ScalarType) and type_.name in _NUMBERS)
         ):
             raise SourceError(
                 f'{name}: column "{field.name}" keeps numbers as text, and so compares them as text',
@@ -157,7 +157,7 @@ _READERS: Final[dict[Type, Callable[[Any], Any]]] = {
     TIMESTAMP: _timestamp,
     STRING: _typed(STRING, str),
     BINARY: _typed(BINARY, bytes),
-    **{of: _number(of) for of in map(Scalar, ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"))},
+    **{of: _number(of) for of in map(ScalarType, ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"))},
 }
 
 

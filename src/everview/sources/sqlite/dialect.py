@@ -12,7 +12,7 @@ from everview.errors import BadRows, SourceError
 from everview.sources.protocol import Compare, Direction
 from everview.sources.sql import Sql
 from everview.sources.sqlite.columns import bound
-from everview.types import Scalar, Schema
+from everview.types import ScalarType, Schema
 
 MOST_VALUES: Final = 30_000  # SQLite allows 32,766 marks in a statement
 
@@ -24,7 +24,7 @@ class SqliteDialect:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._text = {field.name for field in schema if field.type == Scalar("STRING")}
+        self._text = {field.name for field in schema if field.type == ScalarType("STRING")}
 
     def name(self, column: str) -> str:
         return quoted(column)

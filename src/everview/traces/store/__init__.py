@@ -1,9 +1,9 @@
 """Durable state: a directory of immutable slices, and a log that says which of them make up each epoch."""
 
 from everview.traces.store.draft import Replace
-from everview.traces.store.files import Files
+from everview.traces.store.files import FileSystem
 from everview.traces.store.log import EVERY_TICK, NEVER
-from everview.traces.store.manifest import Entry, Fingerprints, Manifest
+from everview.traces.store.manifest import Fingerprints, Manifest, ManifestEntry
 from everview.traces.store.reader import Reader, State
 from everview.traces.store.segment import SegmentWriter
 from everview.traces.store.slices import Slice, SliceRef
@@ -14,10 +14,10 @@ from everview.traces.store.verify import Verified
 __all__ = [
     "EVERY_TICK",
     "NEVER",
-    "Entry",
-    "Files",
+    "FileSystem",
     "Fingerprints",
     "Manifest",
+    "ManifestEntry",
     "Policy",
     "Reader",
     "Replace",

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from everview.traces.store.layout import Layout
-from everview.traces.store.manifest import Entry
+from everview.traces.store.layout import StatePaths
+from everview.traces.store.manifest import ManifestEntry
 from everview.traces.store.segment import map_file
 from everview.traces.store.slices import Array, SliceRef, array_in, checked, damaged
 
@@ -24,19 +24,19 @@ class Arrays:
     still be cut back and a map of what is no longer there would end the process.
     """
 
-    def __init__(self, layout: Layout, log_path: Path, log: int) -> None:
+    def __init__(self, layout: StatePaths, log_path: Path, log: int) -> None:
         self._segments = layout.segments
         self._log_path = log_path
         self._log = log
         self._loaded: dict[int, Array] = {}
         self._maps: WeakValueDictionary[str, mmap.mmap] = WeakValueDictionary()
 
-    def of(self, entry: Entry) -> Array:
+    def of(self, entry: ManifestEntry) -> Array:
         if entry.id not in self._loaded:
             self._loaded[entry.id] = self._load(entry.ref)
         return self._loaded[entry.id]
 
-    def peek(self, entry: Entry) -> Array:
+    def peek(self, entry: ManifestEntry) -> Array:
         """The array, not kept for the next time."""
         loaded = self._loaded.get(entry.id)
         return self._load(entry.ref) if loaded is None else loaded

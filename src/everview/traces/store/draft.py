@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from everview.errors import StoreError
-from everview.traces.store.manifest import Change, Edit, Entry
+from everview.traces.store.manifest import Edit, ManifestEntry, StateChange
 from everview.traces.store.record import to_json
 from everview.traces.store.slices import Array, SliceRef, octets, refer
 
@@ -51,17 +51,17 @@ class Draft:
         """The slices that are in segments already."""
         return (change.new for change in self.replaces if isinstance(change.new, SliceRef))
 
-    def place(self, add: Add, next_id: int) -> Change:
+    def place(self, add: Add, next_id: int) -> StateChange:
         """The change that results when `add` finds a place for each array."""
         edits: list[Edit] = []
         for draft in self.replaces:
             entry = None
             if draft.new is not None:
                 ref = draft.new if isinstance(draft.new, SliceRef) else add(draft.name, draft.shard, draft.new)
-                entry = Entry(next_id, ref)
+                entry = ManifestEntry(next_id, ref)
                 next_id += 1
             edits.append(Edit(draft.name, draft.shard, draft.old, entry))
-        return Change(self.epoch, tuple(edits), self.offsets, self.meta)
+        return StateChange(self.epoch, tuple(edits), self.offsets, self.meta)
 
 
 class Inline:

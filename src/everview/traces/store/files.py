@@ -1,6 +1,6 @@
 """The file operations a store is made of, each announced before it happens.
 
-A state directory changes only through `Files`. A test can therefore stop the process before any one
+A state directory changes only through `FileSystem`. A test can therefore stop the process before any one
 operation, refuse one with an error, or record them all and play a power failure. Reading is not announced:
 it changes nothing.
 """
@@ -31,8 +31,8 @@ class File:
     descriptor: int
 
 
-class Files:
-    """The operations, on the real filesystem; `before(operation, path)` is called first and may raise."""
+class FileSystem:
+    """The file operations of a store; `before(operation, path)` is called before each and may raise."""
 
     def __init__(self, before: Hook = _unobserved) -> None:
         self.announce = before
@@ -88,13 +88,13 @@ class Files:
             os.close(descriptor)
 
 
-def discard(files: Files, path: Path) -> None:
+def discard(files: FileSystem, path: Path) -> None:
     """Remove a file that nothing refers to, if that is possible; `vacuum` gets what is left."""
     with suppress(OSError):
         files.unlink(path)
 
 
-def publish(files: Files, target: Path, data: bytes) -> File:
+def publish(files: FileSystem, target: Path, data: bytes) -> File:
     """A file that appears whole under its name, and stays open; durable once its directory is synced."""
     temporary = target.with_name(target.name + ".new")
     if temporary.exists():

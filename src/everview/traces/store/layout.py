@@ -16,7 +16,7 @@ from pathlib import Path
 
 from everview.doors import path_of
 from everview.errors import ForeignState, StoreError
-from everview.traces.store.files import Files, publish
+from everview.traces.store.files import FileSystem, publish
 from everview.traces.store.slices import checksum, damaged
 
 FORMAT_VERSION = 1
@@ -24,7 +24,7 @@ OURS = {"FORMAT", "FORMAT.new", "LOCK", "log", "segments"}
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StatePaths:
     """The paths of one state directory."""
 
     root: Path
@@ -63,7 +63,7 @@ def format_text(version: int) -> bytes:
     return text + f"checksum {checksum(text):08x}\n".encode()
 
 
-def require_state(layout: Layout) -> None:
+def require_state(layout: StatePaths) -> None:
     """Refuse what is missing, not a state, damaged, or of a newer format."""
     root = layout.root
     if not root.exists():
@@ -80,7 +80,7 @@ def require_state(layout: Layout) -> None:
         )
 
 
-def _version(layout: Layout) -> int:
+def _version(layout: StatePaths) -> int:
     text = layout.format.read_bytes()
     digits = text.removeprefix(b"everview state\nformat ").partition(b"\n")[0]
     if not digits.isdigit() or text != format_text(int(digits)):
@@ -88,7 +88,7 @@ def _version(layout: Layout) -> int:
     return int(digits)
 
 
-def require_vacant(layout: Layout) -> None:
+def require_vacant(layout: StatePaths) -> None:
     """Refuse to create a state over anything but nothing, or an unfinished creation."""
     root = layout.root
     if not root.exists():
@@ -105,7 +105,7 @@ def require_vacant(layout: Layout) -> None:
         )
 
 
-def make_directories(layout: Layout, files: Files) -> None:
+def make_directories(layout: StatePaths, files: FileSystem) -> None:
     """The directory and its parents, and what is in it; durable on return, whatever an earlier try left."""
     missing = [path for path in (layout.root, *layout.root.parents) if not path.exists()]
     for path in reversed(missing):
@@ -117,7 +117,7 @@ def make_directories(layout: Layout, files: Files) -> None:
         files.sync_dir(path)
 
 
-def write_format(layout: Layout, files: Files) -> None:
+def write_format(layout: StatePaths, files: FileSystem) -> None:
     """Turn a directory into a state."""
     files.close(publish(files, layout.format, format_text(FORMAT_VERSION)))
     files.sync_dir(layout.root)

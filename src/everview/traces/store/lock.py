@@ -13,17 +13,17 @@ from io import FileIO
 from pathlib import Path
 
 from everview.errors import LockedState
-from everview.traces.store.files import Files
+from everview.traces.store.files import FileSystem
 
 
 class WriterLock(FileIO):
-    """LOCK, held as long as this is open. What loses it, by an exception while opening a state, gives the lock up."""
+    """The held LOCK of a state. It is given up when this is closed, or collected after opening a state failed."""
 
     def __del__(self) -> None:
         self.close()
 
 
-def lock_for_writing(path: Path, files: Files) -> WriterLock:
+def lock_for_writing(path: Path, files: FileSystem) -> WriterLock:
     """LOCK, held; or the error that says who has it."""
     files.announce("lock", path)
     lock = WriterLock(path, "r+", opener=lambda name, _: os.open(name, os.O_RDWR | os.O_CREAT, 0o666))

@@ -10,7 +10,7 @@ import math
 import time
 from pathlib import Path
 
-from everview.traces.store.files import File, Files, publish
+from everview.traces.store.files import File, FileSystem, publish
 
 EVERY_TICK = 0.0
 NEVER = math.inf
@@ -23,7 +23,7 @@ class Uncertain(Exception):
 class Log:
     """A log open for appending; `sync` is the least time between two syncs, in seconds."""
 
-    def __init__(self, file: File, size: int, snapshot: int, files: Files, sync: float) -> None:
+    def __init__(self, file: File, size: int, snapshot: int, files: FileSystem, sync: float) -> None:
         self.file = file
         self.size = size  # up to the end of the last commit
         self.snapshot = snapshot  # of which this much is the snapshot
@@ -34,7 +34,7 @@ class Log:
         self._last_sync = time.monotonic()
 
     @classmethod
-    def begin(cls, path: Path, snapshot: bytes, files: Files, sync: float) -> Log:
+    def begin(cls, path: Path, snapshot: bytes, files: FileSystem, sync: float) -> Log:
         """A new log; durable on return. An `OSError` means there is none."""
         file = publish(files, path, snapshot)
         try:
@@ -83,7 +83,7 @@ class Log:
             self._files.close(self.file)
 
     def cut(self, size: int) -> None:
-        """Go back to a length that it had, whatever an exception has left of an append."""
+        """Cut the log back to an earlier length, whatever an exception has left of an append."""
         self.size, self._synced = size, min(self._synced, size)
         if self.file.path.stat().st_size > size:
             self._retreat(size)

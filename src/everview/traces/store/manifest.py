@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
-from everview.traces.store.record import Kind, Record
+from everview.traces.store.record import LogRecord, RecordKind
 from everview.traces.store.slices import Key, SliceRef
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """What the state is the state of: the plan as a whole, and each trace by its name."""
+    """The fingerprints of a state: of the plan as a whole, and of each trace by its name."""
 
     plan: str
     traces: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -31,7 +31,7 @@ class Fingerprints:
         return frozenset(name for name, mark in self.traces.items() if other.traces.get(name) == mark)
 
 
-class Entry(NamedTuple):
+class ManifestEntry(NamedTuple):
     """A slice of the manifest. Its id stays when a checkpoint moves its bytes."""
 
     id: int
@@ -48,18 +48,18 @@ class Edit:
     name: str
     shard: int
     takes: tuple[int, ...]
-    entry: Entry | None
+    entry: ManifestEntry | None
 
-    def make(self, entries: list[Entry]) -> None:
+    def make(self, entries: list[ManifestEntry]) -> None:
         """Make this edit in a list, whose order is the spine's, largest and oldest first."""
-        at = len(entries)
+        position = len(entries)
         if self.takes:
             places = [place for place, entry in enumerate(entries) if entry.id in self.takes]
             assert len(places) == len(self.takes), f'"{self.name}", shard {self.shard}: not all of {self.takes}'
-            at = places[0]
+            position = places[0]
             entries[:] = [entry for entry in entries if entry.id not in self.takes]
         if self.entry is not None:
-            entries.insert(at, self.entry)
+            entries.insert(position, self.entry)
 
     def to_json(self) -> list[Any]:
         if self.entry is None:
@@ -73,12 +73,12 @@ class Edit:
             return cls(name, shard, tuple(takes), None)
         ref = SliceRef(name, shard, *rest)
         ref = ref._replace(offset=ref.offset + data_at) if ref.inline else ref
-        return cls(name, shard, tuple(takes), Entry(number, ref))
+        return cls(name, shard, tuple(takes), ManifestEntry(number, ref))
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What one commit says. Offsets and metadata are merged into those that stand."""
+class StateChange:
+    """The change that one commit makes to a manifest. Offsets and metadata are merged into the present ones."""
 
     epoch: int
     edits: tuple[Edit, ...] = ()
@@ -91,7 +91,7 @@ class Change:
         return {"edits": edits, "offsets": dict(self.offsets), "meta": dict(self.meta)}
 
     @classmethod
-    def from_record(cls, record: Record) -> Self:
+    def from_record(cls, record: LogRecord) -> Self:
         document = record.document
         edits = tuple(Edit.from_json(row, record.data_at) for row in document["edits"])
         return cls(record.epoch, edits, document["offsets"], document["meta"])
@@ -103,28 +103,28 @@ class Manifest:
 
     epoch: int
     plan: Fingerprints
-    slices: Mapping[Key, tuple[Entry, ...]] = field(default_factory=dict[Key, tuple[Entry, ...]])
+    slices: Mapping[Key, tuple[ManifestEntry, ...]] = field(default_factory=dict[Key, tuple[ManifestEntry, ...]])
     offsets: Mapping[str, Any] = field(default_factory=dict[str, Any])
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     next_id: int = 1
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ManifestEntry]:
         for entries in self.slices.values():
             yield from entries
 
-    def after(self, changes: Iterable[Change]) -> Manifest:
+    def after(self, changes: Iterable[StateChange]) -> Manifest:
         """The manifest after these commits, at a cost set by them and by the number of (trace, shard).
 
         >>> ref = SliceRef("edges", 0, "s", 0, 1, 2, "<i8", 0)
-        >>> add, merge = Edit("edges", 0, (), Entry(1, ref)), Edit("edges", 0, (1,), Entry(2, ref))
-        >>> changes = Change(1, (add,), {"log": 10}), Change(2, (merge,))
+        >>> add, merge = Edit("edges", 0, (), ManifestEntry(1, ref)), Edit("edges", 0, (1,), ManifestEntry(2, ref))
+        >>> changes = StateChange(1, (add,), {"log": 10}), StateChange(2, (merge,))
         >>> later = Manifest(0, Fingerprints("p")).after(changes)
         >>> later.epoch, [entry.id for entry in later.slices["edges", 0]], later.offsets, later.next_id
         (2, [2], {'log': 10}, 3)
         """
         epoch, next_id = self.epoch, self.next_id
         offsets, meta = dict(self.offsets), dict(self.meta)
-        edited: dict[Key, list[Entry]] = {}
+        edited: dict[Key, list[ManifestEntry]] = {}
         for change in changes:
             epoch = change.epoch
             offsets.update(change.offsets)
@@ -145,7 +145,7 @@ class Manifest:
         if not places:
             return self
         slices = {
-            key: tuple(Entry(entry.id, places.get(entry.id, entry.ref)) for entry in entries)
+            key: tuple(ManifestEntry(entry.id, places.get(entry.id, entry.ref)) for entry in entries)
             for key, entries in self.slices.items()
         }
         return replace(self, slices=slices)
@@ -166,11 +166,11 @@ class Manifest:
         }
 
     @classmethod
-    def from_record(cls, record: Record) -> Self:
+    def from_record(cls, record: LogRecord) -> Self:
         document = record.document
-        slices: dict[Key, list[Entry]] = {}
+        slices: dict[Key, list[ManifestEntry]] = {}
         for number, *ref in document["slices"]:
-            entry = Entry(number, SliceRef(*ref))
+            entry = ManifestEntry(number, SliceRef(*ref))
             slices.setdefault(entry.ref.key, []).append(entry)
         return cls(
             record.epoch,
@@ -182,9 +182,9 @@ class Manifest:
         )
 
 
-def refs_of(record: Record) -> Iterator[SliceRef]:
-    """The slices that a record puts, or for a snapshot, that it lists."""
-    if record.kind is Kind.SNAPSHOT:
+def refs_of(record: LogRecord) -> Iterator[SliceRef]:
+    """The slices that a record refers to: those a commit adds, or those a snapshot lists."""
+    if record.kind is RecordKind.SNAPSHOT:
         yield from (entry.ref for entry in Manifest.from_record(record).entries())
         return
-    yield from (edit.entry.ref for edit in Change.from_record(record).edits if edit.entry is not None)
+    yield from (edit.entry.ref for edit in StateChange.from_record(record).edits if edit.entry is not None)

@@ -10,9 +10,9 @@ from typing import Self
 
 from everview.errors import CorruptState, StoreError
 from everview.traces.store.arrays import Arrays
-from everview.traces.store.layout import Layout, require_state
+from everview.traces.store.layout import StatePaths, require_state
 from everview.traces.store.lock import pin
-from everview.traces.store.manifest import Entry, Manifest
+from everview.traces.store.manifest import Manifest, ManifestEntry
 from everview.traces.store.replay import Replayed, log_of, read_open, replay, resume
 from everview.traces.store.slices import Array, Slice
 from everview.traces.store.verify import Verified, verify
@@ -23,7 +23,7 @@ RACES = 100  # a vacuum that outruns an attach this often is no race
 class State(ABC):
     """A state at one epoch: what a reader and a writer have in common."""
 
-    def __init__(self, layout: Layout, manifest: Manifest, log: Path, descriptor: int) -> None:
+    def __init__(self, layout: StatePaths, manifest: Manifest, log: Path, descriptor: int) -> None:
         self._layout = layout
         self._manifest = manifest
         self._arrays = Arrays(layout, log, descriptor)
@@ -46,7 +46,7 @@ class State(ABC):
         entries = self._manifest.slices.get((name, shard), ())
         return tuple(Slice(entry.id, self._arrays.of(entry)) for entry in entries)
 
-    def array(self, entry: Entry) -> Array:
+    def array(self, entry: ManifestEntry) -> Array:
         """The array of one slice, checked, and not kept for the next time."""
         return self._arrays.peek(entry)
 
@@ -72,7 +72,7 @@ class Reader(State):
     While it is open, `vacuum` keeps what it refers to; arrays already taken from it stay valid even after.
     """
 
-    def __init__(self, layout: Layout, read: Replayed, log: Path, pinned: int) -> None:
+    def __init__(self, layout: StatePaths, read: Replayed, log: Path, pinned: int) -> None:
         super().__init__(layout, read.manifest, log, pinned)
         self.log = log
         self._read = read
@@ -106,7 +106,7 @@ class Reader(State):
 
 def attach(path: str | Path, epoch: int | None = None) -> Reader:
     """Read a state without locking anyone out. A log that a vacuum removes meanwhile is looked for again."""
-    layout = Layout(Path(path))
+    layout = StatePaths(Path(path))
     require_state(layout)
     for _ in range(RACES):
         try:
@@ -119,7 +119,7 @@ def attach(path: str | Path, epoch: int | None = None) -> Reader:
     raise StoreError(f"{path} changes too fast to be read", hint="vacuum less often")
 
 
-def _reader(layout: Layout, log: Path, descriptor: int, epoch: int | None) -> Reader:
+def _reader(layout: StatePaths, log: Path, descriptor: int, epoch: int | None) -> Reader:
     try:
         replayed = replay(log, read_open(descriptor), epoch)
     except BaseException:

@@ -39,16 +39,16 @@ SECTOR = 512
 to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     SNAPSHOT = 1
     COMMIT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogRecord:
     """A record that checked: what it says, and where in its file its inline data and its end are."""
 
-    kind: Kind
+    kind: RecordKind
     epoch: int
     text: bytes
     data_at: int
@@ -59,10 +59,10 @@ class Record:
         return json.loads(self.text)
 
 
-def encode(kind: Kind, epoch: int, document: Mapping[str, Any], data: bytes = b"") -> bytes:
+def encode(kind: RecordKind, epoch: int, document: Mapping[str, Any], data: bytes = b"") -> bytes:
     r"""The bytes of one record.
 
-    >>> record = encode(Kind.COMMIT, 7, {"offsets": {"a": 1}}, b"\0" * 8)
+    >>> record = encode(RecordKind.COMMIT, 7, {"offsets": {"a": 1}}, b"\0" * 8)
     >>> [(r.epoch, r.document, r.data_at, r.end) for r in scan(record, Path("a.log"))]
     [(7, {'offsets': {'a': 1}}, 59, 71)]
     >>> list(scan(record[:-1], Path("a.log")))  # torn
@@ -74,21 +74,21 @@ def encode(kind: Kind, epoch: int, document: Mapping[str, Any], data: bytes = b"
     return b"".join((header, HEADER_SUM.pack(checksum(header)), payload, END))
 
 
-def decode(record: bytes, start: int) -> Record:
+def decode(record: bytes, start: int) -> LogRecord:
     """One record, as it will be read when it lies at `start` of its file."""
     (read,) = scan(record, Path("memory"))
-    return Record(read.kind, read.epoch, read.text, read.data_at + start, read.end + start)
+    return LogRecord(read.kind, read.epoch, read.text, read.data_at + start, read.end + start)
 
 
-def scan(data: bytes, path: Path) -> Iterator[Record]:
+def scan(data: bytes, path: Path) -> Iterator[LogRecord]:
     """The records of a log in order, up to a torn tail; damage raises when it is reached."""
-    at, size = 0, written_size(data)
-    while at < size:
-        record = _record_at(data, at, size, path)
+    start, size = 0, written_size(data)
+    while start < size:
+        record = _record_at(data, start, size, path)
         if record is None:
             return
         yield record
-        at = record.end
+        start = record.end
 
 
 def written_size(data: bytes) -> int:
@@ -119,16 +119,16 @@ class _Header(NamedTuple):
     checksum: int
 
 
-def _header(data: bytes, at: int, path: Path) -> _Header:
-    packed = data[at : at + HEADER.size]
+def _header(data: bytes, start: int, path: Path) -> _Header:
+    packed = data[start : start + HEADER.size]
     header = _Header(*HEADER.unpack(packed))
-    (expected,) = HEADER_SUM.unpack(data[at + HEADER.size : at + HEAD])
+    (expected,) = HEADER_SUM.unpack(data[start + HEADER.size : start + HEAD])
     if header.mark != MARK or checksum(packed) != expected:
-        raise _damage(path, f"no record begins at byte {at}")
+        raise _damage(path, f"no record begins at byte {start}")
     return header
 
 
-def _record_at(data: bytes, at: int, size: int, path: Path) -> Record | None:
+def _record_at(data: bytes, at: int, size: int, path: Path) -> LogRecord | None:
     """The record that begins here, or None if the file ends first."""
     start = at + HEAD
     if start > size:
@@ -141,7 +141,7 @@ def _record_at(data: bytes, at: int, size: int, path: Path) -> Record | None:
         return None
     if data[data_end:end] != END or checksum(data[start:data_end]) != header.checksum:
         raise _damage(path, f"the record of epoch {header.epoch} at byte {at} has a wrong checksum")
-    return Record(Kind(header.kind), header.epoch, data[start:data_at], data_at, end)
+    return LogRecord(RecordKind(header.kind), header.epoch, data[start:data_at], data_at, end)
 
 
 def _damage(path: Path, what: str) -> CorruptState:

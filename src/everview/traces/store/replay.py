@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from everview.errors import CorruptState, StoreError
-from everview.traces.store.layout import Layout
-from everview.traces.store.manifest import Change, Manifest
-from everview.traces.store.record import Kind, Record, first_epoch, scan
+from everview.traces.store.layout import StatePaths
+from everview.traces.store.manifest import Manifest, StateChange
+from everview.traces.store.record import LogRecord, RecordKind, first_epoch, scan
 from everview.traces.store.slices import damaged
 
 READ_ON = 1 << 16  # bytes of a log that are read at first when it is read on
@@ -29,11 +29,11 @@ class Replayed:
     snapshot: int
 
 
-def records(path: Path, data: bytes) -> Iterator[Record]:
+def records(path: Path, data: bytes) -> Iterator[LogRecord]:
     """The snapshot of a log and its commits, checked to be in order."""
     epoch = -1
     for record in scan(data, path):
-        if (epoch < 0) != (record.kind is Kind.SNAPSHOT) or record.epoch <= epoch:
+        if (epoch < 0) != (record.kind is RecordKind.SNAPSHOT) or record.epoch <= epoch:
             raise damaged(path, f"the record of epoch {record.epoch} is out of place")
         epoch = record.epoch
         yield record
@@ -45,10 +45,10 @@ def replay(path: Path, data: bytes, epoch: int | None = None) -> Replayed:
     """The manifest at the end of a log, or at an epoch in it; damage after that epoch is not looked at."""
     log = records(path, data)
     first = next(log)
-    end, changes = first.end, list[Change]()
+    end, changes = first.end, list[StateChange]()
     for record in log if epoch != first.epoch else ():
         end = record.end
-        changes.append(Change.from_record(record))
+        changes.append(StateChange.from_record(record))
         if record.epoch == epoch:
             break
     manifest = Manifest.from_record(first).after(changes)
@@ -60,13 +60,15 @@ def replay(path: Path, data: bytes, epoch: int | None = None) -> Replayed:
 def resume(path: Path, descriptor: int, read: Replayed, epoch: int | None) -> Replayed | None:
     """The manifest at a later epoch of a log that was read before, by reading on from there.
 
-    None if that does not lead to the epoch; replaying the whole log then says why.
+    None if the log does not lead to the epoch; replaying all of it then says why.
     """
-    changes, end = list[Change](), read.end
+    changes, end = list[StateChange](), read.end
     for record in _tail(path, descriptor, end):
-        if record.kind is not Kind.COMMIT or record.epoch <= (changes[-1].epoch if changes else read.manifest.epoch):
+        if record.kind is not RecordKind.COMMIT or record.epoch <= (
+            changes[-1].epoch if changes else read.manifest.epoch
+        ):
             return None
-        changes.append(Change.from_record(record))
+        changes.append(StateChange.from_record(record))
         end = record.end
         if record.epoch == epoch:
             break
@@ -75,7 +77,7 @@ def resume(path: Path, descriptor: int, read: Replayed, epoch: int | None) -> Re
     return Replayed(read.manifest.after(changes), end, read.snapshot) if changes else read
 
 
-def _tail(path: Path, descriptor: int, start: int) -> Iterator[Record]:
+def _tail(path: Path, descriptor: int, start: int) -> Iterator[LogRecord]:
     """The complete records of a log from a byte on, read some at a time; the next epoch is usually all it takes."""
     size = READ_ON
     while True:
@@ -104,7 +106,7 @@ def read_open(descriptor: int) -> bytes:
     return b"".join(parts)
 
 
-def log_of(layout: Layout, epoch: int | None) -> Path:
+def log_of(layout: StatePaths, epoch: int | None) -> Path:
     """The log that has this epoch, if any has; the newest by default."""
     logs = layout.generations()
     if not logs:
@@ -117,22 +119,22 @@ def log_of(layout: Layout, epoch: int | None) -> Path:
     raise no_such_epoch(logs[0], epoch)
 
 
-def epochs(layout: Layout) -> tuple[int, ...]:
+def epochs(layout: StatePaths) -> tuple[int, ...]:
     """The epochs that can be opened, oldest first: all that some log has, and that no later rewind undid."""
-    found: list[int] = []
+    readable: list[int] = []
     limit: int | None = None
     for path in reversed(layout.generations()):
         had = [epoch for epoch in _readable(path) if limit is None or epoch < limit]
-        found[:0] = had
+        readable[:0] = had
         limit = min(had, default=limit)
-    return tuple(found)
+    return tuple(readable)
 
 
 def _readable(path: Path) -> list[int]:
     """The epochs of a log up to where it is damaged, if it is; none, if a vacuum has just removed it."""
-    found: list[int] = []
+    epochs: list[int] = []
     try:
-        found.extend(record.epoch for record in records(path, path.read_bytes()))
+        epochs.extend(record.epoch for record in records(path, path.read_bytes()))
     except (CorruptState, FileNotFoundError):
-        return found
-    return found
+        return epochs
+    return epochs

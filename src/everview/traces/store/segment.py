@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import Self
 
 from everview.errors import StoreError
-from everview.traces.store.files import File, Files, discard
-from everview.traces.store.layout import Layout
+from everview.traces.store.files import File, FileSystem, discard
+from everview.traces.store.layout import StatePaths
 from everview.traces.store.slices import Array, SliceRef, array_in, checked, checksum, damaged, octets, refer
 
 ALIGNMENT = 64
@@ -57,11 +57,11 @@ class SegmentWriter:
     ```
     """
 
-    def __init__(self, path: str | Path, epoch: int, attempt: str | int, files: Files | None = None) -> None:
+    def __init__(self, path: str | Path, epoch: int, attempt: str | int, files: FileSystem | None = None) -> None:
         assert re.fullmatch(r"[\w.-]+", str(attempt)), f"an attempt names part of a file, not {attempt!r}"
         self.name = f"{epoch:012}-{attempt}-{secrets.token_hex(4)}.seg"
-        self._directory = Layout(Path(path)).segments
-        self._files = files or Files()
+        self._directory = StatePaths(Path(path)).segments
+        self._files = files or FileSystem()
         self._file: File | None = None
         self._size = 0
         self._refs: list[SliceRef] = []
@@ -121,9 +121,9 @@ class SegmentWriter:
             self._file = None
 
 
-def _footer(at: int, refs: list[SliceRef]) -> bytes:
+def _footer(offset: int, refs: list[SliceRef]) -> bytes:
     index = json.dumps(refs).encode()
-    return index + TAIL.pack(at, checksum(index), END)
+    return index + TAIL.pack(offset, checksum(index), END)
 
 
 def map_file(path: Path) -> mmap.mmap:
@@ -140,26 +140,26 @@ def check_segment(path: Path) -> frozenset[SliceRef]:
         raise damaged(path, "it is cut short")
     data = map_file(path)
     refs, index_at = _read_index(path, data)
-    at = len(MAGIC)
+    reached = len(MAGIC)
     for ref in refs:
-        if any(data[at : ref.offset]):
-            raise damaged(path, f"the padding at byte {at} is not empty")
+        if any(data[reached : ref.offset]):
+            raise damaged(path, f"the padding at byte {reached} is not empty")
         checked(path, ref, array_in(data, ref.offset, ref))
-        at = ref.end
-    if at != index_at or data[: len(MAGIC)] != MAGIC:
+        reached = ref.end
+    if reached != index_at or data[: len(MAGIC)] != MAGIC:
         raise damaged(path, "it is not a segment")
     return frozenset(refs)
 
 
 def _read_index(path: Path, data: mmap.mmap) -> tuple[list[SliceRef], int]:
-    at, expected, end = TAIL.unpack(data[-TAIL.size :])
-    index = data[at : -TAIL.size]
-    if end != END or at > len(data) or checksum(index) != expected:
+    start, expected, end = TAIL.unpack(data[-TAIL.size :])
+    index = data[start : -TAIL.size]
+    if end != END or start > len(data) or checksum(index) != expected:
         raise damaged(path, "its index is unreadable")
-    return [SliceRef(*row) for row in json.loads(index)], at
+    return [SliceRef(*row) for row in json.loads(index)], start
 
 
-def require_segments(layout: Layout, refs: Iterable[SliceRef]) -> None:
+def require_segments(layout: StatePaths, refs: Iterable[SliceRef]) -> None:
     """Refuse references to segments that are not there, or not finished."""
     ends: dict[str, int] = {}
     for ref in refs:

@@ -28,9 +28,9 @@ from everview.doors import doors, inside
 from everview.errors import ForeignState, StoreError
 from everview.process import forks, require_same
 from everview.traces.store.draft import Draft, Inline, Replace
-from everview.traces.store.files import Files, discard
+from everview.traces.store.files import FileSystem, discard
 from everview.traces.store.layout import (
-    Layout,
+    StatePaths,
     make_directories,
     require_state,
     require_vacant,
@@ -38,9 +38,9 @@ from everview.traces.store.layout import (
 )
 from everview.traces.store.lock import WriterLock, lock_for_writing, unlock
 from everview.traces.store.log import EVERY_TICK, NEVER, Log, Uncertain
-from everview.traces.store.manifest import Change, Fingerprints, Manifest
+from everview.traces.store.manifest import Fingerprints, Manifest, StateChange
 from everview.traces.store.reader import Reader, State, attach
-from everview.traces.store.record import Kind, decode, encode
+from everview.traces.store.record import RecordKind, decode, encode
 from everview.traces.store.replay import epochs, log_of, replay
 from everview.traces.store.segment import SegmentWriter, require_segments
 from everview.traces.store.slices import Array, SliceRef, damaged
@@ -83,7 +83,7 @@ class Store(State):
     """The writer of a state directory. Use one at a time, from one thread."""
 
     def __init__(
-        self, layout: Layout, lock: WriterLock, log: Log, manifest: Manifest, files: Files, policy: Policy
+        self, layout: StatePaths, lock: WriterLock, log: Log, manifest: Manifest, files: FileSystem, policy: Policy
     ) -> None:
         super().__init__(layout, manifest, log.file.path, log.file.descriptor)
         self._lock = lock
@@ -93,7 +93,7 @@ class Store(State):
         self._queued: list[Replace] = []
         self._refusal: str | None = None  # why nothing more can be committed
         self._under: UnderWay | None = None
-        self._change: Change | None = None  # the last one
+        self._change: StateChange | None = None  # the last one
         self._made = forks()
         self._adopting = False  # the plan in memory is not the one on disk
         self.kept = frozenset(manifest.plan.traces)  # the traces whose state was found
@@ -102,10 +102,10 @@ class Store(State):
 
     @classmethod
     def create(
-        cls, path: str | Path, plan: Fingerprints, policy: Policy | None = None, files: Files | None = None
+        cls, path: str | Path, plan: Fingerprints, policy: Policy | None = None, files: FileSystem | None = None
     ) -> Self:
         """A new state at epoch 0, in a directory that is empty or does not exist yet."""
-        layout, files, policy = Layout(Path(path).absolute()), files or Files(), policy or Policy()
+        layout, files, policy = StatePaths(Path(path).absolute()), files or FileSystem(), policy or Policy()
         with _reporting(f"creating a state in {path}"), ExitStack() as undo:
             require_vacant(layout)
             make_directories(layout, files)
@@ -114,7 +114,7 @@ class Store(State):
             require_vacant(layout)
             _require_no_epochs(layout)
             manifest = Manifest(0, plan)
-            snapshot = encode(Kind.SNAPSHOT, 0, manifest.to_json())
+            snapshot = encode(RecordKind.SNAPSHOT, 0, manifest.to_json())
             log = Log.begin(_next_log(layout), snapshot, files, policy.sync)
             undo.callback(log.close)
             write_format(layout, files)
@@ -127,7 +127,7 @@ class Store(State):
         path: str | Path,
         plan: Fingerprints | None = None,
         policy: Policy | None = None,
-        files: Files | None = None,
+        files: FileSystem | None = None,
         *,
         adopt: bool = False,
     ) -> Self:
@@ -138,7 +138,7 @@ class Store(State):
         whatever that commit fills the other traces with.
         """
         with _reporting(f"opening {path}"), ExitStack() as undo:
-            store = cls._at(Layout(Path(path).absolute()), None, policy or Policy(), files or Files())
+            store = cls._at(StatePaths(Path(path).absolute()), None, policy or Policy(), files or FileSystem())
             undo.callback(store._release)
             store._resume(plan, adopt)
             undo.pop_all()
@@ -152,23 +152,23 @@ class Store(State):
     @staticmethod
     def exists(path: str | Path) -> bool:
         """Whether the directory holds a state; a creation that a crash cut short does not count."""
-        return Layout(Path(path)).format.exists()
+        return StatePaths(Path(path)).format.exists()
 
     @staticmethod
     def history(path: str | Path) -> tuple[int, ...]:
         """The epochs that can be opened."""
-        layout = Layout(Path(path))
+        layout = StatePaths(Path(path))
         require_state(layout)
         return epochs(layout)
 
     @classmethod
-    def rewind(cls, path: str | Path, epoch: int, files: Files | None = None) -> None:
+    def rewind(cls, path: str | Path, epoch: int, files: FileSystem | None = None) -> None:
         """Make an older epoch the last one again. Later epochs can then not be opened any more.
 
         This is the way out when a log is damaged after that epoch.
         """
         with _reporting(f"opening {path}"):
-            store = cls._at(Layout(Path(path).absolute()), epoch, Policy(), files or Files())
+            store = cls._at(StatePaths(Path(path).absolute()), epoch, Policy(), files or FileSystem())
         try:
             with store._attempting(f"rewind to epoch {epoch}"):
                 store._publish(Draft(epoch, ()))
@@ -176,27 +176,27 @@ class Store(State):
             store._release()
 
     @classmethod
-    def _at(cls, layout: Layout, epoch: int | None, policy: Policy, files: Files) -> Self:
+    def _at(cls, layout: StatePaths, epoch: int | None, policy: Policy, files: FileSystem) -> Self:
         require_state(layout)
         with ExitStack() as undo:
             lock = lock_for_writing(layout.lock, files)
             undo.callback(unlock, lock)
             path = log_of(layout, epoch)
-            found = replay(path, path.read_bytes(), epoch)
-            log = Log(files.reopen(path), found.end, found.snapshot, files, policy.sync)
+            replayed = replay(path, path.read_bytes(), epoch)
+            log = Log(files.reopen(path), replayed.end, replayed.snapshot, files, policy.sync)
             undo.pop_all()
-        return cls(layout, lock, log, found.manifest, files, policy)
+        return cls(layout, lock, log, replayed.manifest, files, policy)
 
     def _resume(self, plan: Fingerprints | None, adopt: bool) -> None:
         """Check the plan, and make sure of what the last writer may have left unsynced."""
-        found = self._manifest.plan
-        if plan is not None and plan.plan != found.plan:
+        stored = self._manifest.plan
+        if plan is not None and plan.plan != stored.plan:
             if not adopt:
                 raise ForeignState(
-                    f"{self.path} holds the state of another plan ({found.plan}, not {plan.plan})",
+                    f"{self.path} holds the state of another plan ({stored.plan}, not {plan.plan})",
                     hint="adopt=True keeps the traces that are the same; or create another state",
                 )
-            self.kept = plan.kept_from(found)
+            self.kept = plan.kept_from(stored)
             self._manifest = self._manifest.adopted(plan)
             self._adopting = True
         self._log.trim()
@@ -239,7 +239,7 @@ class Store(State):
             under.next.close()
 
     def _complete(self, under: UnderWay) -> None:
-        """The manifest is the new one: let all else follow it."""
+        """Bring everything else in line with the new manifest."""
         if under.queued:
             self._queued = []
         if under.next is not None:
@@ -301,7 +301,7 @@ class Store(State):
         self._queued.append(Replace(name, shard, tuple(old), new))
 
     def forget_queued(self) -> None:
-        """Let no merge wait any more: those that do would have changed nothing."""
+        """Drop the queued merges; that loses nothing, since merges change no contents."""
         self._queued = []
 
     def checkpoint(self) -> tuple[int, ...]:
@@ -356,10 +356,10 @@ class Store(State):
             writer.abandon()
             raise
 
-    def _record(self, change: Change, data: bytes = b"") -> None:
+    def _record(self, change: StateChange, data: bytes = b"") -> None:
         """Log a change; it is kept as it reads from the log, as after reopening."""
-        record = encode(Kind.COMMIT, change.epoch, change.to_json(), data)
-        change = Change.from_record(decode(record, self._log.size))
+        record = encode(RecordKind.COMMIT, change.epoch, change.to_json(), data)
+        change = StateChange.from_record(decode(record, self._log.size))
         manifest = self._manifest.after([change])
         self._log.append(record)
         self._change = change
@@ -375,7 +375,7 @@ class Store(State):
             places = {entry.id: writer.add(*entry.ref.key, self._arrays.peek(entry)) for entry in loose}
             manifest = manifest.moved(places)
             writer.finish()
-            snapshot = encode(Kind.SNAPSHOT, draft.epoch, manifest.to_json())
+            snapshot = encode(RecordKind.SNAPSHOT, draft.epoch, manifest.to_json())
         under = self._under
         assert under is not None, "a log is begun by an attempt"
         under.path = _next_log(self._layout)
@@ -449,13 +449,13 @@ def _reporting(what: str) -> Generator[None]:
         raise StoreError(f"{what} failed: {error}", hint="remove the cause and try again") from error
 
 
-def _next_log(layout: Layout) -> Path:
+def _next_log(layout: StatePaths) -> Path:
     logs = layout.generations()
     generation = int(logs[-1].stem) + 1 if logs else 1
     return layout.log / f"{generation:010}.log"
 
 
-def _require_no_epochs(layout: Layout) -> None:
+def _require_no_epochs(layout: StatePaths) -> None:
     """A creation cut short leaves at most epoch 0; anything else is a state that lost its FORMAT."""
     if any(epochs(layout)):
         raise damaged(layout.format, f"it is missing, but {layout.log} has epochs")

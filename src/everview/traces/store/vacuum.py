@@ -13,8 +13,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from everview.traces.store.files import Files
-from everview.traces.store.layout import Layout
+from everview.traces.store.files import FileSystem
+from everview.traces.store.layout import StatePaths
 from everview.traces.store.lock import unpinned
 from everview.traces.store.manifest import Manifest, refs_of
 from everview.traces.store.record import first_epoch
@@ -34,7 +34,7 @@ class Vacuumed:
     bytes: int
 
 
-def sparse_segments(layout: Layout, manifest: Manifest) -> frozenset[str]:
+def sparse_segments(layout: StatePaths, manifest: Manifest) -> frozenset[str]:
     """The segments whose few living slices should be written anew."""
     living: Counter[str] = Counter()
     for entry in manifest.entries():
@@ -43,7 +43,7 @@ def sparse_segments(layout: Layout, manifest: Manifest) -> frozenset[str]:
     return frozenset(name for name, size in living.items() if size * SPARSE < (layout.segments / name).stat().st_size)
 
 
-def sweep(layout: Layout, files: Files, keep_epochs: int, held: frozenset[str]) -> Vacuumed:
+def sweep(layout: StatePaths, files: FileSystem, keep_epochs: int, held: frozenset[str]) -> Vacuumed:
     """Remove all that the last `keep_epochs` epochs do not need; segments in `held` wait for a commit."""
     logs = [size for path in _obsolete(layout, keep_epochs) if (size := _remove_log(path, files))]
     for leftover in layout.log.glob("*.new"):
@@ -54,15 +54,15 @@ def sweep(layout: Layout, files: Files, keep_epochs: int, held: frozenset[str]) 
     return Vacuumed(len(logs), len(segments), sum(logs) + sum(segments))
 
 
-def _obsolete(layout: Layout, keep_epochs: int) -> list[Path]:
+def _obsolete(layout: StatePaths, keep_epochs: int) -> list[Path]:
     """The logs older than the one that has the oldest epoch to be kept."""
     oldest = epochs(layout)[-keep_epochs:][0]
     logs = layout.generations()
-    needed = max(at for at, path in enumerate(logs) if first_epoch(path) <= oldest)
+    needed = max(number for number, path in enumerate(logs) if first_epoch(path) <= oldest)
     return logs[:needed]
 
 
-def _rubbish(layout: Layout, held: frozenset[str]) -> list[Path]:
+def _rubbish(layout: StatePaths, held: frozenset[str]) -> list[Path]:
     """The segments that no log refers to, and no commit to come can."""
     logs = layout.generations()
     referred = {ref.file for path in logs for record in records(path, path.read_bytes()) for ref in refs_of(record)}
@@ -79,7 +79,7 @@ def _epoch(path: Path) -> float:
     return math.inf if epoch is None else epoch
 
 
-def _remove_log(path: Path, files: Files) -> int:
+def _remove_log(path: Path, files: FileSystem) -> int:
     """Remove a log unless a reader holds it; the bytes that freed."""
     descriptor = unpinned(path)
     if descriptor is None:
@@ -90,7 +90,7 @@ def _remove_log(path: Path, files: Files) -> int:
         os.close(descriptor)
 
 
-def _remove(path: Path, files: Files) -> int:
+def _remove(path: Path, files: FileSystem) -> int:
     size = path.stat().st_size
     files.unlink(path)
     return size

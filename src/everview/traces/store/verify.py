@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import close
 from pathlib import Path
 
-from everview.traces.store.layout import Layout
+from everview.traces.store.layout import StatePaths
 from everview.traces.store.lock import pin
 from everview.traces.store.manifest import refs_of
 from everview.traces.store.replay import read_open, records
@@ -17,14 +17,14 @@ from everview.traces.store.slices import SliceRef, array_in, checked, damaged
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How much was found to be as it was written."""
+    """The amounts that a verification has checked."""
 
     logs: int
     segments: int
     slices: int
 
 
-def verify(layout: Layout) -> Verified:
+def verify(layout: StatePaths) -> Verified:
     """Raise `CorruptState` at the first damage; logs are held so that a vacuum cannot look like damage."""
     with ExitStack() as pins:
         held: list[tuple[Path, int]] = []
@@ -36,28 +36,28 @@ def verify(layout: Layout) -> Verified:
         refs: set[SliceRef] = set()
         inline = 0
         for path, descriptor in held:
-            found = _check_log(path, read_open(descriptor), newest=path == held[-1][0])
-            inline += sum(ref.inline for ref in found)
-            refs.update(ref for ref in found if not ref.inline)
+            log_refs = _check_log(path, read_open(descriptor), newest=path == held[-1][0])
+            inline += sum(ref.inline for ref in log_refs)
+            refs.update(ref for ref in log_refs if not ref.inline)
         segments = _check_segments(layout, refs)
     return Verified(len(held), segments, inline + len(refs))
 
 
 def _check_log(path: Path, data: bytes, *, newest: bool) -> list[SliceRef]:
-    found: list[SliceRef] = []
+    refs: list[SliceRef] = []
     end = 0
     for record in records(path, data):
         end = record.end
-        found.extend(refs_of(record))
+        refs.extend(refs_of(record))
     if end != len(data) and not newest:
         raise damaged(path, f"it is cut short after byte {end}, though a later log follows")
-    for ref in found:
+    for ref in refs:
         if ref.inline:
             checked(path, ref, array_in(data, ref.offset, ref))
-    return found
+    return refs
 
 
-def _check_segments(layout: Layout, refs: set[SliceRef]) -> int:
+def _check_segments(layout: StatePaths, refs: set[SliceRef]) -> int:
     names = sorted({ref.file for ref in refs})
     indexed = {name: check_segment(layout.segments / name) for name in names}
     for ref in refs:

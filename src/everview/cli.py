@@ -42,11 +42,11 @@ def demo(
 ) -> None:
     """A payments company on local Spark: views that stay correct while files of changes arrive."""
     with _told():
-        from everview.demo.runner import QUICK, Plan, run
+        from everview.demo.runner import QUICK, DemoSize, run
 
-        base = QUICK if quick else Plan()
-        plan = Plan(rows or base.rows, epochs or base.epochs, changes or base.changes, seed)
-        run(plan, Console(), keep)
+        base = QUICK if quick else DemoSize()
+        size = DemoSize(rows or base.rows, epochs or base.epochs, changes or base.changes, seed)
+        run(size, Console(), keep)
 
 
 @app.command()

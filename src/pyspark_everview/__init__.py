@@ -48,7 +48,7 @@ class DefaultSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        self._asked = Asked.of(options)
+        self._asked = ReadOptions.of(options)
         self._scan = self._asked.scan()
 
     @classmethod
@@ -62,7 +62,7 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         self._require(schema)
-        return Reader(self._scan)
+        return StateReader(self._scan)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from everview.errors import EverviewError
@@ -91,7 +91,7 @@ class DefaultSource(DataSource):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadOptions:
     """The options, each of the right kind, and together of one meaning."""
 
     path: str
@@ -103,7 +103,7 @@ class Asked:
     epochs: bool
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Asked:
+    def of(cls, options: Mapping[str, str]) -> ReadOptions:
         from everview.errors import EverviewError
         from everview.types import unknown_name
 
@@ -136,7 +136,7 @@ class Asked:
             hint = "epoch gives the contents then; since and until give changes"
             raise EverviewError("contents at an epoch and changes between epochs are two things", hint=hint)
 
-    def scan(self) -> Scan:
+    def scan(self) -> StateScan:
         """What to read, as the state is now."""
         from everview.errors import EverviewError
         from everview.runtimes.spark import stored
@@ -148,7 +148,7 @@ class Asked:
             if (self.since or 0) > state.epoch:
                 hint = "since comes before until, which is the last epoch by default"
                 raise EverviewError(f"no epoch is after {self.since} and up to {state.epoch}", hint=hint)
-            return Scan(
+            return StateScan(
                 path=path,
                 view=view,
                 schema=relation.schema,
@@ -192,7 +192,7 @@ def _one_view(views: Mapping[str, Any], asked: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Scan:
+class StateScan:
     """A view of a state, its columns, and the epochs: its contents until one, or its changes since another."""
 
     path: Path
@@ -285,7 +285,7 @@ def _shown(field: Field, column: Any) -> Any:
 
 
 @dataclass
-class Part(InputPartition):
+class ShardPartition(InputPartition):
     """Some shards; for changes by epoch also the epochs, the first of which follows ``since``."""
 
     shards: tuple[int, ...]
@@ -294,10 +294,10 @@ class Part(InputPartition):
 
 
 @dataclass
-class Reader(DataSourceReader):
+class StateReader(DataSourceReader):
     """Contents, or changes between two epochs."""
 
-    scan: Scan
+    scan: StateScan
 
     def partitions(self) -> list[InputPartition]:
         since, until = self.scan.since or 0, self.scan.until
@@ -306,7 +306,7 @@ class Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from everview.runtimes.spark import stored
 
-        assert isinstance(partition, Part)
+        assert isinstance(partition, ShardPartition)
         if self.scan.epochs:
             yield from _read_by_epoch(self.scan, partition)
             return
@@ -322,7 +322,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
     away epochs in between makes their changes come with the next.
     """
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: StateScan) -> None:
         self._scan = scan
         self._held: dict[int, Any] = {}  # readers by epoch
         self._last: int | None = None  # for a query that ends with what is there now
@@ -341,7 +341,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         return _parts_by_epoch(self._scan, start["epoch"], end["epoch"])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, ShardPartition)
         return _read_by_epoch(self._scan, partition)
 
     def commit(self, end: dict[str, int]) -> None:
@@ -364,23 +364,23 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         return state.epoch
 
 
-def _parts(scan: Scan, since: int, until: int) -> list[InputPartition]:
+def _parts(scan: StateScan, since: int, until: int) -> list[InputPartition]:
     """A partition for every shard with enough to read."""
     from everview.runtimes.spark import stored
 
     with stored.between(scan.path, since, until) as (before, after):
-        return [Part(some) for some in _together(stored.sizes(before, after, scan.view))]
+        return [ShardPartition(some) for some in _together(stored.sizes(before, after, scan.view))]
 
 
-def _parts_by_epoch(scan: Scan, since: int, until: int) -> list[InputPartition]:
+def _parts_by_epoch(scan: StateScan, since: int, until: int) -> list[InputPartition]:
     from everview.runtimes.spark import stored
 
     epochs = stored.epochs_between(scan.path, since, until)
     with stored.between(scan.path, since, until) as (before, after):
-        return [Part(some, since, epochs) for some in _together(stored.sizes(before, after, scan.view))]
+        return [ShardPartition(some, since, epochs) for some in _together(stored.sizes(before, after, scan.view))]
 
 
-def _read_by_epoch(scan: Scan, part: Part) -> Iterator[pa.RecordBatch]:
+def _read_by_epoch(scan: StateScan, part: ShardPartition) -> Iterator[pa.RecordBatch]:
     from everview.runtimes.spark import stored
 
     for run in stored.by_epoch(scan.path, scan.view, scan.schema, part.shards, part.since, part.epochs):

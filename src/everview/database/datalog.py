@@ -17,7 +17,7 @@ from everview.database.carried import with_carried, without_unused
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition
 from everview.database.derived import view_name, views_of
-from everview.database.groups import Group, groups_of
+from everview.database.groups import RelationGroup, groups_of
 from everview.database.rules import (
     DATALOG,
     Ruleset,
@@ -135,7 +135,7 @@ def with_rules(catalog: Catalog, rulesets: Rulesets) -> tuple[Catalog, list[str]
     return without_unused(catalog), _and_readers(catalog, {*made, *again})
 
 
-def _check_heads(catalog: Catalog, changed: Mapping[str, Group]) -> None:
+def _check_heads(catalog: Catalog, changed: Mapping[str, RelationGroup]) -> None:
     """Rules define what nothing else does, but for tables that are declared to be given and derived."""
     for head, group in changed.items():
         declared = next((d for d in group.declarations if d.name == head), None)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from everview.database.catalog import Catalog
 from everview.database.definitions import ViewDefinition
 from everview.database.frontends import ReadableDatabase
-from everview.database.groups import Group, groups_of
+from everview.database.groups import RelationGroup, groups_of
 from everview.database.rules import DATALOG, derived_name, head_of
 from everview.frontends.rules.induction import NEXT, before_name, with_next
 from everview.frontends.rules.relations import given_name
@@ -22,7 +22,7 @@ def view_name(catalog: Catalog, head: str) -> str:
     return derived_name(head) if head in catalog.tables else head
 
 
-def views_of(catalog: Catalog, group: Group) -> dict[str, ViewDefinition]:
+def views_of(catalog: Catalog, group: RelationGroup) -> dict[str, ViewDefinition]:
     """The views of a group of rules, by their names."""
     compiled = list(_compiled(catalog, group))
     given = [head for head in group.heads if head in catalog.tables]
@@ -32,7 +32,9 @@ def views_of(catalog: Catalog, group: Group) -> dict[str, ViewDefinition]:
     return {view.name: view for view in views}
 
 
-def _view(catalog: Catalog, group: Group, head: NamedPlan, reads: tuple[str, ...], names: list[str]) -> ViewDefinition:
+def _view(
+    catalog: Catalog, group: RelationGroup, head: NamedPlan, reads: tuple[str, ...], names: list[str]
+) -> ViewDefinition:
     name = view_name(catalog, head.name)
     beside = tuple(other for other in names if other != name)
     named = replace(head, name=name, reads=reads, beside=beside, whole=_whole(catalog, head.name))
@@ -46,7 +48,7 @@ def _whole(catalog: Catalog, head: str) -> str:
     return view_name(catalog, about) if before_name(about) in catalog.tables else ""
 
 
-def _compiled(catalog: Catalog, group: Group) -> Iterator[NamedPlan]:
+def _compiled(catalog: Catalog, group: RelationGroup) -> Iterator[NamedPlan]:
     from everview.frontends.rules.compile import compile_program
 
     if not group.rules:

@@ -18,7 +18,7 @@ from everview.frontends.rules.stratification import groups, reads
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RelationGroup:
     """Relations that are defined together: their rules, and what is said of them and of what they read.
 
     Without rules it is a relation that is given and shown.
@@ -43,7 +43,7 @@ class Group:
 
 
 @lru_cache(maxsize=64)
-def groups_of(rulesets: Rulesets) -> Mapping[str, Group]:
+def groups_of(rulesets: Rulesets) -> Mapping[str, RelationGroup]:
     """The group of every relation that is defined by rules, or given and shown; each after those that it reads."""
     declared = declarations_of(rulesets)
     # Signs are found over all rules: a column that is not declared may be unsigned by those of another group.
@@ -51,15 +51,15 @@ def groups_of(rulesets: Rulesets) -> Mapping[str, Group]:
     of_head: dict[str, list[Rule]] = {}
     for rule in rules:
         of_head.setdefault(rule.head.relation, []).append(rule)
-    found: dict[str, Group] = {}
+    found: dict[str, RelationGroup] = {}
     for heads in groups(rules):
         own = tuple(rule for head in heads for rule in of_head[head])
         named = dict.fromkeys((*heads, *(read.relation for rule in own for read in reads(rule))))
-        group = Group(heads, own, _declared(declared, named))
+        group = RelationGroup(heads, own, _declared(declared, named))
         found |= dict.fromkeys(heads, group)
     for name, declaration in declared.items():
         if declaration.output and name not in found:
-            found[name] = Group((name,), (), (declaration,))
+            found[name] = RelationGroup((name,), (), (declaration,))
     return found
 
 

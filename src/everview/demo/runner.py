@@ -36,7 +36,7 @@ _TELLING = 50_000  # transfers, from which on the comparison says something
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DemoSize:
     """How large the company is and how much happens."""
 
     rows: int = 200_000
@@ -53,21 +53,21 @@ class Played:
     steps: Sequence[float]
 
 
-QUICK = Plan(rows=2_000, epochs=4, changes=100)
+QUICK = DemoSize(rows=2_000, epochs=4, changes=100)
 
 
-def run(plan: Plan, console: Console, keep: Path | None = None) -> None:
+def run(size: DemoSize, console: Console, keep: Path | None = None) -> None:
     """Play the demo; what it writes goes to a temporary directory, or to one that is kept."""
     with _directory(keep) as directory, quiet_session({"name": "everview demo"}, {}) as spark:
-        company = Company(directory / "changes", plan.rows, plan.seed)
+        company = Company(directory / "changes", size.rows, size.seed)
         company.load()
         _introduce(company, console)
         pipeline = build(spark, directory / "changes", directory / "state", alerts=directory / "alerts")
         try:
-            played = _play(pipeline, company, plan, console)
+            played = _play(pipeline, company, size, console)
             _show(pipeline, console)
             _verify(pipeline, directory / "alerts", console)
-            _compare(spark, pipeline, directory, plan, played, console)
+            _compare(spark, pipeline, directory, size, played, console)
         finally:
             pipeline.close()
     if keep is not None:
@@ -103,19 +103,19 @@ def _introduce(company: Company, console: Console) -> None:
 # -- the epochs
 
 
-def _play(pipeline: Pipeline, company: Company, plan: Plan, console: Console) -> Played:
+def _play(pipeline: Pipeline, company: Company, size: DemoSize, console: Console) -> Played:
     """Everything that is there as the first epoch, then a step at a time."""
     console.print(
-        f"All that is there is epoch 1; then come {plan.epochs} steps, as files of changes.\n", highlight=False
+        f"All that is there is epoch 1; then come {size.epochs} steps, as files of changes.\n", highlight=False
     )
     query = pipeline.start(trigger={"processingTime": "0 seconds"})
     steps: list[float] = []
     try:
-        with LiveTable(VIEWS, console=console, shown=plan.epochs + 5) as live:
+        with LiveTable(VIEWS, console=console, shown=size.epochs + 5) as live:
             _settle(query, pipeline, live)
             loaded = len(live.done)
-            for _ in range(plan.epochs):
-                company.step(plan.changes)
+            for _ in range(size.epochs):
+                company.step(size.changes)
                 steps.append(_settle(query, pipeline, live))
     finally:
         pipeline.stop()
@@ -179,7 +179,7 @@ def added_up(path: Path) -> Rows:
 
 
 def _compare(
-    spark: SparkSession, pipeline: Pipeline, directory: Path, plan: Plan, played: Played, console: Console
+    spark: SparkSession, pipeline: Pipeline, directory: Path, size: DemoSize, played: Played, console: Console
 ) -> None:
     """The same views with Spark SQL: the same rows, and how long they take."""
     tables = directory / "tables"
@@ -195,14 +195,14 @@ def _compare(
     console.print(
         f"Spark SQL finds the same rows. From tables in parquet that are up to date already it takes "
         f"[bold]{best.total:.2f} s[/] ({each}).\n"
-        f"Keeping all five views took [bold]{step:.2f} s[/] a step of about {plan.changes:,} changes, from the files' "
+        f"Keeping all five views took [bold]{step:.2f} s[/] a step of about {size.changes:,} changes, from the files' "
         f"appearing until Spark's stream was idle again. Of that, reading, tick, commit and sink took {epoch:.2f} s, "
         f"the tick alone {1000 * tick:.1f} ms; the rest is the stream's own (medians of {len(played.steps)} steps).\n"
         f"A step was [bold green]{best.total / step:,.1f} times[/] faster than recomputing, "
         f"its tick [bold green]{best.total / tick:,.0f} times[/].",
         highlight=False,
     )
-    if plan.rows < _TELLING:
+    if size.rows < _TELLING:
         console.print("With so few rows most of either is the fixed cost of a Spark job.", highlight=False)
 
 

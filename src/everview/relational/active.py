@@ -25,7 +25,7 @@ from everview.frontends.graphspec.tuples import Order, Tuples, Watched
 from everview.operators.pointwise import Pointwise
 from everview.relational.delta import Delta
 from everview.relational.providers import Asking
-from everview.relational.relation import Relation, commands
+from everview.relational.relation import KernelRelation, commands
 from everview.relational.ticking import run_tick
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.tables import Table
@@ -41,7 +41,7 @@ class Active:
     def __init__(
         self,
         graph: Graph,
-        relations: Mapping[str, Relation],
+        relations: Mapping[str, KernelRelation],
         providers: Mapping[str, Any],
         order: Order,
         *,

@@ -32,7 +32,7 @@ from everview.relational.active import RELATION, Active
 from everview.relational.delta import Delta
 from everview.relational.predicates import Predicate, resolve
 from everview.relational.providers import check_provider
-from everview.relational.relation import Relation, anonymous, same_shape, shapes
+from everview.relational.relation import KernelRelation, anonymous, same_shape, shapes
 from everview.types import unknown_name
 from everview.types.atoms import HOST_ATOMS
 
@@ -100,7 +100,7 @@ class Kernel:
         self._check_types = check_types
         self._types = dict(types or {})
         self._order = _order(order)
-        self._relations: dict[str, Relation] = {}
+        self._relations: dict[str, KernelRelation] = {}
         self._graphs: dict[str, Defined] = {}
         self._active: dict[str, Active] = {}
         self._lock = RLock()
@@ -258,13 +258,13 @@ class Kernel:
             finally:
                 self._busy = ""
 
-    def _relation(self, name: str, schema: Any, *, exact: bool = False) -> Relation:
+    def _relation(self, name: str, schema: Any, *, exact: bool = False) -> KernelRelation:
         check_name("a relation", name)
         what = f'relation "{name}"'
         if isinstance(schema, str) or not isinstance(schema, Iterable):
             raise GraphError(f"{what}: {shown(schema)} is no schema", hint='give columns, such as ["a", "b"]')
         columns = [self._column(what, column) for column in schema]
-        return Relation(name, [c for c, _ in columns], [of for _, of in columns], exact=exact)
+        return KernelRelation(name, [c for c, _ in columns], [of for _, of in columns], exact=exact)
 
     def _column(self, what: str, column: Any) -> tuple[str, tuple[str, Predicate]]:
         match column:
@@ -285,9 +285,9 @@ class Kernel:
             raise GraphError(f'{what}, column "{name}": {shown(of)} is no type', hint="give a name, or a function")
         return name, (getattr(of, "__name__", repr(of)), of)
 
-    def _declared(self, parts: Sequence[DeclaredSpec]) -> dict[str, Relation]:
+    def _declared(self, parts: Sequence[DeclaredSpec]) -> dict[str, KernelRelation]:
         """The relations that a graph brings; those that are there must be declared as they are."""
-        new: dict[str, Relation] = {}
+        new: dict[str, KernelRelation] = {}
         for part in parts:
             shape, known = declared(part), self._relations.get(part.name)
             if known is None:
@@ -329,7 +329,7 @@ class Kernel:
             raise unknown_name("graph", str(graph), self._graphs)
         return self._graphs[graph]
 
-    def _has(self, name: str) -> Relation:
+    def _has(self, name: str) -> KernelRelation:
         if not isinstance(name, str) or name not in self._relations:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise unknown_name("relation", str(name), self._relations)
         return self._relations[name]

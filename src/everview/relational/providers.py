@@ -15,7 +15,7 @@ from everview.errors import EverviewError, GraphError, ProviderError
 from everview.frontends.graphspec.predicate import rows_of
 from everview.frontends.graphspec.tuples import Row, Tuples
 from everview.relational.delta import Delta
-from everview.relational.relation import Relation
+from everview.relational.relation import KernelRelation
 
 
 class EnumerableProvider(Protocol):
@@ -51,7 +51,7 @@ def check_provider(what: str, provider: Any, needed: str) -> None:
 class Asking:
     """A provider for one relation of one node, asked so that whatever is wrong with an answer is told by name."""
 
-    def __init__(self, node: str, relation: Relation, provider: Any, *, check_types: bool) -> None:
+    def __init__(self, node: str, relation: KernelRelation, provider: Any, *, check_types: bool) -> None:
         self.what = f'node "{node}", relation "{relation.name}"'
         self.relation = relation
         self.provider = provider

@@ -49,7 +49,7 @@ def change_of(batch: Batch) -> Any:
     return list(batch) if len(batch) * len(batch.schema) <= FEW else batch.to_arrow()
 
 
-class Relation:
+class KernelRelation:
     """A named relation."""
 
     def __init__(
@@ -149,11 +149,11 @@ class Relation:
             self.run.vacuum()
 
 
-def same_shape(relation: Relation, shape: Shape) -> bool:
+def same_shape(relation: KernelRelation, shape: Shape) -> bool:
     """Whether a graph declares a relation as it is."""
     return relation.columns == shape.columns and relation.shape.types == shape.types
 
 
-def shapes(relations: Mapping[str, Relation]) -> dict[str, Shape]:
+def shapes(relations: Mapping[str, KernelRelation]) -> dict[str, Shape]:
     """The relations as graphs see them."""
     return {name: relation.shape for name, relation in relations.items()}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class WrittenView:
     """A view as it was written: its plan, what Spark makes of it if it was in SQL, and, if it is kept, its stream."""
 
     plan: Plan
@@ -46,7 +46,7 @@ class Queries:
 
     def __init__(self, circuit: Circuit) -> None:
         self._circuit = circuit
-        self._views: dict[str, Query] = {}
+        self._views: dict[str, WrittenView] = {}
         self.fluent: dict[str, Part] = {}  # how the rows of fluent queries are put together
         self._streams: dict[str, Stream] = {}
         self._delayed: dict[str, Plan] = {}  # what was derived an epoch ago
@@ -112,7 +112,7 @@ class Queries:
             check_timeless(name, plan)
             stream = self._streams[name] = self._lowering.of(view.optimized).under(plan.schema)
             stream.sink(name)
-        self._views[name] = Query(plan, text, stream, view.is_set)
+        self._views[name] = WrittenView(plan, text, stream, view.is_set)
 
     # -- what the epoch before left
 

@@ -129,7 +129,7 @@ def version() -> None:
 
 @contextmanager
 def _told(code: int = 1) -> Generator[None]:
-    """A user's mistake is a sentence, not a traceback."""
+    """A block in which a user's mistake is printed as a sentence, not as a traceback."""
     try:
         yield
     except EverviewError as error:

@@ -92,7 +92,7 @@ class DefaultSource(DataSource):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options, each of the right kind, and together of one meaning."""
+    """The options of a read, checked one by one and together."""
 
     path: str
     view: str | None
@@ -137,7 +137,7 @@ class ReadOptions:
             raise EverviewError("contents at an epoch and changes between epochs are two things", hint=hint)
 
     def scan(self) -> StateScan:
-        """What to read, as the state is now."""
+        """The scan that the options ask for in the state as it is now."""
         from everview.errors import EverviewError
         from everview.runtimes.spark import stored
 
@@ -193,7 +193,7 @@ def _one_view(views: Mapping[str, Any], asked: str | None) -> str:
 
 @dataclass(frozen=True)
 class StateScan:
-    """A view of a state, its columns, and the epochs: its contents until one, or its changes since another."""
+    """A scan of a view: its columns, and its contents at epoch ``until`` or its changes since another epoch."""
 
     path: Path
     view: str
@@ -220,7 +220,7 @@ class StateScan:
         return pa.schema([*fields, *(pa.field(name, pa.int64(), nullable=False) for name in added)])
 
     def batches(self, found: Sequence[tuple[int, Any]], states: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        """Rows of words, each matrix with its epoch, as Spark is given them."""
+        """Matrices of words, each with its epoch, as record batches for Spark."""
         import numpy as np
 
         from everview.runtimes.spark import stored
@@ -249,7 +249,7 @@ class StateScan:
 
 
 def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
-    """A column as Spark has it; of what Spark has no type for, names and identities become text."""
+    """A column as Spark has it: ids become text, and other types that Spark does not have are refused."""
     import pyarrow as pa
 
     from everview.errors import SchemaError
@@ -262,7 +262,7 @@ def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
 
 
 def _foreign(of: Any) -> bool:
-    """Does a type have values that Spark cannot show?"""
+    """Whether a type has values that Spark cannot show."""
     from everview.types import ANY, ID, Array, Atom, Struct
 
     match of:
@@ -286,7 +286,7 @@ def _shown(field: Field, column: Any) -> Any:
 
 @dataclass
 class ShardPartition(InputPartition):
-    """Some shards; for changes by epoch also the epochs, the first of which follows ``since``."""
+    """A partition of some shards; for changes by epoch also the epochs, the first of which follows ``since``."""
 
     shards: tuple[int, ...]
     since: int = 0
@@ -295,7 +295,7 @@ class ShardPartition(InputPartition):
 
 @dataclass
 class StateReader(DataSourceReader):
-    """Contents, or changes between two epochs."""
+    """A batch reader of a view's contents, or of its changes between two epochs."""
 
     scan: StateScan
 
@@ -316,10 +316,10 @@ class StateReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, AvailableNow):
-    """Changes epoch by epoch, without end; an offset is the last epoch that was read.
+    """A stream reader of a view's changes, epoch by epoch, without end; an offset is the last epoch that was read.
 
-    While it runs, it holds on to the epochs between which it is to read, so no vacuum takes them away. One that takes
-    away epochs in between makes their changes come with the next.
+    While it runs, the reader holds the epochs between which it reads, so no vacuum removes them. If a vacuum removes
+    epochs in between, their changes come with the next epoch that is there.
     """
 
     def __init__(self, scan: StateScan) -> None:
@@ -365,7 +365,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
 
 
 def _parts(scan: StateScan, since: int, until: int) -> list[InputPartition]:
-    """A partition for every shard with enough to read."""
+    """Partitions of contents or changes: small shards share one."""
     from everview.runtimes.spark import stored
 
     with stored.between(scan.path, since, until) as (before, after):

@@ -1,4 +1,4 @@
-"""Rows that are counted aloud when they are many: on a terminal, after two seconds, and gone when it is over."""
+"""A counter of rows on the terminal: shown while a long read goes on, from its third second until its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("everview.sources")
 
 
 def counted(rows: Iterable[T], what: str, console: Console | None = None) -> list[T]:
-    """All rows; if it takes long, it is said how far it is.
+    """All rows of an iterable as a list; a long read shows on the console how many rows it has.
 
     >>> counted(iter("abc"), "copying letters")
     ['a', 'b', 'c']

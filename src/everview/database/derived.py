@@ -18,7 +18,7 @@ from everview.plan.nodes import Distinct, Scan
 
 
 def view_name(catalog: Catalog, head: str) -> str:
-    """The view that rules of a relation define."""
+    """The name of the view that the rules of a relation define."""
     return derived_name(head) if head in catalog.tables else head
 
 
@@ -43,7 +43,7 @@ def _view(
 
 
 def _whole(catalog: Catalog, head: str) -> str:
-    """The view that one is dropped with: what inductive rules derive goes with what they are about."""
+    """The view that a view is a part of: rows for the next tick belong to the relation that they are derived for."""
     about = head.removesuffix(NEXT)
     return view_name(catalog, about) if before_name(about) in catalog.tables else ""
 
@@ -65,7 +65,7 @@ def _compiled(catalog: Catalog, group: RelationGroup) -> Iterator[NamedPlan]:
 
 
 def _placed(plan: Plan, given: dict[str, str], known: dict[Plan, Plan]) -> Plan:
-    """The plan with the rows that a head is given by the name of their table."""
+    """The plan with a scan of the table wherever a head's given rows are read."""
     if not given:
         return plan
 
@@ -76,5 +76,5 @@ def _placed(plan: Plan, given: dict[str, str], known: dict[Plan, Plan]) -> Plan:
 
 
 def read_rules(catalog: Catalog, name: str, text: str = "", dialect: str = DATALOG) -> ViewDefinition:
-    """A view by the rules that the catalog has, whatever they were when its ``text`` was stored."""
+    """A view by the rules that the catalog has now; its stored ``text`` is not read."""
     return views_of(catalog, groups_of(catalog.rules)[head_of(name)])[name]

@@ -1,4 +1,4 @@
-"""A view explained: its plan, and the circuit that keeps it, with what every node has done so far."""
+"""Explaining a view: its plan, and the circuit that keeps it, with the work of every node so far."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The rules of a database in groups: relations that read each other are defined together, each group on its own.
 
-A group that has the rules it had means what it meant, so when rules come or go only the other groups are compiled
-again.
+When rules come or go, only the groups whose rules changed are compiled again.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from everview.frontends.rules.stratification import groups, reads
 
 @dataclass(frozen=True, slots=True)
 class RelationGroup:
-    """Relations that are defined together: their rules, and what is said of them and of what they read.
+    """Relations that are defined together: their rules, and the declarations of them and of the relations they read.
 
-    Without rules it is a relation that is given and shown.
+    A group without rules is one relation that is declared as output and only has given rows.
     """
 
     heads: tuple[str, ...]
@@ -34,7 +33,7 @@ class RelationGroup:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The relations that the rules name, but for those that they define."""
+        """The relations that the rules name and do not define."""
         named = dict.fromkeys(read.relation for rule in self.rules for read in reads(rule))
         return tuple(name for name in named if name not in self.heads)
 
@@ -44,7 +43,7 @@ class RelationGroup:
 
 @lru_cache(maxsize=64)
 def groups_of(rulesets: Rulesets) -> Mapping[str, RelationGroup]:
-    """The group of every relation that is defined by rules, or given and shown; each after those that it reads."""
+    """The group of every relation that rules define, or that is declared as output; each after those that it reads."""
     declared = declarations_of(rulesets)
     # Signs are found over all rules: a column that is not declared may be unsigned by those of another group.
     rules = with_signs(unfolded(RuleProgram(rules_of(rulesets), tuple(declared.values())))).rules

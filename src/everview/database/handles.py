@@ -23,16 +23,16 @@ class Rules:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Those that hold now."""
+        """The rules of the text that hold now."""
         return () if (found := self._found()) is None else found.rules
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The relations that they define."""
+        """The relations that the rules define."""
         return tuple(dict.fromkeys(rule.head.relation for rule in self.rules))
 
     def remove(self) -> None:
-        """Remove them all; a view that has no rule left is dropped, and refused to be while others read it."""
+        """Remove all rules of the text; a view without rules is dropped, which is refused while others read it."""
         found = self._found()
         if found is None or not found.rules:
             raise DatalogError("these rules have been removed", hint="add them again by db.datalog")

@@ -1,4 +1,4 @@
-"""Content ids of rows that a relation has or might have: what ``C := relation(…)`` binds, for those who refer to it."""
+"""Content ids of rows that a relation has or might have, as ``C := relation(…)`` binds them in rules."""
 
 from __future__ import annotations
 

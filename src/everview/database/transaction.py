@@ -43,7 +43,7 @@ NO_KEY = "a table without a key is changed by whole rows: insert and delete"
 
 
 class Inner:
-    """A transaction inside another: should it raise, its own changes are undone."""
+    """A transaction inside another: an exception in its block undoes its own changes."""
 
     def __init__(self, tx: OpenTransaction, block: Block[Any]) -> None:
         self._tx, self._block = tx, block
@@ -51,23 +51,23 @@ class Inner:
 
     @property
     def alive(self) -> bool:
-        """Whether its with-statement goes on."""
+        """Whether its with-block is still running."""
         return self._block.alive
 
     def begin(self) -> OpenTransaction:
-        """From now on what is changed may be undone by itself."""
+        """Set a savepoint, so that later changes can be undone by themselves."""
         self._tx.inner.append(self)
         return self._tx
 
     def end(self, error: BaseException | None) -> None:
-        """Its changes are the outer one's, or nobody's."""
+        """Leave the changes to the outer transaction, or undo them after an error."""
         if error is not None:
             self.undo()
         if self in self._tx.inner:
             self._tx.inner.remove(self)
 
     def undo(self) -> None:
-        """Forget what has been changed since it began."""
+        """Forget the changes since the block began."""
         self._tx.back_to(self._savepoint)
 
 
@@ -154,11 +154,11 @@ class OpenTransaction:
             self._add(relation, encoded, negative=negative)
 
     def add_rows(self, table: str, rows: pa.Table, weights: Matrix) -> int:
-        """Add the rows of an Arrow table with these weights; the sum of the weights."""
+        """Add the rows of an Arrow table with these weights, and return the sum of the weights."""
         return self.exchange_rows(table, (rows, weights))
 
     def exchange_rows(self, table: str, *parts: tuple[pa.Table, Matrix]) -> int:
-        """Take the first rows away for the second, in one act; if there is only one part, add it."""
+        """Replace the first rows by the second in one act; if there is only one part, add it."""
         definition, relation = self._table(table)
         signs = (1,) if len(parts) == 1 else (-1, 1)
         encoded = [
@@ -170,7 +170,7 @@ class OpenTransaction:
         return int(encoded[-1][:, -1].sum())
 
     def become(self, table: str, rows: Any) -> None:
-        """Let a table hold these rows and no others: what changes is how it differs from them."""
+        """Change a table so that it holds these rows and no others."""
         definition, relation = self._table(table)
         encoded = self._encoded(definition, definition.schema, rows)
         whole = np.concatenate([encoded, (-self.contents(relation)).rows])
@@ -190,7 +190,7 @@ class OpenTransaction:
         return self.contents(self._table(table)[1])
 
     def rows_with(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        """The rows whose keys begin with some values, after what has been changed so far."""
+        """The rows whose keys begin with some values, after the changes so far."""
         _, relation = self._keyed(table, "reading by key")
         if not keys:
             return []
@@ -217,7 +217,7 @@ class OpenTransaction:
         return self._pending.get(relation.name, relation.nothing)
 
     def _outside(self, name: str) -> Outside | None:
-        """What is to change in sources that are not kept, if one of them has this name."""
+        """The changes of sources that are not kept, if one of these has the name."""
         attached = self._database.attached
         if not attached.pulls or name not in attached.sources:
             return None
@@ -265,11 +265,11 @@ class OpenTransaction:
 
     @property
     def alive(self) -> bool:
-        """Whether somebody can still end it: its with-statement; without one, its thread."""
+        """Whether somebody can still end the transaction: its with-block, or its thread if there is none."""
         return self.thread.is_alive() if self.block is None else self.block.alive
 
     def settle(self) -> None:
-        """Undo what transactions inside of it have left whose ends an exception has cut short."""
+        """Undo the changes of inner transactions whose ends an exception has cut short."""
         while self.inner and not self.inner[-1].alive:
             self.inner[-1].undo()
             self.inner.pop()
@@ -281,12 +281,12 @@ class OpenTransaction:
         return any(len(part) for pending in self._pending.values() for part in pending)
 
     def savepoint(self) -> Savepoint:
-        """What has been changed so far, here and in sources that are not kept."""
+        """The changes so far, of tables and of sources that are not kept, to come back to."""
         outside = {} if self.outside is None else self.outside.savepoint()
         return dict(self._pending), outside, self._dictionary.mark()
 
     def back_to(self, savepoint: Savepoint) -> None:
-        """Forget what has been changed since."""
+        """Forget the changes since a savepoint."""
         pending, outside, mark = savepoint
         self._pending = dict(pending)
         if self.outside is not None:
@@ -294,7 +294,7 @@ class OpenTransaction:
         self._dictionary.rollback(mark)
 
     def cells(self) -> Cells:
-        """The changes as the sources take them."""
+        """The changes as cells of the circuit's sources."""
         self.settle()
         relations, shards = self._database.definitions.relations, self._run.shards
         cells: Cells = [{} for _ in range(shards)]
@@ -340,7 +340,7 @@ def _filled_table(table: TableDefinition, rows: pa.Table | pa.RecordBatch) -> pa
 
 
 def _keys_of(table: TableDefinition, relation: Relation, rows: Any) -> Any:
-    """The keys in rows that may be whole, or keys only."""
+    """The keys of rows that are given whole, or as keys only."""
     given = as_arrow(rows)
     if given is not None:
         _set_columns(table, given.schema.names)

@@ -37,7 +37,7 @@ _TELLING = 50_000  # transfers, from which on the comparison says something
 
 @dataclass(frozen=True, slots=True)
 class DemoSize:
-    """How large the company is and how much happens."""
+    """The size of the demo: rows of the company, steps, and changes in a step."""
 
     rows: int = 200_000
     epochs: int = 25
@@ -47,7 +47,7 @@ class DemoSize:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came after the first load: the epochs, and how long each step took until the stream was idle again."""
+    """The steps after the first load: their epochs, and the seconds of each until the stream was idle again."""
 
     epochs: Sequence[Progress]
     steps: Sequence[float]
@@ -104,7 +104,7 @@ def _introduce(company: Company, console: Console) -> None:
 
 
 def _play(pipeline: Pipeline, company: Company, size: DemoSize, console: Console) -> Played:
-    """Everything that is there as the first epoch, then a step at a time."""
+    """Run the first load as one epoch, then the steps one at a time."""
     console.print(
         f"All that is there is epoch 1; then come {size.epochs} steps, as files of changes.\n", highlight=False
     )
@@ -123,7 +123,7 @@ def _play(pipeline: Pipeline, company: Company, size: DemoSize, console: Console
 
 
 def _settle(query: StreamingQuery, pipeline: Pipeline, live: LiveTable) -> float:
-    """Wait until everything that is there has been committed, and show it; how long that took."""
+    """Wait until all files so far have been committed, show the epochs, and return the seconds that it took."""
     started = perf_counter()
     query.processAllAvailable()
     took = perf_counter() - started
@@ -158,7 +158,7 @@ def _drawn(title: str, header: Sequence[str], rows: Sequence[tuple[Any, ...]]) -
 
 
 def _verify(pipeline: Pipeline, alerts: Path, console: Console) -> None:
-    """Every view computed from scratch; and the files of a sink, which must add up to its view."""
+    """Check every view against a computation from scratch, and a sink, whose files must add up to its view."""
     found = pipeline.verify().raise_if_different()
     if added_up(alerts) != rows_of(pipeline.view("tainted")):
         raise EverviewError('the changes of "tainted" do not add up to it', hint="this is a bug: please report it")
@@ -181,7 +181,7 @@ def added_up(path: Path) -> Rows:
 def _compare(
     spark: SparkSession, pipeline: Pipeline, directory: Path, size: DemoSize, played: Played, console: Console
 ) -> None:
-    """The same views with Spark SQL: the same rows, and how long they take."""
+    """Compute the views with Spark SQL, check that the rows agree, and show how long that takes."""
     tables = directory / "tables"
     bring_up_to_date(spark, directory / "changes", tables)
     best = _best(spark, tables)
@@ -207,7 +207,7 @@ def _compare(
 
 
 def _best(spark: SparkSession, tables: Path) -> Recomputed:
-    """The fastest of two to four, so that Spark is not charged for what it does only the first time."""
+    """The fastest of two to four recomputations, so that Spark is not charged for what it does only the first time."""
     began = perf_counter()
     found = [recompute(spark, tables), recompute(spark, tables)]
     while perf_counter() - began + found[-1].total < _PATIENCE and len(found) < 4:

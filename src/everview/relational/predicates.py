@@ -1,4 +1,4 @@
-"""Type predicates: what the values of a column satisfy, by name or as a function of the host's."""
+"""Type predicates, which the values of a column satisfy: known by name, or functions of the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one epoch is given: changes of some sources, fetched to the driver if they are few, else left to the tasks."""
+"""The input of one epoch: changes of sources, fetched to the driver if they are few, else left to the tasks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Arrival:
         return cls(specs, frames, combined(frames))
 
     def local_bytes(self) -> int:
-        """How large the files are that batch frames read, as far as they are on this machine."""
+        """The size of the files that batch frames read, as far as they are on this machine."""
         files = (path.removeprefix("file:") for frame in self.frames for path in frame.inputFiles())
         found = (Path(unquote("/" + path.lstrip("/"))) for path in files if ":" not in path)
         return sum(path.stat().st_size for path in found if path.exists())
@@ -106,7 +106,7 @@ class Fetched:
         return pa.concat_tables(found) if found else BAD.empty_table()
 
     def changes(self) -> dict[str, Any]:
-        """The good rows, as the engine takes them."""
+        """The good rows by source, in the form that the engine takes."""
         found: dict[str, Any] = {}
         for name, (spec, table) in self.parts.items():
             rows = (

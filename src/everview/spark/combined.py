@@ -1,4 +1,4 @@
-"""All sources of a pipeline in one frame, because one streaming query reads them: combined, and told apart again."""
+"""All sources of a pipeline combined in one frame, because one streaming query reads them, and split again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def combined(frames: Sequence[DataFrame]) -> DataFrame:
     """One frame of the changes of all sources, for one streaming query: each source's rows in a struct of its own.
 
-    A row has its number in ``_source``, then `META`, then ``s0``, ``s1``…, of which all but its own are NULL.
+    A row has the number of its source in ``_source``, then `META`, then ``s0``, ``s1``…, all but its own NULL.
     """
     assert frames, "a pipeline has a source"
     rows = [[c for c in frame.columns if c not in META] for frame in frames]
@@ -53,23 +53,23 @@ def _may_be_null(found: Any) -> Any:
 
 
 def counted(frame: DataFrame, specs: Sequence[SourceSpec]) -> DataFrame:
-    """What `combined` gave, with the rows of each source as metrics that Spark reports in a query's progress."""
+    """A frame of `combined` whose rows, by source, Spark counts as metrics in the query's progress."""
     counts = [F.count(F.when(F.col("_source") == at, 1)).alias(spec.name) for at, spec in enumerate(specs)]
     return frame.observe("everview", *counts)
 
 
 def arrived(batch: DataFrame) -> DataFrame:
-    """A batch of a stream, its rows numbered as they came."""
+    """A batch of a stream with its rows numbered in order of arrival."""
     return batch.withColumn("_arrival", F.monotonically_increasing_id())
 
 
 def only(frame: DataFrame, at: int) -> DataFrame:
-    """The changes of one source, of what `combined` gave: its columns, then `META`."""
+    """The changes of one source in a frame of `combined`: its columns, then `META`."""
     return frame.filter(F.col("_source") == at).select(f"s{at}.*", *META)
 
 
 def split(table: pa.Table, n: int) -> list[pa.Table]:
-    """Each of ``n`` sources, of what `combined` gave as Arrow: its columns, then `META`."""
+    """The changes of each of ``n`` sources in an Arrow table of `combined`: its columns, then `META`."""
     return [_part(table, at) for at in range(n)]
 
 

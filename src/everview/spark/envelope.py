@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def from_envelope(frame: DataFrame, spec: SourceSpec) -> DataFrame:
-    """Events of before and after: each becomes no change (a tombstone), one, or two."""
+    """The changes of a frame of events: an event makes none (a tombstone), one, or two."""
     columns = columns_of(spec.name, frame.schema)
     beside = event_columns(columns, spec.envelope)
     found = {side: _nullable(inside(beside[side].dataType)) for side in ("before", "after")}
@@ -62,7 +62,7 @@ def from_envelope(frame: DataFrame, spec: SourceSpec) -> DataFrame:
 
 
 def _nullable(columns: Columns) -> Columns:
-    """What is NOT NULL in a row after may be missing in the row before."""
+    """The columns with NULL allowed: what is NOT NULL in a row after may be missing in the row before."""
     return {name: st.StructField(name, f.dataType) for name, f in columns.items()}
 
 
@@ -116,7 +116,7 @@ def _change(
     deleted: bool,
     problem: Column,
 ) -> Column:
-    """One change of an event: the row of a side with exactly the columns of the schema, as they are after."""
+    """One change of an event: the row before or after, with the columns of the schema in the types of the row after."""
     parts = [
         (event(side).getField(name) if name in found[side] else F.lit(None))
         .cast(found["after"][name].dataType)
@@ -134,7 +134,7 @@ def _change(
 def _event_order(
     spec: SourceSpec, beside: Columns, found: dict[str, Columns], event: Callable[[str], Column]
 ) -> tuple[Column, bool]:
-    """The order of an event, and whether it was asked for: else it is the time of the event, if that is there."""
+    """The order of an event and whether a user chose it; else it is the time of the event, if there is one."""
     if not spec.keyed:
         return F.lit(0), False
     if spec.order is None:

@@ -1,4 +1,4 @@
-"""A pipeline in words: what it reads, keeps and delivers, and where its last epochs ran, and why."""
+"""Explaining a pipeline: what it reads, keeps and delivers, and where its last epochs ran, and why."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _source(spec: SourceSpec) -> str:
 
 
 def _stages(engine: Engine) -> Iterator[str]:
-    """Stage by stage what a shard does, with the rows of the traces on all shards."""
+    """The stages of a shard's work, with the rows of the traces on all shards."""
     rows = Counter[str]()
     for trace, name, _ in engine.run.state:
         rows[name] += len(trace.before)

@@ -51,7 +51,7 @@ class Opened:
 
 @contextmanager
 def opened(file: str | Path, state: str | Path | None = None) -> Generator[Opened]:
-    """The pipeline of a file, on a session for it; both are closed in the end.
+    """Open the pipeline of a file on a session of its own; both are closed in the end.
 
     ``state`` is a directory to use in place of the one that the file names.
     """
@@ -67,7 +67,7 @@ def opened(file: str | Path, state: str | Path | None = None) -> Generator[Opene
 
 
 def read(file: str | Path) -> Definition:
-    """What a YAML or SQL file says; nothing is read but the file."""
+    """The definition in a YAML or SQL file; nothing but the file is read."""
     path = Path(file)
     kind = path.suffix.lower()
     if kind not in KINDS or kind == ".py":
@@ -77,7 +77,7 @@ def read(file: str | Path) -> Definition:
 
 
 def state_of(file: str | Path, state: str | Path | None = None) -> Path | None:
-    """Where the state of a file's pipeline is, as far as that can be known without running it."""
+    """The state directory of a file's pipeline, if it can be known without running the file."""
     if state is not None:
         return Path(state)
     path = Path(file)
@@ -88,7 +88,7 @@ def state_of(file: str | Path, state: str | Path | None = None) -> Path | None:
 
 
 def build(file: str | Path, definition: Definition, spark: SparkSession, state: str | Path | None = None) -> Pipeline:
-    """The pipeline that a file defines, whose paths are relative to it."""
+    """The pipeline that a file defines; paths are relative to the file."""
     path, base = Path(file), Path(file).absolute().parent
     if state is None and definition.state is None:
         hint = "SET everview.state = 'state'" if path.suffix.lower() == ".sql" else "state: state"
@@ -150,7 +150,7 @@ def _of_yaml(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def _twice(root: yaml.Node | None) -> Iterator[tuple[Any, str]]:
-    """Keys that a mapping has twice, of which YAML would take the last."""
+    """The keys that a mapping has twice, with their places; YAML would silently take the last."""
     left: list[yaml.Node] = [] if root is None else [root]
     seen: set[int] = set()  # an alias is the node it stands for
     while left:
@@ -197,7 +197,7 @@ def _set(raw: dict[str, Any], name: str, value: str) -> None:
 
 
 def _source(name: str, table: TableText) -> dict[str, Any]:
-    """The options that are ours, and beside them those of Spark's reader."""
+    """The keys of a source: our options, and beside them those of Spark's reader."""
     known = [field.alias or name for name, field in SourceModel.model_fields.items()]
     found: dict[str, Any] = {"schema": table.columns, "format": table.format, "options": {}}
     for option, value in table.options.items():
@@ -269,7 +269,7 @@ def _called(path: Path, make: Callable[..., Any], spark: SparkSession, state: st
 
 
 def _attempted(path: Path, run: Callable[[], Any]) -> Any:
-    """What a user's code gives; what it raises, with the line of the file."""
+    """Run a user's code and return its result; an exception is told with the line of the file."""
     try:
         return run()
     except EverviewError as error:
@@ -308,7 +308,7 @@ def _located(base: Path, path: str) -> str:
 
 
 def _views(path: Path, definition: Definition) -> Iterator[tuple[str, str]]:
-    """The texts of the views, and what to call the place where they stand."""
+    """The texts of the views, each with a name for the place where it stands."""
     for at, text in enumerate(definition.views):
         if "\n" in text.strip() or not text.strip().lower().endswith((".sql", RULES)):
             key = f"views[{at}]" if len(definition.views) > 1 else "views"
@@ -346,7 +346,7 @@ def _frame(spark: SparkSession, source: SourceModel, base: Path) -> DataFrame:
 
 
 def _there(path: str) -> str:
-    """A path that Spark reads, whatever its own default filesystem is."""
+    """A path with a scheme, so that Spark's default filesystem does not matter."""
     local = local_path(path)
     if local is None:
         return path
@@ -356,7 +356,7 @@ def _there(path: str) -> str:
 
 
 def _rows(spec: SourceSpec, source: SourceModel) -> Schema:
-    """The columns of a source's rows: those that were chosen, and NOT NULL where the file says so."""
+    """The columns of a source's rows: the chosen ones, NOT NULL where the file says so."""
     declared = _declared(spec, source.schema_)
     for name in source.columns or ():
         if name not in spec.schema.names:
@@ -369,7 +369,7 @@ def _rows(spec: SourceSpec, source: SourceModel) -> Schema:
 
 
 def _declared(spec: SourceSpec, text: str | None) -> set[str]:
-    """Columns that are NOT NULL; a frame from files says that of none."""
+    """The columns that are declared NOT NULL; a frame from files cannot say so."""
     from pyspark.sql.types import StructType
 
     if text is None:
@@ -382,7 +382,7 @@ def _declared(spec: SourceSpec, text: str | None) -> set[str]:
 
 @contextmanager
 def _told(where: str) -> Generator[None]:
-    """Whatever is raised inside says where it was."""
+    """Add the place to the message of what is raised inside."""
     from pyspark.errors import PySparkException
 
     try:

@@ -1,6 +1,6 @@
-"""The folder that a sink of files writes to, on a disk of this machine or wherever Spark can write.
+"""Folders that sinks of files write to, on a disk of this machine or wherever Spark can write.
 
-Only as much of a filesystem as sinks need: which files there are, and small ones read and written.
+A folder offers only what sinks need of a filesystem: listing files, and reading and writing small ones.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class Folder(Protocol):
     """A folder that may not exist yet."""
 
     def names(self) -> list[str]:
-        """What is in it, files and folders."""
+        """The names of files and folders in this folder."""
         ...
 
     def files(self, under: str = "") -> Iterator[str]:
-        """Every file in it, or in a folder inside it, by its path from here."""
+        """Every file in this folder or in a folder inside it, by its path relative to this folder."""
         ...
 
     def read(self, name: str) -> bytes | None:
-        """A small file; None if there is none."""
+        """The contents of a small file; None if there is none."""
         ...
 
     def write(self, name: str, data: bytes) -> None:
-        """A small file, whole or not at all; the folder is made if need be."""
+        """Write a small file, whole or not at all; the folder is made if need be."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A Spark session that suits Everview on one machine, and what to do if there is none to be had.
+"""A Spark session that suits Everview on one machine, and clear errors if PySpark or Java is missing.
 
 `session` is the only place that configures Spark, and only a session that it starts itself: one that exists is
 returned as it is, or refused if it is not what was asked for.
@@ -35,7 +35,7 @@ def session(
     ``config`` are further settings by their full names, ``**{"spark.sql.ansi.enabled": "true"}``; they win.
 
     If a session is running already, it is returned untouched, provided that it has the master, the memory and the
-    settings that were given here; what was not given is not compared. If it has not, this raises.
+    settings that were given here, else this raises; what was not given is not compared.
     """
     require_pyspark()
     from pyspark.sql import SparkSession
@@ -55,7 +55,7 @@ def session(
 
 
 def settings(master: str) -> dict[str, str]:
-    """What a new session has, apart from what is asked for.
+    """The settings of a new session, before those that are asked for.
 
     >>> settings("local[2]")["spark.sql.shuffle.partitions"]
     '2'
@@ -122,7 +122,7 @@ def _no_java(why: str) -> MissingRuntime:
 
 
 def _major_version(java: str) -> int:
-    """Of ``version "17.0.15"``, or of ``version "1.8.0"`` as it was once written; 0 if it does not say."""
+    """The major version of a Java that prints ``version "17.0.15"``, or ``version "1.8.0"``; 0 if it prints none."""
     try:
         ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

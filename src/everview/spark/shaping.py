@@ -1,4 +1,4 @@
-"""Rows of a source in one shape: every column in its type, with a weight, a place, and what is wrong with the row.
+"""Rows of a source in one shape: every column in its type, a weight, an order, and the reason if a row is bad.
 
 No row is lost, and none fails the job: a row that means nothing comes out with its reason. Everything is an expression
 of Spark's own, so it runs in the JVM, on batches and on streams.
@@ -29,7 +29,7 @@ DELETES: Final = ("d", "delete", "-d", "x")
 
 
 class RowColumns:
-    """The columns of a source's rows as they are found, each by its name."""
+    """The columns of a source's rows as the frame has them, by name."""
 
     def __init__(self, spec: SourceSpec, columns: Columns, column: Callable[[str], Column]) -> None:
         self.spec = spec
@@ -37,7 +37,7 @@ class RowColumns:
         self.column = column
 
     def value(self, field: Field, deleted: Column | None) -> Column:
-        """A column in its type; when a key is deleted, nothing but the key counts."""
+        """A column in its type; in a row that deletes a key, other columns do not count."""
         value = self._cast(field)
         if deleted is None or field.name in self.spec.key:
             return value
@@ -50,16 +50,16 @@ class RowColumns:
         return column.try_cast(field.type.sql) if self._narrower(field) else column
 
     def _narrower(self, field: Field) -> bool:
-        """Must Spark cast it? What is only in our types, or composite, is converted where it is encoded."""
+        """Whether Spark must cast a column; composite types and those only we have are converted by the encoder."""
         known = isinstance(field.type, Decimal) or field.type in TYPES.values()
         return known and type_of(self.columns[field.name].dataType, field.name) != field.type
 
     def keyless(self) -> Column:
-        """Is a part of the key NULL?"""
+        """Whether a part of the key is NULL."""
         return reduce(either, (self.column(name).isNull() for name in self.spec.key), F.lit(False))
 
     def faults(self, deleted: Column | None) -> Iterator[Bad]:
-        """What may be wrong with the values of a row."""
+        """The tests for bad values in a row, each with its reason."""
         for field in self.spec.schema.fields:
             in_key = field.name in self.spec.key
             for wrong, why in self._faults(field, in_key):
@@ -99,7 +99,7 @@ def shaped(
     order: tuple[Column, Sequence[Bad]],
     raw: Column,
 ) -> DataFrame:
-    """The changes of rows: their values and weights, and what is wrong with them."""
+    """The changes of rows: their values and weights, and the reasons of bad ones."""
     place, disorder = order
     reason = _reason([*bad, *row.faults(deleted), *disorder])
     return frame.select(
@@ -113,12 +113,12 @@ def shaped(
 
 
 def _arrival(numbered: bool) -> Column:
-    """The rows as they come, if they are numbered: Spark numbers no rows of a stream, only those of its batches."""
+    """The number of a row by arrival; 0 on a stream, as Spark numbers only the rows of its batches."""
     return F.monotonically_increasing_id() if numbered else F.lit(0).cast("bigint")
 
 
 def _reason(bad: Sequence[Bad]) -> Column:
-    """The first thing that is wrong with a row, if any."""
+    """The first reason why a row is bad, if any."""
     found = F.lit(None).cast("string")
     for wrong, why in reversed(bad):
         found = F.when(wrong, why).otherwise(found)
@@ -152,7 +152,7 @@ def _quoted(name: str) -> str:
 
 
 def _default(field: Field, found: st.DataType) -> Column:
-    """A value for a column that does not count: NULL, or the least remarkable one where NULL is not allowed."""
+    """A filler for a column that does not count: NULL, or zero or empty where NULL is not allowed."""
     if field.nullable:
         return F.lit(None)
     return _zero(found, field.type)
@@ -181,7 +181,7 @@ def _zero(found: st.DataType, wanted: Type) -> Column:
 
 
 def _null_inside(wanted: Type, found: st.DataType, column: Column) -> Column | None:
-    """Is a part NULL that must not be? None if that cannot be."""
+    """The test for NULL in a part that must not be NULL; None if Spark's type rules it out."""
     match wanted, found:
         case Struct(fields), st.StructType():
             parts = [part for f in fields for part in _null_parts(f, found[f.name], column)]

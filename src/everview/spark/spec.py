@@ -1,4 +1,4 @@
-"""What is said of a source, and whether its frame fits: every mistake in a definition is found when it is made."""
+"""Specs of sources, checked against their frames when they are made, so that mistakes show at once."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class SourceSpec:
 
     @property
     def keyed(self) -> bool:
-        """Do its rows stand for the latest state of their key? Rows that are added up do not, key or no key."""
+        """Whether rows stand for the latest state of their key; rows that are added up do not, even with a key."""
         return bool(self.key) and self.changes not in ADDED
 
     @property
     def row_order(self) -> str | None:
-        """The column of the row itself that orders its changes, so that what comes too late is noticed."""
+        """The column of the row itself that orders changes, so that a late change is noticed; None if there is none."""
         return self.order if self.order in self.schema.names and self.order not in self.beside else None
 
 
@@ -123,7 +123,7 @@ def check_drift(frame: DataFrame, spec: SourceSpec) -> None:
 
 
 def schema_of(frame: DataFrame, columns: Sequence[str] | None = None) -> Schema:
-    """The schema that holds what a frame holds: all of its columns, or these."""
+    """The schema for the rows of a frame: for all of its columns, or for some."""
     found = {f.name: f for f in frame.schema.fields}
     for name in columns or ():
         if name not in found:
@@ -155,7 +155,7 @@ def _keys(name: str, style: Style, key: str | Sequence[str] | None) -> tuple[str
 
 
 def columns_of(name: str, schema: st.StructType) -> Columns:
-    """The columns of a frame by name, which must be told apart as Spark does: without regard to case."""
+    """The columns of a frame by name; refuses names that differ in case only, which Spark cannot tell apart."""
     folded = [f.name.lower() for f in schema.fields]
     for at, column in enumerate(folded):
         if column in folded[:at]:
@@ -178,7 +178,7 @@ _ENVELOPE_HINT: Final = (
 
 
 def _control(columns: Columns, style: Style, op: str | None, weight: str) -> tuple[str, ...]:
-    """The columns that say what happens to a row, and are not part of it."""
+    """The control columns, which say what happens to a row and are not part of it."""
     if style == "weights":
         return (weight,)
     if style != "cdc" or op is None:
@@ -212,12 +212,12 @@ def event_columns(columns: Columns, envelope: Envelope | None) -> Columns:
 
 
 def _row_columns(columns: Columns, envelope: Envelope | None) -> Columns:
-    """The columns of a row: those of the frame, or of what is after."""
+    """The columns of a row: those of the frame, or of the row after in an envelope."""
     return inside(event_columns(columns, envelope)["after"].dataType) if envelope else columns
 
 
 def _check(spec: SourceSpec, columns: Columns) -> None:
-    """Whether a frame of these columns gives what the spec asks for."""
+    """Refuse a frame whose columns do not give what the spec asks for."""
     found = _row_columns(columns, spec.envelope)
     beside = event_columns(columns, spec.envelope)
     for f in spec.schema.fields:
@@ -339,7 +339,7 @@ def _check_column(name: str, wanted: Field, columns: Columns) -> None:
 
 
 def _fits(found: Type, wanted: Type) -> bool:
-    """Is every value of one type a value of the other?"""
+    """Whether every value of one type is a value of the other."""
     if found == wanted or wanted in _WIDER.get(found, ()):
         return True
     match found, wanted:

@@ -1,4 +1,4 @@
-"""What is said of attributes: their types and cardinalities are those of their tables, the rest is a table of its own.
+"""Declarations of attributes: types and cardinalities are those of their tables, the rest is a table of its own.
 
 ``db/attributes`` has a row for each attribute that refers to entities, or whose values are unique; ``db/ids`` the
 greatest number that an entity has had.
@@ -31,14 +31,14 @@ IDS: Final = TableDefinition.of("db/ids", "id BIGINT, last BIGINT", key="id")
 
 @dataclass(frozen=True)
 class Said:
-    """What is said of an attribute besides the types of its table."""
+    """What is declared of an attribute besides the types of its table."""
 
     ref: bool = False
     unique: str | None = None
 
 
 def said_of(db: Core) -> dict[str, Said]:
-    """What is said of all attributes."""
+    """The declarations of all attributes, by name."""
     if ATTRIBUTES.name not in db.catalog.tables:
         return {}
     return {name: Said(ref, unique) for (name, ref, unique), _ in db.holdings.contents_now(ATTRIBUTES.name)}
@@ -46,7 +46,7 @@ def said_of(db: Core) -> dict[str, Said]:
 
 @dataclass(frozen=True)
 class Making:
-    """A catalog with the attributes that a transaction needs, what of it is new, and what is now said of attributes."""
+    """A catalog with the attributes that a transaction needs, the names that are new, and all declarations."""
 
     catalog: Catalog
     anew: tuple[str, ...]
@@ -172,7 +172,7 @@ def _own(known: TableDefinition) -> Type:
 
 
 def store(tx: OpenTransaction, said: Mapping[str, Said], before: Mapping[str, Said]) -> None:
-    """Put down what is newly said of attributes."""
+    """Store the declarations that are new."""
     rows: list[dict[str, Any]] = [
         {"name": name, "ref": one.ref, "uniqueness": one.unique}
         for name, one in said.items()

@@ -30,9 +30,9 @@ class _Exit:
     def __get__(self, block: Block[Any] | None, owner: type) -> Any:
         if block is None:
             return _ended  # an ExitStack asks the class, and keeps the block
-        found = partial(_ended, block)
-        block._statement = ref(found)  # pyright: ignore[reportPrivateUsage]
-        return found
+        exit_ = partial(_ended, block)
+        block._statement = ref(exit_)  # pyright: ignore[reportPrivateUsage]
+        return exit_
 
 
 def _ended(block: Block[Any], kind: Any = None, error: BaseException | None = None, trace: Any = None) -> None:

@@ -90,8 +90,8 @@ def explain(file: File, state: State = None) -> None:
         kept = state_of(file, state)
         if kept is not None and not kept.exists():  # nothing is left behind where nothing has run
             state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everview-"))) / "state"
-        found = stack.enter_context(opened(file, state))
-        typer.echo(found.pipeline.explain())
+        opening = stack.enter_context(opened(file, state))
+        typer.echo(opening.pipeline.explain())
 
 
 @app.command()
@@ -103,8 +103,8 @@ def verify(file: File, state: State = None) -> None:
         kept = state_of(file, state)
         if kept is not None and not kept.exists():
             raise EverviewError(f"there is no state at {kept}", hint=f"make it first: everview run {file}")
-        with opened(file, state) as found:
-            verdict = found.pipeline.verify()
+        with opened(file, state) as opening:
+            verdict = opening.pipeline.verify()
             typer.echo(str(verdict))
     if not verdict:
         raise typer.Exit(1)

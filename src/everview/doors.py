@@ -105,14 +105,14 @@ def doors(error: type[EverviewError] = WrongType) -> Callable[[C], C]:
 
 
 def _with_doors(cls: C, error: type[EverviewError]) -> C:
-    for name, found in list(vars(cls).items()):
+    for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
             continue
-        if inspect.isfunction(found):
-            if not hasattr(found, "__inside__") and len(inspect.signature(found).parameters) > 1:
-                setattr(cls, name, door(found, error))
-        elif isinstance(found, classmethod | staticmethod):
-            setattr(cls, name, type(found)(door(found.__func__, error)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        if inspect.isfunction(member):
+            if not hasattr(member, "__inside__") and len(inspect.signature(member).parameters) > 1:
+                setattr(cls, name, door(member, error))
+        elif isinstance(member, classmethod | staticmethod):
+            setattr(cls, name, type(member)(door(member.__func__, error)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
     return cls
 
 
@@ -182,9 +182,9 @@ def _checks(function: Callable[..., Any], signature: inspect.Signature) -> tuple
         hint = _hint(function, parameter.annotation)
         if parameter.kind is parameter.VAR_KEYWORD or hint is Any:
             continue
-        at = sys.maxsize if parameter.kind is parameter.KEYWORD_ONLY else place
-        found = starred if parameter.kind is parameter.VAR_POSITIONAL else checks
-        found.append(Check(parameter.name, at, hint, by_name=_is_by_name(hint)))
+        position = sys.maxsize if parameter.kind is parameter.KEYWORD_ONLY else place
+        group = starred if parameter.kind is parameter.VAR_POSITIONAL else checks
+        group.append(Check(parameter.name, position, hint, by_name=_is_by_name(hint)))
     return checks, starred
 
 

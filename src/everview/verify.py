@@ -39,9 +39,9 @@ class Rest:
     @classmethod
     def of(cls, schema: Schema, weights: Mapping[tuple[Any, ...], int]) -> Rest:
         """The rest of the rows with positive weights; the first rows in order are its examples."""
-        found = {row: w for row, w in weights.items() if w > 0}
-        few = nsmallest(SHOWN, seen(schema, found.items()), key=lambda entry: position(entry[0]))
-        return cls(len(found), tuple(few))
+        positive = {row: w for row, w in weights.items() if w > 0}
+        few = nsmallest(SHOWN, seen(schema, positive.items()), key=lambda entry: position(entry[0]))
+        return cls(len(positive), tuple(few))
 
     def lines(self, what: str) -> list[str]:
         """The rest as lines of text: how many rows, then the examples."""

@@ -219,16 +219,16 @@ class StateScan:
         fields = [_arrow_field(self.view, field) for field in self.schema]
         return pa.schema([*fields, *(pa.field(name, pa.int64(), nullable=False) for name in added)])
 
-    def batches(self, found: Sequence[tuple[int, Any]], states: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+    def batches(self, matrices: Sequence[tuple[int, Any]], states: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         """Matrices of words, each with its epoch, as record batches for Spark."""
         import numpy as np
 
         from everview.runtimes.spark import stored
 
-        if not any(len(matrix) for _, matrix in found):
+        if not any(len(matrix) for _, matrix in matrices):
             return
-        rows = np.concatenate([matrix for _, matrix in found])
-        epochs = np.repeat([epoch for epoch, _ in found], [len(matrix) for _, matrix in found])
+        rows = np.concatenate([matrix for _, matrix in matrices])
+        epochs = np.repeat([epoch for epoch, _ in matrices], [len(matrix) for _, matrix in matrices])
         dictionary = stored.dictionary_for(self.schema, rows, states)
         counts = np.ones(len(rows), np.int64) if self.weights else np.maximum(rows[:, -1], 0)
         ends = np.cumsum(counts)
@@ -261,17 +261,17 @@ def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
     return pa.field(field.name, pa.string() if field.type == ID else field.type.arrow, nullable=field.nullable)
 
 
-def _foreign(of: Any) -> bool:
+def _foreign(type_: Any) -> bool:
     """Whether a type has values that Spark cannot show."""
     from everview.types import ANY, ID, Array, Atom, Struct
 
-    match of:
+    match type_:
         case Array(element):
             return _foreign(element)
         case Struct(fields):
             return any(_foreign(field.type) for field in fields)
         case _:
-            return of in (ANY, ID) or isinstance(of, Atom)
+            return type_ in (ANY, ID) or isinstance(type_, Atom)
 
 
 def _shown(field: Field, column: Any) -> Any:
@@ -311,8 +311,8 @@ class StateReader(DataSourceReader):
             yield from _read_by_epoch(self.scan, partition)
             return
         with stored.between(self.scan.path, self.scan.since or 0, self.scan.until) as (before, after):
-            found = [(0, stored.changes(before, after, self.scan.view, shard)) for shard in partition.shards]
-            yield from self.scan.batches(found, [after] if before is None else [before, after])
+            matrices = [(0, stored.changes(before, after, self.scan.view, shard)) for shard in partition.shards]
+            yield from self.scan.batches(matrices, [after] if before is None else [before, after])
 
 
 class StreamReader(DataSourceStreamReader, AvailableNow):

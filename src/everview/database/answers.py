@@ -77,7 +77,7 @@ class Answer(Sequence[tuple[Any, ...]]):
 
     def __str__(self) -> str:
         shown = [self.names, *(tuple(map(str, row)) for row in to_rows(self.schema, self._table.slice(0, SHOWN)))]
-        widths = [max(len(row[at]) for row in shown) for at in range(len(self.names))]
+        widths = [max(len(row[column]) for row in shown) for column in range(len(self.names))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown]
         more = [f"… and {len(self) - SHOWN} more"] if len(self) > SHOWN else []
         return "\n".join(line.rstrip() for line in [*lines, *more])
@@ -124,8 +124,8 @@ def _sorted(key: Any, places: Any, how: str) -> Any:
 def _ranked(key: Any) -> Any:
     """Ranks of arrays and structs, which Arrow does not sort; equal values have the same rank."""
     keys = [order_key(value) for value in key.to_pylist()]
-    ranks = {found: rank for rank, found in enumerate(sorted(set(keys)))}
-    return pa.array([ranks[found] for found in keys], mask=key.is_null().to_numpy(zero_copy_only=False))
+    ranks = {frozen: rank for rank, frozen in enumerate(sorted(set(keys)))}
+    return pa.array([ranks[frozen] for frozen in keys], mask=key.is_null().to_numpy(zero_copy_only=False))
 
 
 def _by(key: Any, places: Any, descends: bool) -> Any:

@@ -173,10 +173,10 @@ class Attached:
             self._database.access.require_open()
             self._let_go()
             fed = [self._find(name) for name in names if name not in self.sources]
-            found = self._take_in(fed if names else [*self._fed.values()], limit)
+            changes = self._take_in(fed if names else [*self._fed.values()], limit)
             if not names or len(fed) < len(names):
                 self.pipeline.poll()
-            return found
+            return changes
 
     def _let_go(self) -> None:
         """Detach the sources whose tables have been dropped."""
@@ -211,7 +211,9 @@ class Attached:
     def _counts(self, turns: SourceTurns) -> bool:
         """Whether the tick counts: the stored positions are those up to which the sources were read."""
         known = self._database.run.offsets
-        return turns.positions is not None and all(known.get(name) == at for name, at in turns.positions.items())
+        return turns.positions is not None and all(
+            known.get(name) == position for name, position in turns.positions.items()
+        )
 
     def _end_turns(self) -> None:
         """End the open turns of sources, if any: commit them if the tick counts, else roll them back.

@@ -61,8 +61,8 @@ class Carried:
         if rows.schema.fields == table.schema.fields:
             return rows
         recode = Recode(Layout(rows.schema), table.schema)
-        found = recode.step([rows.rows], (), Context(rows.dictionary, {})).out
-        return Batch.consolidated(table.schema, found, rows.dictionary)
+        recoded = recode.step([rows.rows], (), Context(rows.dictionary, {})).out
+        return Batch.consolidated(table.schema, recoded, rows.dictionary)
 
 
 # -- definitions

@@ -127,11 +127,11 @@ class Catalog:
 
     def readers(self, name: str) -> list[str]:
         """The views that read a relation, directly or through other views; each after those that it reads."""
-        found = {name, *(self.views[name].beside if name in self.views else ())}
+        reached = {name, *(self.views[name].beside if name in self.views else ())}
         for view in self.ordered():
-            if found.intersection(view.reads):
-                found.add(view.name)
-        return [view.name for view in self.ordered() if view.name in found and view.name != name]
+            if reached.intersection(view.reads):
+                reached.add(view.name)
+        return [view.name for view in self.ordered() if view.name in reached and view.name != name]
 
     def seen(self, name: str) -> str:
         """The relation that readers get by a name: of a table with rules, the view of given and derived rows."""

@@ -21,19 +21,19 @@ def counted(rows: Iterable[T], what: str, console: Console | None = None) -> lis
     >>> counted(iter("abc"), "copying letters")
     ['a', 'b', 'c']
     """
-    began, found = monotonic(), list[T]()
+    began, taken = monotonic(), list[T]()
     rows = iter(rows)
     for row in rows:
-        found.append(row)
-        if len(found) % EVERY == 0 and monotonic() - began > PATIENCE:
+        taken.append(row)
+        if len(taken) % EVERY == 0 and monotonic() - began > PATIENCE:
             break
     else:
-        return found
+        return taken
     console = console or Console(stderr=True)
-    with console.status(f"{what}: {len(found):,} rows") as status:
+    with console.status(f"{what}: {len(taken):,} rows") as status:
         for row in rows:
-            found.append(row)
-            if len(found) % (10 * EVERY) == 0:
-                status.update(f"{what}: {len(found):,} rows")
-    log.info("%s: %s rows in %.1f s", what, f"{len(found):,}", monotonic() - began)
-    return found
+            taken.append(row)
+            if len(taken) % (10 * EVERY) == 0:
+                status.update(f"{what}: {len(taken):,} rows")
+    log.info("%s: %s rows in %.1f s", what, f"{len(taken):,}", monotonic() - began)
+    return taken

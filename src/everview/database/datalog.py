@@ -52,10 +52,10 @@ def add_rules(database: Core, text: str, dialect: str) -> Ruleset:
     return added
 
 
-def remove_rules(database: Core, rules: Iterable[Rule], of: Ruleset | None = None) -> None:
+def remove_rules(database: Core, rules: Iterable[Rule], ruleset: Ruleset | None = None) -> None:
     """Remove rules, of one text or of all texts. The view of a relation that has no rule left is dropped."""
     catalog, gone = database.catalog, frozenset(rules)
-    left = tuple(r.without(gone) if of is None or r.number == of.number else r for r in catalog.rules)
+    left = tuple(r.without(gone) if ruleset is None or r.number == ruleset.number else r for r in catalog.rules)
     database.definitions.redefine(*with_rules(catalog, in_use(left, _named(left, catalog))))
 
 
@@ -74,8 +74,8 @@ def living(catalog: Catalog, program: RuleProgram) -> tuple[Rule, ...]:
 
 def _named(rulesets: Rulesets, catalog: Catalog) -> set[str]:
     """The relations that rules name, and the tables."""
-    found = groups_of(rulesets)
-    return {*found, *(name for group in found.values() for name in group.reads), *catalog.tables}
+    groups = groups_of(rulesets)
+    return {*groups, *(name for group in groups.values() for name in group.reads), *catalog.tables}
 
 
 # -- tables that are declared
@@ -171,11 +171,11 @@ def _other_relations(
     catalog: Catalog, made: Mapping[str, ViewDefinition], gone: Iterable[str], old: Mapping[str, ViewDefinition]
 ) -> set[str]:
     """Relations that changed for their readers: other columns, or a table that has gained or lost its rules."""
-    found = {name for name, view in made.items() if name in old and old[name].schema != view.schema}
+    changed = {name for name, view in made.items() if name in old and old[name].schema != view.schema}
     for name in (*(name for name in made if name not in old), *gone):
         if head_of(name) in catalog.tables:
-            found |= {name, head_of(name)}
-    return found
+            changed |= {name, head_of(name)}
+    return changed
 
 
 def _read_anew(catalog: Catalog, made: Collection[str], others: set[str]) -> tuple[Catalog, set[str]]:
@@ -191,8 +191,8 @@ def _read_anew(catalog: Catalog, made: Collection[str], others: set[str]) -> tup
 
 def _and_readers(catalog: Catalog, changed: set[str]) -> list[str]:
     """Some views, and all views that read them."""
-    found = set(changed)
+    reached = set(changed)
     for view in catalog.ordered():
-        if found.intersection(view.reads):
-            found.add(view.name)
-    return [name for name in catalog.views if name in found]
+        if reached.intersection(view.reads):
+            reached.add(view.name)
+    return [name for name in catalog.views if name in reached]

@@ -69,15 +69,15 @@ class TableDefinition:
         key = (key,) if isinstance(key, str) else tuple(key)
         check_names(list(key), f"the key of table {name}")
         places = {schema.index(column) for column in key}
-        fields = (Field(f.name, f.type, f.nullable and at not in places) for at, f in enumerate(schema))
-        found = cls(name, Schema(fields), key, dict(defaults or {}), facts, carries, fed)
-        found._check_defaults()
-        return found
+        fields = (Field(f.name, f.type, f.nullable and place not in places) for place, f in enumerate(schema))
+        table = cls(name, Schema(fields), key, dict(defaults or {}), facts, carries, fed)
+        table._check_defaults()
+        return table
 
     def _check_defaults(self) -> None:
         for column, value in self.defaults.items():
-            at = self.schema.index(column)
-            if value is None and not self.schema.fields[at].nullable:
+            place = self.schema.index(column)
+            if value is None and not self.schema.fields[place].nullable:
                 raise NullNotAllowed(
                     f"column {column} of table {self.name} is NOT NULL, and its default is NULL",
                     hint="give another default, or none",

@@ -63,14 +63,14 @@ def answer(db: Core, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
 
 def shaped(query: EdnQuery, rows: list[tuple[Any, ...]]) -> Any:
     """Rows as a list of tuples, or of dicts if they have keys; a list of values; one tuple, or one value, or None."""
-    found: list[Any] = rows if query.keys is None else [dict(zip(query.keys, row, strict=True)) for row in rows]
+    answers: list[Any] = rows if query.keys is None else [dict(zip(query.keys, row, strict=True)) for row in rows]
     match query.shape:
         case "relation":
-            return found
+            return answers
         case "collection":
             return [row[0] for row in rows]
         case "tuple":
-            return found[0] if found else None
+            return answers[0] if answers else None
         case "scalar":
             return rows[0][0] if rows else None
 
@@ -152,13 +152,13 @@ def with_attributes(catalog: Catalog, types: Mapping[str, Type | None]) -> tuple
     An attribute of unknown type is a table of ANY, which is empty until the first value shows the type.
     """
     changed = dict[str, TableDefinition]()
-    for name, of in types.items():
+    for name, type_ in types.items():
         known = catalog.tables.get(name)
         if known is None:
             catalog.require_free("attribute", name)
-            changed[name] = fact_table(name, of, many=True)
-        elif of is not None and known.schema.types[1] != of:
-            changed[name] = fact_table(name, of, many=len(known.key) == 2)
+            changed[name] = fact_table(name, type_, many=True)
+        elif type_ is not None and known.schema.types[1] != type_:
+            changed[name] = fact_table(name, type_, many=len(known.key) == 2)
     if not changed:
         return catalog, []
     replaced = [name for name in changed if name in catalog.tables]
@@ -166,9 +166,9 @@ def with_attributes(catalog: Catalog, types: Mapping[str, Type | None]) -> tuple
     return whole, [*replaced, *anew]
 
 
-def fact_table(name: str, of: Type | None, *, many: bool) -> TableDefinition:
+def fact_table(name: str, type_: Type | None, *, many: bool) -> TableDefinition:
     """The table of an attribute: facts are a set, and an entity has one value, or many."""
-    return TableDefinition.of(name, facts_schema(of or ANY), key=("e", "v") if many else ("e",))
+    return TableDefinition.of(name, facts_schema(type_ or ANY), key=("e", "v") if many else ("e",))
 
 
 def with_read_anew(catalog: Catalog, changed: set[str]) -> tuple[Catalog, list[str]]:

@@ -42,9 +42,9 @@ _READ: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
-def read_value(of: Type, value: Any) -> Any:
+def read_value(type_: Type, value: Any) -> Any:
     """A text as a value of a type; other values and unreadable texts stay, to be refused where they are encoded."""
-    read = _READ.get(of.name) if isinstance(of, Scalar) and isinstance(value, str) else None
+    read = _READ.get(type_.name) if isinstance(type_, Scalar) and isinstance(value, str) else None
     return value if read is None else read(value)
 
 

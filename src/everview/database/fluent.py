@@ -108,8 +108,8 @@ def living(database: Core, name: str) -> Shape:
 def free_name(catalog: Catalog, query: Query) -> str:
     """A name for a query that was given none."""
     taken = {name.casefold() for name in catalog.relations}
-    found = (f"{query.said.relation} query {number}" for number in count(1))
-    return next(name for name in found if name.casefold() not in taken)
+    names = (f"{query.said.relation} query {number}" for number in count(1))
+    return next(name for name in names if name.casefold() not in taken)
 
 
 def with_views(catalog: Catalog, name: str, query: Clauses) -> Catalog:

@@ -82,9 +82,9 @@ class ReadableDatabase(Readable):
         return _as_expression(known.defaults[column], known.schema[column].type)
 
 
-def _as_expression(value: Any, of: Type) -> Expression:
+def _as_expression(value: Any, type_: Type) -> Expression:
     """A default as an expression."""
-    return cast(value, of) if isinstance(value, Now) else Literal(value, of)
+    return cast(value, type_) if isinstance(value, Now) else Literal(value, type_)
 
 
 # -- SQL

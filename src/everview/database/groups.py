@@ -50,16 +50,16 @@ def groups_of(rulesets: Rulesets) -> Mapping[str, RelationGroup]:
     of_head: dict[str, list[Rule]] = {}
     for rule in rules:
         of_head.setdefault(rule.head.relation, []).append(rule)
-    found: dict[str, RelationGroup] = {}
+    by_relation: dict[str, RelationGroup] = {}
     for heads in groups(rules):
         own = tuple(rule for head in heads for rule in of_head[head])
         named = dict.fromkeys((*heads, *(read.relation for rule in own for read in reads(rule))))
         group = RelationGroup(heads, own, _declared(declared, named))
-        found |= dict.fromkeys(heads, group)
+        by_relation |= dict.fromkeys(heads, group)
     for name, declaration in declared.items():
-        if declaration.output and name not in found:
-            found[name] = RelationGroup((name,), (), (declaration,))
-    return found
+        if declaration.output and name not in by_relation:
+            by_relation[name] = RelationGroup((name,), (), (declaration,))
+    return by_relation
 
 
 def _declared(declared: Mapping[str, Declaration], names: Iterable[str]) -> tuple[Declaration, ...]:

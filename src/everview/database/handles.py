@@ -24,7 +24,7 @@ class Rules:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules of the text that hold now."""
-        return () if (found := self._found()) is None else found.rules
+        return () if (ruleset := self._found()) is None else ruleset.rules
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -33,16 +33,16 @@ class Rules:
 
     def remove(self) -> None:
         """Remove all rules of the text; a view without rules is dropped, which is refused while others read it."""
-        found = self._found()
-        if found is None or not found.rules:
+        ruleset = self._found()
+        if ruleset is None or not ruleset.rules:
             raise DatalogError("these rules have been removed", hint="add them again by db.datalog")
         with self._database.definitions.changing():
-            remove_rules(self._database, found.rules, found)
+            remove_rules(self._database, ruleset.rules, ruleset)
 
     def _found(self) -> Ruleset | None:
         known = {ruleset.number: ruleset for ruleset in self._database.catalog.rules}
-        found = known.get(self._number)
-        return found if found is not None and found.text == self.text else None
+        current = known.get(self._number)
+        return current if current is not None and current.text == self.text else None
 
     def __len__(self) -> int:
         return len(self.rules)

@@ -36,7 +36,7 @@ def in_shape(name: str, part: Part, root: views.Feed, feeds: views.Feeds) -> Sha
         return ScalarView(root, name=name)
     if part.plain and part.ordered:
         names = root.schema.names
-        return OrderedView(root, *((names[at], way) for at, way in part.order), dicts=True, name=name)
+        return OrderedView(root, *((names[place], way) for place, way in part.order), dicts=True, name=name)
     if part.plain:
         return TableView(root, dicts=True, name=name)
     return TreeView(part, feeds, name)

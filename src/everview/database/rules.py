@@ -40,11 +40,11 @@ class Ruleset:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules of the text that have not been removed."""
-        return tuple(rule for at, rule in enumerate(self.program.rules) if at not in self.gone)
+        return tuple(rule for place, rule in enumerate(self.program.rules) if place not in self.gone)
 
     def without(self, rules: Collection[Rule]) -> Ruleset:
         """The ruleset without some rules."""
-        gone = (at for at, rule in enumerate(self.program.rules) if rule in rules)
+        gone = (place for place, rule in enumerate(self.program.rules) if rule in rules)
         return replace(self, gone=self.gone.union(gone))
 
     def to_json(self) -> list[Any]:
@@ -66,18 +66,18 @@ def rules_of(rulesets: Iterable[Ruleset]) -> tuple[Rule, ...]:
 
 def declarations_of(rulesets: Iterable[Ruleset]) -> dict[str, Declaration]:
     """The declarations of all texts by relation; repeating one is fine, contradicting one is refused."""
-    found: dict[str, Declaration] = {}
+    declared: dict[str, Declaration] = {}
     for ruleset in rulesets:
         for new in ruleset.program.declarations:
-            old = found.get(new.name)
+            old = declared.get(new.name)
             if old is not None and old.schema != new.schema:
                 raise DatalogError(
                     f"{new.name} is declared as ({old.schema}) and as ({new.schema})",
                     hint="declare it once, or the same way",
                 )
             known = old or new
-            found[new.name] = replace(new, input=known.input or new.input, output=known.output or new.output)
-    return found
+            declared[new.name] = replace(new, input=known.input or new.input, output=known.output or new.output)
+    return declared
 
 
 def in_use(rulesets: Rulesets, named: Collection[str]) -> Rulesets:

@@ -196,8 +196,8 @@ class OpenTransaction:
             return []
         schema = Schema(relation.stored.fields[: len(keys[0])])
         wanted = encode_rows(schema, keys, self._dictionary)
-        found = relation.beginning_with(wanted, len(schema), self._run.state, self._pending_of(relation))
-        return [dict(zip(relation.stored.names, row, strict=True)) for row in found.elements()]
+        matched = relation.beginning_with(wanted, len(schema), self._run.state, self._pending_of(relation))
+        return [dict(zip(relation.stored.names, row, strict=True)) for row in matched.elements()]
 
     # -- inside
 
@@ -334,8 +334,8 @@ def _now(value: Any) -> Any:
 def _filled_table(table: TableDefinition, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
     for column, value in table.defaults.items():
         if column not in rows.schema.names:
-            of = table.schema[column].type.arrow
-            rows = rows.append_column(pa.field(column, of), pa.array([value] * rows.num_rows, of))
+            type_ = table.schema[column].type.arrow
+            rows = rows.append_column(pa.field(column, type_), pa.array([value] * rows.num_rows, type_))
     return rows
 
 
@@ -365,7 +365,7 @@ def _key_of(table: TableDefinition, places: list[int], i: int, row: Any) -> Any:
     if not isinstance(row, tuple | list):
         return (row,)
     if len(row) == len(table.schema):
-        return tuple(row[at] for at in places)
+        return tuple(row[place] for place in places)
     return tuple(row)
 
 
@@ -374,15 +374,15 @@ def _by_columns(table: TableDefinition, rows: Any) -> list[tuple[tuple[str, ...]
     given = as_arrow(rows)
     if given is not None:
         return [(_set_columns(table, given.schema.names), given)]
-    found: list[tuple[tuple[str, ...], list[Any]]] = []
+    groups: list[tuple[tuple[str, ...], list[Any]]] = []
     for i, row in enumerate(python_rows(rows) if is_frame(rows) else as_rows(rows)):
         if not isinstance(row, Mapping):
             raise WrongType(f"rows[{i}] is {shown(row)}, which names no columns", hint="update takes dicts, or a table")
         columns = _set_columns(table, list(row))
-        if not found or found[-1][0] != columns:
-            found.append((columns, []))
-        found[-1][1].append(row)
-    return found
+        if not groups or groups[-1][0] != columns:
+            groups.append((columns, []))
+        groups[-1][1].append(row)
+    return groups
 
 
 def _set_columns(table: TableDefinition, names: list[str]) -> tuple[str, ...]:

@@ -58,9 +58,9 @@ class Contents:
     def to_arrow(self) -> pa.Table:
         """The rows now as an Arrow table, each as often as its weight."""
         with self._database.still:
-            found = self.contents()
-            repeated = np.repeat(found.rows[:, :-1], np.maximum(found.weights, 0), axis=0)
-            return in_order(decode(found.schema, np.ascontiguousarray(repeated), found.dictionary), self._order)
+            contents = self.contents()
+            repeated = np.repeat(contents.rows[:, :-1], np.maximum(contents.weights, 0), axis=0)
+            return in_order(decode(contents.schema, np.ascontiguousarray(repeated), contents.dictionary), self._order)
 
     @property
     def _order(self) -> Any:
@@ -160,15 +160,15 @@ class View(Contents):
 
     def _own_order(self) -> list[By]:
         """The view's ORDER BY, as far as it names columns of the view."""
-        names, found = self.schema.names, list[By]()
+        names, order = self.schema.names, list[By]()
         for by, how in self._order:
             if not isinstance(by, Column):
                 raise ShapeError(
                     f"view {self.name} is ordered by {by}, which is none of its columns",
                     hint='name the columns: ordered("rating desc")',
                 )
-            found.append((names[by.index], how))
-        return found
+            order.append((names[by.index], how))
+        return order
 
     def explain(self) -> str:
         """See `Database.explain`."""

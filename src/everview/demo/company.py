@@ -253,11 +253,11 @@ def moments(seconds: Integers) -> pa.Array[Any]:
     return pa.array((START + seconds).astype("datetime64[us]")).cast(_MOMENT)
 
 
-def decimals(units: Integers, of: pa.Decimal128Type[Any, Any]) -> pa.Array[Any]:
+def decimals(units: Integers, type_: pa.Decimal128Type[Any, Any]) -> pa.Array[Any]:
     """Whole numbers of the last digit as decimals.
 
     >>> decimals(np.array([150, -1]), pa.decimal128(14, 2)).to_pylist()
     [Decimal('1.50'), Decimal('-0.01')]
     """
     words = np.stack([units, units >> 63], axis=1).tobytes()
-    return pa.Array.from_buffers(of, len(units), [None, pa.py_buffer(words)])
+    return pa.Array.from_buffers(type_, len(units), [None, pa.py_buffer(words)])

@@ -76,11 +76,11 @@ class Recomputed:
 def bring_up_to_date(spark: SparkSession, directory: Path, tables: Path) -> None:
     """Write the tables that the change files amount to as parquet: the last row of every key that was not deleted."""
     for name, columns in FILES.items():
-        found = spark.read.schema(columns).parquet((directory / name).as_uri())
+        changes = spark.read.schema(columns).parquet((directory / name).as_uri())
         last = f"ROW_NUMBER() OVER (PARTITION BY {KEYS[name]} ORDER BY seq DESC) = 1"
-        alive = "WHERE op <> 'd'" if "op" in found.columns else ""
+        alive = "WHERE op <> 'd'" if "op" in changes.columns else ""
         chosen = ", ".join(Schema.parse(ROWS[name]).names)
-        table = spark.sql(f"SELECT {chosen} FROM (SELECT * FROM {{found}} QUALIFY {last}) {alive}", found=found)
+        table = spark.sql(f"SELECT {chosen} FROM (SELECT * FROM {{changes}} QUALIFY {last}) {alive}", changes=changes)
         table.write.mode("overwrite").parquet((tables / name).as_uri())
 
 
@@ -120,6 +120,6 @@ def _tainted(spark: SparkSession, frames: dict[str, Any]) -> Rows:
         further = spark.sql(_FURTHER, new=new, steps=steps)
         new = further.join(reached, "account", "left_anti").localCheckpoint()
         reached = reached.unionAll(new)
-    found = rows_of(reached)
+    rows = rows_of(reached)
     steps.unpersist()
-    return found
+    return rows

@@ -80,8 +80,8 @@ def run(size: DemoSize, console: Console, keep: Path | None = None) -> None:
 @contextmanager
 def _directory(keep: Path | None) -> Generator[Path]:
     if keep is None:
-        with tempfile.TemporaryDirectory(prefix="everview-demo-", ignore_cleanup_errors=True) as found:
-            yield Path(found)
+        with tempfile.TemporaryDirectory(prefix="everview-demo-", ignore_cleanup_errors=True) as temporary:
+            yield Path(temporary)
         return
     if keep.exists() and any(keep.iterdir()):
         raise EverviewError(f"{keep} is not empty", hint="name a new directory: everview demo --keep DIR")
@@ -151,19 +151,19 @@ def _show(pipeline: Pipeline, console: Console) -> None:
 
 def _drawn(title: str, header: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Table:
     name, figure = header
-    found = Table(name, Column(figure, justify="right"), title=title, title_justify="left", box=None, pad_edge=False)
+    table = Table(name, Column(figure, justify="right"), title=title, title_justify="left", box=None, pad_edge=False)
     for key, value in rows[:TOP]:
-        found.add_row(str(key), f"{value:,.2f}")
-    return found
+        table.add_row(str(key), f"{value:,.2f}")
+    return table
 
 
 def _verify(pipeline: Pipeline, alerts: Path, console: Console) -> None:
     """Check every view against a computation from scratch, and a sink, whose files must add up to its view."""
-    found = pipeline.verify().raise_if_different()
+    verdict = pipeline.verify().raise_if_different()
     if added_up(alerts) != rows_of(pipeline.view("tainted")):
         raise EverviewError('the changes of "tainted" do not add up to it', hint="this is a bug: please report it")
     console.print(
-        f"Verified: every view is what it would be from scratch ({found.seconds:.1f} s), and the changes that a sink "
+        f"Verified: every view is what it would be from scratch ({verdict.seconds:.1f} s), and the changes that a sink "
         "was given add up to their view.",
         highlight=False,
     )
@@ -209,7 +209,7 @@ def _compare(
 def _best(spark: SparkSession, tables: Path) -> Recomputed:
     """The fastest of two to four recomputations, so that Spark is not charged for what it does only the first time."""
     began = perf_counter()
-    found = [recompute(spark, tables), recompute(spark, tables)]
-    while perf_counter() - began + found[-1].total < _PATIENCE and len(found) < 4:
-        found.append(recompute(spark, tables))
-    return min(found, key=lambda run: run.total)
+    runs = [recompute(spark, tables), recompute(spark, tables)]
+    while perf_counter() - began + runs[-1].total < _PATIENCE and len(runs) < 4:
+        runs.append(recompute(spark, tables))
+    return min(runs, key=lambda run: run.total)

@@ -93,8 +93,8 @@ class Asking:
         elif isinstance(answer, Mapping) and answer.keys() <= {plus, minus}:
             parts = answer
         else:
-            found = sorted(map(str, answer)) if isinstance(answer, Mapping) else type(answer).__name__
-            raise ProviderError(f"it answered {found}", hint=f'answer {{"{plus}": …, "{minus}": …}}, or a Delta')
+            given = sorted(map(str, answer)) if isinstance(answer, Mapping) else type(answer).__name__
+            raise ProviderError(f"it answered {given}", hint=f'answer {{"{plus}": …, "{minus}": …}}, or a Delta')
         adds, removes = (self._tuples(parts.get(part, ())) for part in (plus, minus))
         both = adds.common(removes)
         if both:
@@ -105,8 +105,8 @@ class Asking:
         return Delta(adds, removes)
 
     def _tuples(self, answer: Any) -> Tuples:
-        found = answer if isinstance(answer, Tuples) else Tuples(rows_of(answer))
-        return self.relation.tuples(found, check_types=self._check_types)
+        tuples = answer if isinstance(answer, Tuples) else Tuples(rows_of(answer))
+        return self.relation.tuples(tuples, check_types=self._check_types)
 
     def _guarded(self, call: str, ask: Callable[[], Any]) -> Any:
         try:

@@ -111,8 +111,8 @@ def _has_file_times(frame: DataFrame) -> bool:
     if plan is None:
         return _resolves(frame)
     hidden = plan.queryExecution().analyzed().metadataOutput()
-    found = [hidden.apply(at) for at in range(hidden.size())]
-    types = [str(each.dataType().catalogString()) for each in found if each.name() == "_metadata"]
+    columns = [hidden.apply(place) for place in range(hidden.size())]
+    types = [str(each.dataType().catalogString()) for each in columns if each.name() == "_metadata"]
     return len(types) == 1 and "file_modification_time" in types[0] and _resolves(frame)
 
 

@@ -110,10 +110,10 @@ def _lost(path: Path) -> CorruptState:
 
 def _is_cut(path: Path, lines: int = 1) -> bool:
     """Whether a log is cut: it lacks the version or a line, or a line that begins as JSON does not end so."""
-    found = path.read_text(errors="replace").lstrip("\0").splitlines()
-    if len(found) < lines or not found or not _VERSION.fullmatch(found[0]):
+    written = path.read_text(errors="replace").lstrip("\0").splitlines()
+    if len(written) < lines or not written or not _VERSION.fullmatch(written[0]):
         return True
-    return any(line[:1] in ("{", "[") and not _is_json(line) for line in found[1:])
+    return any(line[:1] in ("{", "[") and not _is_json(line) for line in written[1:])
 
 
 def _is_json(text: str) -> bool:
@@ -126,8 +126,8 @@ def _is_json(text: str) -> bool:
 
 def _numbered(directory: Path) -> list[tuple[Path, int]]:
     """The files of a log of Spark's and their numbers, oldest first."""
-    found = [(path, path.name.removesuffix(COMPACT)) for path in directory.glob("*")]
-    return sorted(((path, int(number)) for path, number in found if number.isdigit()), key=lambda each: each[1])
+    named = [(path, path.name.removesuffix(COMPACT)) for path in directory.glob("*")]
+    return sorted(((path, int(number)) for path, number in named if number.isdigit()), key=lambda each: each[1])
 
 
 def _sources(checkpoint: Path) -> int:
@@ -151,17 +151,17 @@ def _log_offsets(checkpoint: Path, batch: int | None) -> dict[int, int]:
         lines = path.read_text().splitlines()[2:]
     except OSError:
         return {}
-    found = {place: _log_offset(line) for place, line in enumerate(lines)}
-    return {place: offset for place, offset in found.items() if offset is not None}
+    offsets = {place: _log_offset(line) for place, line in enumerate(lines)}
+    return {place: offset for place, offset in offsets.items() if offset is not None}
 
 
 def _log_offset(line: str) -> int | None:
     """The offset of a source of files; None for any other."""
     try:
-        found: Any = json.loads(line)
+        offset: Any = json.loads(line)
     except ValueError:
         return None
-    return int(found["logOffset"]) if isinstance(found, dict) and "logOffset" in found else None
+    return int(offset["logOffset"]) if isinstance(offset, dict) and "logOffset" in offset else None
 
 
 def planned(checkpoint: Path, batch: int, streams: Sequence[str]) -> Iterator[Planned]:

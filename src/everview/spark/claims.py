@@ -67,7 +67,7 @@ class Claims:
         marker = target.read(MARKER)
         if marker is not None and marker != self._marker(sink):
             raise SinkError(f"{path} is written by {_owner(marker, noted['state'])}, not by {sink}", hint=_ELSEWHERE)
-        epochs = {int(found[1]) for found in map(_EPOCH.fullmatch, target.names()) if found}
+        epochs = {int(match[1]) for match in map(_EPOCH.fullmatch, target.names()) if match}
         if epochs and marker is None and path not in noted["paths"]:
             raise SinkError(
                 f"{path} holds epochs already, and this state has not written them: {sink}", hint=_ELSEWHERE
@@ -84,12 +84,12 @@ class Claims:
 
     def _noted(self) -> dict[str, Any]:
         """The state's id, made when it is first asked for, and the paths that its sinks have claimed."""
-        here = Local(self._state)
-        found = here.read(NOTED)
-        if found is not None:
-            return json.loads(found)
+        state = Local(self._state)
+        noted = state.read(NOTED)
+        if noted is not None:
+            return json.loads(noted)
         made: dict[str, Any] = {"state": uuid4().hex, "paths": list[str]()}
-        here.write(NOTED, json.dumps(made).encode())
+        state.write(NOTED, json.dumps(made).encode())
         return made
 
 

@@ -87,20 +87,20 @@ class SinkModel(Model):
     options: Options = {}
 
 
-def _beside(found: Any) -> Any:
+def _beside(model: Any) -> Any:
     """Refuse a key of ours among the options for Spark, which would ignore it."""
-    for name in found.options:
-        if name.lower() in (*_keys_of(type(found)), "callback", "view"):
+    for name in model.options:
+        if name.lower() in (*_keys_of(type(model)), "callback", "view"):
             raise ValueError(f"{name} stands beside the options, not among them")
-    return found
+    return model
 
 
-def _one_place(found: SourceModel) -> SourceModel:
-    if found.path is not None and found.table is not None:
+def _one_place(model: SourceModel) -> SourceModel:
+    if model.path is not None and model.table is not None:
         raise ValueError("has a path and a table: give one of them")
-    if found.path is None and found.table is None and found.format is None:
+    if model.path is None and model.table is None and model.format is None:
         raise ValueError("comes from nowhere: give a path, a table, or a format with options")
-    return found
+    return model
 
 
 Source = Annotated[SourceModel, AfterValidator(_beside), AfterValidator(_one_place)]
@@ -147,10 +147,10 @@ def defined(file: str, raw: Mapping[str, Any]) -> Definition:
     try:
         return Definition.model_validate(raw)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        told = [f"{file}: {_key(raw, e['loc'])}: {_sentence(e)}" for e in found[:SHOWN]]
-        more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-        raise PipelineError("\n  ".join([*told, *more]), hint=_hint(found[0])) from None
+        mistakes = error.errors(include_url=False)
+        told = [f"{file}: {_key(raw, e['loc'])}: {_sentence(e)}" for e in mistakes[:SHOWN]]
+        more = [f"and {len(mistakes) - SHOWN} more"] if len(mistakes) > SHOWN else []
+        raise PipelineError("\n  ".join([*told, *more]), hint=_hint(mistakes[0])) from None
 
 
 def _key(raw: Any, places: tuple[int | str, ...]) -> str:

@@ -60,11 +60,9 @@ class Delivery:
             return -1
 
     def _whole(self, engine: Engine, view: str) -> pa.Table | DataFrame:
-        found = engine.run.view(view)
+        held = engine.run.view(view)
         return (
-            found.to_arrow()
-            if len(found.contents()) <= FEW
-            else read(self._spark, self._state, view, epoch=engine.epoch)
+            held.to_arrow() if len(held.contents()) <= FEW else read(self._spark, self._state, view, epoch=engine.epoch)
         )
 
 

@@ -116,9 +116,9 @@ def _clear(directory: Path, keep: Sequence[str]) -> None:
     """Remove our files of an epoch, and the directory if nothing else is in it: files of others stay."""
     if not directory.is_dir():
         return
-    for found in directory.iterdir():
-        if OURS.fullmatch(found.name) and found.name not in keep:
-            found.unlink()
+    for file in directory.iterdir():
+        if OURS.fullmatch(file.name) and file.name not in keep:
+            file.unlink()
     if not any(directory.iterdir()):
         directory.rmdir()
 

@@ -118,16 +118,16 @@ def of_spark(error: BaseException) -> EverviewError:
     if ours is not None:
         return _ours(ours)
     for known in KNOWN:
-        found = known.pattern.search(text)
-        if found is not None:
-            given = next((group for group in found.groups() if group), "")
+        match = known.pattern.search(text)
+        if match is not None:
+            given = next((group for group in match.groups() if group), "")
             return known.kind(known.message.format(given), hint=known.hint)
     return PipelineError(_cause(text), hint=f"that is what Spark says of it; {AGAIN}")
 
 
-def _ours(found: re.Match[str]) -> EverviewError:
-    kind: Any = getattr(errors, found[1], PipelineError)
-    message, _, hint = found[2].partition("\n  hint: ")
+def _ours(match: re.Match[str]) -> EverviewError:
+    kind: Any = getattr(errors, match[1], PipelineError)
+    message, _, hint = match[2].partition("\n  hint: ")
     return kind(message.strip(), hint=hint.strip() or None)
 
 
@@ -136,7 +136,7 @@ def _cause(text: str) -> str:
     first = _STREAM.sub("", text.partition("\n")[0])
     if first.startswith("["):  # an error class of Spark's, which is written for people
         return first
-    causes = [found.strip() for found in _CAUSE.findall(text) if not found.startswith(_AWAITING)]
+    causes = [cause.strip() for cause in _CAUSE.findall(text) if not cause.startswith(_AWAITING)]
     return causes[-1] if causes else first
 
 

@@ -103,15 +103,15 @@ class Remote:
     def names(self) -> list[str]:
         if not self._files.exists(self._root):
             return []
-        return [str(found.getPath().getName()) for found in self._files.listStatus(self._root)]
+        return [str(status.getPath().getName()) for status in self._files.listStatus(self._root)]
 
     def files(self, under: str = "") -> Iterator[str]:
         path = self._at(under) if under else self._root
         if not self._files.exists(path):
             return
-        found = self._files.listFiles(path, True)
-        while found.hasNext():
-            full = str(found.next().getPath().toUri().getPath())
+        listed = self._files.listFiles(path, True)
+        while listed.hasNext():
+            full = str(listed.next().getPath().toUri().getPath())
             yield full.removeprefix(self._base).lstrip("/")
 
     def read(self, name: str) -> bytes | None:

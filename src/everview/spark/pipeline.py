@@ -347,15 +347,15 @@ class Pipeline:
                 )
             wanted = views or tuple(engine.run.views)
             by_spark = [name for name in wanted if self._queries.asks_spark(name)]
-            found = {name: self._compared(name) for name in by_spark}
-            others = {name: engine.run.view(name).contents() for name in wanted if name not in found}
+            compared = {name: self._compared(name) for name in by_spark}
+            others = {name: engine.run.view(name).contents() for name in wanted if name not in compared}
             if others:
                 sources = {name: self._contents(name) for name in self._sources.by_name}
                 timed = {name: others.pop(name) for name in [*others] if self._queries.timed(name)}
-                found |= verify(self.circuit, sources, others).views
+                compared |= verify(self.circuit, sources, others).views
                 before = {name: engine.run.view(name).contents() for name in self._queries.carried}
-                found |= self._queries.verified(sources | before, timed) if timed else {}
-            return Verdict({name: found[name] for name in wanted}, perf_counter() - start)
+                compared |= self._queries.verified(sources | before, timed) if timed else {}
+            return Verdict({name: compared[name] for name in wanted}, perf_counter() - start)
 
     def _compared(self, view: str) -> Compared:
         sources = {name: self.table(name) for name in self._sources.by_name}

@@ -37,8 +37,12 @@ class Position:
     @classmethod
     def known(cls, offsets: Mapping[str, Any]) -> Position | None:
         """The last batch that a state has taken in."""
-        found = offsets.get(SPARK)
-        return None if found is None else cls(found["query"], found["batch"], found["digest"], tuple(found["streams"]))
+        stored = offsets.get(SPARK)
+        return (
+            None
+            if stored is None
+            else cls(stored["query"], stored["batch"], stored["digest"], tuple(stored["streams"]))
+        )
 
     def to_offsets(self) -> dict[str, Any]:
         streams = list(self.streams)

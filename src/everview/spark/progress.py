@@ -117,8 +117,8 @@ class LiveTable:
         names = _header((), self.views)
         last = len(names) - 1
         aligned = [
-            cell.rjust(max(len(name), 5)) if at < last else cell
-            for at, (name, cell) in enumerate(zip(names, cells, strict=True))
+            cell.rjust(max(len(name), 5)) if place < last else cell
+            for place, (name, cell) in enumerate(zip(names, cells, strict=True))
         ]
         self.console.print("  ".join(aligned), soft_wrap=True, highlight=False, markup=False)
 
@@ -127,10 +127,10 @@ def table(progress: Sequence[Progress], views: Sequence[str] | None = None) -> T
     """Epochs as a table for the terminal; a column for every view, or for the ones named."""
     views = _views(progress) if views is None else views
     *figures, placement = _header(progress, views)
-    found = Table(*(Column(name, justify="right") for name in figures), Column(placement), box=None, pad_edge=False)
+    drawn = Table(*(Column(name, justify="right") for name in figures), Column(placement), box=None, pad_edge=False)
     for cells in _lines(progress, views):
-        found.add_row(*cells)
-    return found
+        drawn.add_row(*cells)
+    return drawn
 
 
 def _views(progress: Sequence[Progress]) -> list[str]:

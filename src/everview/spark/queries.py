@@ -87,7 +87,7 @@ class Queries:
 
     def relations(self) -> dict[str, Schema | Plan]:
         """The relations that a text may read: columns of sources and of kept views, and plans of plain views."""
-        sources = {name: self._circuit.stream(at) for name, at in self._circuit.sources.items()}
+        sources = {name: self._circuit.stream(node) for name, node in self._circuit.sources.items()}
         self._streams |= sources
         views = {name: v.plan if v.stream is None else v.plan.schema for name, v in self._views.items()}
         return {name: stream.schema for name, stream in sources.items()} | views
@@ -167,7 +167,7 @@ class Queries:
     def recomputed(self, spark: SparkSession, sources: Mapping[str, DataFrame], view: str) -> DataFrame:
         """The rows that Spark computes for a view from the contents of the sources."""
         frames: dict[str, Any] = {f"source{number}": frame for number, frame in enumerate(sources.values())}
-        given = [f"{_quoted(name)} AS (SELECT * FROM {{{at}}})" for name, at in zip(sources, frames, strict=True)]
+        given = [f"{_quoted(name)} AS (SELECT * FROM {{{mark}}})" for name, mark in zip(sources, frames, strict=True)]
         for name, query in self._views.items():
             if name == view:
                 break
@@ -199,19 +199,19 @@ def _escaped(text: str) -> str:
 
 def compared(view: str, held: DataFrame, wanted: DataFrame) -> Compared:
     """Compare a view with the rows that Spark computes; floating-point numbers agree to six digits."""
-    same = wanted.select(*(_as_held(wanted, held, at) for at in range(len(held.columns))))
-    mine = held.select(*(_as_held(held, held, at) for at in range(len(held.columns))))
+    same = wanted.select(*(_as_held(wanted, held, column) for column in range(len(held.columns))))
+    mine = held.select(*(_as_held(held, held, column) for column in range(len(held.columns))))
     missing, extra = same.exceptAll(mine), mine.exceptAll(same)
     return Compared(view, mine.count(), same.count(), _rest(missing), _rest(extra))
 
 
-def _as_held(frame: DataFrame, held: DataFrame, at: int) -> Column:
+def _as_held(frame: DataFrame, held: DataFrame, place: int) -> Column:
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
-    of, name = held.schema.fields[at].dataType, held.columns[at]
-    column = frame[frame.columns[at]].cast(of)
-    if isinstance(of, t.DoubleType | t.FloatType):
+    type_, name = held.schema.fields[place].dataType, held.columns[place]
+    column = frame[frame.columns[place]].cast(type_)
+    if isinstance(type_, t.DoubleType | t.FloatType):
         return f.format_string("%.6g", column).alias(name)
     return column.alias(name)
 

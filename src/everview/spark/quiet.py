@@ -41,8 +41,8 @@ def quiet_session(options: Mapping[str, Any], settings: Mapping[str, Any]) -> Ge
         logging = Path(directory) / "log4j2.properties"
         logging.write_text(_LOGGING)
         java: dict[str, Any] = {_JAVA_OPTIONS: f"-Dlog4j2.configurationFile={logging.as_uri()}"}
-        found = session(**options, **(java | dict(settings)))
+        spark = session(**options, **(java | dict(settings)))
     try:
-        yield found
+        yield spark
     finally:
-        found.stop()
+        spark.stop()

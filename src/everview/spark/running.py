@@ -22,9 +22,9 @@ def run(file: Path, state: Path | None, once: bool | None, console: Console, sto
 
     With ``once`` None the file decides. Asked to stop, the run ends after the epoch under way.
     """
-    with opened(file, state) as found:
-        pipeline = found.pipeline
-        trigger = None if once else found.trigger
+    with opened(file, state) as opening:
+        pipeline = opening.pipeline
+        trigger = None if once else opening.trigger
         if once is False and (trigger is None or ONCE in trigger):
             trigger = FOREVER
         stop.end, stop.endless = pipeline.stop, trigger is not None and ONCE not in trigger

@@ -43,9 +43,9 @@ def session(
     asked = {key: _setting(value) for key, value in config.items()}
     if memory is not None:
         asked["spark.driver.memory"] = memory
-    found = running()
-    if found is not None:
-        return _as_asked(found, {**asked, **({} if master == _LOCAL else {"spark.master": master})})
+    current = running()
+    if current is not None:
+        return _as_asked(current, {**asked, **({} if master == _LOCAL else {"spark.master": master})})
     require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(name)
@@ -63,14 +63,14 @@ def settings(master: str) -> dict[str, str]:
     {'spark.sql.session.timeZone': 'UTC', 'spark.sql.execution.arrow.pyspark.enabled': 'true',
      'spark.ui.showConsoleProgress': 'false'}
     """
-    found = {
+    common = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
     }
     if not master.startswith("local"):
-        return found
-    return found | {
+        return common
+    return common | {
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.host": _LOOPBACK,
         "spark.driver.memory": _quarter(),
@@ -98,10 +98,10 @@ def require_pyspark() -> None:
         import pyspark
     except ImportError:
         raise MissingRuntime("Everview's pipelines run on PySpark: pip install 'everview[spark]'.") from None
-    found = str(pyspark.__version__)
-    if tuple(int(n) for n in re.findall(r"\d+", found)[:2]) < PYSPARK:
+    version = str(pyspark.__version__)
+    if tuple(int(n) for n in re.findall(r"\d+", version)[:2]) < PYSPARK:
         needed = ".".join(map(str, PYSPARK))
-        raise MissingRuntime(f"Everview needs PySpark {needed} or newer and finds {found}: pip install -U pyspark.")
+        raise MissingRuntime(f"Everview needs PySpark {needed} or newer and finds {version}: pip install -U pyspark.")
 
 
 def require_java() -> None:
@@ -111,9 +111,9 @@ def require_java() -> None:
     if java is None:
         where = f"finds none in JAVA_HOME ({home})" if home else "finds none on the PATH"
         raise _no_java(where)
-    found = _major_version(java)
-    if found < JAVA:
-        raise _no_java(f"finds Java {found} ({java})" if found else f"cannot start {java}")
+    version = _major_version(java)
+    if version < JAVA:
+        raise _no_java(f"finds Java {version} ({java})" if version else f"cannot start {java}")
 
 
 def _no_java(why: str) -> MissingRuntime:
@@ -127,8 +127,8 @@ def _major_version(java: str) -> int:
         ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
-    return int(found[1]) if found else 0
+    match = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
+    return int(match[1]) if match else 0
 
 
 def running() -> SparkSession | None:
@@ -142,11 +142,11 @@ def running() -> SparkSession | None:
     return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
-def _as_asked(found: SparkSession, asked: dict[str, str]) -> SparkSession:
-    differing = {key: value for key, value in asked.items() if found.conf.get(key, None) != value}
+def _as_asked(current: SparkSession, asked: dict[str, str]) -> SparkSession:
+    differing = {key: value for key, value in asked.items() if current.conf.get(key, None) != value}
     if not differing:
-        return found
-    told = ", ".join(f"{key} = {found.conf.get(key, None)}, not {value}" for key, value in differing.items())
+        return current
+    told = ", ".join(f"{key} = {current.conf.get(key, None)}, not {value}" for key, value in differing.items())
     raise EverviewError(
         f"a Spark session is running with other settings: {told}",
         hint="use the one there is, session() returns it as it is; or stop it first: spark.stop()",

@@ -44,8 +44,8 @@ class RowColumns:
         return F.when(deleted, _default(field, self.columns[field.name].dataType)).otherwise(value)
 
     def _cast(self, field: Field) -> Column:
-        column, found = self.column(field.name), self.columns[field.name].dataType
-        if isinstance(found, st.StringType) and found != st.StringType():
+        column, type_ = self.column(field.name), self.columns[field.name].dataType
+        if isinstance(type_, st.StringType) and type_ != st.StringType():
             return column.cast("string")  # a collation changes what is equal, and so the hash
         return column.try_cast(field.type.sql) if self._narrower(field) else column
 
@@ -66,22 +66,22 @@ class RowColumns:
                 yield (wrong if deleted is None or in_key else ~deleted & wrong), F.lit(why)
 
     def _faults(self, field: Field, in_key: bool) -> Iterator[tuple[Column, str]]:
-        column, found = self.column(field.name), self.columns[field.name]
+        column, given = self.column(field.name), self.columns[field.name]
         where = f'column "{field.name}"'
         if in_key:
             yield column.isNull(), f'NULL in key column "{field.name}"'
-        elif not field.nullable and found.nullable:
+        elif not field.nullable and given.nullable:
             yield column.isNull(), f"NULL in {where}, which is NOT NULL"
         if self._narrower(field):
             yield (
                 column.isNotNull() & self._cast(field).isNull(),
                 f"{where}: a value that {field.type.sql} does not hold",
             )
-        if isinstance(found.dataType, st.StringType):
+        if isinstance(given.dataType, st.StringType):
             yield ~F.is_valid_utf8(column), f"{where}: text that is not UTF-8"
-        if isinstance(found.dataType, st.TimestampType):
+        if isinstance(given.dataType, st.TimestampType):
             yield F.unix_micros(column) == NULL_WORD, f"{where}: the least timestamp of all, which stands for NULL"
-        inside = _null_inside(field.type, found.dataType, column)
+        inside = _null_inside(field.type, given.dataType, column)
         if inside is not None:
             yield inside, f"NULL inside {where}, where it is NOT NULL"
 
@@ -119,18 +119,18 @@ def _arrival(numbered: bool) -> Column:
 
 def _reason(bad: Sequence[Bad]) -> Column:
     """The first reason why a row is bad, if any."""
-    found = F.lit(None).cast("string")
+    reason = F.lit(None).cast("string")
     for wrong, why in reversed(bad):
-        found = F.when(wrong, why).otherwise(found)
-    return found
+        reason = F.when(wrong, why).otherwise(reason)
+    return reason
 
 
 def unknown_operation(op: Column) -> Column:
     return F.coalesce(F.concat(F.lit("unknown operation '"), op, F.lit("'")), F.lit("no operation: it is NULL"))
 
 
-def sortable(column: Column, of: st.DataType) -> Column:
-    match of:
+def sortable(column: Column, type_: st.DataType) -> Column:
+    match type_:
         case st.TimestampType():
             return F.unix_micros(column)
         case st.TimestampNTZType():
@@ -151,21 +151,21 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _default(field: Field, found: st.DataType) -> Column:
+def _default(field: Field, type_: st.DataType) -> Column:
     """A filler for a column that does not count: NULL, or zero or empty where NULL is not allowed."""
     if field.nullable:
         return F.lit(None)
-    return _zero(found, field.type)
+    return _zero(type_, field.type)
 
 
-def _zero(found: st.DataType, wanted: Type) -> Column:
-    match found:
+def _zero(type_: st.DataType, wanted: Type) -> Column:
+    match type_:
         case st.ArrayType() | st.MapType():
-            return F.from_json(F.lit("[]" if isinstance(found, st.ArrayType) else "{}"), found)
+            return F.from_json(F.lit("[]" if isinstance(type_, st.ArrayType) else "{}"), type_)
         case st.StructType():
             assert isinstance(wanted, Struct)
             parts = {f.name: f.type for f in wanted.fields}
-            return F.struct(*(_zero(f.dataType, parts[f.name]).alias(f.name) for f in found.fields)).cast(found)
+            return F.struct(*(_zero(f.dataType, parts[f.name]).alias(f.name) for f in type_.fields)).cast(type_)
         case st.DateType():
             return F.date_from_unix_date(F.lit(0))
         case st.TimestampType():
@@ -173,42 +173,42 @@ def _zero(found: st.DataType, wanted: Type) -> Column:
         case st.TimestampNTZType():
             return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
         case st.StringType() | st.BinaryType():
-            return F.lit("").cast("string" if isinstance(found, st.StringType) else "binary")
+            return F.lit("").cast("string" if isinstance(type_, st.StringType) else "binary")
         case st.BooleanType():
             return F.lit(False)
         case _:
             return F.lit(0).cast(wanted.sql)
 
 
-def _null_inside(wanted: Type, found: st.DataType, column: Column) -> Column | None:
+def _null_inside(wanted: Type, type_: st.DataType, column: Column) -> Column | None:
     """The test for NULL in a part that must not be NULL; None if Spark's type rules it out."""
-    match wanted, found:
+    match wanted, type_:
         case Struct(fields), st.StructType():
-            parts = [part for f in fields for part in _null_parts(f, found[f.name], column)]
+            parts = [part for f in fields for part in _null_parts(f, type_[f.name], column)]
             return column.isNotNull() & reduce(either, parts) if parts else None
         case Array(element), st.ArrayType():
-            return _exists(element, found.elementType, column)
+            return _exists(element, type_.elementType, column)
         case Array(Struct((_, value))), st.MapType():
-            return _exists(value.type, found.valueType, F.map_values(column))
+            return _exists(value.type, type_.valueType, F.map_values(column))
         case _:
             return None
 
 
-def _null_parts(wanted: Field, found: st.StructField, column: Column) -> Iterator[Column]:
+def _null_parts(wanted: Field, part_field: st.StructField, column: Column) -> Iterator[Column]:
     part = column.getField(wanted.name)
-    if not wanted.nullable and found.nullable:
+    if not wanted.nullable and part_field.nullable:
         yield part.isNull()
-    inside = _null_inside(wanted.type, found.dataType, part)
+    inside = _null_inside(wanted.type, part_field.dataType, part)
     if inside is not None:
         yield inside
 
 
-def _exists(wanted: Type, found: st.DataType, column: Column) -> Column | None:
-    if _null_inside(wanted, found, F.lit(None)) is None:
+def _exists(wanted: Type, type_: st.DataType, column: Column) -> Column | None:
+    if _null_inside(wanted, type_, F.lit(None)) is None:
         return None
 
     def test(element: Column) -> Column:
-        inside = _null_inside(wanted, found, element)
+        inside = _null_inside(wanted, type_, element)
         assert inside is not None
         return F.coalesce(inside, F.lit(False))
 

@@ -169,8 +169,8 @@ def read_quarantine(spark: SparkSession, path: str) -> DataFrame:
 def _one_target(view: str, **targets: Any) -> None:
     given = [name for name, value in targets.items() if value is not None]
     if len(given) != 1:
-        found = " and ".join(given) or "neither path, table nor callback"
-        raise SinkError(f'a sink of view "{view}" has {found}', hint="give exactly one of path=, table=, callback=")
+        named = " and ".join(given) or "neither path, table nor callback"
+        raise SinkError(f'a sink of view "{view}" has {named}', hint="give exactly one of path=, table=, callback=")
 
 
 def _check_callback(callback: Any, format: str | None, mode: str, options: Any) -> None:
@@ -225,8 +225,8 @@ def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: 
         return
     if not len(changes):
         return
-    found = contents()
-    frame = spark.createDataFrame(found) if isinstance(found, pa.Table) else found
+    rows = contents()
+    frame = spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
     if spec.table is not None:
         _insert(spark, spec, frame, None)
     else:

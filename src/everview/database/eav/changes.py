@@ -120,14 +120,14 @@ class FactChanges:
         owners[value] = entity
 
 
-def fitting(value: Value, of: Type, what: str, place: TextPlace) -> Value:
+def fitting(value: Value, type_: Type, what: str, place: TextPlace) -> Value:
     """A value in a type; raises `EdnError` if it does not fit."""
-    if _PLAIN.get(type(value)) == of and (of != BIGINT or -(1 << 63) <= value < 1 << 63):
+    if _PLAIN.get(type(value)) == type_ and (type_ != BIGINT or -(1 << 63) <= value < 1 << 63):
         return value
-    if fits(value, of):
+    if fits(value, type_):
         try:
-            found = coerce(of, value)
+            coerced = coerce(type_, value)
         except Unfit as unfit:
-            raise refuse(place, f"{what} are {of}: {unfit.message}", unfit.hint) from None
-        return found
-    raise refuse(place, f"{what} are {of}, and {ScalarForm(value)!r} is none", "give such a value")
+            raise refuse(place, f"{what} are {type_}: {unfit.message}", unfit.hint) from None
+        return coerced
+    raise refuse(place, f"{what} are {type_}, and {ScalarForm(value)!r} is none", "give such a value")

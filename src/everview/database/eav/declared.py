@@ -149,12 +149,12 @@ class _Wanted:
     def making(self) -> Making:
         catalog = self._db.catalog
         made = dict[str, TableDefinition]()
-        for name, of in self._types.items():
+        for name, type_ in self._types.items():
             known = catalog.tables.get(name)
             if known is None:
                 catalog.require_free("attribute", name)
             many = self._many.get(name, known is None or len(known.key) == 2)
-            made[name] = fact_table(name, of or (None if known is None else _own(known)), many=many)
+            made[name] = fact_table(name, type_ or (None if known is None else _own(known)), many=many)
         made = {name: table for name, table in made.items() if catalog.tables.get(name) != table}
         if any(said != Said() for said in self._said.values()) and ATTRIBUTES.name not in catalog.tables:
             made[ATTRIBUTES.name] = ATTRIBUTES

@@ -121,9 +121,9 @@ class _Transacting:
     # -- what attributes are
 
     def _means(self, name: str) -> Fact | Pair | KeyedColumn:
-        found = self._attributes.find(name)
-        assert found is not None and found.means is not None, "attributes were made before"
-        return found.means
+        attribute = self._attributes.find(name)
+        assert attribute is not None and attribute.means is not None, "attributes were made before"
+        return attribute.means
 
     def _changes(self, name: str, place: TextPlace) -> FactChanges:
         """The changes of an attribute whose facts are the rows of a table of two columns."""
@@ -176,10 +176,10 @@ class _Transacting:
             hint = "declare it: {:db/ident " + attribute + " :db/unique :db.unique/identity}"
             raise refuse(place, f"{attribute} is not unique, so nothing is looked up by it", hint)
         changes = self._changes(attribute, place)
-        found = changes.owner(changes.fitting(value, place))
-        if found is None:
+        owner = changes.owner(changes.fitting(value, place))
+        if owner is None:
             raise refuse(place, f"no entity has {attribute} {ScalarForm(value)!r}", "add it first")
-        return found
+        return owner
 
     def _key(self, entity: Entity, means: KeyedColumn, place: TextPlace) -> Any:
         """The key of a row: what stands for the entity, or the value that the transaction gives its key column."""

@@ -41,7 +41,7 @@ Bootstrap = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """A graph that may be activated."""
+    """A graph that is defined, and may be activated."""
 
     graph: Graph
     providers: Mapping[str, Any]
@@ -109,7 +109,7 @@ class Kernel:
     # -- defining
 
     def define_relation(self, name: str, schema: Sequence[Any], *, exact: bool = False) -> None:
-        """A relation by its columns: names, ``{"name": …, "type": …}``, or pairs of a name and a predicate.
+        """Define a relation by its columns: names, ``{"name": …, "type": …}``, or pairs of a name and a predicate.
 
         With ``exact``, the host vouches that it adds only what is not there and removes only what is, and nothing of
         it is kept.
@@ -122,7 +122,7 @@ class Kernel:
     def define_graph(
         self, graph: str, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None
     ) -> None:
-        """A graph as JSON, text or object, with a provider for every computed relation."""
+        """Define a graph by JSON, as text or object, with a provider for every computed relation."""
         with self._alone("define_graph"):
             check_name("a graph", graph)
             if graph in self._graphs:
@@ -145,7 +145,7 @@ class Kernel:
             del self._graphs[graph]
 
     def drop_relation(self, name: str) -> None:
-        """Forget a relation that no graph has."""
+        """Forget a relation that no graph reads."""
         with self._alone("drop_relation"):
             self._has(name)
             users = [graph for graph, defined in self._graphs.items() if name in defined.graph.relations]
@@ -183,7 +183,7 @@ class Kernel:
             return found | {name: Delta(adds=active.contents(name)) for name in defined.graph.outputs}
 
     def deactivate_graph(self, graph: str) -> None:
-        """Let go of a graph's state; it stays defined."""
+        """Let go of the state of a graph, which stays defined."""
         with self._alone("deactivate_graph"):
             self._known(graph)
             if graph not in self._active:
@@ -248,7 +248,7 @@ class Kernel:
 
     @contextmanager
     def _alone(self, what: str) -> Generator[None]:
-        """One act at a time: a provider that is being asked cannot begin another."""
+        """A block for one act at a time: a provider that is being asked cannot begin another."""
         with self._lock:
             if self._busy:
                 raise GraphError(f"{what} during {self._busy}", hint="structure and data change between batches")
@@ -338,7 +338,7 @@ class Kernel:
         return {name for defined in self._graphs.values() for name in _computed(defined.graph)}
 
     def _deltas(self, batch: Any) -> dict[str, Delta]:
-        """A batch as it was given, checked and normalised; relations that do not change are left out."""
+        """The deltas of a batch by relation, checked and normalised; relations without changes are left out."""
         if not isinstance(batch, Mapping):
             raise GraphError(f"a batch of {type(batch).__name__}", hint='give {"A": Delta(adds=…, removes=…)}')
         computed, found = self._computed(), dict[str, Delta]()
@@ -350,7 +350,7 @@ class Kernel:
         return {name: delta for name, delta in found.items() if delta}
 
     def _start(self, name: str, deltas: Mapping[str, Delta]) -> Any:
-        """What a graph that begins is given of a relation: of one that keeps nothing, what the bootstrap says."""
+        """The first change of a relation for a graph that begins: its tuples, or the bootstrap's if it keeps none."""
         relation = self._relations[name]
         if not relation.exact:
             return relation.whole()
@@ -411,7 +411,7 @@ def _check_providers(graph: Graph, providers: Mapping[str, Any]) -> None:
 
 
 def _check_build(graph: Graph) -> None:
-    """What only building finds out is told when a graph is defined, not when it is activated."""
+    """Build a graph once when it is defined, so that its mistakes show before it is activated."""
     circuit = Circuit()
     read = (*graph.scanned, *graph.enumerated)
     streams = {name: circuit.source(name, anonymous(len(graph.relations[name].columns))) for name in read}
@@ -429,7 +429,7 @@ def _line(graph: Graph, part: Sequence[str]) -> str:
 
 
 def _order(given: Sequence[str] | Callable[[Any], Any] | None) -> Order:
-    """The order of tuples that an order of atoms gives; what that leaves equal, the natural one tells apart."""
+    """The order of tuples by an order of atoms; ties are broken by the natural order."""
     if given is None:
         return natural
     if callable(given):

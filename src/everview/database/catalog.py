@@ -39,7 +39,7 @@ class Catalog:
 
     @cached_property
     def shown(self) -> dict[str, str]:
-        """From the views of given and derived rows to the names of their tables, by which readers get them."""
+        """The table of each view of given and derived rows, by whose name readers get the view."""
         return {derived_name(name): name for name in self.tables if derived_name(name) in self.views}
 
     @property

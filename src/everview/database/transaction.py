@@ -186,7 +186,7 @@ class OpenTransaction:
         return relation.rows(self._run.state, self._pending.get(relation.name))
 
     def contents_of(self, table: str) -> Batch:
-        """What a table holds after what has been changed so far."""
+        """The rows of a table, by its name, after the changes so far."""
         return self.contents(self._table(table)[1])
 
     def rows_with(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:

@@ -34,14 +34,14 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """All of some conditions; of none, true."""
+    """The conjunction of conditions; of none, true."""
 
     conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Any_:
-    """One of some conditions; of none, false."""
+    """The disjunction of conditions; of none, false."""
 
     conditions: tuple[Condition, ...] = ()
 

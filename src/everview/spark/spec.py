@@ -50,7 +50,7 @@ _DELTA: Final = ("_commit_version", "_commit_timestamp")  # what Delta's change 
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """How the rows of a source are to be read; `spec_of` makes one that fits its frame.
+    """The spec of a source: how its rows are read as changes; `spec_of` makes one that fits its frame.
 
     ``envelope`` says where Debezium's before, after and op are, if they are there at all.
     """
@@ -187,7 +187,7 @@ def _control(columns: Columns, style: Style, op: str | None, weight: str) -> tup
 
 
 def _envelope(columns: Columns) -> Envelope | None:
-    """Where Debezium's before, after and op are."""
+    """The place of Debezium's before, after and op in a frame; None if they are not there."""
     if _is_envelope(columns):
         return "columns"
     payload = columns.get("payload")

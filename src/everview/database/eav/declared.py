@@ -31,7 +31,7 @@ IDS: Final = TableDefinition.of("db/ids", "id BIGINT, last BIGINT", key="id")
 
 @dataclass(frozen=True)
 class Said:
-    """What is declared of an attribute besides the types of its table."""
+    """The declaration of an attribute, apart from the types of its table."""
 
     ref: bool = False
     unique: str | None = None

@@ -171,7 +171,7 @@ def _drop(db: Core, statement: Drop) -> None:
 
 
 def _update(db: Core, statement: Update) -> int:
-    """Run an UPDATE: old rows are removed and new ones added in one act, so that keys may be exchanged."""
+    """The rows as they were go, and come as they will be, in one act: keys may change places."""
     rows, weights = db.holdings.answered(statement.plan)
     names = db.catalog.tables[statement.table].schema.names
     count = len(names)

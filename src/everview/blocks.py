@@ -1,8 +1,8 @@
-"""With-blocks that are over when their statement is, even if an exception cuts their own end short.
+"""With-blocks that end with their with-statement, even if an exception cuts their ``__exit__`` short.
 
-An exception of a signal handler may come as the first thing in ``__exit__``: then nothing of it runs, and what the
-block holds would be held for ever. So the interpreter is given a callable for the end that nothing else refers to. When
-the statement is over, in whatever way, the callable is gone, and `alive` says so to whoever comes next.
+A signal handler may raise before the first line of ``__exit__`` runs, and what the block holds would be held for
+ever. So the interpreter gets a callable for the end that nothing else refers to. When the statement is over, in
+whatever way, the callable is gone, and `alive` tells the next caller so.
 
 >>> class Noted(Block):
 ...     def begin(self): return "begun"
@@ -25,14 +25,14 @@ T = TypeVar("T")
 
 
 class _Exit:
-    """``__exit__`` as a with-statement asks for it: something of its own for every statement."""
+    """The callable that a with-statement gets for ``__exit__``: a new one for every statement."""
 
     def __get__(self, block: Block[Any] | None, owner: type) -> Any:
         if block is None:
             return _ended  # an ExitStack asks the class, and keeps the block
-        found = partial(_ended, block)
-        block._statement = ref(found)  # pyright: ignore[reportPrivateUsage]
-        return found
+        exit_ = partial(_ended, block)
+        block._statement = ref(exit_)  # pyright: ignore[reportPrivateUsage]
+        return exit_
 
 
 def _ended(block: Block[Any], kind: Any = None, error: BaseException | None = None, trace: Any = None) -> None:
@@ -42,21 +42,21 @@ def _ended(block: Block[Any], kind: Any = None, error: BaseException | None = No
 
 
 class Block(Generic[T]):
-    """A with-block: what `begin` gives is bound to its name, `end` is told the exception that ends it, if one does."""
+    """A with-block: the result of `begin` is bound to its name, `end` gets the exception that ends it, or None."""
 
     _statement: ref[Any] | None = None
     _over = False
 
     def begin(self) -> T:
-        """What happens first."""
+        """Begin the block, and return the value for its name."""
         raise NotImplementedError
 
     def end(self, error: BaseException | None) -> None:
-        """What happens last."""
+        """End the block; ``error`` is the exception that ends it, if any."""
 
     @property
     def alive(self) -> bool:
-        """Whether the with-statement goes on."""
+        """Whether the with-statement is still running."""
         return not self._over and (self._statement is None or self._statement() is not None)
 
     def __enter__(self) -> T:
@@ -68,7 +68,7 @@ class Block(Generic[T]):
 
 
 class Busy(Block[None]):
-    """A block that only says that it goes on: something under way that must not be begun inside of itself."""
+    """A block that only marks that something is under way, which must not begin inside of itself."""
 
     def begin(self) -> None:
-        """Nothing."""
+        """Do nothing."""

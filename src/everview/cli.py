@@ -42,11 +42,11 @@ def demo(
 ) -> None:
     """A payments company on local Spark: views that stay correct while files of changes arrive."""
     with _told():
-        from everview.demo.runner import QUICK, Plan, run
+        from everview.demo.runner import QUICK, DemoSize, run
 
-        base = QUICK if quick else Plan()
-        plan = Plan(rows or base.rows, epochs or base.epochs, changes or base.changes, seed)
-        run(plan, Console(), keep)
+        base = QUICK if quick else DemoSize()
+        size = DemoSize(rows or base.rows, epochs or base.epochs, changes or base.changes, seed)
+        run(size, Console(), keep)
 
 
 @app.command()
@@ -90,8 +90,8 @@ def explain(file: File, state: State = None) -> None:
         kept = state_of(file, state)
         if kept is not None and not kept.exists():  # nothing is left behind where nothing has run
             state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everview-"))) / "state"
-        found = stack.enter_context(opened(file, state))
-        typer.echo(found.pipeline.explain())
+        opening = stack.enter_context(opened(file, state))
+        typer.echo(opening.pipeline.explain())
 
 
 @app.command()
@@ -103,8 +103,8 @@ def verify(file: File, state: State = None) -> None:
         kept = state_of(file, state)
         if kept is not None and not kept.exists():
             raise EverviewError(f"there is no state at {kept}", hint=f"make it first: everview run {file}")
-        with opened(file, state) as found:
-            verdict = found.pipeline.verify()
+        with opened(file, state) as opening:
+            verdict = opening.pipeline.verify()
             typer.echo(str(verdict))
     if not verdict:
         raise typer.Exit(1)
@@ -129,7 +129,7 @@ def version() -> None:
 
 @contextmanager
 def _told(code: int = 1) -> Generator[None]:
-    """A user's mistake is a sentence, not a traceback."""
+    """A block in which a user's mistake is printed as a sentence, not as a traceback."""
     try:
         yield
     except EverviewError as error:

@@ -2,7 +2,7 @@
 
 A door's signature is its contract. Its annotations say what may come in, and anything else is a `WrongType` that
 names the function, the parameter and what was given, before anything else happens. What no annotation can say (a name
-that does not exist, a number out of range) is checked inside, by those who know.
+that does not exist, a number out of range) is checked inside of the function.
 
 >>> @door
 ... def repeat(text: str, times: int = 1) -> str:
@@ -43,7 +43,7 @@ _LISTS: Final = (collections.abc.Sequence, collections.abc.Collection, collectio
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What one parameter takes. Classes that have been let in once are let in at once."""
+    """The check of one parameter; it remembers the classes of values that passed, and lets these in at once."""
 
     name: str
     place: int  # among the positional arguments; beyond all of them if it has to be named
@@ -62,7 +62,7 @@ class Check:
 
 
 def door(function: Callable[P, R], error: type[EverviewError] = WrongType) -> Callable[P, R]:
-    """The function, which checks its arguments against its annotations first."""
+    """The function as a door: it first checks its arguments against its annotations."""
     signature = inspect.signature(function)
     checks: list[Check] = []
     starred: list[Check] = []  # of a parameter *names, which takes all further arguments
@@ -94,30 +94,30 @@ def door(function: Callable[P, R], error: type[EverviewError] = WrongType) -> Ca
 
 
 def inside(function: Callable[P, R]) -> Callable[P, R]:
-    """A method of a class with `doors` that is none itself: only the library calls it, at every tick."""
+    """Mark a method of a class with `doors` as no door: only the library calls it, at every tick."""
     function.__inside__ = True  # pyright: ignore[reportFunctionMemberAccess]
     return function
 
 
 def doors(error: type[EverviewError] = WrongType) -> Callable[[C], C]:
-    """A class all of whose public methods and constructors are doors, which refuse by an error of this kind."""
+    """Make doors of all public methods and constructors of a class; they refuse by an error of this kind."""
     return lambda cls: _with_doors(cls, error)
 
 
 def _with_doors(cls: C, error: type[EverviewError]) -> C:
-    for name, found in list(vars(cls).items()):
+    for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
             continue
-        if inspect.isfunction(found):
-            if not hasattr(found, "__inside__") and len(inspect.signature(found).parameters) > 1:
-                setattr(cls, name, door(found, error))
-        elif isinstance(found, classmethod | staticmethod):
-            setattr(cls, name, type(found)(door(found.__func__, error)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        if inspect.isfunction(member):
+            if not hasattr(member, "__inside__") and len(inspect.signature(member).parameters) > 1:
+                setattr(cls, name, door(member, error))
+        elif isinstance(member, classmethod | staticmethod):
+            setattr(cls, name, type(member)(door(member.__func__, error)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
     return cls
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the kind that an annotation names, and so is what lists, tuples and dicts hold.
+    """Whether a value is of the kind that an annotation names; the items of lists, tuples and dicts, too.
 
     >>> fits(3, int | None), fits(True, int), fits("ab", list[str]), fits([], list[str]), fits([1], list[str])
     (True, False, False, True, False)
@@ -146,7 +146,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def _holds(value: Any, kind: type, parts: tuple[Any, ...]) -> bool:
-    """Whether a collection holds what its annotation says; what can be iterated only once is not looked into."""
+    """Whether the items of a collection fit its annotation; a value that iterates only once is not looked into."""
     if not parts:
         return True
     if isinstance(value, collections.abc.Mapping) and len(parts) == 2:
@@ -184,9 +184,9 @@ def _checks(function: Callable[..., Any], signature: inspect.Signature) -> tuple
         hint = _hint(function, parameter.annotation)
         if parameter.kind is parameter.VAR_KEYWORD or hint is Any:
             continue
-        at = sys.maxsize if parameter.kind is parameter.KEYWORD_ONLY else place
-        found = starred if parameter.kind is parameter.VAR_POSITIONAL else checks
-        found.append(Check(parameter.name, at, hint, by_name=_is_by_name(hint)))
+        position = sys.maxsize if parameter.kind is parameter.KEYWORD_ONLY else place
+        group = starred if parameter.kind is parameter.VAR_POSITIONAL else checks
+        group.append(Check(parameter.name, position, hint, by_name=_is_by_name(hint)))
     return checks, starred
 
 
@@ -195,7 +195,7 @@ def _is_by_name(hint: Any) -> bool:
 
 
 def _hint(function: Callable[..., Any], annotation: Any) -> Any:
-    """What an annotation means; one whose names exist only for the type checker says nothing."""
+    """The type that an annotation means; `Any` if its names exist only for the type checker."""
     if annotation is inspect.Parameter.empty:
         return Any
     if not isinstance(annotation, str):
@@ -218,7 +218,7 @@ def _refusal(
 
 
 def _misfit(value: Any, hint: Any) -> str:
-    """What of a value does not fit: the whole, or one of the things that it holds."""
+    """The part of a value that does not fit, in words: the whole, or one of its items."""
     for part in _parts(hint):
         kind, parts = get_origin(part) or part, get_args(part)
         if kind not in (*_LISTS, collections.abc.Mapping) or not parts or not fits(value, kind):
@@ -270,7 +270,7 @@ def wanted(hint: Any) -> str:
 
 
 def path_of(given: str | Path, error: type[EverviewError]) -> Path:
-    """A path that the file system can be asked about, whether there is anything or not."""
+    """A path that the file system accepts, whether there is a file or not."""
     try:
         Path(given).stat()
     except ValueError as wrong:

@@ -1,6 +1,6 @@
-"""What a user can get wrong, one class each, every message with a hint that says what to do.
+"""Errors for users: one class for each kind of mistake, every message with a hint that says what to do.
 
-A mistake of ours is an assertion; everything below is a mistake in what Everview was given.
+A mistake of ours is an assertion; every class here is about something that Everview was given.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def shown(value: Any, most: int = 80) -> str:
-    """A value as a message shows it: in one line, cut where it is long, whatever its class makes of ``repr``.
+    """A value for a message: its ``repr`` in one line, cut if it is long; safe even if ``repr`` raises.
 
     >>> shown("ab"), shown("x" * 100, 10)
     ("'ab'", "'xxxxxx...")
@@ -144,7 +144,7 @@ class FunctionError(EverviewError):
 
 
 class NegativeWeight(EverviewError):
-    """A view that is to be positive would hold a row less than not at all."""
+    """A view that is to be positive would hold a row with a negative weight."""
 
 
 class DuplicateKey(EverviewError):
@@ -176,7 +176,7 @@ class ShapeError(EverviewError):
 
 
 class ForkedProcess(EverviewError):
-    """What another process opened, used in a process that was forked from it."""
+    """An object that another process opened, used in a process that was forked from it."""
 
 
 class StoreError(EverviewError):
@@ -208,7 +208,7 @@ class MissingRuntime(EverviewError):
 
 
 class SourceError(EverviewError):
-    """A source whose frame does not give what is said of it."""
+    """A source that cannot be read as it is described."""
 
 
 class LostPosition(SourceError):
@@ -232,7 +232,7 @@ class BadRows(SourceError):
 
 
 class QueryError(EverviewError):
-    """A fluent query that cannot be: a clause that does not go with the others, or is written in no way known."""
+    """A fluent query that cannot be: a clause that does not go with the others, or is not written as any known one."""
 
 
 class Ungrouped(QueryError):
@@ -248,4 +248,4 @@ class ProviderError(EverviewError):
 
 
 class HistoryWarning(UserWarning):
-    """What a stream gives depends on when its rows came, not only on which are there."""
+    """The rows of a stream depend on when its input came, not only on which input rows are there."""

@@ -1,7 +1,7 @@
-"""Which process this is: a forked child has copies of what its parent opened, and must not use them.
+"""Forked processes: a child has copies of what its parent opened, and must not use them.
 
-Two processes that go on from one open state would both append to the same files. So whatever is open knows how many
-forks there had been when it was made, and compares.
+Two processes that go on from one open state would both append to the same files. So an open object keeps the number
+of forks from the time when it was made, and compares.
 
 >>> made = forks()
 >>> require_same(made, "the database")
@@ -32,12 +32,12 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def forks() -> int:
-    """How many forks lie between the first process and this one."""
+    """The number of forks between the first process and this one."""
     return _forks[0]
 
 
 def require_same(made: int, what: str) -> None:
-    """Refuse what was made before a fork, by the number of `forks` then."""
+    """Refuse an object that was made before a fork; ``made`` is the number of `forks` at that time."""
     if made != _forks[0]:
         raise ForkedProcess(
             f"{what} was opened by another process, of which this one is a fork",
@@ -46,7 +46,7 @@ def require_same(made: int, what: str) -> None:
 
 
 class ProcessLock:
-    """A reentrant lock of what one process has opened: in a child that was forked from it, taking it is refused.
+    """A reentrant lock that belongs to one process: taking it in a forked child is refused.
 
     >>> with ProcessLock("the pipeline"):
     ...     pass
@@ -58,16 +58,16 @@ class ProcessLock:
         _locks.add(self)
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take it, once more if this thread has it; False if another has it, and one does not wait for that."""
+        """Take the lock, again if this thread has it; without ``blocking``, False if another thread has it."""
         require_same(self._made, self._what)
         return self._lock.acquire(blocking)
 
     def release(self) -> None:
-        """Give it back, once."""
+        """Give the lock back once."""
         self._lock.release()
 
     def renew(self) -> None:
-        """Nobody holds it."""
+        """Free the lock in a forked child, where no thread holds it."""
         self._lock._at_fork_reinit()
 
     def __enter__(self) -> None:

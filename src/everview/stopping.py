@@ -1,8 +1,8 @@
-"""A command that may be asked to end at any moment: by Ctrl-C (SIGINT) or by SIGTERM.
+"""Stopping a command that runs, by Ctrl-C (SIGINT) or by SIGTERM.
 
-The work is done in a thread of its own, and the main thread does nothing but show it and wait. So a signal is noticed
-at once, whatever is under way, and interrupts nothing in the middle. The first one asks the work to end; a second
-one, or `PATIENCE` seconds, and it is given up: the process then ends without it. That is safe where `kill -9` is.
+The work runs in a thread of its own, while the main thread only shows its progress and waits. So a signal is noticed
+at once and interrupts nothing in the middle. The first signal asks the work to end; after a second signal, or after
+`PATIENCE` seconds, the process ends without waiting for the work. That is safe where `kill -9` is.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def _nothing() -> None: ...
 
 
 class Stop:
-    """Whether the end was asked for, and what the two threads tell each other.
+    """The messages between the two threads: whether the end was asked for, and how to show and end the work.
 
-    The work sets ``look``, which shows how far it is, ``end``, which makes it end, and ``close``, which gives the
-    terminal back; ``said`` is the last thing it has to say.
+    The work sets ``look``, which shows its progress, ``end``, which makes it end, ``close``, which gives the terminal
+    back, and ``said``, its last message.
     """
 
     def __init__(self) -> None:
@@ -46,14 +46,14 @@ class Stop:
         return self.asked > 0
 
     def note(self, number: int, _: object = None) -> None:
-        """The handler of signals, which does nothing else."""
+        """Handle a signal: note that the end was asked for, and nothing else."""
         self.asked += 1
         self.signal = self.signal or number
 
 
 @contextmanager
 def stoppable() -> Generator[Stop]:
-    """Signals that ask for the end are noted, in place of what they did before."""
+    """A block in which the signals that ask for the end are noted; afterwards the former handlers are back."""
     stop = Stop()
     before = {number: signal.signal(number, stop.note) for number in SIGNALS}
     try:
@@ -64,9 +64,9 @@ def stoppable() -> Generator[Stop]:
 
 
 def until_stopped(work: Callable[[], object], stop: Stop) -> bool:
-    """Work until it is done or the end is asked for; False if it had to be given up.
+    """Run the work until it is done or the end is asked for; False if the work had to be given up.
 
-    What the work raises is raised here, unless the end was asked for: then it is only a way to end.
+    An exception of the work is raised here, unless the end was asked for: then it is only a way to end.
     """
     failures: list[BaseException] = []
 
@@ -91,7 +91,7 @@ def until_stopped(work: Callable[[], object], stop: Stop) -> bool:
 
 
 def end_within(seconds: float, code: int) -> None:
-    """End the process in any case, by the code given, even if threads that were given up hold it back."""
+    """End the process with a code in any case, even if threads that were given up hold it back."""
 
     def end() -> None:
         sys.stdout.flush()
@@ -103,7 +103,7 @@ def end_within(seconds: float, code: int) -> None:
 
 
 def _ended(worker: threading.Thread, stop: Stop) -> bool:
-    """Let the work end, for as long as there is patience and nobody asks again."""
+    """Wait for the work to end, until patience is over or a second signal comes; whether it has ended."""
     threading.Thread(target=_ending, args=(worker, stop), daemon=True).start()
     asked, until = stop.asked, monotonic() + (BEGINNING if stop.end is _nothing else PATIENCE)
     while worker.is_alive() and stop.asked == asked and monotonic() < until:
@@ -112,7 +112,7 @@ def _ended(worker: threading.Thread, stop: Stop) -> bool:
 
 
 def _ending(worker: threading.Thread, stop: Stop) -> None:
-    """Ask until it has ended: what is starting may not have begun what is to end."""
+    """Ask the work to end until it has: work that is still starting may not have begun what has to end."""
     while worker.is_alive():
         with suppress(Exception):
             stop.end()

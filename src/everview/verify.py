@@ -1,7 +1,7 @@
-"""Whether views hold what they should: everything computed again, from scratch, by the oracle.
+"""Verifying views: the oracle computes them again from scratch, and the rows are compared.
 
-The oracle shares no operator with what runs, so what both say is right, or wrong in the definition. It is plain Python
-over all rows at once: made to be checked against, now and then, not to be waited for at every tick.
+The oracle shares no operator with the runtimes, so rows on which both agree are right, or wrong in the definition. It
+is plain Python over all rows at once, for a check now and then, not for every tick.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ Entry = tuple[tuple[Any, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What one of two Z-sets has and the other has not: how many rows, and a few of them with their weights."""
+    """The rows that one Z-set has and another has not: how many, and a few of them with their weights."""
 
     count: int = 0
     examples: tuple[Entry, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema, weights: Mapping[tuple[Any, ...], int]) -> Rest:
-        """The positive ones among these weights; the first rows in order as examples."""
-        found = {row: w for row, w in weights.items() if w > 0}
-        few = nsmallest(SHOWN, seen(schema, found.items()), key=lambda entry: position(entry[0]))
-        return cls(len(found), tuple(few))
+        """The rest of the rows with positive weights; the first rows in order are its examples."""
+        positive = {row: w for row, w in weights.items() if w > 0}
+        few = nsmallest(SHOWN, seen(schema, positive.items()), key=lambda entry: position(entry[0]))
+        return cls(len(positive), tuple(few))
 
     def lines(self, what: str) -> list[str]:
-        """Itself as text: how many, then the examples."""
+        """The rest as lines of text: how many rows, then the examples."""
         if not self.count:
             return []
         more = [f"    … and {self.count - len(self.examples):,} more"] if self.count > len(self.examples) else []
@@ -53,9 +53,9 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A view beside what it should be: ``rows + missing − extra`` is what its definition says.
+    """A view compared with its definition, which says ``rows + missing − extra``.
 
-    ``rows`` are how many different ones the view holds, ``expected`` how many it should.
+    ``rows`` is how many different rows the view holds, ``expected`` how many it should hold.
     """
 
     view: str
@@ -86,7 +86,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a verification found, view by view; true if all agree."""
+    """The outcome of a verification, view by view; true if all views agree."""
 
     views: Mapping[str, Compared]
     seconds: float
@@ -117,7 +117,7 @@ class Verdict:
         return f"{title}<table><tr>{head}</tr>{body}</table>"
 
     def raise_if_different(self) -> Verdict:
-        """Itself, or `VerificationFailed` with all that it says."""
+        """Return the verdict, or raise `VerificationFailed` with its text if a view differs."""
         if self:
             return self
         raise VerificationFailed(
@@ -127,7 +127,7 @@ class Verdict:
 
 
 def verify(circuit: Circuit, sources: Mapping[str, Batch | ZSet], views: Mapping[str, Batch | ZSet]) -> Verdict:
-    """Whether views hold what a query circuit says of the rows that its sources hold.
+    """Compare views with the output of a query circuit for the rows that its sources hold.
 
     Every value must be the same, floats to the last bit: sums are exact however they came about.
 
@@ -154,7 +154,7 @@ def verify(circuit: Circuit, sources: Mapping[str, Batch | ZSet], views: Mapping
 
 
 def _check_sources(circuit: Circuit, sources: Mapping[str, Batch | ZSet], views: Iterable[str]) -> None:
-    """Nothing is taken for empty because its name was forgotten or misspelt."""
+    """Refuse missing and unknown names, so that no source counts as empty because its name was misspelt."""
     for name, rows in sources.items():
         if name not in circuit.sources:
             raise unknown_name("source", name, circuit.sources)
@@ -167,9 +167,9 @@ def _check_sources(circuit: Circuit, sources: Mapping[str, Batch | ZSet], views:
 def verify_plans(
     plans: Mapping[str, Plan], relations: Mapping[str, Batch | ZSet], views: Mapping[str, Batch | ZSet]
 ) -> Verdict:
-    """Whether views hold what their plans say of the rows that relations hold, as `verify` does of a circuit.
+    """Compare views with the answers of their plans over the rows that relations hold, as `verify` does for a circuit.
 
-    A plan that reads another view is given what that should hold, so plans come after those that they read.
+    A plan that reads another view gets the rows which that should hold, so plans come after those that they read.
     """
     start = perf_counter()
     given: dict[str, Any] = dict(relations)
@@ -187,7 +187,7 @@ def _compared(circuit: Circuit, name: str, view: Batch | ZSet, wanted: Rows) -> 
 
 
 def compare(name: str, schema: Schema, view: Batch | ZSet, wanted: Rows) -> Compared:
-    """A view beside the rows that it should hold."""
+    """Compare a view with the rows that it should hold."""
     _check_types(f"view {name}", schema, view)
     held = Rows.inside(schema, view)
     missing = difference(wanted.weights, held.weights)

@@ -48,7 +48,7 @@ class DefaultSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        self._asked = Asked.of(options)
+        self._asked = ReadOptions.of(options)
         self._scan = self._asked.scan()
 
     @classmethod
@@ -62,7 +62,7 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         self._require(schema)
-        return Reader(self._scan)
+        return StateReader(self._scan)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from everview.errors import EverviewError
@@ -91,8 +91,8 @@ class DefaultSource(DataSource):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The options, each of the right kind, and together of one meaning."""
+class ReadOptions:
+    """The options of a read, checked one by one and together."""
 
     path: str
     view: str | None
@@ -103,7 +103,7 @@ class Asked:
     epochs: bool
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Asked:
+    def of(cls, options: Mapping[str, str]) -> ReadOptions:
         from everview.errors import EverviewError
         from everview.types import unknown_name
 
@@ -136,8 +136,8 @@ class Asked:
             hint = "epoch gives the contents then; since and until give changes"
             raise EverviewError("contents at an epoch and changes between epochs are two things", hint=hint)
 
-    def scan(self) -> Scan:
-        """What to read, as the state is now."""
+    def scan(self) -> StateScan:
+        """The scan that the options ask for in the state as it is now."""
         from everview.errors import EverviewError
         from everview.runtimes.spark import stored
 
@@ -148,7 +148,7 @@ class Asked:
             if (self.since or 0) > state.epoch:
                 hint = "since comes before until, which is the last epoch by default"
                 raise EverviewError(f"no epoch is after {self.since} and up to {state.epoch}", hint=hint)
-            return Scan(
+            return StateScan(
                 path=path,
                 view=view,
                 schema=relation.schema,
@@ -192,8 +192,8 @@ def _one_view(views: Mapping[str, Any], asked: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Scan:
-    """A view of a state, its columns, and the epochs: its contents until one, or its changes since another."""
+class StateScan:
+    """A scan of a view: its columns, and its contents at epoch ``until`` or its changes since another epoch."""
 
     path: Path
     view: str
@@ -219,16 +219,16 @@ class Scan:
         fields = [_arrow_field(self.view, field) for field in self.schema]
         return pa.schema([*fields, *(pa.field(name, pa.int64(), nullable=False) for name in added)])
 
-    def batches(self, found: Sequence[tuple[int, Any]], states: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        """Rows of words, each matrix with its epoch, as Spark is given them."""
+    def batches(self, matrices: Sequence[tuple[int, Any]], states: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        """Matrices of words, each with its epoch, as record batches for Spark."""
         import numpy as np
 
         from everview.runtimes.spark import stored
 
-        if not any(len(matrix) for _, matrix in found):
+        if not any(len(matrix) for _, matrix in matrices):
             return
-        rows = np.concatenate([matrix for _, matrix in found])
-        epochs = np.repeat([epoch for epoch, _ in found], [len(matrix) for _, matrix in found])
+        rows = np.concatenate([matrix for _, matrix in matrices])
+        epochs = np.repeat([epoch for epoch, _ in matrices], [len(matrix) for _, matrix in matrices])
         dictionary = stored.dictionary_for(self.schema, rows, states)
         counts = np.ones(len(rows), np.int64) if self.weights else np.maximum(rows[:, -1], 0)
         ends = np.cumsum(counts)
@@ -249,7 +249,7 @@ class Scan:
 
 
 def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
-    """A column as Spark has it; of what Spark has no type for, names and identities become text."""
+    """A column as Spark has it: ids become text, and other types that Spark does not have are refused."""
     import pyarrow as pa
 
     from everview.errors import SchemaError
@@ -261,17 +261,17 @@ def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
     return pa.field(field.name, pa.string() if field.type == ID else field.type.arrow, nullable=field.nullable)
 
 
-def _foreign(of: Any) -> bool:
-    """Does a type have values that Spark cannot show?"""
+def _foreign(type_: Any) -> bool:
+    """Whether a type has values that Spark cannot show."""
     from everview.types import ANY, ID, Array, Atom, Struct
 
-    match of:
+    match type_:
         case Array(element):
             return _foreign(element)
         case Struct(fields):
             return any(_foreign(field.type) for field in fields)
         case _:
-            return of in (ANY, ID) or isinstance(of, Atom)
+            return type_ in (ANY, ID) or isinstance(type_, Atom)
 
 
 def _shown(field: Field, column: Any) -> Any:
@@ -285,8 +285,8 @@ def _shown(field: Field, column: Any) -> Any:
 
 
 @dataclass
-class Part(InputPartition):
-    """Some shards; for changes by epoch also the epochs, the first of which follows ``since``."""
+class ShardPartition(InputPartition):
+    """A partition of some shards; for changes by epoch also the epochs, the first of which follows ``since``."""
 
     shards: tuple[int, ...]
     since: int = 0
@@ -294,10 +294,10 @@ class Part(InputPartition):
 
 
 @dataclass
-class Reader(DataSourceReader):
-    """Contents, or changes between two epochs."""
+class StateReader(DataSourceReader):
+    """A batch reader of a view's contents, or of its changes between two epochs."""
 
-    scan: Scan
+    scan: StateScan
 
     def partitions(self) -> list[InputPartition]:
         since, until = self.scan.since or 0, self.scan.until
@@ -306,23 +306,23 @@ class Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from everview.runtimes.spark import stored
 
-        assert isinstance(partition, Part)
+        assert isinstance(partition, ShardPartition)
         if self.scan.epochs:
             yield from _read_by_epoch(self.scan, partition)
             return
         with stored.between(self.scan.path, self.scan.since or 0, self.scan.until) as (before, after):
-            found = [(0, stored.changes(before, after, self.scan.view, shard)) for shard in partition.shards]
-            yield from self.scan.batches(found, [after] if before is None else [before, after])
+            matrices = [(0, stored.changes(before, after, self.scan.view, shard)) for shard in partition.shards]
+            yield from self.scan.batches(matrices, [after] if before is None else [before, after])
 
 
 class StreamReader(DataSourceStreamReader, AvailableNow):
-    """Changes epoch by epoch, without end; an offset is the last epoch that was read.
+    """A stream reader of a view's changes, epoch by epoch, without end; an offset is the last epoch that was read.
 
-    While it runs, it holds on to the epochs between which it is to read, so no vacuum takes them away. One that takes
-    away epochs in between makes their changes come with the next.
+    While it runs, the reader holds the epochs between which it reads, so no vacuum removes them. If a vacuum removes
+    epochs in between, their changes come with the next epoch that is there.
     """
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: StateScan) -> None:
         self._scan = scan
         self._held: dict[int, Any] = {}  # readers by epoch
         self._last: int | None = None  # for a query that ends with what is there now
@@ -341,7 +341,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         return _parts_by_epoch(self._scan, start["epoch"], end["epoch"])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, ShardPartition)
         return _read_by_epoch(self._scan, partition)
 
     def commit(self, end: dict[str, int]) -> None:
@@ -364,23 +364,23 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         return state.epoch
 
 
-def _parts(scan: Scan, since: int, until: int) -> list[InputPartition]:
-    """A partition for every shard with enough to read."""
+def _parts(scan: StateScan, since: int, until: int) -> list[InputPartition]:
+    """Partitions of contents or changes: small shards share one."""
     from everview.runtimes.spark import stored
 
     with stored.between(scan.path, since, until) as (before, after):
-        return [Part(some) for some in _together(stored.sizes(before, after, scan.view))]
+        return [ShardPartition(some) for some in _together(stored.sizes(before, after, scan.view))]
 
 
-def _parts_by_epoch(scan: Scan, since: int, until: int) -> list[InputPartition]:
+def _parts_by_epoch(scan: StateScan, since: int, until: int) -> list[InputPartition]:
     from everview.runtimes.spark import stored
 
     epochs = stored.epochs_between(scan.path, since, until)
     with stored.between(scan.path, since, until) as (before, after):
-        return [Part(some, since, epochs) for some in _together(stored.sizes(before, after, scan.view))]
+        return [ShardPartition(some, since, epochs) for some in _together(stored.sizes(before, after, scan.view))]
 
 
-def _read_by_epoch(scan: Scan, part: Part) -> Iterator[pa.RecordBatch]:
+def _read_by_epoch(scan: StateScan, part: ShardPartition) -> Iterator[pa.RecordBatch]:
     from everview.runtimes.spark import stored
 
     for run in stored.by_epoch(scan.path, scan.view, scan.schema, part.shards, part.since, part.epochs):

@@ -22,7 +22,7 @@ from everview.circuit import Circuit
 from everview.errors import EverviewError, SchemaError, StoreError, UnknownName
 from everview.runtimes.embedded import Embedded
 from everview.traces.store import Store
-from pyspark_everview import DefaultSource, Part
+from pyspark_everview import DefaultSource, ShardPartition
 from spark.test_stored import PLAN, embedded, made, meanings, minus
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def test_many_partitions_and_batches(spark: SparkSession, tmp_path: Path, monkey
 def test_small_shards_share_a_partition(past: Written) -> None:
     reader = DefaultSource({"path": str(past.path), "view": "rows"})
     parts = reader.reader(reader.schema()).partitions()
-    assert parts == [Part((0, 1, 2))]
+    assert parts == [ShardPartition((0, 1, 2))]
     assert pickle.loads(pickle.dumps(parts)) == parts
 
 

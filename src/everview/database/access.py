@@ -1,7 +1,7 @@
-"""Who may use a database now: one thread at a time, in the process that connected, with nothing left half done.
+"""Access to a database: one thread at a time, in the process that connected, with nothing left half done.
 
-An exception may come at any moment, of a signal handler or for lack of memory. Whatever it cuts short is undone, or
-completed if it counts already, by the next who comes, before anything else: `Access.ready` sees to that.
+A signal handler or a lack of memory may raise an exception at any moment. The next caller first undoes the act that was
+cut short, or completes it if it counts already: `Access.ready` sees to that.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Access:
             self._amend(self.tentative)
 
     def ready_to_write(self) -> None:
-        """`ready`, and every queue of changes that writers wait for has room; one that writes may go on writing."""
+        """Do as `ready`, and wait for room in every queue that blocks writers; a thread that is writing may go on."""
         self.ready()
         while self.open is None and self.turns.waited():
             self.ready()
 
     def settle(self) -> None:
-        """Finish what an exception has cut short, whoever has a transaction."""
+        """Finish what an exception has cut short, even while a transaction is open."""
         with self.turns:
             self.require_same_process()
             self._run.recover()
@@ -66,7 +66,7 @@ class Access:
             raise StoreError("the database is closed", hint="connect again")
 
     def end(self, tx: OpenTransaction) -> None:
-        """End a transaction: changes that do not count by now never will. It may be repeated."""
+        """End a transaction: changes that do not count by now never will. Repeating the call is harmless."""
         self._run.recover()
         if not tx.counts:
             self._run.abandon(tx.mark)
@@ -77,7 +77,7 @@ class Access:
         self.turns.over.notify_all()
 
     def _pass_open(self) -> None:
-        """Go on beside an open transaction: end it if nobody else can, and wait for it if it is another thread's."""
+        """Get past an open transaction: end one that nobody else can end, and wait for one of another thread."""
         while (tx := self.open) is not None:
             if not tx.alive:
                 self.end(tx)

@@ -1,4 +1,4 @@
-"""Programs of PomoRA in a database: every relation that one assigns to is a view, and all of them come in one turn."""
+"""Programs of PomoRA in a database: every relation that a program assigns to is a view, all defined in one turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Assigned:
         self.text, self.dialect, self.heads = text, POMORA, tuple(heads)
 
     def remove(self) -> None:
-        """Drop them all; refused while others read them."""
+        """Drop the views of the program; refused while other views read them."""
         catalog = self._database.catalog
         with self._database.definitions.changing():
             for name in reversed(self.heads):
@@ -33,5 +33,5 @@ class Assigned:
 
 
 def add_program(database: Core, text: str) -> Assigned:
-    """The views of a program, in one turn."""
+    """Define the views of a program in one turn, and return their handle."""
     return Assigned(database, text, add_text(database, named_plans, text, POMORA))

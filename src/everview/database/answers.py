@@ -1,4 +1,4 @@
-"""What a query gives: rows, once, in the order that was asked for."""
+"""Answers: the rows of a query at one moment, in the order that the query asks for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ compute: Any = pc
 class Answer(Sequence[tuple[Any, ...]]):
     """The rows of a query: a sequence of tuples, or a table.
 
-    It is equal to a list of the same rows.
+    An answer equals a list of the same rows.
     """
 
     def __init__(self, schema: Schema, rows: pa.Table) -> None:
@@ -77,7 +77,7 @@ class Answer(Sequence[tuple[Any, ...]]):
 
     def __str__(self) -> str:
         shown = [self.names, *(tuple(map(str, row)) for row in to_rows(self.schema, self._table.slice(0, SHOWN)))]
-        widths = [max(len(row[at]) for row in shown) for at in range(len(self.names))]
+        widths = [max(len(row[column]) for row in shown) for column in range(len(self.names))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown]
         more = [f"… and {len(self) - SHOWN} more"] if len(self) > SHOWN else []
         return "\n".join(line.rstrip() for line in [*lines, *more])
@@ -107,7 +107,7 @@ def in_order(rows: pa.Table, order: Order) -> pa.Table:
 
 
 def _sorted(key: Any, places: Any, how: str) -> Any:
-    """Places in the order of a key: by its value, then what is NaN or NULL apart from what is not."""
+    """Row numbers sorted by a key: by value first, then NaN and NULL moved to their side of the other values."""
     if isinstance(key, pa.Scalar):
         return places
     key = key.combine_chunks() if isinstance(key, pa.ChunkedArray) else key
@@ -122,13 +122,13 @@ def _sorted(key: Any, places: Any, how: str) -> Any:
 
 
 def _ranked(key: Any) -> Any:
-    """Numbers in the order of arrays and structs, which Arrow does not sort; equal ones have the same number."""
+    """Ranks of arrays and structs, which Arrow does not sort; equal values have the same rank."""
     keys = [order_key(value) for value in key.to_pylist()]
-    ranks = {found: rank for rank, found in enumerate(sorted(set(keys)))}
-    return pa.array([ranks[found] for found in keys], mask=key.is_null().to_numpy(zero_copy_only=False))
+    ranks = {frozen: rank for rank, frozen in enumerate(sorted(set(keys)))}
+    return pa.array([ranks[frozen] for frozen in keys], mask=key.is_null().to_numpy(zero_copy_only=False))
 
 
 def _by(key: Any, places: Any, descends: bool) -> Any:
-    """Places in the order of a key, those with equal keys as they were."""
+    """Row numbers stably sorted by a key."""
     how = "descending" if descends else "ascending"
     return places.take(compute.sort_indices(pa.table({"key": key.take(places)}), sort_keys=[("key", how)]))

@@ -1,11 +1,11 @@
-"""Tables that follow sources: copied when they are attached, and kept right by `poll`, each change exactly once.
+"""Tables that follow sources: copied when a source is attached, then updated by `poll`, each change exactly once.
 
-How far a source has been read is stored with the tick that took it in, so both count or neither. Only then is the
-source told that it may forget. A crash before the tick leaves all to be read again; one after it, what is read again
-is nothing: the source goes on from the position that is stored.
+The position up to which a source has been read is stored with the tick that took in its changes, so both count or
+neither. Only then is the source told that it may forget them. After a crash before the tick the changes are read
+again; after a crash behind the tick the source goes on from the stored position, and nothing is read twice.
 
-What a source gives is checked as every change of a table is, and a tick that cannot be leaves table and source as
-they were. Nobody else changes a table that follows a source.
+Changes of a source are checked like every change of a table, and a refused tick leaves table and source as they
+were. Nobody else changes a table that follows a source.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Fed:
-    """A table and what feeds it."""
+    """A table and the feed that fills it."""
 
     table: TableDefinition
     feed: Feed
@@ -48,7 +48,7 @@ class Fed:
 
 @dataclass
 class SourceTurns:
-    """Turns of sources under way: which have begun, and how far those have been read, once all are."""
+    """Open turns of sources: the sources that have begun one, and, once all are read, their positions."""
 
     busy: Busy
     begun: list[Fed] = field(default_factory=list[Fed])
@@ -56,7 +56,7 @@ class SourceTurns:
 
 
 class Attached:
-    """What is attached to a database: feeds of tables, and sources that are not kept."""
+    """The sources attached to a database: those that feed tables, and those that are only read."""
 
     def __init__(self, database: Core) -> None:
         self._database = database
@@ -67,7 +67,7 @@ class Attached:
 
     @property
     def sources(self) -> Mapping[str, Source]:
-        """Those that are not kept."""
+        """The sources that are not kept, by name."""
         return self.pipeline.sources
 
     # -- attaching
@@ -88,14 +88,14 @@ class Attached:
                 self.pipeline.add(name, _source(source))
 
     def _require_new(self, source: Any) -> None:
-        """Refuse what is attached already: whichever name were asked first, the other would miss the changes."""
+        """Refuse a source that is attached already: only the first polled of its two names would get the changes."""
         known = {**self.sources, **{name: _origin(fed.feed) for name, fed in self._fed.items()}}
         for name, each in known.items():
             if each is source:
                 raise DefinitionError(f'the source is attached as "{name}" already', hint="make another of the same")
 
     def require_apart(self, catalog: Catalog) -> None:
-        """Refuse relations that are called as sources that are not kept, in whatever case: a query names either."""
+        """Refuse relations with the name, in any case, of a source that is not kept: a query could mean either."""
         taken = {name.casefold(): name for name in self.sources}
         for name in catalog.relations:
             if name.casefold() in taken:
@@ -104,7 +104,7 @@ class Attached:
                 )
 
     def detach(self, name: str) -> None:
-        """Let a source go, which is closed; a table stays as it is, and can be attached to it again."""
+        """Let a source go and close it; its table stays as it is, and can be attached to the source again."""
         with self._database.definitions.changing():
             if name in self.sources:
                 self.pipeline.drop(name).close()
@@ -112,7 +112,7 @@ class Attached:
                 self._fed.pop(find_name("source", name, self._fed)).feed.close()
 
     def close(self) -> None:
-        """End all views over sources, and let all sources go, whatever one of them says."""
+        """End all views over sources, and close all sources, even if one of them raises."""
         fed, self._fed = self._fed, {}
         with ExitStack() as closing:
             for each in (*self.sources.values(), *(each.feed for each in fed.values())):
@@ -157,7 +157,7 @@ class Attached:
             )
 
     def _load(self, fed: Fed) -> None:
-        """Take in all that there is, as one tick."""
+        """Copy all rows of a source into its table, as one tick."""
         if fed.feed.loads:
             self._take_in([fed], None)
         self._fed[fed.table.name] = fed
@@ -173,13 +173,13 @@ class Attached:
             self._database.access.require_open()
             self._let_go()
             fed = [self._find(name) for name in names if name not in self.sources]
-            found = self._take_in(fed if names else [*self._fed.values()], limit)
+            changes = self._take_in(fed if names else [*self._fed.values()], limit)
             if not names or len(fed) < len(names):
                 self.pipeline.poll()
-            return found
+            return changes
 
     def _let_go(self) -> None:
-        """Without those whose tables have been dropped."""
+        """Detach the sources whose tables have been dropped."""
         tables = self._database.catalog.tables
         for name, fed in [*self._fed.items()]:
             if name not in tables or tables[name].fed != fed.table.fed:
@@ -209,14 +209,16 @@ class Attached:
                 self._end_turns()
 
     def _counts(self, turns: SourceTurns) -> bool:
-        """Whether what the sources have given is there, with how far they have been read."""
+        """Whether the tick counts: the stored positions are those up to which the sources were read."""
         known = self._database.run.offsets
-        return turns.positions is not None and all(known.get(name) == at for name, at in turns.positions.items())
+        return turns.positions is not None and all(
+            known.get(name) == position for name, position in turns.positions.items()
+        )
 
     def _end_turns(self) -> None:
-        """End the turns of sources, if any are open: commit them if the tick counts, else roll them back.
+        """End the open turns of sources, if any: commit them if the tick counts, else roll them back.
 
-        An exception may have cut short whatever came before, so whoever comes next does it again.
+        An exception may have cut short an earlier attempt, so the next caller repeats it.
         """
         turns = self._turns
         if turns is None:
@@ -241,7 +243,7 @@ class Attached:
         return fed.feed.read(limit)
 
     def _commit(self, turns: SourceTurns) -> None:
-        """The tick counts: end the turns, and let the sources forget what a crash cannot bring back."""
+        """Commit the turns of a tick that counts, and let the sources forget what no crash can ask for again."""
         stored = self._database.run.saved_offsets
         feeds = list(turns.begun)
         try:
@@ -259,7 +261,7 @@ class Attached:
 
 
 def feed_of(source: Any) -> Feed:
-    """What feeds a table from a source, if anything can."""
+    """The feed that fills a table from a source; raises if the source is of no kind that can."""
     if isinstance(source, Followed):
         return FollowedFeed(source)
     if isinstance(source, Feed):

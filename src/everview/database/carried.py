@@ -1,9 +1,8 @@
-"""Rules that reach into the next tick: what they derive in one is handed to the next, with the rows that come then.
+"""Inductive rules: rows that they derive in one tick are handed to the next one, with the rows that come then.
 
-A head with inductive rules reads a table of what they derived a tick ago. That table moves on by itself: at every tick
-it changes by what the tick before changed of the view of the next one, as a part of the tick, so both happen or
-neither. What was derived is a row of a table, and no function of the others, so it stays when definitions change, and
-when a state directory is opened again.
+A head with inductive rules has a view of what they derive for the next tick, and a table of what they derived for this
+one. As a part of every tick the table changes by the previous change of the view. The table is state, and no function
+of the other tables: its rows stay when definitions change, and when a state directory is opened again.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class Carried:
-    """What the tables of the tick before have yet to be given."""
+    """Changes of views of inductive rules that wait to be handed to their tables in the next tick."""
 
     def __init__(self, run: Embedded, catalog: Catalog, relations: Mapping[str, KeptTable]) -> None:
-        """As the views and tables of a database say, when its definitions have changed or it is opened."""
+        """Compute what waits from the views and tables of a database that is opened or has new definitions."""
         self._views = {table.carries: table for table in catalog.tables.values() if table.carries in run.views}
         self._waiting: dict[str, Matrix] = {}
         for view, table in self._views.items():
@@ -44,22 +43,22 @@ class Carried:
             self._waiting[view] = (self._as_carried(run.views[view].held(), table) - held).rows
 
     def hand_to(self, tx: OpenTransaction) -> None:
-        """Let a transaction that is about to end carry on what waits."""
+        """Add what waits to a transaction that is about to end."""
         for view, rows in self._waiting.items():
             if len(rows):
                 tx.carry(self._views[view].name, rows)
 
     def note(self, changes: Mapping[str, Batch]) -> None:
-        """After a tick: what it changed is what the next one hands on."""
+        """Keep the changes of a tick for the next one."""
         self._waiting |= {view: self._as_carried(changes[view], table).rows for view, table in self._views.items()}
 
     def _as_carried(self, rows: Batch, table: TableDefinition) -> Batch:
-        """Rows of a view in the words of its table, which allows NULL where any rule of the head does."""
+        """Rows of a view, encoded as in its table, where a column allows NULL if any rule of the head does."""
         if rows.schema.fields == table.schema.fields:
             return rows
         recode = Recode(Layout(rows.schema), table.schema)
-        found = recode.step([rows.rows], (), Context(rows.dictionary, {})).out
-        return Batch.consolidated(table.schema, found, rows.dictionary)
+        recoded = recode.step([rows.rows], (), Context(rows.dictionary, {})).out
+        return Batch.consolidated(table.schema, recoded, rows.dictionary)
 
 
 # -- definitions
@@ -86,13 +85,13 @@ def with_carried(catalog: Catalog, rulesets: Rulesets) -> Catalog:
 
 
 def _holds(old: Schema, new: Schema) -> bool:
-    """Whether what is derived can be carried as what was: the same columns and types, NULL only where it may be."""
+    """Whether rows of the new schema fit a table of the old one: equal columns and types, NULL only where allowed."""
     if set(old.names) != set(new.names):
         return False
     return all(old[f.name].type == f.type and (old[f.name].nullable or not f.nullable) for f in new.fields)
 
 
 def without_unused(catalog: Catalog) -> Catalog:
-    """The catalog without tables that carry what no rule derives any more."""
+    """The catalog without the carrying tables of heads that have no inductive rules any more."""
     used = {name: t for name, t in catalog.tables.items() if not t.carries or t.carries in catalog.views}
     return catalog if len(used) == len(catalog.tables) else replace(catalog, tables=used)

@@ -1,6 +1,6 @@
-"""All definitions of a database at one moment, and the circuit that they make together.
+"""The catalog: all definitions of a database at one moment, and the circuit that they make together.
 
-A catalog is a value: defining or dropping gives another, which counts when the circuit of it runs.
+A catalog is a value: defining or dropping gives another one, which counts once its circuit runs.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Catalog:
 
     @cached_property
     def shown(self) -> dict[str, str]:
-        """The views of tables that have rules, too, and the names by which they are seen: those of the tables."""
+        """The table of each view of given and derived rows, by whose name readers get the view."""
         return {derived_name(name): name for name in self.tables if derived_name(name) in self.views}
 
     @property
     def keys(self) -> dict[str, Table]:
-        """How the runtime keeps the tables."""
+        """The tables as the runtime keeps them, with their keys."""
         return {name: Table(table.key) for name, table in self.tables.items()}
 
     def find(self, name: str) -> str:
@@ -52,7 +52,7 @@ class Catalog:
         return find_name("relation", name, self.relations)
 
     def find_view(self, name: str) -> str:
-        """The name of a view; a table that rules are about is seen as one."""
+        """The name of a view; a table that also has rules counts as one."""
         if name in self.views:
             return name
         if name in self.tables and self.seen(name) != name:
@@ -88,7 +88,7 @@ class Catalog:
         return replace(self, views={**self.views, view.name: view})
 
     def with_other(self, view: ViewDefinition) -> Catalog:
-        """With a view in place of that of its name."""
+        """The catalog with a view in place of the one of the same name."""
         if view.name not in self.views:
             return self.with_view(view)
         if self.views[view.name].dialect == DATALOG != view.dialect:
@@ -102,7 +102,7 @@ class Catalog:
         return changed
 
     def without(self, name: str, *, cascade: bool = False) -> Catalog:
-        """Without a relation; with ``cascade`` without those that read it, too."""
+        """The catalog without a relation; with ``cascade`` also without the views that read it."""
         own = self._parts(name)
         gone = {*own, *(reader for part in own for reader in self.readers(part))}
         if gone - own and not cascade:
@@ -119,22 +119,22 @@ class Catalog:
         )
 
     def _parts(self, name: str) -> set[str]:
-        """A relation with its parts, which are dropped with it, and not alone."""
+        """A relation and its parts: views that are dropped with the relation, and not alone."""
         whole = self.views[name].whole if name in self.views else ""
         if whole and whole != name:
             raise DefinitionError(f"{name} is a part of {whole}", hint=f"drop {whole}")
         return {name, *(n for n, view in self.views.items() if whole and view.whole == name)}
 
     def readers(self, name: str) -> list[str]:
-        """The views that read a relation, themselves or by others; each after those that it reads."""
-        found = {name, *(self.views[name].beside if name in self.views else ())}
+        """The views that read a relation, directly or through other views; each after those that it reads."""
+        reached = {name, *(self.views[name].beside if name in self.views else ())}
         for view in self.ordered():
-            if found.intersection(view.reads):
-                found.add(view.name)
-        return [view.name for view in self.ordered() if view.name in found and view.name != name]
+            if reached.intersection(view.reads):
+                reached.add(view.name)
+        return [view.name for view in self.ordered() if view.name in reached and view.name != name]
 
     def seen(self, name: str) -> str:
-        """The relation that others see by a name: of a table that has rules, too, the view of both."""
+        """The relation that readers get by a name: of a table with rules, the view of given and derived rows."""
         name = self.find(name)
         return derived_name(name) if derived_name(name) in self.shown else name
 
@@ -146,7 +146,7 @@ class Catalog:
     # -- views
 
     def plans(self, view: ViewDefinition) -> Iterator[Plan]:
-        """The plan of a view; of one that a function makes, those of the plain views that it reads."""
+        """The plan of a view; for a view that a function makes, the plans of the plain views that it reads."""
         if view.plan is not None:
             yield view.plan
             return
@@ -156,7 +156,7 @@ class Catalog:
                 yield from self.plans(read)
 
     def view(self, name: str, build: Build, *, materialized: bool = True) -> ViewDefinition:
-        """A view that a function makes; it is made once, aside, to see what it reads and which columns it has."""
+        """A view that a function makes; calling it once in a circuit aside shows what it reads and its columns."""
         check_name("view", name)
         aside = Aside(self)
         stream = build(aside)
@@ -191,7 +191,7 @@ class Catalog:
                 raise DefinitionError(f'there is a {kind} "{known}" already', hint=f"give the {what} another name")
 
     def require_order(self) -> None:
-        """Refuse views that read themselves, by others."""
+        """Refuse views that read themselves through other views."""
         try:
             self.ordered()
         except CycleError as error:
@@ -203,7 +203,7 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Assembled:
-    """The query circuit of a catalog, and which of its streams are the tables and the materialized views."""
+    """The query circuit of a catalog, with the streams of its tables and of its materialized views."""
 
     circuit: Circuit
     streams: Mapping[str, int]
@@ -212,8 +212,8 @@ class Assembled:
     def of(cls, catalog: Catalog, known: Assembled | None = None, anew: Collection[str] = ()) -> Assembled:
         """All tables and materialized views of a catalog in one circuit.
 
-        Those that are ``known`` are taken over, but for those that are to be made ``anew``: a function that makes a
-        stream is called once, so that what it makes stays the same.
+        Streams of views in ``known`` are taken over, except for views to be made ``anew``: a function that makes a
+        stream is called only once, so that its result stays the same.
         """
         kept = [] if known is None else [n for n in known.streams if n in catalog.relations and n not in anew]
         circuit, built = Circuit(), dict[str, Stream]()
@@ -236,7 +236,7 @@ class Assembled:
 class Streams(Mapping[str, Stream]):
     """The streams of a catalog's relations in a circuit, each built when it is first read.
 
-    Plans of several views are lowered by one `Lowering`, so that what they share, loops too, is there once.
+    One `Lowering` lowers the plans of all views, so that nodes and loops that they share are built once.
     """
 
     def __init__(self, circuit: Circuit, catalog: Catalog, built: dict[str, Stream]) -> None:
@@ -251,7 +251,7 @@ class Streams(Mapping[str, Stream]):
         return self.exactly(self._catalog.seen(name))
 
     def exactly(self, name: str) -> Stream:
-        """The stream of a table or a view, whatever others see by its name."""
+        """The stream of the table or view itself, not of the view that readers get by a table's name."""
         if name not in self._built:
             name = self._catalog.find(name)
         if name not in self._built:
@@ -266,7 +266,7 @@ class Streams(Mapping[str, Stream]):
 
 
 class Exact(Mapping[str, Stream]):
-    """Streams by the names that plans have for relations."""
+    """Streams by the names that plans use: those of the tables and views themselves."""
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
@@ -282,7 +282,7 @@ class Exact(Mapping[str, Stream]):
 
 
 class Aside(Mapping[str, Stream]):
-    """Relations as the sources of a circuit that stands aside: those that are read, and no others."""
+    """Sources of a circuit aside, which stand for relations; each is made when it is first read."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.circuit = Circuit()

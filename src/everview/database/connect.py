@@ -1,4 +1,4 @@
-"""Opening a database: new, in memory or in a directory; or as its directory describes it."""
+"""Opening a database: a new one in memory or in a directory, or the one that a directory describes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _view(catalog: Catalog, name: str, said: Mapping[str, Any], build: Build | N
 
 
 def _description(path: str | Path) -> Mapping[str, Any] | None:
-    """What a state directory says of itself; None if there is none, or nothing in it yet."""
+    """The description that a state directory holds; None if there is no directory, or nothing in it yet."""
     if not Store.exists(path):
         return None
     with Store.attach(path) as state:

@@ -1,4 +1,4 @@
-"""Rows that are counted aloud when they are many: on a terminal, after two seconds, and gone when it is over."""
+"""A counter of rows on the terminal: shown while a long read goes on, from its third second until its end."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ log = logging.getLogger("everview.sources")
 
 
 def counted(rows: Iterable[T], what: str, console: Console | None = None) -> list[T]:
-    """All rows; if it takes long, it is said how far it is.
+    """All rows of an iterable as a list; a long read shows on the console how many rows it has.
 
     >>> counted(iter("abc"), "copying letters")
     ['a', 'b', 'c']
     """
-    began, found = monotonic(), list[T]()
+    began, taken = monotonic(), list[T]()
     rows = iter(rows)
     for row in rows:
-        found.append(row)
-        if len(found) % EVERY == 0 and monotonic() - began > PATIENCE:
+        taken.append(row)
+        if len(taken) % EVERY == 0 and monotonic() - began > PATIENCE:
             break
     else:
-        return found
+        return taken
     console = console or Console(stderr=True)
-    with console.status(f"{what}: {len(found):,} rows") as status:
+    with console.status(f"{what}: {len(taken):,} rows") as status:
         for row in rows:
-            found.append(row)
-            if len(found) % (10 * EVERY) == 0:
-                status.update(f"{what}: {len(found):,} rows")
-    log.info("%s: %s rows in %.1f s", what, f"{len(found):,}", monotonic() - began)
-    return found
+            taken.append(row)
+            if len(taken) % (10 * EVERY) == 0:
+                status.update(f"{what}: {len(taken):,} rows")
+    log.info("%s: %s rows in %.1f s", what, f"{len(taken):,}", monotonic() - began)
+    return taken

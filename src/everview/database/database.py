@@ -71,10 +71,10 @@ class Database:
     # -- SQL
 
     def sql(self, text: str, *, dialect: str = "spark") -> Any:
-        """Run statements of SQL, in Spark's dialect or another; what the last of them gives.
+        """Run statements of SQL, in Spark's dialect or another, and return the result of the last one.
 
-        A query gives its rows, a change how many rows it changed, EXPLAIN a text. Every change is a tick of its own,
-        outside of a transaction. Queries and changes inside of one see its changes of tables so far, but views as they
+        A query gives its rows, a change how many rows it changed, EXPLAIN a text. Outside of a transaction every change
+        is a tick of its own. Statements inside of a transaction see its changes of tables so far, but views as they
         were before.
         """
         reads, access = only_reads(text), self._core.access
@@ -103,12 +103,12 @@ class Database:
         return [Rules(self._core, ruleset) for ruleset in self._core.catalog.rules if ruleset.rules]
 
     def remove_rules(self, text: str, *, dialect: str = "souffle") -> None:
-        """Remove rules, in one turn, wherever they came from; a view that has none left is dropped."""
+        """Remove rules, in one turn, whichever text they came in; a view that has no rule left is dropped."""
         with self._core.definitions.changing(), within_depth(DatalogError):
             remove_rules(self._core, living(self._core.catalog, program_of(text, dialect)))
 
     def content_ids(self, relation: str, rows: Any) -> list[str]:
-        """What ``C := relation(…)`` of PomoLogic binds for rows, there or not: to refer to them from elsewhere."""
+        """The content ids of rows, there or not, as ``C := relation(…)`` of PomoLogic binds them."""
         with self._core.still:
             self._core.access.ready()
             return content_ids(self._core, relation, rows)
@@ -116,7 +116,7 @@ class Database:
     # -- EDN
 
     def edn(self, text: str, name: str | None = None, *, args: Any = (), replace: bool = False) -> Any:
-        """An EDN query: with a name a view that is kept, without one its answer now, as its :find asks for it.
+        """Define an EDN query as a view, if it has a name; else answer it now, in the shape that its :find asks for.
 
         ``args`` has a value for each of :in but ``$``. A text that is a vector of facts and maps is transacted.
         """
@@ -150,9 +150,10 @@ class Database:
         defaults: Mapping[str, Any] | None = None,
         if_not_exists: bool = False,
     ) -> None:
-        """A new table, with columns as in ``"id BIGINT, name STRING"``; with a ``key`` no two rows have the same.
+        """Create a table, with columns as in ``"id BIGINT, name STRING"``; with a ``key`` no two rows have the same.
 
-        A table or frame in place of the columns gives its own, and its rows; columns of other types are cast there.
+        An Arrow table or a frame in place of the columns gives its columns and its rows; for other types, cast it
+        first.
         """
         core = self._core
         with core.definitions.changing():
@@ -174,17 +175,17 @@ class Database:
         if_not_exists: bool = False,
         materialized: bool = True,
     ) -> None:
-        """A view that a function of streams makes: ``lambda of: of["orders"].distinct()``.
+        """Create a view that a function of streams makes: ``lambda of: of["orders"].distinct()``.
 
-        It holds at once what the tables say. A plain view, one that is not ``materialized``, is only a name for its
-        definition. ``replace`` puts it in place of the view of that name; who listens to that is told the difference.
+        The view holds its rows at once. A plain view, one that is not ``materialized``, is only a name for its
+        definition. ``replace`` puts it in place of the view of that name, whose listeners are told the difference.
         """
         self._core.definitions.create_view(
             name, build, replace=replace, if_not_exists=if_not_exists, materialized=materialized
         )
 
     def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
-        """Drop a table or a view; with ``cascade`` also the views that read it. Who listens is told no more."""
+        """Drop a table or a view; with ``cascade`` also the views that read it. Their subscriptions end."""
         self._core.definitions.drop(name, if_exists=if_exists, cascade=cascade)
 
     def tables(self) -> list[str]:
@@ -201,18 +202,18 @@ class Database:
     # -- changes
 
     def apply(self, changes: Mapping[str, Any], *, negative: bool = False) -> dict[str, Batch]:
-        """One tick of rows with weights; returns the change of every view.
+        """Apply rows with weights as one tick, and return the change of every view.
 
-        What would leave a table with two rows of one key is refused, and what removes a row that is not there; with
-        ``negative``, a table without a key may owe rows.
+        A change that would leave a table with two rows of one key is refused, and so is removing a row that is not
+        there; with ``negative``, a table without a key may hold rows with negative weights.
         """
         return self._core.transactions.tick(lambda tx: tx.apply(changes, negative=negative))
 
     def transaction(self) -> Block[Transaction]:
-        """Changes that count together, when the block ends; an exception leaves no trace of them.
+        """A with-block whose changes count together when it ends; an exception leaves no trace of them.
 
-        Reads inside show the state before. One inside another joins it: its changes count when the outer ends, and
-        should it raise, only its own are undone.
+        Reads inside show the state before. A block inside another joins it: its changes count when the outer block
+        ends, and should the inner one raise, only its own are undone.
         """
         return self._core.transactions.shown_block()
 
@@ -231,10 +232,10 @@ class Database:
     # -- sources
 
     def attach(self, name: str, source: Any, *, keep: bool = True, resync: bool = False) -> None:
-        """A table that is a copy of a source, and follows it by `poll`; see `everview.database.attached`.
+        """Attach a source: a table becomes its copy and follows it by `poll`; see `everview.database.attached`.
 
-        A source that is not to be kept is only read, by fluent queries. With ``resync`` a source that has lost its
-        position is compared with the table, row by row.
+        Without ``keep`` there is no copy, and fluent queries pull from the source. With ``resync`` a source that has
+        lost its position is compared with the table, row by row.
         """
         self._core.attached.attach(name, source, keep=keep, resync=resync)
 
@@ -259,7 +260,7 @@ class Database:
         self._core.access.settle()
         name = self._core.catalog.find_materialized(name)
         view = self._core.catalog.views[name]
-        return edn.Found(self._core, name, edn.query_of(view)) if view.dialect == edn.EDN else View(self._core, name)
+        return edn.EdnView(self._core, name, edn.query_of(view)) if view.dialect == edn.EDN else View(self._core, name)
 
     def table(self, name: str) -> Table:
         """A table."""
@@ -267,11 +268,11 @@ class Database:
         return Table(self._core, self._core.catalog.find_table(name))
 
     def explain(self, name: str) -> str:
-        """A view's plan and circuit, with what each node has done so far: steps, rows put out, time, rows held."""
+        """A view's plan and circuit, with the steps, rows put out, time and rows held of each node so far."""
         return explain_view(self._core, name)
 
     def verify(self, name: str | None = None) -> Verdict:
-        """A view, or all of them, computed from scratch by the oracle and compared with what it holds."""
+        """Compute a view, or all of them, from scratch by the oracle, and compare with what the view holds."""
         return verified(self._core, name)
 
     # -- the state
@@ -283,7 +284,7 @@ class Database:
         return self._core.run.epoch
 
     def checkpoint(self) -> None:
-        """Make durable what is not yet."""
+        """Make all ticks so far durable."""
         self._core.saving.checkpoint()
 
     def vacuum(self, keep_epochs: int = 1) -> None:
@@ -291,7 +292,7 @@ class Database:
         self._core.saving.vacuum(keep_epochs)
 
     def close(self) -> None:
-        """Make durable what is not yet, and let the next one open the state directory."""
+        """Make all ticks so far durable, and release the state directory for others."""
         self._core.close()
 
     def __enter__(self) -> Self:

@@ -1,10 +1,10 @@
 """Datalog at work: every relation that rules define is a view, and rules come and go while the database runs.
 
-What a text changes is one turn: the views of all groups of rules that are new or have changed, and what reads them,
-are made anew together, or nothing is. All others stay as they are, with their traces.
+A text takes effect in one turn: the views of all groups of rules that are new or have changed, and the views that read
+them, are made anew together, or none is. All other views stay as they are, with their traces.
 
-A table whose name rules define, too, because it is declared ``.input``, keeps its name where rows are given; whoever
-reads by that name sees the view of both.
+A table that is declared ``.input`` may also have rules. Changes of rows by its name reach the table; readers by that
+name see the view of given and derived rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from everview.database.carried import with_carried, without_unused
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition
 from everview.database.derived import view_name, views_of
-from everview.database.groups import Group, groups_of
+from everview.database.groups import RelationGroup, groups_of
 from everview.database.rules import (
     DATALOG,
     Ruleset,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def add_rules(database: Core, text: str, dialect: str) -> Ruleset:
-    """Rules, and the tables that the text declares; all of it, or nothing."""
+    """Add the rules of a text and the tables that it declares, all or nothing."""
     catalog, program = database.catalog, program_of(text, dialect)
     check_directed(program, {*catalog.relations, *(rule.head.relation for rule in rules_of(catalog.rules))})
     number = 1 + max((ruleset.number for ruleset in catalog.rules), default=0)
@@ -52,15 +52,15 @@ def add_rules(database: Core, text: str, dialect: str) -> Ruleset:
     return added
 
 
-def remove_rules(database: Core, rules: Iterable[Rule], of: Ruleset | None = None) -> None:
-    """Without rules: those of one text, or wherever they stand. A relation that has none left is no view any more."""
+def remove_rules(database: Core, rules: Iterable[Rule], ruleset: Ruleset | None = None) -> None:
+    """Remove rules, of one text or of all texts. The view of a relation that has no rule left is dropped."""
     catalog, gone = database.catalog, frozenset(rules)
-    left = tuple(r.without(gone) if of is None or r.number == of.number else r for r in catalog.rules)
+    left = tuple(r.without(gone) if ruleset is None or r.number == ruleset.number else r for r in catalog.rules)
     database.definitions.redefine(*with_rules(catalog, in_use(left, _named(left, catalog))))
 
 
 def living(catalog: Catalog, program: RuleProgram) -> tuple[Rule, ...]:
-    """The rules of a program, all of which must hold."""
+    """The rules of a program; refuses one that the catalog does not hold."""
     known = rules_of(catalog.rules)
     for rule in program.rules:
         if rule not in known:
@@ -74,15 +74,15 @@ def living(catalog: Catalog, program: RuleProgram) -> tuple[Rule, ...]:
 
 def _named(rulesets: Rulesets, catalog: Catalog) -> set[str]:
     """The relations that rules name, and the tables."""
-    found = groups_of(rulesets)
-    return {*found, *(name for group in found.values() for name in group.reads), *catalog.tables}
+    groups = groups_of(rulesets)
+    return {*groups, *(name for group in groups.values() for name in group.reads), *catalog.tables}
 
 
 # -- tables that are declared
 
 
 def _with_tables(catalog: Catalog, program: RuleProgram, rulesets: Rulesets) -> Catalog:
-    """With a table for every relation that a program declares and no rule defines, or that is given, too."""
+    """The catalog with a table for every declared relation that no rule defines, or that is also given."""
     defined = {rule.head.relation for rule in rules_of(rulesets)}
     everything = declarations_of(rulesets)
     for declared in map(everything.__getitem__, dict.fromkeys(d.name for d in program.declarations)):
@@ -94,7 +94,7 @@ def _with_tables(catalog: Catalog, program: RuleProgram, rulesets: Rulesets) -> 
 
 
 def _check_known(catalog: Catalog, declared: Declaration) -> None:
-    """A relation that is known may be declared as what it is."""
+    """Refuse a declaration that contradicts the relation of its name."""
     name, known = declared.name, catalog.relations[declared.name]
     if known.schema.types != declared.schema.types and not _by_rules(catalog, name):
         raise DatalogError(
@@ -135,8 +135,8 @@ def with_rules(catalog: Catalog, rulesets: Rulesets) -> tuple[Catalog, list[str]
     return without_unused(catalog), _and_readers(catalog, {*made, *again})
 
 
-def _check_heads(catalog: Catalog, changed: Mapping[str, Group]) -> None:
-    """Rules define what nothing else does, but for tables that are declared to be given and derived."""
+def _check_heads(catalog: Catalog, changed: Mapping[str, RelationGroup]) -> None:
+    """Refuse rules for a relation that is defined otherwise, except for tables that are declared as inputs."""
     for head, group in changed.items():
         declared = next((d for d in group.declarations if d.name == head), None)
         if group.rules and head in catalog.tables and not (declared and declared.input):
@@ -157,7 +157,7 @@ def _check_names(catalog: Catalog, made: Iterable[str], old: Mapping[str, Any]) 
 
 
 def _check_gone(catalog: Catalog, gone: Iterable[str]) -> None:
-    """What has no rules left is no relation any more, so nothing may read it; a table is there without rules."""
+    """Refuse to drop relations without rules while views read them; a table remains without rules."""
     for name in gone:
         readers = [view.name for view in catalog.views.values() if name in view.reads]
         if readers and head_of(name) not in catalog.tables:
@@ -170,16 +170,16 @@ def _check_gone(catalog: Catalog, gone: Iterable[str]) -> None:
 def _other_relations(
     catalog: Catalog, made: Mapping[str, ViewDefinition], gone: Iterable[str], old: Mapping[str, ViewDefinition]
 ) -> set[str]:
-    """What is not, to those that read it, what it was: other columns, or a table that has rules now, or no more."""
-    found = {name for name, view in made.items() if name in old and old[name].schema != view.schema}
+    """Relations that changed for their readers: other columns, or a table that has gained or lost its rules."""
+    changed = {name for name, view in made.items() if name in old and old[name].schema != view.schema}
     for name in (*(name for name in made if name not in old), *gone):
         if head_of(name) in catalog.tables:
-            found |= {name, head_of(name)}
-    return found
+            changed |= {name, head_of(name)}
+    return changed
 
 
 def _read_anew(catalog: Catalog, made: Collection[str], others: set[str]) -> tuple[Catalog, set[str]]:
-    """With the definitions of what reads other relations read again, and which those are."""
+    """The catalog with the readers of changed relations bound again, and which views those are."""
     again: set[str] = set()
     for view in catalog.ordered() if others else ():
         stale = again if view.name in made else again | others
@@ -190,9 +190,9 @@ def _read_anew(catalog: Catalog, made: Collection[str], others: set[str]) -> tup
 
 
 def _and_readers(catalog: Catalog, changed: set[str]) -> list[str]:
-    """Some views, and all that read them."""
-    found = set(changed)
+    """Some views, and all views that read them."""
+    reached = set(changed)
     for view in catalog.ordered():
-        if found.intersection(view.reads):
-            found.add(view.name)
-    return [name for name in catalog.views if name in found]
+        if reached.intersection(view.reads):
+            reached.add(view.name)
+    return [name for name in catalog.views if name in reached]

@@ -1,6 +1,6 @@
-"""Defining: the tables and views of a database, and how it goes on with others, all or nothing.
+"""Defining: the tables and views of a database, and how their definitions change, all or nothing.
 
-Every change of definitions gives another circuit, which takes over the traces that both have.
+Every change of definitions makes another circuit, which takes over the traces that both circuits have.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ DESCRIPTION = "database"  # what a state directory says of its definitions, by t
 
 
 class Definitions:
-    """The definitions that hold now, with what follows from them for every tick; and the acts that change them."""
+    """The definitions that hold now, with what every tick needs of them, and the acts that change them."""
 
     def __init__(self, core: Core, catalog: Catalog, assembled: Assembled) -> None:
         self._core = core
         self._take(catalog, assembled)
 
     def _take(self, catalog: Catalog, assembled: Assembled) -> None:
-        """Go by these definitions from now on. It may be repeated."""
+        """Use these definitions from now on. Repeating the call is harmless."""
         run = self._core.run
         self.catalog, self.assembled = catalog, assembled
         self.relations = {
@@ -51,7 +51,7 @@ class Definitions:
 
     @contextmanager
     def changing(self) -> Generator[None]:
-        """Within this definitions change; not inside a transaction."""
+        """A block in which definitions change; refused inside a transaction."""
         core = self._core
         with core.still.writing():
             core.access.ready_to_write()
@@ -157,7 +157,7 @@ class Definitions:
 
 
 def _read_anew(catalog: Catalog, name: str) -> Catalog:
-    """The catalog with the definitions of a relation's readers read again, as its columns may be others now."""
+    """The catalog with the readers of a relation bound again, as its columns may have changed."""
     for reader in catalog.readers(name):
         catalog = catalog.with_other(catalog.anew(catalog.views[reader]))
     return catalog

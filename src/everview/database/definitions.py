@@ -1,7 +1,7 @@
-"""What a database is defined by: its tables and views, as values and as data in a state directory.
+"""Definitions of tables and views, as values and as data in a state directory.
 
-A view is defined by how its stream is made of the streams of the relations that it reads. A plan says that, and so
-does a plain function; a plan comes from a text, which is what is stored.
+A view is defined by a plan, or by a function that makes its stream of the streams of relations. A plan comes from a
+text, and the text is what is stored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Reader = Callable[["Catalog", str, str, str], "ViewDefinition"]  # of a catalog,
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table: its columns, its primary key if it has one, and what a column holds that is not given.
+    """A table: its columns, its primary key if it has one, and the defaults of columns.
 
     >>> TableDefinition.of("t", "id BIGINT, n BIGINT", key=["id"]).schema
     Schema('id BIGINT NOT NULL, n BIGINT')
@@ -59,7 +59,7 @@ class TableDefinition:
         carries: str = "",
         fed: str = "",
     ) -> TableDefinition:
-        """A table whose definition makes sense; columns of the key are NOT NULL."""
+        """A checked definition of a table; columns of the key become NOT NULL."""
         check_name("table", name)
         schema = Schema.parse(columns) if isinstance(columns, str) else columns
         if not len(schema):
@@ -69,15 +69,15 @@ class TableDefinition:
         key = (key,) if isinstance(key, str) else tuple(key)
         check_names(list(key), f"the key of table {name}")
         places = {schema.index(column) for column in key}
-        fields = (Field(f.name, f.type, f.nullable and at not in places) for at, f in enumerate(schema))
-        found = cls(name, Schema(fields), key, dict(defaults or {}), facts, carries, fed)
-        found._check_defaults()
-        return found
+        fields = (Field(f.name, f.type, f.nullable and place not in places) for place, f in enumerate(schema))
+        table = cls(name, Schema(fields), key, dict(defaults or {}), facts, carries, fed)
+        table._check_defaults()
+        return table
 
     def _check_defaults(self) -> None:
         for column, value in self.defaults.items():
-            at = self.schema.index(column)
-            if value is None and not self.schema.fields[at].nullable:
+            place = self.schema.index(column)
+            if value is None and not self.schema.fields[place].nullable:
                 raise NullNotAllowed(
                     f"column {column} of table {self.name} is NOT NULL, and its default is NULL",
                     hint="give another default, or none",
@@ -98,7 +98,7 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
-    """A view: how its stream is made, and what of that can be stored.
+    """A view: the function that makes its stream, and the text that is stored.
 
     ``reads`` names the relations that its definition names; a plain view, one that is not ``materialized``, stands
     for its definition wherever it is read.
@@ -166,7 +166,7 @@ def columns_and_rows(name: str, given: Any) -> tuple[Schema, pa.Table | None]:
 
 
 def check_name(what: str, name: Any) -> None:
-    """Refuse what cannot name anything; every other text can, whatever is in it."""
+    """Refuse a name that is no text or is empty; any other text can be a name."""
     if not isinstance(name, str):
         raise DefinitionError(f"{shown(name)} is no name for a {what}", hint="a name is text")
     if not name:
@@ -178,7 +178,7 @@ def check_name(what: str, name: Any) -> None:
 
 
 def find_name(what: str, name: str, among: Mapping[str, Any]) -> str:
-    """The name as it was given when defined; else the one that differs in case only."""
+    """The defined name that equals a name, or else the one that differs in case only."""
     if name in among:
         return name
     folded = name.casefold() if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]

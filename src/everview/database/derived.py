@@ -8,7 +8,7 @@ from dataclasses import replace
 from everview.database.catalog import Catalog
 from everview.database.definitions import ViewDefinition
 from everview.database.frontends import ReadableDatabase
-from everview.database.groups import Group, groups_of
+from everview.database.groups import RelationGroup, groups_of
 from everview.database.rules import DATALOG, derived_name, head_of
 from everview.frontends.rules.induction import NEXT, before_name, with_next
 from everview.frontends.rules.relations import given_name
@@ -18,11 +18,11 @@ from everview.plan.nodes import Distinct, Scan
 
 
 def view_name(catalog: Catalog, head: str) -> str:
-    """The view that rules of a relation define."""
+    """The name of the view that the rules of a relation define."""
     return derived_name(head) if head in catalog.tables else head
 
 
-def views_of(catalog: Catalog, group: Group) -> dict[str, ViewDefinition]:
+def views_of(catalog: Catalog, group: RelationGroup) -> dict[str, ViewDefinition]:
     """The views of a group of rules, by their names."""
     compiled = list(_compiled(catalog, group))
     given = [head for head in group.heads if head in catalog.tables]
@@ -32,7 +32,9 @@ def views_of(catalog: Catalog, group: Group) -> dict[str, ViewDefinition]:
     return {view.name: view for view in views}
 
 
-def _view(catalog: Catalog, group: Group, head: NamedPlan, reads: tuple[str, ...], names: list[str]) -> ViewDefinition:
+def _view(
+    catalog: Catalog, group: RelationGroup, head: NamedPlan, reads: tuple[str, ...], names: list[str]
+) -> ViewDefinition:
     name = view_name(catalog, head.name)
     beside = tuple(other for other in names if other != name)
     named = replace(head, name=name, reads=reads, beside=beside, whole=_whole(catalog, head.name))
@@ -41,12 +43,12 @@ def _view(catalog: Catalog, group: Group, head: NamedPlan, reads: tuple[str, ...
 
 
 def _whole(catalog: Catalog, head: str) -> str:
-    """The view that one is dropped with: what inductive rules derive goes with what they are about."""
+    """The view that a view is a part of: rows for the next tick belong to the relation that they are derived for."""
     about = head.removesuffix(NEXT)
     return view_name(catalog, about) if before_name(about) in catalog.tables else ""
 
 
-def _compiled(catalog: Catalog, group: Group) -> Iterator[NamedPlan]:
+def _compiled(catalog: Catalog, group: RelationGroup) -> Iterator[NamedPlan]:
     from everview.frontends.rules.compile import compile_program
 
     if not group.rules:
@@ -63,7 +65,7 @@ def _compiled(catalog: Catalog, group: Group) -> Iterator[NamedPlan]:
 
 
 def _placed(plan: Plan, given: dict[str, str], known: dict[Plan, Plan]) -> Plan:
-    """The plan with the rows that a head is given by the name of their table."""
+    """The plan with a scan of the table wherever a head's given rows are read."""
     if not given:
         return plan
 
@@ -74,5 +76,5 @@ def _placed(plan: Plan, given: dict[str, str], known: dict[Plan, Plan]) -> Plan:
 
 
 def read_rules(catalog: Catalog, name: str, text: str = "", dialect: str = DATALOG) -> ViewDefinition:
-    """A view by the rules that the catalog has, whatever they were when its ``text`` was stored."""
+    """A view by the rules that the catalog has now; its stored ``text`` is not read."""
     return views_of(catalog, groups_of(catalog.rules)[head_of(name)])[name]

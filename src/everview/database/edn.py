@@ -1,4 +1,4 @@
-"""EDN queries at work: answered now, or kept as views; and the attributes that they are the first to name.
+"""EDN queries on a database: answered now or kept as views, with tables for attributes that they name first.
 
 A view is stored as the text of its query and its arguments, under the dialect "edn".
 """
@@ -39,7 +39,7 @@ def attributes_of(catalog: Catalog) -> Attributes:
 
 
 def run(db: Core, text: str, name: str | None, values: Iterable[Any], *, replace: bool) -> Any:
-    """A text of EDN: a transaction, a view if it has a name, or else a question."""
+    """Run a text of EDN: a transaction; else a query, which is a view if it has a name and is answered if not."""
     from everview.database.eav import transact
 
     form, arguments = read(text), as_arguments(values)
@@ -55,7 +55,7 @@ def run(db: Core, text: str, name: str | None, values: Iterable[Any], *, replace
 
 
 def answer(db: Core, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
-    """What a query finds now, in the shape that it asks for."""
+    """The answer of a query now, in the shape that it asks for."""
     compiled = compile_query(query, arguments, attributes_of(db.catalog))
     table = repeat(*db.holdings.answered(compiled.plan))
     return shaped(query, shown(compiled.plan.schema, to_rows(compiled.plan.schema, table)))
@@ -63,19 +63,19 @@ def answer(db: Core, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
 
 def shaped(query: EdnQuery, rows: list[tuple[Any, ...]]) -> Any:
     """Rows as a list of tuples, or of dicts if they have keys; a list of values; one tuple, or one value, or None."""
-    found: list[Any] = rows if query.keys is None else [dict(zip(query.keys, row, strict=True)) for row in rows]
+    answers: list[Any] = rows if query.keys is None else [dict(zip(query.keys, row, strict=True)) for row in rows]
     match query.shape:
         case "relation":
-            return found
+            return answers
         case "collection":
             return [row[0] for row in rows]
         case "tuple":
-            return found[0] if found else None
+            return answers[0] if answers else None
         case "scalar":
             return rows[0][0] if rows else None
 
 
-class Found(View):
+class EdnView(View):
     """A view that an EDN query defines."""
 
     def __init__(self, database: Core, name: str, query: EdnQuery) -> None:
@@ -83,15 +83,15 @@ class Found(View):
         self._query = query
 
     def answer(self) -> Any:
-        """What the view holds, in the shape that the query asks for."""
+        """The rows of the view, in the shape that the query asks for."""
         return shaped(self._query, self.rows())
 
 
 # -- views
 
 
-def define(db: Core, name: str, query: EdnQuery, written: tuple[str, tuple[AnyForm, ...]], *, again: bool) -> Found:
-    """A view by its query, as it is written; attributes that it is the first to name are made with it."""
+def define(db: Core, name: str, query: EdnQuery, written: tuple[str, tuple[AnyForm, ...]], *, again: bool) -> EdnView:
+    """Define a view by its query and the text of that; attributes that it is the first to name are made with it."""
     check_name("view", name)
     text, arguments = written
     with db.definitions.changing():
@@ -105,7 +105,7 @@ def define(db: Core, name: str, query: EdnQuery, written: tuple[str, tuple[AnyFo
             db.definitions.redefine(catalog, [*anew, *more])
         else:
             db.definitions.redefine(catalog.with_view(view), anew)
-    return Found(db, name, query)
+    return EdnView(db, name, query)
 
 
 def view_of(catalog: Catalog, name: str, text: str, arguments: tuple[AnyForm, ...]) -> ViewDefinition:
@@ -147,18 +147,18 @@ def without_itself(database: object, values: Any) -> Any:
 
 
 def with_attributes(catalog: Catalog, types: Mapping[str, Type | None]) -> tuple[Catalog, list[str]]:
-    """A catalog in which attributes hold values of these types, and what of it is to be made anew.
+    """A catalog in which attributes hold values of these types, and the views to be made anew.
 
-    An attribute of which no type is known is a table of ANY, which is empty until its first value says the type.
+    An attribute of unknown type is a table of ANY, which is empty until the first value shows the type.
     """
     changed = dict[str, TableDefinition]()
-    for name, of in types.items():
+    for name, type_ in types.items():
         known = catalog.tables.get(name)
         if known is None:
             catalog.require_free("attribute", name)
-            changed[name] = fact_table(name, of, many=True)
-        elif of is not None and known.schema.types[1] != of:
-            changed[name] = fact_table(name, of, many=len(known.key) == 2)
+            changed[name] = fact_table(name, type_, many=True)
+        elif type_ is not None and known.schema.types[1] != type_:
+            changed[name] = fact_table(name, type_, many=len(known.key) == 2)
     if not changed:
         return catalog, []
     replaced = [name for name in changed if name in catalog.tables]
@@ -166,15 +166,15 @@ def with_attributes(catalog: Catalog, types: Mapping[str, Type | None]) -> tuple
     return whole, [*replaced, *anew]
 
 
-def fact_table(name: str, of: Type | None, *, many: bool) -> TableDefinition:
+def fact_table(name: str, type_: Type | None, *, many: bool) -> TableDefinition:
     """The table of an attribute: facts are a set, and an entity has one value, or many."""
-    return TableDefinition.of(name, facts_schema(of or ANY), key=("e", "v") if many else ("e",))
+    return TableDefinition.of(name, facts_schema(type_ or ANY), key=("e", "v") if many else ("e",))
 
 
 def with_read_anew(catalog: Catalog, changed: set[str]) -> tuple[Catalog, list[str]]:
-    """A catalog in which views are read again that read what has changed; and which of them are others now.
+    """A catalog in which the readers of changed relations are bound again, and which of them have changed.
 
-    EDN queries are all read again: one may range over all attributes, or name one whose type was not known.
+    All EDN queries are bound again: one may range over all attributes, or name one whose type was not known.
     """
     for view in catalog.ordered():
         if view.name not in changed and (view.dialect == EDN or changed.intersection(view.reads)):

@@ -1,4 +1,4 @@
-"""A view explained: its plan, and the circuit that keeps it, with what every node has done so far."""
+"""Explaining a view: its plan, and the circuit that keeps it, with the work of every node so far."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ def _explained(run: Embedded, view: ViewDefinition) -> str:
 
 def _circuit(run: Embedded, view: str) -> list[str]:
     program = run.program
-    held = {at: sum(len(trace.before) for trace in run.state.of(at)) for at in program.traces}
-    found = [f"epoch {run.epoch:,}"]
-    for at in sorted(behind(program, view)):
-        spent = program.spent[at]
+    held = {node: sum(len(trace.before) for trace in run.state.of(node)) for node in program.traces}
+    lines = [f"epoch {run.epoch:,}"]
+    for node in sorted(behind(program, view)):
+        spent = program.spent[node]
         done = f"steps {spent.steps:,}, rows {spent.rows:,}, {1000 * spent.seconds:,.1f} ms" if spent.steps else ""
-        here = f"holds {held[at]:,}" if at in held else ""
-        notes = ", ".join(part for part in (here, done) if part)
-        found.append(f"{program.circuit.line(at)}{f'   [{notes}]' if notes else ''}")
-    return found
+        holding = f"holds {held[node]:,}" if node in held else ""
+        notes = ", ".join(part for part in (holding, done) if part)
+        lines.append(f"{program.circuit.line(node)}{f'   [{notes}]' if notes else ''}")
+    return lines
 
 
 def behind(program: Program, view: str) -> set[int]:
     """The nodes of a program that a view depends on, its sink included."""
-    found: set[int] = set()
+    nodes: set[int] = set()
     waiting = [program.circuit.sinks[view]]
     while waiting:
-        at = waiting.pop()
-        if at in found:
+        index = waiting.pop()
+        if index in nodes:
             continue
-        found.add(at)
-        node = program.circuit[at]
+        nodes.add(index)
+        node = program.circuit[index]
         waiting += [i for i in inputs_of(node) if i is not None]
         waiting += [read.node for read in reads_of(node)]
-    return found
+    return nodes
 
 
 def overview(database: Core) -> str:

@@ -1,4 +1,4 @@
-"""Facts as files of facts have them: every value a text, which is read as the type of its column.
+"""Rows of texts, as in files of facts: each text is read as a value of its column's type.
 
 >>> from everview.types import Schema
 >>> as_values(Schema.parse("id BIGINT, owner STRING, rate DOUBLE"), [("1", "Ada", "0.5"), (2, "Bob", 1.5)])
@@ -42,9 +42,9 @@ _READ: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
-def read_value(of: Type, value: Any) -> Any:
-    """A text as a value of a type; what is no text, or cannot be read, stays and is refused where it is encoded."""
-    read = _READ.get(of.name) if isinstance(of, ScalarType) and isinstance(value, str) else None
+def read_value(type_: Type, value: Any) -> Any:
+    """A text as a value of a type; other values and unreadable texts stay, to be refused where they are encoded."""
+    read = _READ.get(type_.name) if isinstance(type_, ScalarType) and isinstance(value, str) else None
     return value if read is None else read(value)
 
 
@@ -54,7 +54,7 @@ def as_values(schema: Schema, rows: Iterable[Any]) -> list[Any]:
 
 
 def as_pairs(schema: Schema, rows: Iterable[Any]) -> list[Any]:
-    """The same for rows with weights."""
+    """Rows with weights, with texts as values."""
     return [(_row(schema, row), weight) for row, weight in rows]
 
 
@@ -69,7 +69,7 @@ def _row(schema: Schema, row: Any) -> Any:
 
 
 def encoded(encode: Callable[[Any], T], read: Callable[[Iterable[Any]], Any], rows: Any) -> T:
-    """Rows as they are, if they fit; else as texts that are read."""
+    """Encode rows as they are, if they fit; else with their texts read as values."""
     if not isinstance(rows, Iterable) or hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "columns"):
         return encode(rows)
     rows = rows if isinstance(rows, list) else list(rows)

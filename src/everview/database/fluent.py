@@ -1,4 +1,4 @@
-"""Fluent queries at work: run now, or kept as views, one for each of their parts.
+"""Fluent queries on a database: run now, or kept as views, one for each of their parts.
 
 A query with related rows is several views: ``recent`` of its own rows, ``recent.artist`` of those beneath. They are
 defined in one turn, stored as the query's text under the dialect "fluent", and dropped together.
@@ -42,7 +42,7 @@ FLUENT: Final = "fluent"  # the dialect of views that are fluent queries
 
 
 def query_of(database: Core, relation: str, alias: str | None) -> Query:
-    """A query of a table or a view; or of a source that is not kept, which it pulls from."""
+    """A query of a table or a view, or of a source that is not kept, from which it pulls."""
     name = find_name("relation", relation, {**database.catalog.relations, **database.attached.sources})
     if name in database.attached.sources:
         return at_sources(database).query(name, alias)
@@ -83,7 +83,7 @@ class AtDatabase(Home):
 
 
 def answered(database: Core, part: Part) -> Any:
-    """What a query gives, from the rows of all its parts at one moment."""
+    """The answer of a query, put together from the rows of all its parts at one moment."""
     with database.still:
         return trees(part, {name: _rows(database, one.plan) for name, one in part.walk("")})
 
@@ -97,7 +97,7 @@ def _rows(database: Core, plan: Plan) -> list[tuple[Any, ...]]:
 
 
 def living(database: Core, name: str) -> Shape:
-    """The view of a query in the shape that it asks for: a value, a list, a table, or a tree of what lies beneath."""
+    """The living view of a query in the shape that it asks for: a value, a list, a table, or a tree."""
     with database.still:
         part = part_of(database.catalog, name)
         if part is None:
@@ -108,8 +108,8 @@ def living(database: Core, name: str) -> Shape:
 def free_name(catalog: Catalog, query: Query) -> str:
     """A name for a query that was given none."""
     taken = {name.casefold() for name in catalog.relations}
-    found = (f"{query.said.relation} query {number}" for number in count(1))
-    return next(name for name in found if name.casefold() not in taken)
+    names = (f"{query.said.relation} query {number}" for number in count(1))
+    return next(name for name in names if name.casefold() not in taken)
 
 
 def with_views(catalog: Catalog, name: str, query: Clauses) -> Catalog:
@@ -131,7 +131,7 @@ def views(catalog: Catalog, name: str, query: Clauses) -> Iterator[ViewDefinitio
 
 
 def whole_of(name: str, text: str) -> tuple[str, Clauses]:
-    """The view that a view is a part of, and the query of that."""
+    """The view of the whole query that a view is a part of, and that query."""
     before, line, query = text.rpartition("\n")  # JSON has no line breaks of its own
     return (before, from_text(query)) if line else (name, from_text(text))
 
@@ -143,7 +143,7 @@ def read_query(catalog: Catalog, name: str, text: str, dialect: str = FLUENT) ->
 
 
 def part_of(catalog: Catalog, name: str) -> Part | None:
-    """The parts of the query that a view is, with plans over the views themselves; None if it is no fluent query."""
+    """The parts of a view's fluent query, with plans that scan the views of the parts; None for other views."""
     view = catalog.views[name]
     if view.dialect != FLUENT or view.text is None or view.whole != name:
         return None

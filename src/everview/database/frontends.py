@@ -1,6 +1,6 @@
-"""The database's side of the contract with front ends: what it lets them read, and the views that their plans become.
+"""The database's side of the contract with front ends: the relations they may read, and views made of their plans.
 
-Of a front end whose texts define views and nothing else, `add_text` and `reader` are all that a database needs.
+For a front end whose texts define only views, `add_text` and `reader` are all that a database needs.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class ReadableDatabase(Readable):
-    """The definitions of a database as a text may read them; notes in ``read`` the relations that were asked for."""
+    """The definitions of a database as front ends read them; ``read`` collects the relations that were asked for."""
 
     def __init__(self, catalog: Catalog, heads: Iterable[str] = ()) -> None:
-        """``heads`` are relations that the text itself defines, so that it does not read what they were before."""
+        """Read a catalog; ``heads`` are relations that the text itself defines, so it does not read their old ones."""
         self._catalog = catalog
         self._heads = tuple(heads)
         self.read: dict[str, None] = {}
@@ -64,7 +64,7 @@ class ReadableDatabase(Readable):
         return () if table is None or self._catalog.seen(name) != name else table.key
 
     def is_set(self, name: str) -> bool:
-        """Whether no row is there twice: by a key, or because rules say what is there."""
+        """Whether no row is there twice: there is a key, or rules define the relation."""
         seen = self._catalog.seen(name)
         table = self._catalog.tables.get(seen)
         if table is not None:
@@ -82,9 +82,9 @@ class ReadableDatabase(Readable):
         return _as_expression(known.defaults[column], known.schema[column].type)
 
 
-def _as_expression(value: Any, of: Type) -> Expression:
-    """A default as SQL has it."""
-    return cast(value, of) if isinstance(value, Now) else Literal(value, of)
+def _as_expression(value: Any, type_: Type) -> Expression:
+    """A default as an expression."""
+    return cast(value, type_) if isinstance(value, Now) else Literal(value, type_)
 
 
 # -- SQL
@@ -118,12 +118,12 @@ def add_text(database: Core, front_end: FrontEnd, text: str, dialect: str) -> tu
 
 
 def reader(front_end: FrontEnd) -> Reader:
-    """How one view of a front end's stored text is read again."""
+    """The function that reads one view again from a front end's stored text."""
     return partial(_read_text, front_end)
 
 
 def _read_text(front_end: FrontEnd, catalog: Catalog, name: str, text: str, dialect: str) -> ViewDefinition:
-    """One view of a text; what else the text defines is not there yet, as it was when the text was first read."""
+    """One view of a text, bound as when the text was first read: without the other views that it defines."""
     others = {other: v for other, v in catalog.views.items() if (v.dialect, v.text) != (dialect, text)}
     views = _views(replace(catalog, views=others), front_end, text, dialect, name)
     return next(view for view in views if view.name == name)

@@ -1,7 +1,6 @@
 """The rules of a database in groups: relations that read each other are defined together, each group on its own.
 
-A group that has the rules it had means what it meant, so when rules come or go only the other groups are compiled
-again.
+When rules come or go, only the groups whose rules changed are compiled again.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from everview.frontends.rules.stratification import groups, reads
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Relations that are defined together: their rules, and what is said of them and of what they read.
+class RelationGroup:
+    """Relations that are defined together: their rules, and the declarations of them and of the relations they read.
 
-    Without rules it is a relation that is given and shown.
+    A group without rules is one relation that is declared as output and only has given rows.
     """
 
     heads: tuple[str, ...]
@@ -34,7 +33,7 @@ class Group:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The relations that the rules name, but for those that they define."""
+        """The relations that the rules name and do not define."""
         named = dict.fromkeys(read.relation for rule in self.rules for read in reads(rule))
         return tuple(name for name in named if name not in self.heads)
 
@@ -43,24 +42,24 @@ class Group:
 
 
 @lru_cache(maxsize=64)
-def groups_of(rulesets: Rulesets) -> Mapping[str, Group]:
-    """The group of every relation that is defined by rules, or given and shown; each after those that it reads."""
+def groups_of(rulesets: Rulesets) -> Mapping[str, RelationGroup]:
+    """The group of every relation that rules define, or that is declared as output; each after those that it reads."""
     declared = declarations_of(rulesets)
     # Signs are found over all rules: a column that is not declared may be unsigned by those of another group.
     rules = with_signs(unfolded(RuleProgram(rules_of(rulesets), tuple(declared.values())))).rules
     of_head: dict[str, list[Rule]] = {}
     for rule in rules:
         of_head.setdefault(rule.head.relation, []).append(rule)
-    found: dict[str, Group] = {}
+    by_relation: dict[str, RelationGroup] = {}
     for heads in groups(rules):
         own = tuple(rule for head in heads for rule in of_head[head])
         named = dict.fromkeys((*heads, *(read.relation for rule in own for read in reads(rule))))
-        group = Group(heads, own, _declared(declared, named))
-        found |= dict.fromkeys(heads, group)
+        group = RelationGroup(heads, own, _declared(declared, named))
+        by_relation |= dict.fromkeys(heads, group)
     for name, declaration in declared.items():
-        if declaration.output and name not in found:
-            found[name] = Group((name,), (), (declaration,))
-    return found
+        if declaration.output and name not in by_relation:
+            by_relation[name] = RelationGroup((name,), (), (declaration,))
+    return by_relation
 
 
 def _declared(declared: Mapping[str, Declaration], names: Iterable[str]) -> tuple[Declaration, ...]:

@@ -23,26 +23,26 @@ class Rules:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Those that hold now."""
-        return () if (found := self._found()) is None else found.rules
+        """The rules of the text that hold now."""
+        return () if (ruleset := self._found()) is None else ruleset.rules
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The relations that they define."""
+        """The relations that the rules define."""
         return tuple(dict.fromkeys(rule.head.relation for rule in self.rules))
 
     def remove(self) -> None:
-        """Remove them all; a view that has no rule left is dropped, and refused to be while others read it."""
-        found = self._found()
-        if found is None or not found.rules:
+        """Remove all rules of the text; a view without rules is dropped, which is refused while others read it."""
+        ruleset = self._found()
+        if ruleset is None or not ruleset.rules:
             raise DatalogError("these rules have been removed", hint="add them again by db.datalog")
         with self._database.definitions.changing():
-            remove_rules(self._database, found.rules, found)
+            remove_rules(self._database, ruleset.rules, ruleset)
 
     def _found(self) -> Ruleset | None:
         known = {ruleset.number: ruleset for ruleset in self._database.catalog.rules}
-        found = known.get(self._number)
-        return found if found is not None and found.text == self.text else None
+        current = known.get(self._number)
+        return current if current is not None and current.text == self.text else None
 
     def __len__(self) -> int:
         return len(self.rules)

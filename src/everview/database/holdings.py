@@ -1,4 +1,4 @@
-"""Holdings: what the relations of a database hold now, and the answers of plans over them."""
+"""Holdings: the contents of the relations of a database now, and the answers of plans over them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Holdings:
-    """What is read of a database: the contents of tables and materialized views, and answers computed from them."""
+    """The readable side of a database: contents of tables and materialized views, and answers computed from them."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
 
     def now(self, name: str) -> Batch:
-        """The contents of a table or a materialized view, for one who holds the lock and has made ready."""
+        """The contents of a table or a materialized view; the caller holds the lock and has called `Access.ready`."""
         run, relations = self._core.run, self._core.definitions.relations
         if name in relations:
             return as_changes(relations[name].rows(run.state))
@@ -60,7 +60,7 @@ class Holdings:
         return relations[name].schema
 
     def answered(self, plan: Plan) -> tuple[pa.Table, NDArray[np.int64]]:
-        """The rows of a plan, now, and their weights; nothing of them stays in the database."""
+        """The rows of a plan now, and their weights; nothing of the answer stays in the database."""
         core = self._core
         with core.still:
             core.access.ready()
@@ -73,7 +73,7 @@ class Holdings:
                 core.run.dictionary.rollback(mark)
 
     def _answer(self, plan: Plan) -> Batch:
-        """The rows of a plan, of words that the dictionary is about to forget."""
+        """The rows of a plan, in codes that the dictionary forgets when the caller has decoded them."""
         better, circuit = optimize(plan), Circuit()
         given = {name: self.contents_now(name) for name in scans(better)}
         streams = {name: circuit.source(name, rows.schema) for name, rows in given.items()}

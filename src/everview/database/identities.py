@@ -1,4 +1,4 @@
-"""Content ids of rows that a relation has or might have: what ``C := relation(…)`` binds, for those who refer to it."""
+"""Content ids of rows that a relation has or might have, as ``C := relation(…)`` binds them in rules."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def content_ids(database: Core, relation: str, rows: Any) -> list[str]:
     dictionary = Dictionary()
     table = decode(schema, encode_rows(schema, rows, dictionary)[:, :-1], dictionary)
     made = content_id(name, schema.names, Scan(name, schema).columns)
-    (found,) = Evaluate((made,))(*(column.combine_chunks() for column in table.columns))
-    return found.to_pylist()
+    (ids,) = Evaluate((made,))(*(column.combine_chunks() for column in table.columns))
+    return ids.to_pylist()

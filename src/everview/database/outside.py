@@ -1,8 +1,8 @@
-"""What a transaction changes in sources that are attached and not kept, beside what it changes in tables.
+"""Changes that a transaction makes in sources that are attached and not kept, beside its changes of tables.
 
-Sources are written and all views over them are made ready before the tick, which may still be refused; they are
-committed after it. Two systems are not committed in one: should a source refuse then, the tick has happened. Views
-over sources show what these hold in any case.
+Before the tick, which may still be refused, the sources are written and all views over them are made ready; after
+the tick the sources are committed. Two systems do not commit as one: should a source refuse its commit, the tick has
+happened all the same. Views over sources always show what the sources hold.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from everview.runtimes.pull.turn import StagedTransaction
 
 
 class Outside:
-    """Changes of sources under way; nothing begins before the first of them."""
+    """Changes of sources in an open transaction; turns of sources begin with the first change."""
 
     def __init__(self, pipeline: PullPipeline) -> None:
         self._pipeline = pipeline
@@ -23,33 +23,33 @@ class Outside:
 
     @property
     def changes(self) -> SourceTransaction:
-        """What is to change."""
+        """The changes so far."""
         if self._under is None:
             self._under = self._pipeline.begin()
         return self._under.changes
 
     def savepoint(self) -> Mapping[str, Any]:
-        """What is to change so far."""
+        """The changes so far, to come back to."""
         return {} if self._under is None else self._under.changes.savepoint()
 
     def back_to(self, savepoint: Mapping[str, Any]) -> None:
-        """Forget what came after."""
+        """Forget the changes since a savepoint."""
         if self._under is not None:
             self._under.changes.back_to(savepoint)
 
     def stage(self) -> None:
-        """Write to the sources, and make ready all views over them; what cannot be raises."""
+        """Write to the sources, and make ready all views over them; raises if a source refuses."""
         if self._under is not None:
             self._under.stage()
 
     def commit(self) -> None:
-        """It all counts."""
+        """Commit the changes in all sources."""
         if self._under is not None:
             self._under.commit()
             self._under = None
 
     def end(self) -> None:
-        """What has not been committed by now does not count."""
+        """Roll back what has not been committed."""
         if self._under is not None:
             self._under.rollback()
             self._under = None

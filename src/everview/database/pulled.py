@@ -1,6 +1,6 @@
 """Fluent queries over sources that are attached and not kept: answered by pulling, and followed as living views.
 
-Such a view is this process's own: it is not stored, and when it is closed the sources are followed for it no more.
+Such a view belongs to this process: it is not stored, and closing it ends the following of its sources.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def at_sources(database: Core) -> AtPipeline:
-    """Where the queries over a database's sources are at home."""
+    """The home of queries over a database's sources."""
     return AtPipeline(database.attached.pipeline, _living)
 
 
@@ -31,19 +31,19 @@ def _living(name: str, part: Part, feeds: PulledFeeds) -> Shape:
 
 
 def in_shape(name: str, part: Part, root: views.Feed, feeds: views.Feeds) -> Shape:
-    """A query in the shape that it asks for: a value, a list, a table, or a tree of what lies beneath."""
+    """The living view of a query in the shape that it asks for: a value, a list, a table, or a tree."""
     if part.scalar:
         return ScalarView(root, name=name)
     if part.plain and part.ordered:
         names = root.schema.names
-        return OrderedView(root, *((names[at], way) for at, way in part.order), dicts=True, name=name)
+        return OrderedView(root, *((names[place], way) for place, way in part.order), dicts=True, name=name)
     if part.plain:
         return TableView(root, dicts=True, name=name)
     return TreeView(part, feeds, name)
 
 
 class _Ending:
-    """The end of following feeds that nobody else does."""
+    """A subscription that closes its feeds when it ends, as nobody else follows them."""
 
     def __init__(self, subscription: Handle, feeds: PulledFeeds) -> None:
         self._subscription, self._feeds = subscription, feeds
@@ -58,7 +58,7 @@ class _Ending:
 
 
 class Owned:
-    """Feeds that are let go when the one who follows them ends."""
+    """Feeds that are closed when their one subscription ends."""
 
     def __init__(self, feeds: PulledFeeds) -> None:
         self._feeds = feeds
@@ -77,7 +77,7 @@ class Owned:
 
 
 class Root:
-    """The feed of a query's own rows, let go likewise."""
+    """The feed of a query's own rows, which is closed when its one subscription ends."""
 
     def __init__(self, feeds: PulledFeeds, name: str) -> None:
         self._feeds, self.name = feeds, name

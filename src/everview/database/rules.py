@@ -1,7 +1,7 @@
-"""Rules as a database keeps them: the texts in which they were given, and which of their rules have gone since.
+"""Rules as a database keeps them: the texts in which they were given, and which of their rules have been removed.
 
-A text is stored as it was written. What it means follows from it and from the relations as they are, so nothing else
-is kept: the same text, read again, gives the same rules in the same order.
+A text is stored as it was written. Nothing else is kept, because the same text, read again, gives the same rules in
+the same order.
 
 >>> given = Ruleset(1, "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", "souffle")
 >>> [str(rule) for rule in given.rules]
@@ -34,17 +34,17 @@ class Ruleset:
 
     @property
     def program(self) -> RuleProgram:
-        """All that the text says."""
+        """The program of the text: its rules and declarations."""
         return program_of(self.text, self.dialect)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules that hold."""
-        return tuple(rule for at, rule in enumerate(self.program.rules) if at not in self.gone)
+        """The rules of the text that have not been removed."""
+        return tuple(rule for place, rule in enumerate(self.program.rules) if place not in self.gone)
 
     def without(self, rules: Collection[Rule]) -> Ruleset:
-        """Without some rules."""
-        gone = (at for at, rule in enumerate(self.program.rules) if rule in rules)
+        """The ruleset without some rules."""
+        gone = (place for place, rule in enumerate(self.program.rules) if rule in rules)
         return replace(self, gone=self.gone.union(gone))
 
     def to_json(self) -> list[Any]:
@@ -60,28 +60,28 @@ Rulesets = tuple[Ruleset, ...]
 
 
 def rules_of(rulesets: Iterable[Ruleset]) -> tuple[Rule, ...]:
-    """All rules that hold, in the order in which they came; one that came twice once."""
+    """All rules that hold, in the order in which they came, each once."""
     return tuple(dict.fromkeys(rule for ruleset in rulesets for rule in ruleset.rules))
 
 
 def declarations_of(rulesets: Iterable[Ruleset]) -> dict[str, Declaration]:
-    """What all texts together say of relations; they may say it several times, but not different things."""
-    found: dict[str, Declaration] = {}
+    """The declarations of all texts by relation; repeating one is fine, contradicting one is refused."""
+    declared: dict[str, Declaration] = {}
     for ruleset in rulesets:
         for new in ruleset.program.declarations:
-            old = found.get(new.name)
+            old = declared.get(new.name)
             if old is not None and old.schema != new.schema:
                 raise DatalogError(
                     f"{new.name} is declared as ({old.schema}) and as ({new.schema})",
                     hint="declare it once, or the same way",
                 )
             known = old or new
-            found[new.name] = replace(new, input=known.input or new.input, output=known.output or new.output)
-    return found
+            declared[new.name] = replace(new, input=known.input or new.input, output=known.output or new.output)
+    return declared
 
 
 def in_use(rulesets: Rulesets, named: Collection[str]) -> Rulesets:
-    """The texts that still say something: a rule, or how a relation that is ``named`` is declared."""
+    """The texts that still matter: those with a rule, or with a declaration of a relation that is ``named``."""
     return tuple(
         ruleset
         for ruleset in rulesets
@@ -90,7 +90,7 @@ def in_use(rulesets: Rulesets, named: Collection[str]) -> Rulesets:
 
 
 def without_heads(rulesets: Rulesets, heads: Collection[str]) -> Rulesets:
-    """Without the rules of some relations."""
+    """The rulesets without the rules of some relations."""
     gone = frozenset(rule for rule in rules_of(rulesets) if rule.head.relation in heads)
     return tuple(ruleset.without(gone) for ruleset in rulesets) if gone else rulesets
 
@@ -101,12 +101,12 @@ DERIVED: Final = " (derived)"
 
 
 def derived_name(table: str) -> str:
-    """The view of a table's rows and of what rules say of it."""
+    """The name of the view of a table's given rows and of those that rules derive."""
     return table + DERIVED
 
 
 def head_of(view: str) -> str:
-    """The relation whose rules define a view.
+    """The name of the relation whose rules define a view.
 
     >>> head_of(derived_name("edge"))
     'edge'

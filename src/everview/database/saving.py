@@ -1,4 +1,4 @@
-"""Saving: when what a database holds becomes durable, by itself or because someone asks."""
+"""Saving: making ticks durable, after a period or on request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Saving:
             self._run.vacuum(keep_epochs)
 
     def after_tick(self) -> None:
-        """Have the ticks that wait saved within the time that is set, also if nothing more happens."""
+        """Start the timer that saves waiting ticks, unless it runs already."""
         if self._timer is not None or self.every == float("inf"):
             return
         self._timer = Timer(self.every, self._save_now)
@@ -44,7 +44,7 @@ class Saving:
         self._timer.start()
 
     def cancel(self) -> None:
-        """Save nothing by itself any more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -1,4 +1,4 @@
-"""SQL at work: every statement bound to the database as it is, then done."""
+"""Statements of SQL on a database: each is bound to the definitions as they are, then run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def only_reads(text: str) -> bool:
 
 
 def run_sql(database: Core, text: str, dialect: str) -> Any:
-    """All statements of a text, one after the other; what the last of them gives."""
+    """Run the statements of a text, one after the other, and return the result of the last one."""
     result = None
     for piece in _pieces(text, dialect):
         known = ReadableDatabase(database.catalog)
@@ -67,7 +67,7 @@ def run_sql(database: Core, text: str, dialect: str) -> Any:
 
 
 def _pieces(text: str, dialect: str) -> Iterator[str]:
-    """A text for each statement, the others blanked out, so that errors point into the whole."""
+    """A text for each statement, with the earlier ones blanked out, so that places in errors are right."""
     if not isinstance(text, str) or ";" not in text.rstrip().rstrip(";"):  # pyright: ignore[reportUnnecessaryIsInstance]
         yield text
         return
@@ -112,7 +112,7 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
 
 
 def _inserted(db: Core, statement: Insert) -> tuple[pa.Table, Any]:
-    """The rows of an INSERT; a value that does not fit is told by its column."""
+    """The rows of an INSERT and their weights; the error of a value that does not fit names its column."""
     try:
         return db.holdings.answered(statement.plan)
     except CastFailure as error:
@@ -222,7 +222,7 @@ def repeat(rows: pa.Table, weights: Any) -> pa.Table:
 
 
 def explained(statement: Statement) -> str:
-    """What a statement would do: its plan, as written and as it would be computed."""
+    """The text of EXPLAIN: the plan of a statement, as written and as optimized."""
     plans = {name: value for name, value in vars(statement).items() if isinstance(value, Plan)}
     if not plans:
         return type(statement).__name__

@@ -1,4 +1,4 @@
-"""Telling: who listens to the views of a database, and when each listener is told of what."""
+"""Telling: the subscriptions to views of a database, and when listeners are called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Telling:
-    """Subscriptions to views. Changes are noted when they count, and told of when nothing is under way."""
+    """Subscriptions to views. Changes are noted when they count, and listeners are called when nothing is under way."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -53,7 +53,7 @@ class Telling:
         return subscription
 
     def tell(self) -> None:
-        """Tell all listeners of what was noted, those of views over sources that are not kept as well."""
+        """Call listeners with the changes that were noted, those of views over sources that are not kept included."""
         try:
             self.listeners.tell()
         finally:
@@ -63,14 +63,14 @@ class Telling:
     # -- definitions that change
 
     def held(self, names: Collection[str]) -> dict[str, Batch]:
-        """The contents of those of some views that anyone listens to, before they are made anew."""
+        """The contents of views that have listeners, taken before the views are made anew."""
         views = self._core.run.views
         return {n: self._core.holdings.now(n) for n in names if n in views and self.listeners.has(n)}
 
     def note_turn(self, before: Mapping[str, Batch]) -> None:
-        """Keep how views differ from what they held ``before``, when definitions have changed. It may be repeated.
+        """Note how views differ from what they held ``before`` a change of definitions. Repeating the call is harmless.
 
-        Listeners of a view that held rows of other columns are told no more.
+        Subscriptions to a view that held rows of other columns end.
         """
         self._dropped = True
         changes: dict[str, Batch] = {}
@@ -86,7 +86,7 @@ class Telling:
             self.listeners.note(self._core.run.epoch, changes)
 
     def tell_of_ends(self) -> None:
-        """Tell listeners of views that are gone, once, that these have ended."""
+        """Tell the listeners of dropped views, once, that the view has ended."""
         if self._dropped:
             self.listeners.end_all_but(self._core.run.views)
             self._dropped = False

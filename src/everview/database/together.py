@@ -1,4 +1,4 @@
-"""Several views of a database that are followed together: one call a tick, with the changes of all of them."""
+"""Several views of a database followed together: one call of the listener a tick, with the changes of all views."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Views:
-    """Some views of a database, as `Feeds`."""
+    """Some views of a database as `Feeds`."""
 
     def __init__(self, database: Core, names: Sequence[str]) -> None:
         database.access.settle()
@@ -23,7 +23,7 @@ class Views:
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
-        """The columns of each."""
+        """The columns of each view."""
         return {name: self._database.holdings.schema_of(name) for name in self._names}
 
     @property
@@ -32,12 +32,12 @@ class Views:
         return self._database.still
 
     def subscribe(self, listener: Together, *, snapshot: bool = False, ended: Ended | None = None) -> Subscription:
-        """Call ``listener({view: changes}, epoch)`` after every tick that changed any of them."""
+        """Call ``listener({view: changes}, epoch)`` after every tick that changed any of the views."""
         return self._database.telling.subscribe_all(self._names, listener, snapshot=snapshot, ended=ended)
 
 
 def tree_of(database: Core, name: str, related: Sequence[Related], **how: Any) -> TreeView:
-    """The tree of a view and those beneath."""
+    """The tree of a view's rows and the related rows beneath."""
     names = {name: name, **dict(_paths(name, related))}
     with database.still:
         feeds = Views(database, list(names.values()))

@@ -42,7 +42,7 @@ NO_KEY = "a table without a key is changed by whole rows: insert and delete"
 
 
 class Inner:
-    """A transaction inside another: should it raise, its own changes are undone."""
+    """A transaction inside another: an exception in its block undoes its own changes."""
 
     def __init__(self, tx: OpenTransaction, block: Block[Any]) -> None:
         self._tx, self._block = tx, block
@@ -50,23 +50,23 @@ class Inner:
 
     @property
     def alive(self) -> bool:
-        """Whether its with-statement goes on."""
+        """Whether its with-block is still running."""
         return self._block.alive
 
     def begin(self) -> OpenTransaction:
-        """From now on what is changed may be undone by itself."""
+        """Set a savepoint, so that later changes can be undone by themselves."""
         self._tx.inner.append(self)
         return self._tx
 
     def end(self, error: BaseException | None) -> None:
-        """Its changes are the outer one's, or nobody's."""
+        """Leave the changes to the outer transaction, or undo them after an error."""
         if error is not None:
             self.undo()
         if self in self._tx.inner:
             self._tx.inner.remove(self)
 
     def undo(self) -> None:
-        """Forget what has been changed since it began."""
+        """Forget the changes since the block began."""
         self._tx.back_to(self._savepoint)
 
 
@@ -153,11 +153,11 @@ class OpenTransaction:
             self._add(relation, encoded, negative=negative)
 
     def add_rows(self, table: str, rows: pa.Table, weights: Matrix) -> int:
-        """Add the rows of an Arrow table with these weights; the sum of the weights."""
+        """Add the rows of an Arrow table with these weights, and return the sum of the weights."""
         return self.exchange_rows(table, (rows, weights))
 
     def exchange_rows(self, table: str, *parts: tuple[pa.Table, Matrix]) -> int:
-        """Take the first rows away for the second, in one act; if there is only one part, add it."""
+        """Replace the first rows by the second in one act; if there is only one part, add it."""
         definition, relation = self._table(table)
         signs = (1,) if len(parts) == 1 else (-1, 1)
         encoded = [
@@ -169,7 +169,7 @@ class OpenTransaction:
         return int(encoded[-1][:, -1].sum())
 
     def become(self, table: str, rows: Any) -> None:
-        """Let a table hold these rows and no others: what changes is how it differs from them."""
+        """Change a table so that it holds these rows and no others."""
         definition, relation = self._table(table)
         encoded = self._encoded(definition, definition.schema, rows)
         whole = np.concatenate([encoded, (-self.contents(relation)).rows])
@@ -185,18 +185,18 @@ class OpenTransaction:
         return relation.rows(self._run.state, self._pending.get(relation.name))
 
     def contents_of(self, table: str) -> Batch:
-        """What a table holds after what has been changed so far."""
+        """The rows of a table, by its name, after the changes so far."""
         return self.contents(self._table(table)[1])
 
     def rows_with(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        """The rows whose keys begin with some values, after what has been changed so far."""
+        """The rows whose keys begin with some values, after the changes so far."""
         _, relation = self._keyed(table, "reading by key")
         if not keys:
             return []
         schema = Schema(relation.stored.fields[: len(keys[0])])
         wanted = encode_rows(schema, keys, self._dictionary)
-        found = relation.beginning_with(wanted, len(schema), self._run.state, self._pending_of(relation))
-        return [dict(zip(relation.stored.names, row, strict=True)) for row in found.elements()]
+        matched = relation.beginning_with(wanted, len(schema), self._run.state, self._pending_of(relation))
+        return [dict(zip(relation.stored.names, row, strict=True)) for row in matched.elements()]
 
     # -- inside
 
@@ -216,7 +216,7 @@ class OpenTransaction:
         return self._pending.get(relation.name, relation.nothing)
 
     def _outside(self, name: str) -> Outside | None:
-        """What is to change in sources that are not kept, if one of them has this name."""
+        """The changes of sources that are not kept, if one of these has the name."""
         attached = self._database.attached
         if not attached.pulls or name not in attached.sources:
             return None
@@ -264,11 +264,11 @@ class OpenTransaction:
 
     @property
     def alive(self) -> bool:
-        """Whether somebody can still end it: its with-statement; without one, its thread."""
+        """Whether somebody can still end the transaction: its with-block, or its thread if there is none."""
         return self.thread.is_alive() if self.block is None else self.block.alive
 
     def settle(self) -> None:
-        """Undo what transactions inside of it have left whose ends an exception has cut short."""
+        """Undo the changes of inner transactions whose ends an exception has cut short."""
         while self.inner and not self.inner[-1].alive:
             self.inner[-1].undo()
             self.inner.pop()
@@ -280,12 +280,12 @@ class OpenTransaction:
         return any(len(part) for pending in self._pending.values() for part in pending)
 
     def savepoint(self) -> Savepoint:
-        """What has been changed so far, here and in sources that are not kept."""
+        """The changes so far, of tables and of sources that are not kept, to come back to."""
         outside = {} if self.outside is None else self.outside.savepoint()
         return dict(self._pending), outside, self._dictionary.mark()
 
     def back_to(self, savepoint: Savepoint) -> None:
-        """Forget what has been changed since."""
+        """Forget the changes since a savepoint."""
         pending, outside, mark = savepoint
         self._pending = dict(pending)
         if self.outside is not None:
@@ -293,7 +293,7 @@ class OpenTransaction:
         self._dictionary.rollback(mark)
 
     def cells(self) -> Cells:
-        """The changes as the sources take them."""
+        """The changes as cells of the circuit's sources."""
         self.settle()
         relations, shards = self._database.definitions.relations, self._run.shards
         cells: Cells = [{} for _ in range(shards)]
@@ -333,13 +333,13 @@ def _now(value: Any) -> Any:
 def _filled_table(table: TableDefinition, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
     for column, value in table.defaults.items():
         if column not in rows.schema.names:
-            of = table.schema[column].type.arrow
-            rows = rows.append_column(pa.field(column, of), pa.array([value] * rows.num_rows, of))
+            type_ = table.schema[column].type.arrow
+            rows = rows.append_column(pa.field(column, type_), pa.array([value] * rows.num_rows, type_))
     return rows
 
 
 def _keys_of(table: TableDefinition, relation: KeptTable, rows: Any) -> Any:
-    """The keys in rows that may be whole, or keys only."""
+    """The keys of rows that are given whole, or as keys only."""
     given = as_arrow(rows)
     if given is not None:
         _set_columns(table, given.schema.names)
@@ -364,7 +364,7 @@ def _key_of(table: TableDefinition, places: list[int], i: int, row: Any) -> Any:
     if not isinstance(row, tuple | list):
         return (row,)
     if len(row) == len(table.schema):
-        return tuple(row[at] for at in places)
+        return tuple(row[place] for place in places)
     return tuple(row)
 
 
@@ -373,15 +373,15 @@ def _by_columns(table: TableDefinition, rows: Any) -> list[tuple[tuple[str, ...]
     given = as_arrow(rows)
     if given is not None:
         return [(_set_columns(table, given.schema.names), given)]
-    found: list[tuple[tuple[str, ...], list[Any]]] = []
+    groups: list[tuple[tuple[str, ...], list[Any]]] = []
     for i, row in enumerate(python_rows(rows) if is_frame(rows) else as_rows(rows)):
         if not isinstance(row, Mapping):
             raise WrongType(f"rows[{i}] is {shown(row)}, which names no columns", hint="update takes dicts, or a table")
         columns = _set_columns(table, list(row))
-        if not found or found[-1][0] != columns:
-            found.append((columns, []))
-        found[-1][1].append(row)
-    return found
+        if not groups or groups[-1][0] != columns:
+            groups.append((columns, []))
+        groups[-1][1].append(row)
+    return groups
 
 
 def _set_columns(table: TableDefinition, names: list[str]) -> tuple[str, ...]:

@@ -32,15 +32,15 @@ class Transaction:
         self._tx = tx
 
     def insert(self, table: str, rows: Any) -> int:
-        """Add rows; one whose key is there is refused. A column that a dict or frame lacks has its default."""
+        """Add rows; a row whose key is there is refused. A column that a dict or frame lacks gets its default."""
         return self._tx.insert(table, rows)
 
     def upsert(self, table: str, rows: Any) -> int:
-        """Add rows in place of those with their keys; of several with one key the last counts."""
+        """Add rows in place of those with the same keys; of several given rows with one key the last counts."""
         return self._tx.upsert(table, rows)
 
     def delete(self, table: str, rows: Any) -> int:
-        """Remove rows: by their keys if the table has one, and those that are not there are no mistake.
+        """Remove rows: by their keys if the table has one; keys that are not there are passed over.
 
         From a table without a key a row goes as often as it is given, and must be there.
         """
@@ -64,7 +64,7 @@ class Transaction:
 
 
 def _handle_of(tx: OpenTransaction) -> Transaction:
-    """The handle of a transaction, which is one, also where blocks join it."""
+    """The handle of a transaction: the same one for all blocks that join it."""
     if tx.handle is None:
         tx.handle = Transaction(tx)
     return tx.handle
@@ -80,7 +80,7 @@ class Transactions:
     def tick(
         self, change: Callable[[OpenTransaction], None], done: Callable[[], None] = lambda: None
     ) -> dict[str, Batch]:
-        """Make one tick of what a function changes; ``done`` is called once it counts, before listeners are told."""
+        """Make one tick of the changes of a function; ``done`` is called once the tick counts, before listeners are."""
         with self._access.turns.writing():
             self._access.ready_to_write()
             if self._access.open is not None:
@@ -103,7 +103,7 @@ class Transactions:
         return InBlock(self._core, lambda tx: tx)
 
     def shown_block(self) -> Block[Transaction]:
-        """The same for users."""
+        """A with-block as `block`, which gives users a `Transaction`."""
         return InBlock(self._core, _handle_of)
 
     # -- transactions of SQL
@@ -149,7 +149,7 @@ class Transactions:
         return tx
 
     def end(self, tx: OpenTransaction, error: BaseException | None) -> None:
-        """End a transaction: it counts now, as one tick, or not at all. One that changes nothing is no tick."""
+        """End a transaction: it counts now, as one tick, or not at all. A transaction without changes is no tick."""
         try:
             if error is None:
                 if tx.outside is not None:
@@ -169,7 +169,7 @@ class Transactions:
             core.saving.after_tick()
 
     def _counted(self, tx: OpenTransaction, outputs: Mapping[str, Batch]) -> None:
-        """Note all that follows from a tick, which has happened. It may be repeated."""
+        """Note all that follows from a tick that has happened. Repeating the call is harmless."""
         core = self._core
         outputs = {name: as_changes(change) for name, change in outputs.items()}
         core.definitions.carried.note(outputs)
@@ -182,7 +182,7 @@ class Transactions:
 
 
 class _OneTick(Block[OpenTransaction]):
-    """A transaction as long as its block lasts; whoever opens it holds the lock, and commits it."""
+    """A transaction for the time of its block; the caller holds the lock, and commits."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -192,15 +192,15 @@ class _OneTick(Block[OpenTransaction]):
         return self._tx
 
     def end(self, error: BaseException | None) -> None:
-        """End it: changes that do not count by now never will."""
+        """End the transaction: changes that do not count by now never will."""
         self._core.access.end(self._tx)
 
 
 class InBlock(Block[T], Generic[T]):
     """``with db.transaction()``: a transaction that counts at its end, or joins the one that is open.
 
-    ``shown`` makes of it what the block is given. The lock is not held in between: other threads wait because there is
-    an open transaction.
+    ``shown`` turns the open transaction into the value that the block gets. The lock is not held inside the block:
+    other threads wait because there is an open transaction.
     """
 
     def __init__(self, core: Core, shown: Callable[[OpenTransaction], T]) -> None:
@@ -208,7 +208,7 @@ class InBlock(Block[T], Generic[T]):
         self._inner: Inner | None = None
 
     def begin(self) -> T:
-        """Begin it, when all others have ended."""
+        """Begin the transaction when all others have ended, or join the open one of this thread."""
         access = self._core.access
         with access.turns.writing():
             access.ready_to_write()
@@ -220,7 +220,7 @@ class InBlock(Block[T], Generic[T]):
             return self._shown(self._inner.begin())
 
     def end(self, error: BaseException | None) -> None:
-        """End it."""
+        """End the transaction, or leave the one that was joined."""
         access = self._core.access
         with access.turns:
             access.require_same_process()

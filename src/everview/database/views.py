@@ -1,6 +1,6 @@
 """Tables and views as their users see them: contents now, and changes as they come.
 
-They are known by name, so they go on when other views are added or dropped, and end when their own is.
+Handles know their relation by name: they outlast changes of other definitions, and end when their relation is dropped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Contents:
-    """What a relation holds now, in whatever form."""
+    """The contents of a relation now, in several forms."""
 
     def __init__(self, database: Core, name: str) -> None:
         self._database = database
@@ -58,13 +58,13 @@ class Contents:
     def to_arrow(self) -> pa.Table:
         """The rows now as an Arrow table, each as often as its weight."""
         with self._database.still:
-            found = self.contents()
-            repeated = np.repeat(found.rows[:, :-1], np.maximum(found.weights, 0), axis=0)
-            return in_order(decode(found.schema, np.ascontiguousarray(repeated), found.dictionary), self._order)
+            contents = self.contents()
+            repeated = np.repeat(contents.rows[:, :-1], np.maximum(contents.weights, 0), axis=0)
+            return in_order(decode(contents.schema, np.ascontiguousarray(repeated), contents.dictionary), self._order)
 
     @property
     def _order(self) -> Any:
-        """In which order the rows are shown, if that is said."""
+        """The order in which the rows are shown, if the definition has one."""
         return getattr(self._database.catalog.relations.get(self.name), "order", ())
 
     def to_pandas(self) -> Any:
@@ -89,7 +89,7 @@ class Table(Contents):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns of its primary key; none if it is a bag."""
+        """The columns of the primary key; none if the table is a bag."""
         return self._database.catalog.tables[self.name].key
 
 
@@ -106,17 +106,17 @@ class View(Contents):
         """Call ``listener(changes, epoch)`` after every tick that changed the view.
 
         With ``snapshot`` it is called at once with all that the view holds; nothing lies between that and the first
-        change. A listener may change the database: whoever listens is told of that after this. One that raises is
-        reported by `ListenerError` when all others have been told. ``ended`` is called when the view has been dropped,
-        or has other columns now, or the database is closed.
+        change. A listener may change the database: listeners are called with that change after this one. A listener
+        that raises is reported by `ListenerError` when all others have been called. ``ended`` is called when the view
+        has been dropped or has other columns now, or the database is closed.
         """
         return self._database.telling.subscribe(self.name, listener, snapshot=snapshot, ended=ended)
 
     def changes(self, *, snapshot: bool = False, maxsize: int | None = MAXSIZE, policy: Policy = "merge") -> Changes:
         """The changes as an iterator of (changes, epoch), which waits for the next one; see `Changes`.
 
-        ``maxsize`` and ``policy`` say how many may wait for their reader, and what becomes of more: they are merged, or
-        the writer waits (``block``), or the reader misses some (``drop``) or is refused (``error``).
+        ``maxsize`` says how many changes may wait for their reader, ``policy`` what becomes of more: they are merged,
+        or the writer waits (``block``), or the reader misses some (``drop``) or is refused (``error``).
         """
         return Changes(self, self.name, snapshot=snapshot, maxsize=maxsize, policy=policy)
 
@@ -159,16 +159,16 @@ class View(Contents):
         return tree_of(self._database, self.name, related, by=by or self._own_order(), show=show, one=one)
 
     def _own_order(self) -> list[By]:
-        """The order of its ORDER BY, as far as that names its columns."""
-        names, found = self.schema.names, list[By]()
+        """The view's ORDER BY, as far as it names columns of the view."""
+        names, order = self.schema.names, list[By]()
         for by, how in self._order:
             if not isinstance(by, Column):
                 raise ShapeError(
                     f"view {self.name} is ordered by {by}, which is none of its columns",
                     hint='name the columns: ordered("rating desc")',
                 )
-            found.append((names[by.index], how))
-        return found
+            order.append((names[by.index], how))
+        return order
 
     def explain(self) -> str:
         """See `Database.explain`."""

@@ -61,11 +61,11 @@ CREATE MATERIALIZED VIEW rings AS
 
 def circuit() -> Circuit:
     """The five views over the five tables."""
-    found = Circuit()
+    views = Circuit()
     for name, columns in ROWS.items():
-        found.source(name, columns)
-    Queries(found).define_sql(SQL, "spark")
-    return found
+        views.source(name, columns)
+    Queries(views).define_sql(SQL, "spark")
+    return views
 
 
 def build(spark: SparkSession, directory: Path, state: Path, *, alerts: Path | None = None, **options: Any) -> Pipeline:

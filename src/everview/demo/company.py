@@ -1,4 +1,4 @@
-"""What happens at a payments company, step by step, as change files: the same for the same seed.
+"""A payments company whose history, step by step, is written as change files: the same for the same seed.
 
 Every source has a directory of parquet files, each written under a name that readers ignore and then renamed, so
 that a stream of files sees a file whole or not at all. Every row carries ``seq``, the step it belongs to, and a step
@@ -57,7 +57,7 @@ _HOUR = 3600  # seconds
 
 
 class Company:
-    """The company as it is now; `load` writes what there is at first, `step` what happens next."""
+    """The company as it is now; `load` writes its first rows, `step` the changes that come next."""
 
     def __init__(self, directory: Path, transfers: int, seed: int = 1) -> None:
         self.directory = directory
@@ -90,7 +90,7 @@ class Company:
         return len(self._sanctioned)
 
     def load(self) -> None:
-        """What there is before anything changes."""
+        """Write the rows that are there before anything changes."""
         everyone = np.arange(self.accounts)
         self._write("account", self._account_rows(everyone, "c"))
         self._write("rate", self._rate_rows(list(self._rates)))
@@ -102,7 +102,7 @@ class Company:
         self._publish()
 
     def step(self, changes: int) -> dict[str, int]:
-        """One step of about so many changes; how many of each source."""
+        """Write one step of about so many changes, and return how many each source has."""
         self.seq += 1
         written = {"transfer": self._transfer(changes), "account": self._move(max(changes // 50, 2))}
         if self.seq % 5 == 0:
@@ -116,7 +116,7 @@ class Company:
     # -- what can happen
 
     def _transfer(self, n: int) -> int:
-        """New transfers, three of which make a ring, and one in twenty that corrects an earlier amount."""
+        """Write new transfers, three of which make a ring, and one in twenty that corrects an earlier amount."""
         corrected = np.union1d(self._rng.choice(self.transfers, n // 20, replace=False), self._broken())
         first = self.transfers
         src, dst, currency = self._parties(n - len(corrected))
@@ -130,11 +130,11 @@ class Company:
         return n
 
     def _broken(self) -> Integers:
-        """Of the oldest of many rings one transfer; it is no longer taken for one."""
+        """A transfer of the oldest ring, once there are many rings; the ring counts as broken from now on."""
         return self._rings.pop(0)[:1] if len(self._rings) == _RINGS else np.empty(0, np.int64)
 
     def _move(self, n: int) -> int:
-        """Accounts that move to another country, one in ten of which is closed instead."""
+        """Write accounts that move to another country; one in ten is closed instead."""
         chosen = self._rng.choice(np.flatnonzero(self._open), n, replace=False)
         closed, moved = chosen[: n // 10], chosen[n // 10 :]
         self._home[moved] = self._countries(len(moved))
@@ -144,14 +144,14 @@ class Company:
         return n
 
     def _revalue(self) -> int:
-        """One currency moves by up to one percent against the euro."""
+        """Move the rate of one currency by up to one percent against the euro."""
         currency = list(self._rates)[1 + int(self._rng.integers(len(self._rates) - 1))]
         self._rates[currency] += int(self._rates[currency] * self._rng.uniform(-0.01, 0.01))
         self._write("rate", self._rate_rows([currency]))
         return 1
 
     def _quote(self) -> int:
-        """Every currency is quoted anew, and one quote of some day before is corrected."""
+        """Quote every currency anew, and correct one quote of an earlier day."""
         corrected = self._rng.integers(len(self._quoted), size=1)
         new = np.arange(len(self._quoted), len(self._quoted) + len(RATES))
         self._quoted = np.concatenate([self._quoted, np.arange(len(RATES))])
@@ -163,7 +163,7 @@ class Company:
         return len(chosen)
 
     def _sanction(self) -> int:
-        """An account joins the list; every third time, the one longest on it is taken off."""
+        """Put an account on the list of sanctions; every third time, take off the one that was longest on it."""
         if self.seq % 3 == 0:
             self._write("sanction", self._sanction_rows([self._sanctioned.pop(0)], "d"))
             return 1
@@ -180,13 +180,13 @@ class Company:
         return (len(COUNTRIES) * self._rng.random(n) ** 1.5).astype(np.int64)
 
     def _parties(self, n: int) -> tuple[Integers, Integers, Integers]:
-        """Who pays whom in which currency; some pay far more often than others."""
+        """Payers, payees and currencies of transfers; some accounts pay far more often than others."""
         src = (self.accounts * self._rng.random(n) ** 3).astype(np.int64)
         currency = (len(RATES) * self._rng.random(n) ** 2).astype(np.int64)
         return src, self._rng.integers(self.accounts, size=n), currency
 
     def _values(self, currencies: Integers) -> Integers:
-        """What currencies may have been worth, near to what they were worth at first."""
+        """Values of currencies, near to their first ones."""
         worth = np.array(list(RATES.values()))[currencies]
         moved = (worth * self._rng.uniform(-0.02, 0.02, len(currencies))).astype(np.int64)
         return np.where(currencies == 0, worth, worth + moved)
@@ -196,7 +196,7 @@ class Company:
         return _HOUR * (24 * DAYS + self.seq)
 
     def _amounts(self, ids: Integers) -> Integers:
-        """In hundredths: most are small, a few large, and those of a ring."""
+        """Amounts of transfers in hundredths: most are small; a few, and those of rings, are large."""
         n = len(ids)
         small = 1 + self._rng.exponential(25_000, n).astype(np.int64) % (100 * LARGE - 1)
         large = self._rng.integers(100 * LARGE, 1000 * LARGE, n)
@@ -230,7 +230,7 @@ class Company:
         return {"account": pa.array(accounts, pa.int64()), "op": pa.array([op] * len(accounts))}
 
     def _write(self, source: str, columns: Mapping[str, Any]) -> None:
-        """A file of changes, hidden until the whole step is published."""
+        """Write a file of changes, hidden until the whole step is published."""
         rows = len(next(iter(columns.values())))
         table = pa.table({**columns, "seq": pa.array(np.full(rows, self.seq, np.int64))})
         hidden = self.directory / source / f"_{self.seq:06d}.parquet"
@@ -253,11 +253,11 @@ def moments(seconds: Integers) -> pa.Array[Any]:
     return pa.array((START + seconds).astype("datetime64[us]")).cast(_MOMENT)
 
 
-def decimals(units: Integers, of: pa.Decimal128Type[Any, Any]) -> pa.Array[Any]:
+def decimals(units: Integers, type_: pa.Decimal128Type[Any, Any]) -> pa.Array[Any]:
     """Whole numbers of the last digit as decimals.
 
     >>> decimals(np.array([150, -1]), pa.decimal128(14, 2)).to_pylist()
     [Decimal('1.50'), Decimal('-0.01')]
     """
     words = np.stack([units, units >> 63], axis=1).tobytes()
-    return pa.Array.from_buffers(of, len(units), [None, pa.py_buffer(words)])
+    return pa.Array.from_buffers(type_, len(units), [None, pa.py_buffer(words)])

@@ -1,4 +1,4 @@
-"""The same views from scratch with plain Spark SQL, as one would without Everview.
+"""The demo's views computed from scratch with plain Spark SQL, as one would without Everview.
 
 The tables are the change files brought up to date and written as parquet beforehand; that is not part of the time a
 recomputation takes.
@@ -63,7 +63,7 @@ _RINGS = f"""
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """What every view holds, and how many seconds each took."""
+    """The rows of every view, and the seconds that each took."""
 
     rows: dict[str, Rows]
     seconds: dict[str, float]
@@ -74,18 +74,18 @@ class Recomputed:
 
 
 def bring_up_to_date(spark: SparkSession, directory: Path, tables: Path) -> None:
-    """The tables that the change files amount to, as parquet: of every key the last row, unless it was deleted."""
+    """Write the tables that the change files amount to as parquet: the last row of every key that was not deleted."""
     for name, columns in FILES.items():
-        found = spark.read.schema(columns).parquet((directory / name).as_uri())
+        changes = spark.read.schema(columns).parquet((directory / name).as_uri())
         last = f"ROW_NUMBER() OVER (PARTITION BY {KEYS[name]} ORDER BY seq DESC) = 1"
-        alive = "WHERE op <> 'd'" if "op" in found.columns else ""
+        alive = "WHERE op <> 'd'" if "op" in changes.columns else ""
         chosen = ", ".join(Schema.parse(ROWS[name]).names)
-        table = spark.sql(f"SELECT {chosen} FROM (SELECT * FROM {{found}} QUALIFY {last}) {alive}", found=found)
+        table = spark.sql(f"SELECT {chosen} FROM (SELECT * FROM {{changes}} QUALIFY {last}) {alive}", changes=changes)
         table.write.mode("overwrite").parquet((tables / name).as_uri())
 
 
 def recompute(spark: SparkSession, tables: Path) -> Recomputed:
-    """All five views, one after the other."""
+    """Compute all five views, one after the other."""
     frames: dict[str, Any] = {name: spark.read.parquet((tables / name).as_uri()) for name in FILES}
     views: dict[str, Callable[[], Rows]] = {
         "exposure": lambda: rows_of(spark.sql(_EXPOSURE, **frames)),
@@ -113,13 +113,13 @@ def plain(value: Any) -> Any:
 
 
 def _tainted(spark: SparkSession, frames: dict[str, Any]) -> Rows:
-    """Joins, each with what the last one found anew, until nothing is new."""
+    """Compute the tainted accounts by repeated joins with the rows that the last join found, until there are none."""
     steps = spark.sql(_STEPS, **frames).cache()
     reached = new = frames["sanction"].localCheckpoint()
     while not new.isEmpty():
         further = spark.sql(_FURTHER, new=new, steps=steps)
         new = further.join(reached, "account", "left_anti").localCheckpoint()
         reached = reached.unionAll(new)
-    found = rows_of(reached)
+    rows = rows_of(reached)
     steps.unpersist()
-    return found
+    return rows

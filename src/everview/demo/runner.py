@@ -36,8 +36,8 @@ _TELLING = 50_000  # transfers, from which on the comparison says something
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """How large the company is and how much happens."""
+class DemoSize:
+    """The size of the demo: rows of the company, steps, and changes in a step."""
 
     rows: int = 200_000
     epochs: int = 25
@@ -47,27 +47,27 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came after the first load: the epochs, and how long each step took until the stream was idle again."""
+    """The steps after the first load: their epochs, and the seconds of each until the stream was idle again."""
 
     epochs: Sequence[Progress]
     steps: Sequence[float]
 
 
-QUICK = Plan(rows=2_000, epochs=4, changes=100)
+QUICK = DemoSize(rows=2_000, epochs=4, changes=100)
 
 
-def run(plan: Plan, console: Console, keep: Path | None = None) -> None:
+def run(size: DemoSize, console: Console, keep: Path | None = None) -> None:
     """Play the demo; what it writes goes to a temporary directory, or to one that is kept."""
     with _directory(keep) as directory, quiet_session({"name": "everview demo"}, {}) as spark:
-        company = Company(directory / "changes", plan.rows, plan.seed)
+        company = Company(directory / "changes", size.rows, size.seed)
         company.load()
         _introduce(company, console)
         pipeline = build(spark, directory / "changes", directory / "state", alerts=directory / "alerts")
         try:
-            played = _play(pipeline, company, plan, console)
+            played = _play(pipeline, company, size, console)
             _show(pipeline, console)
             _verify(pipeline, directory / "alerts", console)
-            _compare(spark, pipeline, directory, plan, played, console)
+            _compare(spark, pipeline, directory, size, played, console)
         finally:
             pipeline.close()
     if keep is not None:
@@ -80,8 +80,8 @@ def run(plan: Plan, console: Console, keep: Path | None = None) -> None:
 @contextmanager
 def _directory(keep: Path | None) -> Generator[Path]:
     if keep is None:
-        with tempfile.TemporaryDirectory(prefix="everview-demo-", ignore_cleanup_errors=True) as found:
-            yield Path(found)
+        with tempfile.TemporaryDirectory(prefix="everview-demo-", ignore_cleanup_errors=True) as temporary:
+            yield Path(temporary)
         return
     if keep.exists() and any(keep.iterdir()):
         raise EverviewError(f"{keep} is not empty", hint="name a new directory: everview demo --keep DIR")
@@ -103,19 +103,19 @@ def _introduce(company: Company, console: Console) -> None:
 # -- the epochs
 
 
-def _play(pipeline: Pipeline, company: Company, plan: Plan, console: Console) -> Played:
-    """Everything that is there as the first epoch, then a step at a time."""
+def _play(pipeline: Pipeline, company: Company, size: DemoSize, console: Console) -> Played:
+    """Run the first load as one epoch, then the steps one at a time."""
     console.print(
-        f"All that is there is epoch 1; then come {plan.epochs} steps, as files of changes.\n", highlight=False
+        f"All that is there is epoch 1; then come {size.epochs} steps, as files of changes.\n", highlight=False
     )
     query = pipeline.start(trigger={"processingTime": "0 seconds"})
     steps: list[float] = []
     try:
-        with LiveTable(VIEWS, console=console, shown=plan.epochs + 5) as live:
+        with LiveTable(VIEWS, console=console, shown=size.epochs + 5) as live:
             _settle(query, pipeline, live)
             loaded = len(live.done)
-            for _ in range(plan.epochs):
-                company.step(plan.changes)
+            for _ in range(size.epochs):
+                company.step(size.changes)
                 steps.append(_settle(query, pipeline, live))
     finally:
         pipeline.stop()
@@ -123,7 +123,7 @@ def _play(pipeline: Pipeline, company: Company, plan: Plan, console: Console) ->
 
 
 def _settle(query: StreamingQuery, pipeline: Pipeline, live: LiveTable) -> float:
-    """Wait until everything that is there has been committed, and show it; how long that took."""
+    """Wait until all files so far have been committed, show the epochs, and return the seconds that it took."""
     started = perf_counter()
     query.processAllAvailable()
     took = perf_counter() - started
@@ -151,19 +151,19 @@ def _show(pipeline: Pipeline, console: Console) -> None:
 
 def _drawn(title: str, header: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Table:
     name, figure = header
-    found = Table(name, Column(figure, justify="right"), title=title, title_justify="left", box=None, pad_edge=False)
+    table = Table(name, Column(figure, justify="right"), title=title, title_justify="left", box=None, pad_edge=False)
     for key, value in rows[:TOP]:
-        found.add_row(str(key), f"{value:,.2f}")
-    return found
+        table.add_row(str(key), f"{value:,.2f}")
+    return table
 
 
 def _verify(pipeline: Pipeline, alerts: Path, console: Console) -> None:
-    """Every view computed from scratch; and the files of a sink, which must add up to its view."""
-    found = pipeline.verify().raise_if_different()
+    """Check every view against a computation from scratch, and a sink, whose files must add up to its view."""
+    verdict = pipeline.verify().raise_if_different()
     if added_up(alerts) != rows_of(pipeline.view("tainted")):
         raise EverviewError('the changes of "tainted" do not add up to it', hint="this is a bug: please report it")
     console.print(
-        f"Verified: every view is what it would be from scratch ({found.seconds:.1f} s), and the changes that a sink "
+        f"Verified: every view is what it would be from scratch ({verdict.seconds:.1f} s), and the changes that a sink "
         "was given add up to their view.",
         highlight=False,
     )
@@ -179,9 +179,9 @@ def added_up(path: Path) -> Rows:
 
 
 def _compare(
-    spark: SparkSession, pipeline: Pipeline, directory: Path, plan: Plan, played: Played, console: Console
+    spark: SparkSession, pipeline: Pipeline, directory: Path, size: DemoSize, played: Played, console: Console
 ) -> None:
-    """The same views with Spark SQL: the same rows, and how long they take."""
+    """Compute the views with Spark SQL, check that the rows agree, and show how long that takes."""
     tables = directory / "tables"
     bring_up_to_date(spark, directory / "changes", tables)
     best = _best(spark, tables)
@@ -195,21 +195,21 @@ def _compare(
     console.print(
         f"Spark SQL finds the same rows. From tables in parquet that are up to date already it takes "
         f"[bold]{best.total:.2f} s[/] ({each}).\n"
-        f"Keeping all five views took [bold]{step:.2f} s[/] a step of about {plan.changes:,} changes, from the files' "
+        f"Keeping all five views took [bold]{step:.2f} s[/] a step of about {size.changes:,} changes, from the files' "
         f"appearing until Spark's stream was idle again. Of that, reading, tick, commit and sink took {epoch:.2f} s, "
         f"the tick alone {1000 * tick:.1f} ms; the rest is the stream's own (medians of {len(played.steps)} steps).\n"
         f"A step was [bold green]{best.total / step:,.1f} times[/] faster than recomputing, "
         f"its tick [bold green]{best.total / tick:,.0f} times[/].",
         highlight=False,
     )
-    if plan.rows < _TELLING:
+    if size.rows < _TELLING:
         console.print("With so few rows most of either is the fixed cost of a Spark job.", highlight=False)
 
 
 def _best(spark: SparkSession, tables: Path) -> Recomputed:
-    """The fastest of two to four, so that Spark is not charged for what it does only the first time."""
+    """The fastest of two to four recomputations, so that Spark is not charged for what it does only the first time."""
     began = perf_counter()
-    found = [recompute(spark, tables), recompute(spark, tables)]
-    while perf_counter() - began + found[-1].total < _PATIENCE and len(found) < 4:
-        found.append(recompute(spark, tables))
-    return min(found, key=lambda run: run.total)
+    runs = [recompute(spark, tables), recompute(spark, tables)]
+    while perf_counter() - began + runs[-1].total < _PATIENCE and len(runs) < 4:
+        runs.append(recompute(spark, tables))
+    return min(runs, key=lambda run: run.total)

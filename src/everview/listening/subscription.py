@@ -1,4 +1,4 @@
-"""One listener of changes, until the listener or the view ends it.
+"""Subscriptions: one listener of changes each, until the listener or the view ends it.
 
 >>> told = []
 >>> subscription = Subscription(lambda changes, epoch: told.append(epoch), ended=lambda: told.append("end"))
@@ -19,7 +19,7 @@ Ended = Callable[[], None]  # told, once, that no more changes will come
 
 
 class Handle(Protocol):
-    """What a listener holds of its subscription: closing the handle ends it."""
+    """The listener's handle: closing it ends the subscription."""
 
     @property
     def active(self) -> bool: ...

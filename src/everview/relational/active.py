@@ -1,4 +1,4 @@
-"""A graph at work: its circuit, and the providers that it asks.
+"""An active graph: its circuit, and the providers that it asks.
 
 Relations enter by sources, as exact deltas. An enumerable provider's tuples do, too, by a table that makes them
 exact. A pointwise node watches its candidates: they leave by a sink, so that the provider can be told, and flips come
@@ -24,7 +24,7 @@ from everview.frontends.graphspec.tuples import Order, Tuples, Watched
 from everview.operators.pointwise import Pointwise
 from everview.relational.delta import Delta
 from everview.relational.providers import Asking
-from everview.relational.relation import Relation, commands
+from everview.relational.relation import KernelRelation, commands
 from everview.relational.ticking import SharedVerdict, run_tick
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.tables import Table
@@ -35,12 +35,12 @@ OUTPUT, WATCHED = "output", "watched"  # sinks
 
 
 class Active:
-    """The state of a graph."""
+    """An active graph: the runtime of its circuit, and its providers."""
 
     def __init__(
         self,
         graph: Graph,
-        relations: Mapping[str, Relation],
+        relations: Mapping[str, KernelRelation],
         providers: Mapping[str, Any],
         order: Order,
         *,
@@ -70,7 +70,7 @@ class Active:
         self.run = Embedded(self.circuit, tables=tables)
 
     def _judged(self, node: Judged, candidates: Stream) -> Stream:
-        """The candidates that are true: an operator whose truth comes back to it."""
+        """The candidates that are true, by an operator to which the provider's truth comes back as a source."""
         asking, circuit = self._judges[node.id], candidates.circuit
         indexed = candidates.index(*candidates.schema.names)
         trace = indexed.trace()
@@ -91,7 +91,7 @@ class Active:
     # -- asking
 
     def first(self) -> dict[str, Any]:
-        """What providers have at the start, as sources take it."""
+        """The tuples of providers at the start, as changes of sources."""
         return {
             f"{COMPUTED} {rel}": commands(asking.relation.schema, delta)
             for rel, asking in self._listed.items()
@@ -99,7 +99,7 @@ class Active:
         }
 
     def ask(self, handle: int) -> dict[str, Any]:
-        """What providers say has changed, as sources take it."""
+        """The changes that providers tell since a handle, as changes of sources."""
         self._asked = True
         found: dict[str, Any] = {
             f"{COMPUTED} {rel}": commands(asking.relation.schema, delta)
@@ -137,7 +137,7 @@ class Active:
         self._asked, self._seen = False, {}
 
     def contents(self, output: str) -> Tuples:
-        """What an output holds."""
+        """The tuples of an output."""
         return Tuples.of_rows(self.run.view(f"{OUTPUT} {output}").contents().elements(), self._order)
 
     def _delta(self, batch: Batch) -> Delta:

@@ -76,10 +76,10 @@ def _collected(rows: Any) -> Any:
     if isinstance(rows, str | bytes | Mapping) or not hasattr(rows, "__iter__"):
         return Tuples(rows)  # which refuses it
     try:
-        found = list(rows)
+        listed = list(rows)
     except TypeError:  # an array without dimensions
         raise WrongType(f"{shown(rows)} is no collection of tuples", hint="give a list or a set of tuples") from None
-    return found if any(isinstance(row, Mapping) for row in found) else Tuples(found)
+    return listed if any(isinstance(row, Mapping) for row in listed) else Tuples(listed)
 
 
 def is_table(rows: Any) -> bool:

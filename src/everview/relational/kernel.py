@@ -34,7 +34,7 @@ from everview.relational.active import RELATION, Active
 from everview.relational.delta import Delta
 from everview.relational.predicates import Predicate, resolve
 from everview.relational.providers import check_provider
-from everview.relational.relation import Relation, anonymous, same_shape, shapes
+from everview.relational.relation import KernelRelation, anonymous, same_shape, shapes
 from everview.relational.ticking import SharedVerdict
 from everview.types import unknown_name
 from everview.types.atoms import HOST_ATOMS
@@ -44,7 +44,7 @@ Bootstrap = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """A graph that may be activated."""
+    """A graph that is defined, and may be activated."""
 
     graph: Graph
     providers: Mapping[str, Any]
@@ -103,7 +103,7 @@ class Kernel:
         self._check_types = check_types
         self._types = dict(types or {})
         self._order = _order(order)
-        self._relations: dict[str, Relation] = {}
+        self._relations: dict[str, KernelRelation] = {}
         self._graphs: dict[str, Defined] = {}
         self._active: dict[str, Active] = {}
         self._lock = RLock()
@@ -114,7 +114,7 @@ class Kernel:
     # -- defining
 
     def define_relation(self, name: str, schema: Sequence[Any], *, exact: bool = False) -> None:
-        """A relation by its columns: names, ``{"name": …, "type": …}``, or pairs of a name and a predicate.
+        """Define a relation by its columns: names, ``{"name": …, "type": …}``, or pairs of a name and a predicate.
 
         With ``exact``, the host vouches that it adds only what is not there and removes only what is, and nothing of
         it is kept.
@@ -127,7 +127,7 @@ class Kernel:
     def define_graph(
         self, graph: str, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None
     ) -> None:
-        """A graph as JSON, text or object, with a provider for every computed relation."""
+        """Define a graph by JSON, as text or object, with a provider for every computed relation."""
         with self._alone("define_graph"):
             check_name("a graph", graph)
             if graph in self._graphs:
@@ -150,7 +150,7 @@ class Kernel:
             del self._graphs[graph]
 
     def drop_relation(self, name: str) -> None:
-        """Forget a relation that no graph has."""
+        """Forget a relation that no graph reads."""
         with self._alone("drop_relation"):
             self._has(name)
             users = [graph for graph, defined in self._graphs.items() if name in defined.graph.relations]
@@ -191,7 +191,7 @@ class Kernel:
             return found | {name: Delta(adds=active.contents(name)) for name in defined.graph.outputs}
 
     def deactivate_graph(self, graph: str) -> None:
-        """Let go of a graph's state; it stays defined."""
+        """Let go of the state of a graph, which stays defined."""
         with self._alone("deactivate_graph"):
             self._known(graph)
             if graph not in self._active:
@@ -269,7 +269,7 @@ class Kernel:
 
     @contextmanager
     def _alone(self, what: str) -> Generator[None]:
-        """One act at a time: a provider that is being asked cannot begin another."""
+        """A block for one act at a time: a provider that is being asked cannot begin another."""
         with self._lock:
             if self._at_work:
                 raise GraphError(f"{what} during {self._doing}", hint="structure and data change between batches")
@@ -297,13 +297,13 @@ class Kernel:
             self._step()
             self._step = None
 
-    def _relation(self, name: str, schema: Any, *, exact: bool = False) -> Relation:
+    def _relation(self, name: str, schema: Any, *, exact: bool = False) -> KernelRelation:
         check_name("a relation", name)
         what = f'relation "{name}"'
         if isinstance(schema, str) or not isinstance(schema, Iterable):
             raise GraphError(f"{what}: {shown(schema)} is no schema", hint='give columns, such as ["a", "b"]')
         columns = [self._column(what, column) for column in schema]
-        return Relation(name, [c for c, _ in columns], [of for _, of in columns], exact=exact)
+        return KernelRelation(name, [c for c, _ in columns], [of for _, of in columns], exact=exact)
 
     def _column(self, what: str, column: Any) -> tuple[str, tuple[str, Predicate]]:
         match column:
@@ -324,9 +324,9 @@ class Kernel:
             raise GraphError(f'{what}, column "{name}": {shown(of)} is no type', hint="give a name, or a function")
         return name, (getattr(of, "__name__", repr(of)), of)
 
-    def _declared(self, parts: Sequence[DeclaredSpec]) -> dict[str, Relation]:
+    def _declared(self, parts: Sequence[DeclaredSpec]) -> dict[str, KernelRelation]:
         """The relations that a graph brings; those that are there must be declared as they are."""
-        new: dict[str, Relation] = {}
+        new: dict[str, KernelRelation] = {}
         for part in parts:
             shape, known = declared(part), self._relations.get(part.name)
             if known is None:
@@ -368,7 +368,7 @@ class Kernel:
             raise unknown_name("graph", str(graph), self._graphs)
         return self._graphs[graph]
 
-    def _has(self, name: str) -> Relation:
+    def _has(self, name: str) -> KernelRelation:
         if not isinstance(name, str) or name not in self._relations:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise unknown_name("relation", str(name), self._relations)
         return self._relations[name]
@@ -377,7 +377,7 @@ class Kernel:
         return {name for defined in self._graphs.values() for name in _computed(defined.graph)}
 
     def _deltas(self, batch: Any) -> dict[str, Delta]:
-        """A batch as it was given, checked and normalised; relations that do not change are left out."""
+        """The deltas of a batch by relation, checked and normalised; relations without changes are left out."""
         if not isinstance(batch, Mapping):
             raise GraphError(f"a batch of {type(batch).__name__}", hint='give {"A": Delta(adds=…, removes=…)}')
         computed, found = self._computed(), dict[str, Delta]()
@@ -389,7 +389,7 @@ class Kernel:
         return {name: delta for name, delta in found.items() if delta}
 
     def _start(self, name: str, deltas: Mapping[str, Delta]) -> Any:
-        """What a graph that begins is given of a relation: of one that keeps nothing, what the bootstrap says."""
+        """The first change of a relation for a graph that begins: its tuples, or the bootstrap's if it keeps none."""
         relation = self._relations[name]
         if not relation.exact:
             return relation.whole()
@@ -437,7 +437,7 @@ class Kernel:
         return found
 
 
-def _end(verdict: SharedVerdict, parts: Sequence[Relation | Active], done: Callable[[], None]) -> None:
+def _end(verdict: SharedVerdict, parts: Sequence[KernelRelation | Active], done: Callable[[], None]) -> None:
     """Let what relations and graphs have taken in count, or undo it."""
     for part in parts:
         part.end(verdict)
@@ -465,7 +465,7 @@ def _check_providers(graph: Graph, providers: Mapping[str, Any]) -> None:
 
 
 def _check_build(graph: Graph) -> None:
-    """What only building finds out is told when a graph is defined, not when it is activated."""
+    """Build a graph once when it is defined, so that its mistakes show before it is activated."""
     circuit = Circuit()
     read = (*graph.scanned, *graph.enumerated)
     streams = {name: circuit.source(name, anonymous(len(graph.relations[name].columns))) for name in read}
@@ -483,7 +483,7 @@ def _line(graph: Graph, part: Sequence[str]) -> str:
 
 
 def _order(given: Sequence[str] | Callable[[Any], Any] | None) -> Order:
-    """The order of tuples that an order of atoms gives; what that leaves equal, the natural one tells apart."""
+    """The order of tuples by an order of atoms; ties are broken by the natural order."""
     if given is None:
         return natural
     if callable(given):

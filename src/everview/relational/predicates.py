@@ -1,4 +1,4 @@
-"""Type predicates: what the values of a column satisfy, by name or as a function of the host's."""
+"""Type predicates, which the values of a column satisfy: known by name, or functions of the host."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ NAMED: Final[Mapping[str, Predicate]] = {
 
 def _atom(name: str) -> Predicate:
     def holds(value: Any) -> bool:
-        found = atom_of_class(type(value))
-        return found is not None and found.type.name == name
+        atom = atom_of_class(type(value))
+        return atom is not None and atom.type.name == name
 
     return holds
 
 
 def resolve(what: str, name: str, hosts: Mapping[str, Predicate], atoms: Mapping[str, Any]) -> Predicate:
     """The predicate of a name: the host's own, one of the atom types, or a registered one."""
-    found = hosts.get(name) or NAMED.get(name)
-    if found is not None:
-        return found
+    predicate = hosts.get(name) or NAMED.get(name)
+    if predicate is not None:
+        return predicate
     if name in atoms:
         return _atom(name)
     error = unknown_name(f"{what}: type", name, [*NAMED, *hosts, *atoms])

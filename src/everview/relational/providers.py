@@ -1,9 +1,9 @@
-"""What a host implements for computed relations, and how it is asked.
+"""Providers of computed relations: the protocols that a host implements, and how the kernel asks.
 
-A **handle** is the number of batches that the kernel has committed. A provider is asked once in every batch for what
-has changed since its handle, and answers what is so now. The kernel goes on to the next handle only when the batch
-has been committed: after one that failed it asks again with the old handle, so a provider remembers what it has
-answered to a handle until it is asked with a later one, or finds out anew.
+A **handle** is the number of batches that the kernel has committed. In every batch a provider is asked once for the
+changes since a handle, and answers by the state now. The kernel goes on to the next handle only when the batch has been
+committed. After a failed batch it asks again with the old handle, so a provider keeps its answer to a handle, or can
+compute it anew, until it is asked with a later one.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from everview.errors import EverviewError, GraphError, ProviderError
 from everview.frontends.graphspec.predicate import rows_of
 from everview.frontends.graphspec.tuples import Row, Tuples
 from everview.relational.delta import Delta
-from everview.relational.relation import Relation
+from everview.relational.relation import KernelRelation
 
 
 class EnumerableProvider(Protocol):
-    """A computed relation whose tuples can be listed. It may also have ``enumerate()``, for the start.
+    """A provider of a relation whose tuples can be listed. It may also have ``enumerate()``, for the start.
 
-    Without that, its first answer says all that there is.
+    Without ``enumerate`` its first answer has all tuples.
     """
 
     def delta_since(self, handle: int) -> Delta | Mapping[str, Iterable[Row]]:
-        """The tuples that have come and gone since: a `Delta`, or ``{"adds": …, "removes": …}``."""
+        """The tuples that have come and gone since a handle: a `Delta`, or ``{"adds": …, "removes": …}``."""
         ...
 
 
 class PointwiseProvider(Protocol):
-    """A predicate that can only be asked. It may also have ``flips_since(handle, watched)``.
+    """A provider of a predicate, which is asked about tuples. It may also have ``flips_since(handle, watched)``.
 
-    That answers ``{"true": …, "false": …}``: of the watched tuples, which have become true and which false.
+    ``flips_since`` answers ``{"true": …, "false": …}``: the watched tuples that have become true, and those now false.
     """
 
     def eval_many(self, candidates: Set[Row]) -> Iterable[Row]:
-        """Those of the candidates that are true now."""
+        """The candidates that are true now."""
         ...
 
 
 def check_provider(what: str, provider: Any, needed: str) -> None:
-    """Refuse a provider that cannot be asked."""
+    """Refuse a provider without the method that is needed."""
     if provider is None:
         raise GraphError(f"{what} needs a provider", hint=f'give one with {needed}: providers={{"…": …}}')
     if not callable(getattr(provider, needed, None)):
@@ -49,9 +49,9 @@ def check_provider(what: str, provider: Any, needed: str) -> None:
 
 
 class Asking:
-    """A provider for one relation of one node, asked so that whatever is wrong with an answer is told by name."""
+    """The provider of one relation at one node; its answers are checked, and errors name the node and the relation."""
 
-    def __init__(self, node: str, relation: Relation, provider: Any, *, check_types: bool) -> None:
+    def __init__(self, node: str, relation: KernelRelation, provider: Any, *, check_types: bool) -> None:
         self.what = f'node "{node}", relation "{relation.name}"'
         self.relation = relation
         self.provider = provider
@@ -60,31 +60,31 @@ class Asking:
 
     @property
     def flipping(self) -> bool:
-        """Whether truth may change by itself."""
+        """Whether the truth of tuples may change without a change of the candidates."""
         return hasattr(self.provider, "flips_since")
 
     def all(self) -> Delta:
-        """What there is at the start."""
+        """All tuples at the start, as added."""
         if not hasattr(self.provider, "enumerate"):
             return Delta()
         return Delta(adds=self._guarded("enumerate", lambda: self._tuples(self.provider.enumerate())))
 
     def since(self, handle: int) -> Delta:
-        """What has changed since; of a provider that has not been asked yet, since the beginning."""
+        """The changes since a handle; since the beginning if the provider has not been asked yet."""
         since = handle if self._began else 0
         return self._guarded("delta_since", lambda: self._parts(self.provider.delta_since(since), "adds", "removes"))
 
     def close(self) -> None:
-        """What was answered counts."""
+        """Take note that the batch of the last answer counts."""
         self._began = True
 
     def flips(self, handle: int, watched: Tuples) -> Delta:
-        """Which tuples have become true, and which false."""
+        """The watched tuples that have become true, as added, and those now false, as removed."""
         ask = self.provider.flips_since
         return self._guarded("flips_since", lambda: self._parts(ask(handle, watched), "true", "false"))
 
     def true(self, candidates: Tuples) -> Tuples:
-        """Which of them are true."""
+        """The candidates that are true."""
         return self._tuples(self.provider.eval_many(candidates))
 
     def _parts(self, answer: Any, plus: str, minus: str) -> Delta:
@@ -93,8 +93,8 @@ class Asking:
         elif isinstance(answer, Mapping) and answer.keys() <= {plus, minus}:
             parts = answer
         else:
-            found = sorted(map(str, answer)) if isinstance(answer, Mapping) else type(answer).__name__
-            raise ProviderError(f"it answered {found}", hint=f'answer {{"{plus}": …, "{minus}": …}}, or a Delta')
+            given = sorted(map(str, answer)) if isinstance(answer, Mapping) else type(answer).__name__
+            raise ProviderError(f"it answered {given}", hint=f'answer {{"{plus}": …, "{minus}": …}}, or a Delta')
         adds, removes = (self._tuples(parts.get(part, ())) for part in (plus, minus))
         both = adds.common(removes)
         if both:
@@ -105,8 +105,8 @@ class Asking:
         return Delta(adds, removes)
 
     def _tuples(self, answer: Any) -> Tuples:
-        found = answer if isinstance(answer, Tuples) else Tuples(rows_of(answer))
-        return self.relation.tuples(found, check_types=self._check_types)
+        tuples = answer if isinstance(answer, Tuples) else Tuples(rows_of(answer))
+        return self.relation.tuples(tuples, check_types=self._check_types)
 
     def _guarded(self, call: str, ask: Callable[[], Any]) -> Any:
         try:

@@ -1,8 +1,8 @@
 """A relation of the kernel: its schema, and by default the tuples it holds.
 
-What is held turns any delta into an exact one: adding what is there and removing what is not change nothing. Tuples
-are kept as a table whose key is all of its columns, so that is what its commands mean already. A relation whose host
-vouches for exact deltas keeps nothing.
+The held tuples turn any delta into an exact one: adding a tuple that is there, or removing one that is not, changes
+nothing. Tuples are kept as a table whose key is all of its columns, whose commands mean just that. A relation whose
+host vouches for exact deltas keeps nothing.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ FEW = 64  # values; beyond them a change goes on as an Arrow table
 
 
 def anonymous(columns: int) -> Schema:
-    """Columns of atoms under names that cannot be in anybody's way."""
+    """A schema of so many columns of atoms, with names that clash with no others."""
     return Schema(Field(f"c{at}", ANY, nullable=False) for at in range(columns))
 
 
 def commands(schema: Schema, delta: Delta) -> Commands:
-    """Puts and deletes of whole tuples."""
+    """A delta as commands of a table: puts and deletes of whole tuples."""
     rows = [*delta.removes.unordered, *delta.adds.unordered]
     table, _ = ingest(schema, rows)
     weights = pa.array([-1] * len(delta.removes) + [1] * len(delta.adds), pa.int64())
@@ -48,8 +48,8 @@ def change_of(batch: Batch) -> Any:
     return list(batch) if len(batch) * len(batch.schema) <= FEW else batch.to_arrow()
 
 
-class Relation:
-    """A named relation."""
+class KernelRelation:
+    """A named relation of the kernel."""
 
     def __init__(
         self, name: str, columns: Sequence[str], types: Sequence[tuple[str, Predicate]], *, exact: bool
@@ -73,7 +73,7 @@ class Relation:
     # -- checking
 
     def delta(self, given: Any, *, check_types: bool) -> Delta:
-        """A delta as it was given, checked and normalised."""
+        """The delta in what a host has given, checked and normalised."""
         try:
             raw = Delta.of(given)
         except EverviewError as error:
@@ -82,7 +82,7 @@ class Relation:
         return Delta(adds, removes).normalized()
 
     def tuples(self, rows: Any, *, check_types: bool) -> Tuples:
-        """A set of tuples of this relation, from whatever rows may be given as."""
+        """The set of tuples in rows of any form."""
         try:
             found = rows if isinstance(rows, Tuples) else self._ingested(rows)
         except EverviewError as error:
@@ -129,11 +129,11 @@ class Relation:
             self.pushed = True
 
     def contents(self, order: Order) -> Tuples:
-        """The tuples it holds."""
+        """The tuples that the relation holds, in order."""
         return Tuples.of_rows(self._held().elements(), order)
 
     def whole(self) -> Any:
-        """All it holds, as a source takes it."""
+        """All tuples that the relation holds, as a change of a source."""
         return change_of(self._held())
 
     def _held(self) -> Batch:
@@ -149,11 +149,11 @@ class Relation:
             self.run.vacuum()
 
 
-def same_shape(relation: Relation, shape: Shape) -> bool:
-    """Whether a graph declares a relation as it is."""
+def same_shape(relation: KernelRelation, shape: Shape) -> bool:
+    """Whether a graph declares a relation with the columns that it has."""
     return relation.columns == shape.columns and relation.shape.types == shape.types
 
 
-def shapes(relations: Mapping[str, Relation]) -> dict[str, Shape]:
+def shapes(relations: Mapping[str, KernelRelation]) -> dict[str, Shape]:
     """The relations as graphs see them."""
     return {name: relation.shape for name, relation in relations.items()}

@@ -1,4 +1,4 @@
-"""Where rows come from: memory, SQLite, PostgreSQL, files, Python iterators and streams of JSON lines.
+"""Sources of rows: memory, SQLite, PostgreSQL, files, Python iterators and streams of JSON lines.
 
 See `everview.sources.protocol` for what a source is, and `Database.attach` for what becomes of one.
 """

@@ -41,7 +41,7 @@ _PASSED_OVER: Final = (".", "_")
 
 
 class Seen(NamedTuple):
-    """What is remembered of a file that was read."""
+    """The mark of a file that was read, by which a change of the file is noticed."""
 
     size: int
     changed: int  # in nanoseconds
@@ -203,7 +203,7 @@ def _by_place(path: Path, message: str) -> str:
 
 
 def seen(path: Path) -> Seen:
-    """What is remembered of a file as it is now."""
+    """The mark of a file as it is now."""
     try:
         status = path.stat()
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What a source is: it answers requests for rows, and tells its changes as updates.
+"""The protocol of sources: a source answers requests for rows, and tells its changes as updates.
 
 A `Request` says which rows are wanted and in which order; a reply is an iterator of these rows, in order, each once,
 which may be left unread. An `Update` is what has changed: rows with weights, without an order, all of them.
@@ -34,14 +34,14 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """All of some conditions; of none, true."""
+    """The conjunction of conditions; of none, true."""
 
     conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Any_:
-    """One of some conditions; of none, false."""
+    """The disjunction of conditions; of none, false."""
 
     conditions: tuple[Condition, ...] = ()
 
@@ -58,7 +58,7 @@ Condition = Compare | All | Any_ | Not
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which rows, in which order, from where on, and how many at most.
+    """A request for rows: which ones, in which order, from where on, and how many at most.
 
     NULL is before all values, ascending, and after them, descending; text and bytes are in the order of their bytes,
     and NaN is after all other numbers. Ties are broken by the key, ascending, so the order is total; ``after`` is a
@@ -72,7 +72,7 @@ class Request:
     limit: int | None = None
 
     def and_(self, condition: Condition) -> Request:
-        """The same request, of fewer rows."""
+        """The request for those of its rows that also meet a condition."""
         known = self.where.conditions if isinstance(self.where, All) else (self.where,)
         return replace(self, where=All((*known, condition)))
 

@@ -1,4 +1,4 @@
-"""What one epoch is given: changes of some sources, fetched to the driver if they are few, else left to the tasks."""
+"""The input of one epoch: changes of sources, fetched to the driver if they are few, else left to the tasks."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Arrival:
         return cls(specs, frames, combined(frames))
 
     def local_bytes(self) -> int:
-        """How large the files are that batch frames read, as far as they are on this machine."""
+        """The size of the files that batch frames read, as far as they are on this machine."""
         files = (path.removeprefix("file:") for frame in self.frames for path in frame.inputFiles())
-        found = (Path(unquote("/" + path.lstrip("/"))) for path in files if ":" not in path)
-        return sum(path.stat().st_size for path in found if path.exists())
+        paths = (Path(unquote("/" + path.lstrip("/"))) for path in files if ":" not in path)
+        return sum(path.stat().st_size for path in paths if path.exists())
 
     def fetch(self, limit: int | None) -> Fetched | None:
         """All rows, on the driver; None if there are more than the limit."""
@@ -62,7 +62,7 @@ class Arrival:
 
         def frame(_: Mark) -> DataFrame:
             parts: list[DataFrame] = []
-            for spec, found in zip(self.specs, self.frames, strict=True):
+            for spec, source_frame in zip(self.specs, self.frames, strict=True):
                 arrival = program.arrival(spec.name)
                 coding = Coding(
                     node=program.circuit.sources[spec.name],
@@ -75,7 +75,7 @@ class Arrival:
                     weighted=spec.changes in ("weights", "cdc"),
                     ordered=spec.keyed,
                 )
-                parts.append(coded(found, coding, exceptions))
+                parts.append(coded(source_frame, coding, exceptions))
             return reduce(lambda a, b: a.unionAll(b), parts)
 
         return frame
@@ -98,16 +98,16 @@ class Fetched:
 
     def bad(self) -> pa.Table:
         """The rows that cannot be taken, with the reasons."""
-        found: list[pa.Table] = []
+        tables: list[pa.Table] = []
         for name, (_, table) in self.parts.items():
             rows = table.filter(pc.is_valid(table.column("_reason")))
             columns: list[Any] = [pa.repeat(name, rows.num_rows), rows.column("_reason"), rows.column("_raw")]
-            found.append(pa.Table.from_arrays(columns, schema=BAD))
-        return pa.concat_tables(found) if found else BAD.empty_table()
+            tables.append(pa.Table.from_arrays(columns, schema=BAD))
+        return pa.concat_tables(tables) if tables else BAD.empty_table()
 
     def changes(self) -> dict[str, Any]:
-        """The good rows, as the engine takes them."""
-        found: dict[str, Any] = {}
+        """The good rows by source, in the form that the engine takes."""
+        by_source: dict[str, Any] = {}
         for name, (spec, table) in self.parts.items():
             rows = (
                 table.filter(pc.is_null(table.column("_reason")))
@@ -116,5 +116,5 @@ class Fetched:
             )
             whole = spec.changes == "snapshot"
             if rows.num_rows or whole:
-                found[name] = Commands(rows, whole) if spec.keyed else rows.select([*spec.schema.names, "_weight"])
-        return found
+                by_source[name] = Commands(rows, whole) if spec.keyed else rows.select([*spec.schema.names, "_weight"])
+        return by_source

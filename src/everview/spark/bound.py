@@ -34,12 +34,12 @@ class BoundSource:
 
     @property
     def again(self) -> bool:
-        """Whether a batch frame may be read at every refresh: what it says of a key, it may say twice."""
+        """Whether a batch frame may be read at every refresh: repeating the rows of its keys changes nothing."""
         return self.spec.changes in ("upsert", "snapshot")
 
 
 class BoundSources:
-    """The sources of a pipeline by name. With ``given`` its circuit has them all; else they are made when bound."""
+    """The sources of a pipeline by name. With ``given`` the circuit has all of them; else binding one makes it."""
 
     def __init__(self, circuit: Circuit, *, given: bool) -> None:
         self._circuit, self._given = circuit, given
@@ -67,7 +67,7 @@ class BoundSources:
         return circuit.source(name, spec.schema) if node is None else circuit.stream(node)
 
     def require(self, name: str) -> None:
-        """Refuse the name of no source."""
+        """Refuse a name that no source has."""
         if name not in self.by_name:
             raise unknown_name("source", name, self.by_name)
 
@@ -79,7 +79,7 @@ class BoundSources:
 
     @property
     def specs(self) -> list[SourceSpec]:
-        """How the rows of each source are changes."""
+        """The spec of each source: how its rows are changes."""
         return [bound.spec for bound in self.by_name.values()]
 
     @property
@@ -89,16 +89,16 @@ class BoundSources:
 
     @property
     def tables(self) -> dict[str, Table]:
-        """How the sources are kept that are."""
+        """How the runtime keeps the contents of sources, for those that are kept."""
         return {name: _table(bound.spec) for name, bound in self.by_name.items() if bound.keep}
 
     @property
     def streams(self) -> list[BoundSource]:
-        """Those that are streams, by name, because Spark knows the streams of a query by their places."""
+        """The streaming sources, sorted by name, because Spark knows the streams of a query by their places."""
         return [bound for _, bound in sorted(self.by_name.items()) if bound.streaming]
 
     def checked(self, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """Batch frames with more changes of sources, if they fit these."""
+        """Batch frames with more changes of sources, checked against the specs of these."""
         for name, frame in frames.items():
             self.require(name)
             if frame.isStreaming:
@@ -111,7 +111,8 @@ class BoundSources:
     ) -> tuple[dict[str, DataFrame], dict[str, Any]]:
         """The batch frames to be read now, and the offsets once they are.
 
-        They are those that were not read yet, with ``again`` also those that may be read again, and what is given.
+        These are the frames that were not read yet, with ``again`` also those that may be read again, and the given
+        ones.
         """
         read, fed = (set[str](offsets.get(key, ())) for key in (STATIC, GIVEN))
         due = {
@@ -122,7 +123,7 @@ class BoundSources:
         return due | dict(given), {STATIC: sorted({*read, *due}), GIVEN: sorted({*fed, *given})}
 
     def named(self, names: Sequence[str]) -> list[SourceSpec]:
-        """How the rows of some sources are changes."""
+        """The specs of some sources."""
         return [self.by_name[name].spec for name in names]
 
 
@@ -131,5 +132,5 @@ def _is_due(name: str, bound: BoundSource, read: Collection[str], fed: Collectio
 
 
 def _table(spec: SourceSpec) -> Table:
-    """How a source is kept; an order that is no column of it counts within a batch only."""
+    """How the runtime keeps a source; an order that is not a column of the rows counts within a batch only."""
     return Table(spec.key, spec.row_order) if spec.keyed else Table()

@@ -1,4 +1,4 @@
-"""What arrives from Spark: DataFrames as signed changes of a source, one shape for every style.
+"""Changes from Spark: DataFrames as signed changes of a source, in one shape for every style.
 
 A source says how its rows are meant: as new rows (**append**), as the latest state of their key (**upsert**), as
 rows with weights (**weights**), as operations on rows (**cdc**, Debezium's envelope included), or as all there is
@@ -68,7 +68,7 @@ def _weight(field: st.StructField) -> tuple[Column, Bad]:
 
 
 def _from_operations(frame: DataFrame, row: RowColumns, columns: Columns, raw: Column) -> DataFrame:
-    """Flat rows with an operation each: before-images are the past of a key, or take a row away."""
+    """Changes of flat rows with an operation each: a before-image is the past of a key, or takes a row away."""
     spec = row.spec
     assert spec.op is not None
     given = column_of(spec.op)
@@ -87,7 +87,7 @@ def _from_operations(frame: DataFrame, row: RowColumns, columns: Columns, raw: C
 
 
 def _order(spec: SourceSpec, columns: Columns, frame: DataFrame) -> tuple[Column, Sequence[Bad]]:
-    """The place of a change among those of its key, and rows that have none."""
+    """The column that orders the changes of a key, and the test for rows that have no order."""
     if spec.order is None:
         return _file_time(frame) if spec.keyed else F.lit(0), ()
     column = column_of(spec.order)
@@ -96,7 +96,7 @@ def _order(spec: SourceSpec, columns: Columns, frame: DataFrame) -> tuple[Column
 
 
 def _file_time(frame: DataFrame) -> Column:
-    """When the file of a row was written, where rows come from files: Spark reads large files first, not early ones."""
+    """The time when the file of a row was written, if there is one: Spark reads large files first, not early ones."""
     return F.unix_micros(F.col("_metadata.file_modification_time")) if _has_file_times(frame) else F.lit(0)
 
 
@@ -111,8 +111,8 @@ def _has_file_times(frame: DataFrame) -> bool:
     if plan is None:
         return _resolves(frame)
     hidden = plan.queryExecution().analyzed().metadataOutput()
-    found = [hidden.apply(at) for at in range(hidden.size())]
-    types = [str(each.dataType().catalogString()) for each in found if each.name() == "_metadata"]
+    columns = [hidden.apply(place) for place in range(hidden.size())]
+    types = [str(each.dataType().catalogString()) for each in columns if each.name() == "_metadata"]
     return len(types) == 1 and "file_modification_time" in types[0] and _resolves(frame)
 
 

@@ -1,12 +1,12 @@
-"""Spark's own checkpoint in a state directory: mended where a crash cut it short, and asked which files are planned.
+"""Spark's own checkpoint in a state directory: mending what a crash cut short, and reading which files are planned.
 
 Spark writes, for a streaming query: ``metadata`` with the query's id; ``offsets/N`` before batch N is run and
 ``commits/N`` after it; and ``sources/I/K``, which for a source of files says which files came with its offset K.
 A crash may leave the last of them empty or cut, and Spark then fails at every start.
 
-The state says which batch it has taken in last. So what a cut file was about is known: everything after that batch
-has not happened here, and may be planned anew; that the batch itself is not run twice, the state sees to. A cut file
-that says what has been read already cannot be mended: without it, rows would be read twice or never.
+The state says which batch it has taken in last. Everything after that batch has not happened here, so a cut file about
+it may go, and Spark plans anew; the state sees to it that the batch itself is not run twice. A cut file about what has
+been read already cannot be mended: without it, rows would be read twice or never.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
 class Planned(NamedTuple):
-    """A file that a batch is to read, and the name of the source."""
+    """A file that a batch is to read, and the name of its source."""
 
     source: str
     url: str
@@ -44,9 +44,9 @@ class Planned(NamedTuple):
 
 
 def mend(checkpoint: Path, last: Position | None) -> None:
-    """Remove or restore what a crash cut short, as far as the state, which is at ``last``, proves that nothing is lost.
+    """Remove or restore files that a crash cut short, if the state, which is at ``last``, proves that nothing is lost.
 
-    Without a last batch, nothing was taken in yet, so all that is cut may go.
+    Without a last batch, nothing was taken in yet, so every cut file may go.
     """
     if not checkpoint.is_dir():
         return
@@ -73,9 +73,9 @@ def mend(checkpoint: Path, last: Position | None) -> None:
 
 
 def _mend_metadata(checkpoint: Path, last: Position | None) -> None:
-    """The id of the query, without which Spark does not start where there are offsets.
+    """Restore the id of the query, without which Spark does not start where there are offsets.
 
-    The state knows it, and by the offsets of its last batch, whether this is the checkpoint of that query.
+    The state knows the id, and tells by the offsets of its last batch whether this is the checkpoint of that query.
     """
     if query_of(checkpoint) is not None:
         return
@@ -94,7 +94,7 @@ def _drop_later(checkpoint: Path, done: int) -> None:
 
 
 def _drop(path: Path, why: str) -> None:
-    """Remove a file of Spark's with its checksum, which Hadoop keeps beside it."""
+    """Remove a file of Spark's and the checksum that Hadoop keeps beside it."""
     if path.exists():
         log.warning("%s was cut short by a crash and is removed: %s", path, why)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
@@ -109,11 +109,11 @@ def _lost(path: Path) -> CorruptState:
 
 
 def _is_cut(path: Path, lines: int = 1) -> bool:
-    """Whether a log is not whole: a version, then the rest of the lines it must have, each JSON if it begins so."""
-    found = path.read_text(errors="replace").lstrip("\0").splitlines()
-    if len(found) < lines or not found or not _VERSION.fullmatch(found[0]):
+    """Whether a log is cut: it lacks the version or a line, or a line that begins as JSON does not end so."""
+    written = path.read_text(errors="replace").lstrip("\0").splitlines()
+    if len(written) < lines or not written or not _VERSION.fullmatch(written[0]):
         return True
-    return any(line[:1] in ("{", "[") and not _is_json(line) for line in found[1:])
+    return any(line[:1] in ("{", "[") and not _is_json(line) for line in written[1:])
 
 
 def _is_json(text: str) -> bool:
@@ -126,12 +126,12 @@ def _is_json(text: str) -> bool:
 
 def _numbered(directory: Path) -> list[tuple[Path, int]]:
     """The files of a log of Spark's and their numbers, oldest first."""
-    found = [(path, path.name.removesuffix(COMPACT)) for path in directory.glob("*")]
-    return sorted(((path, int(number)) for path, number in found if number.isdigit()), key=lambda each: each[1])
+    named = [(path, path.name.removesuffix(COMPACT)) for path in directory.glob("*")]
+    return sorted(((path, int(number)) for path, number in named if number.isdigit()), key=lambda each: each[1])
 
 
 def _sources(checkpoint: Path) -> int:
-    """How many sources have begun to write down what they read; some never do."""
+    """How many sources have a log of what they read; some never have one."""
     return sum(1 for directory in (checkpoint / "sources").glob("*") if directory.name.isdigit())
 
 
@@ -139,7 +139,7 @@ def _sources(checkpoint: Path) -> int:
 
 
 def _log_offsets(checkpoint: Path, batch: int | None) -> dict[int, int]:
-    """By place, how far sources of files are in their logs after a batch; None for the last that can be read."""
+    """The offsets of sources of files in their logs after a batch, by place; None means the last readable batch."""
     if batch is None:
         every = [path for path, _ in _numbered(checkpoint / "offsets") if not _is_cut(path)]
         if not every:
@@ -151,21 +151,21 @@ def _log_offsets(checkpoint: Path, batch: int | None) -> dict[int, int]:
         lines = path.read_text().splitlines()[2:]
     except OSError:
         return {}
-    found = {place: _log_offset(line) for place, line in enumerate(lines)}
-    return {place: offset for place, offset in found.items() if offset is not None}
+    offsets = {place: _log_offset(line) for place, line in enumerate(lines)}
+    return {place: offset for place, offset in offsets.items() if offset is not None}
 
 
 def _log_offset(line: str) -> int | None:
     """The offset of a source of files; None for any other."""
     try:
-        found: Any = json.loads(line)
+        offset: Any = json.loads(line)
     except ValueError:
         return None
-    return int(found["logOffset"]) if isinstance(found, dict) and "logOffset" in found else None
+    return int(offset["logOffset"]) if isinstance(offset, dict) and "logOffset" in offset else None
 
 
 def planned(checkpoint: Path, batch: int, streams: Sequence[str]) -> Iterator[Planned]:
-    """The files that a batch is to read, of the sources that are files."""
+    """The files that a batch is to read, for sources that are files."""
     before = _log_offsets(checkpoint, batch - 1) if batch else {}
     for place, until in _log_offsets(checkpoint, batch).items():
         if place < len(streams):
@@ -175,7 +175,7 @@ def planned(checkpoint: Path, batch: int, streams: Sequence[str]) -> Iterator[Pl
 
 
 def _files(directory: Path, since: int, until: int) -> Iterator[str]:
-    """The files that a log lists after one offset and up to another; a compacted one lists earlier files, too."""
+    """The files that a log lists after one offset and up to another; a compacted log lists earlier files, too."""
     for path, offset in _numbered(directory):
         if since < offset <= until:
             for line in path.read_text().splitlines()[1:]:

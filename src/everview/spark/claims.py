@@ -1,9 +1,9 @@
-"""Whose a sink's path is: one state's, one view's.
+"""Claims on the paths of sinks: a path belongs to one view of one state.
 
-What two sinks write to one path is one pile to its readers, and of epoch 7 there can be only one. So a sink, before it
-first writes, notes the path in its state and puts a marker in the path that names the state. A path with another's
-marker is refused, and so is one that holds epochs without being noted: they are of a state that is gone. A path that
-holds epochs which the state has not reached is refused, too: the state is an older copy.
+Readers could not tell apart what two sinks write to one path, and there can be only one epoch 7. So a sink, before it
+first writes, notes the path in its state and puts a marker in the path that names the state. Refused are a path with
+the marker of another state, a path that holds epochs without being noted (they are of a state that is gone), and a
+path with epochs that the state has not reached (the state is an older copy).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ELSEWHERE: Final = "give the sink another path; or move away what is there, if 
 
 
 class Claims:
-    """The paths that a state writes to."""
+    """The paths that the sinks of a state write to."""
 
     def __init__(self, spark: SparkSession, state: Path) -> None:
         self._spark, self._state = spark, state
@@ -38,14 +38,14 @@ class Claims:
         self._taken: set[str] = set()  # and those that have the marker
 
     def require(self, sinks: Sequence[SinkSpec], epoch: int) -> None:
-        """Refuse sinks whose paths are another's; nothing is written to them."""
+        """Refuse sinks whose paths belong to another state or view; nothing is written."""
         for sink in sinks:
             if sink.path is not None and sink.path not in self._seen:
                 self._require(sink, sink.path, folder(self._spark, sink.path), self._noted(), epoch)
                 self._seen.add(sink.path)
 
     def take(self, sink: SinkSpec, epoch: int) -> None:
-        """Make a path the sink's own, before its first epoch is written there; for other sinks nothing is done."""
+        """Claim the path of a sink before its first epoch is written there; sinks without a path need no claim."""
         if sink.path is None or sink.path in self._taken:
             return
         target, noted = folder(self._spark, sink.path), self._noted()
@@ -57,7 +57,7 @@ class Claims:
         self._taken.add(sink.path)
 
     def mark(self, sink: SinkSpec) -> None:
-        """Put the marker in the path, unless it is there: Spark takes it away when it overwrites everything."""
+        """Put the marker in the path if it is missing: Spark removes it when it overwrites everything."""
         assert sink.path is not None, "only paths are marked"
         target, marker = folder(self._spark, sink.path), self._marker(sink)
         if target.read(MARKER) != marker:
@@ -67,7 +67,7 @@ class Claims:
         marker = target.read(MARKER)
         if marker is not None and marker != self._marker(sink):
             raise SinkError(f"{path} is written by {_owner(marker, noted['state'])}, not by {sink}", hint=_ELSEWHERE)
-        epochs = {int(found[1]) for found in map(_EPOCH.fullmatch, target.names()) if found}
+        epochs = {int(match[1]) for match in map(_EPOCH.fullmatch, target.names()) if match}
         if epochs and marker is None and path not in noted["paths"]:
             raise SinkError(
                 f"{path} holds epochs already, and this state has not written them: {sink}", hint=_ELSEWHERE
@@ -83,13 +83,13 @@ class Claims:
         return json.dumps(said).encode()
 
     def _noted(self) -> dict[str, Any]:
-        """The state's id, made when it is first asked for, and the paths it writes to."""
-        here = Local(self._state)
-        found = here.read(NOTED)
-        if found is not None:
-            return json.loads(found)
+        """The state's id, made when it is first asked for, and the paths that its sinks have claimed."""
+        state = Local(self._state)
+        noted = state.read(NOTED)
+        if noted is not None:
+            return json.loads(noted)
         made: dict[str, Any] = {"state": uuid4().hex, "paths": list[str]()}
-        here.write(NOTED, json.dumps(made).encode())
+        state.write(NOTED, json.dumps(made).encode())
         return made
 
 
@@ -122,7 +122,7 @@ def _named(table: str) -> str:
 
 
 def _within(path: str, other: str) -> bool:
-    """Whether one is the other, or a folder inside it."""
+    """Whether a path is another one, or a folder inside it."""
     one, two = _parts(path), _parts(other)
     shorter = min(len(one), len(two))
     return one[:shorter] == two[:shorter]

@@ -1,4 +1,4 @@
-"""What a pipeline file may say, as models; and what is wrong with one, in sentences that name the key."""
+"""Models of what a pipeline file may say; mistakes are told in sentences that name the key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INTERVAL = re.compile(r"\d+ [a-z]+")
 
 
 def _listed(value: Any) -> Any:
-    """One of something is a list of one."""
+    """A value as a list: a single one is a list of one."""
     return value if value is None or isinstance(value, list) else [value]
 
 
@@ -44,13 +44,13 @@ Options = dict[str, Annotated[str, BeforeValidator(_text)]]
 
 
 class Model(BaseModel):
-    """Whatever is not known, is refused."""
+    """A part of a pipeline file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class SparkModel(Model):
-    """What `everview.spark.session` takes."""
+    """The options and settings of the session, as `everview.spark.session` takes them."""
 
     master: str = "local[*]"
     name: str = "everview"
@@ -60,7 +60,7 @@ class SparkModel(Model):
 
 
 class SourceModel(Model):
-    """What a source is read from, and what its rows mean."""
+    """A source: what it is read from, and what its rows mean."""
 
     format: str | None = None
     path: str | None = None
@@ -78,7 +78,7 @@ class SourceModel(Model):
 
 
 class SinkModel(Model):
-    """Where a view goes."""
+    """A sink: where a view is delivered to."""
 
     format: str | None = None
     path: str | None = None
@@ -87,20 +87,20 @@ class SinkModel(Model):
     options: Options = {}
 
 
-def _beside(found: Any) -> Any:
-    """A key of ours among the options of Spark's would be passed over there."""
-    for name in found.options:
-        if name.lower() in (*_keys_of(type(found)), "callback", "view"):
+def _beside(model: Any) -> Any:
+    """Refuse a key of ours among the options for Spark, which would ignore it."""
+    for name in model.options:
+        if name.lower() in (*_keys_of(type(model)), "callback", "view"):
             raise ValueError(f"{name} stands beside the options, not among them")
-    return found
+    return model
 
 
-def _one_place(found: SourceModel) -> SourceModel:
-    if found.path is not None and found.table is not None:
+def _one_place(model: SourceModel) -> SourceModel:
+    if model.path is not None and model.table is not None:
         raise ValueError("has a path and a table: give one of them")
-    if found.path is None and found.table is None and found.format is None:
+    if model.path is None and model.table is None and model.format is None:
         raise ValueError("comes from nowhere: give a path, a table, or a format with options")
-    return found
+    return model
 
 
 Source = Annotated[SourceModel, AfterValidator(_beside), AfterValidator(_one_place)]
@@ -137,7 +137,7 @@ def _keys_of(model: type[Model]) -> list[str]:
 
 
 def defined(file: str, raw: Mapping[str, Any]) -> Definition:
-    """The definition that a file's contents make, or all that is wrong with them.
+    """The definition that a file's contents make; raises with all that is wrong with them.
 
     >>> defined("bank.yaml", {"sources": {"t": {"path": "t"}}, "views": "CREATE …", "shads": 4})
     Traceback (most recent call last):
@@ -147,14 +147,14 @@ def defined(file: str, raw: Mapping[str, Any]) -> Definition:
     try:
         return Definition.model_validate(raw)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        told = [f"{file}: {_key(raw, e['loc'])}: {_sentence(e)}" for e in found[:SHOWN]]
-        more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-        raise PipelineError("\n  ".join([*told, *more]), hint=_hint(found[0])) from None
+        mistakes = error.errors(include_url=False)
+        told = [f"{file}: {_key(raw, e['loc'])}: {_sentence(e)}" for e in mistakes[:SHOWN]]
+        more = [f"and {len(mistakes) - SHOWN} more"] if len(mistakes) > SHOWN else []
+        raise PipelineError("\n  ".join([*told, *more]), hint=_hint(mistakes[0])) from None
 
 
 def _key(raw: Any, places: tuple[int | str, ...]) -> str:
-    """``sinks.exposure.path``; of a list, the number is told only if one was written."""
+    """The dotted name of a key, as ``sinks.exposure.path``; places in a list only if the file has one."""
     key = ""
     for place in places:
         if isinstance(place, int):

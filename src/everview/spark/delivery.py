@@ -1,4 +1,4 @@
-"""Delivery: the sinks get every epoch under its number, and again if it is unclear whether they have it."""
+"""Delivery: sinks get every epoch under its number, and once more if it is unclear whether they have it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FEW = 100_000  # rows of a view that the driver hands to Spark itself
 
 
 class Delivery:
-    """Gives the sinks of a pipeline what its epochs change, and remembers on disk which they were given last."""
+    """Gives the changes of epochs to the sinks of a pipeline, and remembers on disk which epoch they have."""
 
     def __init__(self, spark: SparkSession, state: Path, sinks: Sequence[SinkSpec], claims: Claims) -> None:
         self._spark, self._state, self._sinks, self._claims = spark, state, sinks, claims
         self._note = state / "delivered"
 
     def give(self, engine: Engine, changes: Mapping[str, Batch]) -> None:
-        """The changes of the engine's epoch, to every sink."""
+        """Deliver the changes of the engine's epoch to every sink."""
         for sink in self._sinks:
             self._claims.take(sink, engine.epoch)
             deliver(self._spark, sink, engine.epoch, changes[sink.view], lambda v=sink.view: self._whole(engine, v))
@@ -49,7 +49,7 @@ class Delivery:
             ) from error
 
     def again(self, engine: Engine) -> None:
-        """The last epoch once more, unless the sinks are known to have it."""
+        """Deliver the last epoch once more, unless the sinks are known to have it."""
         if engine.epoch and self._sinks and self._last() != engine.epoch:
             self.give(engine, engine.last_changes())
 
@@ -60,16 +60,14 @@ class Delivery:
             return -1
 
     def _whole(self, engine: Engine, view: str) -> pa.Table | DataFrame:
-        found = engine.run.view(view)
+        held = engine.run.view(view)
         return (
-            found.to_arrow()
-            if len(found.contents()) <= FEW
-            else read(self._spark, self._state, view, epoch=engine.epoch)
+            held.to_arrow() if len(held.contents()) <= FEW else read(self._spark, self._state, view, epoch=engine.epoch)
         )
 
 
 def read(spark: SparkSession, state: Path, view: str, **options: int) -> DataFrame:
-    """What a state directory says of a view."""
+    """A frame of a view's rows or changes in a state directory."""
     reader = spark.read.format("everview").option("view", view)
     for name, value in options.items():
         reader = reader.option(name, str(value))

@@ -1,4 +1,4 @@
-"""What Spark's UI and the terminal say while an epoch is under way: which one it is, and which step of it."""
+"""The description of an epoch under way for Spark's UI and the terminal: its number and its step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PROPERTIES = ("spark.job.description", "spark.jobGroup.id")  # of the thread, gi
 
 @contextmanager
 def described(spark: SparkSession, epoch: int, *, alone: bool) -> Generator[Callable[[str], None]]:
-    """A function that names the step of an epoch; one that is ``alone``, not of a stream, has a job group of its own.
+    """Give a function that announces the step of an epoch; an epoch ``alone``, not of a stream, has its own job group.
 
-    The job group of a stream is the one by which Spark stops it.
+    A stream keeps its job group, because Spark stops the stream by that.
     """
     context = getattr(spark, "sparkContext", None)
     if context is None:

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 
 def from_envelope(frame: DataFrame, spec: SourceSpec) -> DataFrame:
-    """Events of before and after: each becomes no change (a tombstone), one, or two."""
+    """The changes of a frame of events: an event makes none (a tombstone), one, or two."""
     columns = columns_of(spec.name, frame.schema)
     beside = event_columns(columns, spec.envelope)
-    found = {side: _nullable(inside(beside[side].dataType)) for side in ("before", "after")}
+    sides = {side: _nullable(inside(beside[side].dataType)) for side in ("before", "after")}
 
     def event(name: str) -> Column:
         return column_of("payload").getField(name) if spec.envelope == "payload" else column_of(name)
 
-    order, ordered = _event_order(spec, beside, found, event)
+    order, ordered = _event_order(spec, beside, sides, event)
     events = _keyed_events(spec, event) if spec.keyed else _weighed_events(event)
     rows = [
-        F.when(when, _change(spec, found, event, side, weight, deleted, problem))
+        F.when(when, _change(spec, sides, event, side, weight, deleted, problem))
         for when, side, weight, deleted, problem in events
     ]
     tombstone = event("op").isNull() & event("before").isNull() & event("after").isNull()
@@ -50,7 +50,7 @@ def from_envelope(frame: DataFrame, spec: SourceSpec) -> DataFrame:
         F.explode(F.filter(F.array(*rows), lambda change: change.isNotNull())).alias("_change"),
     )
     change = F.col("_change")
-    row = RowColumns(spec, found["after"], lambda name: F.col("_change.row").getField(name))
+    row = RowColumns(spec, sides["after"], lambda name: F.col("_change.row").getField(name))
     problem = (change.getField("problem").isNotNull(), change.getField("problem"))
     place: tuple[Column, Sequence[Bad]] = (F.coalesce(F.col("_order"), F.lit(NULL_WORD)), ())
     if ordered:
@@ -62,7 +62,7 @@ def from_envelope(frame: DataFrame, spec: SourceSpec) -> DataFrame:
 
 
 def _nullable(columns: Columns) -> Columns:
-    """What is NOT NULL in a row after may be missing in the row before."""
+    """The columns with NULL allowed: what is NOT NULL in a row after may be missing in the row before."""
     return {name: st.StructField(name, f.dataType) for name, f in columns.items()}
 
 
@@ -109,17 +109,17 @@ def _no_operation(op: Column) -> Column:
 
 def _change(
     spec: SourceSpec,
-    found: dict[str, Columns],
+    sides: dict[str, Columns],
     event: Callable[[str], Column],
     side: str,
     weight: int,
     deleted: bool,
     problem: Column,
 ) -> Column:
-    """One change of an event: the row of a side with exactly the columns of the schema, as they are after."""
+    """One change of an event: the row before or after, with the columns of the schema in the types of the row after."""
     parts = [
-        (event(side).getField(name) if name in found[side] else F.lit(None))
-        .cast(found["after"][name].dataType)
+        (event(side).getField(name) if name in sides[side] else F.lit(None))
+        .cast(sides["after"][name].dataType)
         .alias(name)
         for name in spec.schema.names
     ]
@@ -132,19 +132,21 @@ def _change(
 
 
 def _event_order(
-    spec: SourceSpec, beside: Columns, found: dict[str, Columns], event: Callable[[str], Column]
+    spec: SourceSpec, beside: Columns, columns: dict[str, Columns], event: Callable[[str], Column]
 ) -> tuple[Column, bool]:
-    """The order of an event, and whether it was asked for: else it is the time of the event, if that is there."""
+    """The order of an event and whether a user chose it; else it is the time of the event, if there is one."""
     if not spec.keyed:
         return F.lit(0), False
     if spec.order is None:
         known = isinstance(beside["ts_ms"].dataType, st.LongType) if "ts_ms" in beside else False
         return (event("ts_ms") if known else F.lit(0)).cast("bigint"), False
-    of = order_field(spec, beside, found["after"]).dataType
+    type_ = order_field(spec, beside, columns["after"]).dataType
     head, _, rest = spec.order.partition(".")
     if spec.order in beside:
-        return sortable(event(spec.order), of), True
+        return sortable(event(spec.order), type_), True
     if rest and head in beside:
-        return sortable(event(head).getField(rest), of), True
-    sides = [event(side).getField(spec.order).cast(of) for side in ("after", "before") if spec.order in found[side]]
-    return sortable(F.coalesce(*sides), of), True
+        return sortable(event(head).getField(rest), type_), True
+    sides = [
+        event(side).getField(spec.order).cast(type_) for side in ("after", "before") if spec.order in columns[side]
+    ]
+    return sortable(F.coalesce(*sides), type_), True

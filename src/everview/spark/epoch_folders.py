@@ -26,17 +26,17 @@ OURS = re.compile(r"part-\d+\.parquet|part-\d{5}-[0-9a-f-]{36}\S*|_SUCCESS|\..+\
 
 
 def epoch_name(epoch: int) -> str:
-    """Padded, so that names sort as their epochs do; Spark still reads a number."""
+    """The name of an epoch's folder, padded so that names sort as epochs do; Spark still reads a number."""
     return f"{EPOCH}={epoch:010d}"
 
 
 def _attempt(root: Path, epoch: int) -> Path:
-    """Where an epoch is written before it counts. A ``=`` would make a reader take it for a partition."""
+    """The folder where an epoch is written before it counts; without ``=``, which would look like a partition."""
     return root / f"_{EPOCH}-{epoch:010d}.writing"
 
 
 def epochs(root: Path) -> list[Path]:
-    """The epochs that this process has written and readers see."""
+    """The folders of finished epochs, which readers see."""
     folders = root.glob(f"{EPOCH}=*")
     return sorted(each for each in folders if any(OURS.fullmatch(file.name) for file in each.glob("*.parquet")))
 
@@ -51,7 +51,7 @@ def put_epoch(root: Path, epoch: int, table: pa.Table, options: Mapping[str, str
 
 
 def replace_snapshot(root: Path, epoch: int, rows: pa.Table | DataFrame, options: Mapping[str, str]) -> None:
-    """Let an epoch's rows stand in place of those of all epochs before."""
+    """Replace the rows of all earlier epochs by those of this one."""
     if isinstance(rows, pa.Table):
         _write_epoch(root, epoch, rows, _compression(options))
     else:
@@ -68,7 +68,7 @@ def _compression(options: Mapping[str, str]) -> str:
 
 
 def _write_epoch(root: Path, epoch: int, table: pa.Table, compression: Any) -> None:
-    """One file for an epoch, which appears whole or takes the place of an earlier attempt at once."""
+    """Write an epoch as one file, which appears whole or replaces an earlier attempt at once."""
     root.mkdir(parents=True, exist_ok=True)
     target, attempt = root / epoch_name(epoch), _attempt(root, epoch)
     _remove(attempt)
@@ -82,7 +82,7 @@ def _write_epoch(root: Path, epoch: int, table: pa.Table, compression: Any) -> N
 
 
 def _write_epoch_of_frame(root: Path, epoch: int, frame: DataFrame, options: Mapping[str, str]) -> None:
-    """As many files as Spark has partitions; the previous epoch is still in place while they take theirs."""
+    """Write an epoch as a file for each of Spark's partitions; the previous epoch stays until all are in place."""
     root.mkdir(parents=True, exist_ok=True)
     target, attempt = root / epoch_name(epoch), _attempt(root, epoch)
     frame.write.mode("overwrite").options(**options).parquet(attempt.as_uri())
@@ -100,7 +100,7 @@ def _write_epoch_of_frame(root: Path, epoch: int, frame: DataFrame, options: Map
 
 
 def _renamed(attempt: Path) -> list[str]:
-    """What Spark has written, on disk and under names of ours, by which it is known again; the new names."""
+    """Give the files that Spark has written names by which we know them again, flush them, and return the names."""
     names: list[str] = []
     for part in sorted(attempt.iterdir()):
         if not part.name.startswith("part-"):
@@ -113,12 +113,12 @@ def _renamed(attempt: Path) -> list[str]:
 
 
 def _clear(directory: Path, keep: Sequence[str]) -> None:
-    """Remove the files of an epoch that are ours, and the directory if nothing is left: what others put there stays."""
+    """Remove our files of an epoch, and the directory if nothing else is in it: files of others stay."""
     if not directory.is_dir():
         return
-    for found in directory.iterdir():
-        if OURS.fullmatch(found.name) and found.name not in keep:
-            found.unlink()
+    for file in directory.iterdir():
+        if OURS.fullmatch(file.name) and file.name not in keep:
+            file.unlink()
     if not any(directory.iterdir()):
         directory.rmdir()
 

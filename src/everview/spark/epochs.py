@@ -1,4 +1,4 @@
-"""PipelineEpochs of a pipeline: each takes in what is new, ticks, commits, and delivers, exactly once.
+"""Epochs of a pipeline: each takes in what is new, ticks, commits, and delivers, exactly once.
 
 1. read what is new, 2. tick, 3. commit state, position and the changes for the sinks, 4. deliver to the sinks,
 5. note that they have it. Before 3 nothing has happened; after it the batch is recognised and only 4 and 5 are left.
@@ -42,7 +42,7 @@ REMEMBERED = 10_000  # epochs whose progress is kept
 
 
 class PipelineEpochs:
-    """Runs one epoch at a time; whoever asks for one holds the lock of the pipeline."""
+    """Runs one epoch at a time; the caller holds the lock of the pipeline."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class PipelineEpochs:
         self._run(engine, arrival, position.to_offsets(), number)
 
     def load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None, *, again: bool) -> None:
-        """Run one epoch of what batch frames hold, as far as it was not read yet, and of what is given."""
+        """Run one epoch of the batch frames that were not read yet and of the given ones."""
         frames, offsets = self._sources.due(engine.offsets, given, again=again)
         if not frames:
             return
@@ -84,7 +84,7 @@ class PipelineEpochs:
         self._run(engine, Arrival.of(specs, arriving), offsets, None)
 
     def _run(self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], batch: int | None) -> None:
-        """Steps 1 to 5."""
+        """Run steps 1 to 5 of an epoch."""
         self._delivery.again(engine)  # what a sink has not got yet, it gets first
         start = perf_counter()
         with described(self._spark, engine.epoch + 1, alone=batch is None) as describe:
@@ -116,7 +116,7 @@ class PipelineEpochs:
             engine.sweep(self._keep_epochs)
 
     def _limit(self, engine: Engine, arrival: Arrival, batch: int | None) -> int:
-        """How many rows to fetch before the rest is left to the cluster; 0 for all of it."""
+        """How many rows to fetch to the driver; with more, the cluster does all. 0 fetches none."""
         limit = self._placement.limit
         if batch is not None or self._placement.place != "auto":
             return limit
@@ -125,7 +125,7 @@ class PipelineEpochs:
         return min(limit, FIRST) if engine.epoch == 0 else limit
 
     def _decided(self, rows: int) -> Decision:
-        """Rows that are on the driver already are worked on there."""
+        """The decision for rows that are on the driver already: they are worked on there."""
         if self._placement.place != "auto":
             return Decision("driver", f"{self._placement.place} was asked for")
         return self._placement.fetched(rows)
@@ -133,7 +133,7 @@ class PipelineEpochs:
     def _on_cluster(
         self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], describe: Callable[[str], None]
     ) -> tuple[Ticked, int]:
-        """A tick by tasks; should two values have one code, the driver does it over: it sees both."""
+        """Run a tick by tasks; if two values have one code, repeat it on the driver, which sees both values."""
         bad = 0
 
         def inspect(parts: Sequence[pa.Table]) -> None:
@@ -153,7 +153,7 @@ class PipelineEpochs:
             return engine.tick(fetched.changes(), offsets, again, describe), bad
 
     def _set_aside(self, epoch: int, parts: Sequence[pa.Table]) -> int:
-        """Refuse bad rows, or keep them under the epoch's number; how many there were."""
+        """Refuse bad rows, or set them aside under the epoch's number, and return how many there were."""
         bad = sum(table.num_rows for table in parts)
         if self._bad_rows == "quarantine":
             folder = self._state.quarantine

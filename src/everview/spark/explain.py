@@ -1,4 +1,4 @@
-"""A pipeline in words: what it reads, keeps and delivers, and where its last epochs ran, and why."""
+"""Explaining a pipeline: what it reads, keeps and delivers, and where its last epochs ran, and why."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def explain(
     lines += ["query", *(f"  {line}" for line in str(query).splitlines())]
     lines += ["stages", *_stages(engine)]
     lines += [f"placement: {engine.placement.place}", engine.placement.table()]
-    lines += ["last epochs", *(f"  {_epoch(found)}" for found in done[-SHOWN:])] if done else []
+    lines += ["last epochs", *(f"  {_epoch(epoch)}" for epoch in done[-SHOWN:])] if done else []
     return "\n".join(lines)
 
 
@@ -40,7 +40,7 @@ def _source(spec: SourceSpec) -> str:
 
 
 def _stages(engine: Engine) -> Iterator[str]:
-    """Stage by stage what a shard does, with the rows of the traces on all shards."""
+    """The stages of a shard's work, with the rows of the traces on all shards."""
     rows = Counter[str]()
     for trace, name, _ in engine.run.state:
         rows[name] += len(trace.before)
@@ -50,12 +50,14 @@ def _stages(engine: Engine) -> Iterator[str]:
 def _stages_of(program: Program, rows: Counter[str], margin: str) -> Iterator[str]:
     for number, stage in enumerate(program.stages):
         arrive = (
-            f": {', '.join(f'{at} {program.circuit.layout(at)}' for at in stage.moves)} arrive" if stage.moves else ""
+            f": {', '.join(f'{node} {program.circuit.layout(node)}' for node in stage.moves)} arrive"
+            if stage.moves
+            else ""
         )
         yield f"{margin}stage {number + 1}{arrive}"
-        for at in stage.nodes:
-            held = f", {rows[program.names[at]]:,} rows" if at in program.names else ""
-            yield f"{margin}  {at} {title(program.circuit[at])}{held}"
+        for node in stage.nodes:
+            held = f", {rows[program.names[node]]:,} rows" if node in program.names else ""
+            yield f"{margin}  {node} {title(program.circuit[node])}{held}"
         for loop in program.loops[number]:
             yield f"{margin}  loop {loop.name}, repeated until nothing changes"
             yield from _stages_of(loop.program, rows, f"{margin}    ")

@@ -1,4 +1,4 @@
-"""What Spark says of a failure, in a sentence of ours.
+"""Failures of Spark, told in a sentence of ours.
 
 Spark tells of a failed job in a hundred lines of Java: the cause is in the middle of them. `of_spark` finds it and
 makes it an `EverviewError` with a hint; what Spark said is its `__cause__`. `in_our_words` does that for whatever a
@@ -27,7 +27,7 @@ AGAIN: Final = "nothing was applied: remove the cause and refresh or start again
 
 
 class Known(NamedTuple):
-    """A kind of failure: how Spark's text gives it away, and what to say instead; ``{0}`` is what the pattern found."""
+    """A kind of failure: the pattern of Spark's text, and what to say instead, with ``{0}`` for the match."""
 
     pattern: re.Pattern[str]
     kind: type[EverviewError]
@@ -104,7 +104,7 @@ KNOWN: Final = (
 
 
 def of_spark(error: BaseException) -> EverviewError:
-    """What Spark says of a failure: our own words in it, if one of ours is the cause; else what we know of it.
+    """A failure of Spark as one of ours: the error of ours that caused it, or else what we know of its kind.
 
     >>> print(of_spark(ValueError("[STREAM_FAILED] …\\neverview.errors.BadRows: 1 bad row\\n  hint: h\\n\\n\\tat y")))
     1 bad row
@@ -118,30 +118,30 @@ def of_spark(error: BaseException) -> EverviewError:
     if ours is not None:
         return _ours(ours)
     for known in KNOWN:
-        found = known.pattern.search(text)
-        if found is not None:
-            given = next((group for group in found.groups() if group), "")
+        match = known.pattern.search(text)
+        if match is not None:
+            given = next((group for group in match.groups() if group), "")
             return known.kind(known.message.format(given), hint=known.hint)
     return PipelineError(_cause(text), hint=f"that is what Spark says of it; {AGAIN}")
 
 
-def _ours(found: re.Match[str]) -> EverviewError:
-    kind: Any = getattr(errors, found[1], PipelineError)
-    message, _, hint = found[2].partition("\n  hint: ")
+def _ours(match: re.Match[str]) -> EverviewError:
+    kind: Any = getattr(errors, match[1], PipelineError)
+    message, _, hint = match[2].partition("\n  hint: ")
     return kind(message.strip(), hint=hint.strip() or None)
 
 
 def _cause(text: str) -> str:
-    """The innermost cause that says something, else the first line."""
+    """The innermost cause with a message, else the first line."""
     first = _STREAM.sub("", text.partition("\n")[0])
     if first.startswith("["):  # an error class of Spark's, which is written for people
         return first
-    causes = [found.strip() for found in _CAUSE.findall(text) if not found.startswith(_AWAITING)]
+    causes = [cause.strip() for cause in _CAUSE.findall(text) if not cause.startswith(_AWAITING)]
     return causes[-1] if causes else first
 
 
 def told(error: BaseException) -> EverviewError | None:
-    """An exception as one of ours, if it is one, or one of Spark's or of its connection; else None."""
+    """An exception of ours, of Spark or of its connection as an `EverviewError`; None for any other."""
     if isinstance(error, EverviewError):
         return error
     if isinstance(error, PySparkException | Py4JError | ConnectionError):
@@ -151,7 +151,7 @@ def told(error: BaseException) -> EverviewError | None:
 
 @contextmanager
 def in_our_words() -> Generator[None]:
-    """What Spark raises inside is raised as an `EverviewError`, with Spark's own as its cause."""
+    """Raise what Spark raises inside as an `EverviewError`, with Spark's exception as its cause."""
     try:
         yield
     except EverviewError:

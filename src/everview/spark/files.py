@@ -51,14 +51,14 @@ class Opened:
 
 @contextmanager
 def opened(file: str | Path, state: str | Path | None = None) -> Generator[Opened]:
-    """The pipeline of a file, on a session for it; both are closed in the end.
+    """Open the pipeline of a file on a session of its own; both are closed in the end.
 
     ``state`` is a directory to use in place of the one that the file names.
     """
     path = Path(file)
     if path.suffix.lower() == ".py":
-        with _of_python(path, state) as found, found.pipeline:
-            yield found
+        with _of_python(path, state) as opening, opening.pipeline:
+            yield opening
         return
     definition = read(path)
     options = definition.spark.model_dump(exclude={"settings"}, exclude_none=True)
@@ -67,7 +67,7 @@ def opened(file: str | Path, state: str | Path | None = None) -> Generator[Opene
 
 
 def read(file: str | Path) -> Definition:
-    """What a YAML or SQL file says; nothing is read but the file."""
+    """The definition in a YAML or SQL file; nothing but the file is read."""
     path = Path(file)
     kind = path.suffix.lower()
     if kind not in KINDS or kind == ".py":
@@ -77,7 +77,7 @@ def read(file: str | Path) -> Definition:
 
 
 def state_of(file: str | Path, state: str | Path | None = None) -> Path | None:
-    """Where the state of a file's pipeline is, as far as that can be known without running it."""
+    """The state directory of a file's pipeline, if it can be known without running the file."""
     if state is not None:
         return Path(state)
     path = Path(file)
@@ -88,7 +88,7 @@ def state_of(file: str | Path, state: str | Path | None = None) -> Path | None:
 
 
 def build(file: str | Path, definition: Definition, spark: SparkSession, state: str | Path | None = None) -> Pipeline:
-    """The pipeline that a file defines, whose paths are relative to it."""
+    """The pipeline that a file defines; paths are relative to the file."""
     path, base = Path(file), Path(file).absolute().parent
     if state is None and definition.state is None:
         hint = "SET everview.state = 'state'" if path.suffix.lower() == ".sql" else "state: state"
@@ -133,24 +133,26 @@ def _of_yaml(path: Path, text: str) -> Mapping[str, Any]:
     try:
         for mark, key in _twice(yaml.compose(text, Loader=yaml.SafeLoader)):
             raise PipelineError(f"{path}: {key} is there twice, again in line {mark.line + 1}", hint="leave one out")
-        found = yaml.safe_load(text)
+        raw = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        at = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
         why = getattr(error, "problem", None) or str(error)
-        raise PipelineError(f"{path}: {at}{why}", hint="is it indented right, and is what has colons quoted?") from None
+        raise PipelineError(
+            f"{path}: {place}{why}", hint="is it indented right, and is what has colons quoted?"
+        ) from None
     except RecursionError:
         raise PipelineError(f"{path} is nested too deeply", hint="a pipeline needs four levels") from None
-    if not isinstance(found, dict):
+    if not isinstance(raw, dict):
         raise PipelineError(f"{path} says nothing of sources and views", hint="sources: …, and views: …, at the margin")
-    for key in found:
+    for key in raw:
         if not isinstance(key, str):
             raise PipelineError(f"{path}: {key!r} is no key", hint="keys are words")
-    return found
+    return raw
 
 
 def _twice(root: yaml.Node | None) -> Iterator[tuple[Any, str]]:
-    """Keys that a mapping has twice, of which YAML would take the last."""
+    """The keys that a mapping has twice, with their places; YAML would silently take the last."""
     left: list[yaml.Node] = [] if root is None else [root]
     seen: set[int] = set()  # an alias is the node it stands for
     while left:
@@ -162,8 +164,8 @@ def _twice(root: yaml.Node | None) -> Iterator[tuple[Any, str]]:
             left += node.value
         elif isinstance(node, yaml.MappingNode):
             keys = [key.value for key, _ in node.value]
-            for at, (key, value) in enumerate(node.value):
-                if isinstance(key, yaml.ScalarNode) and key.value in keys[:at]:
+            for place, (key, value) in enumerate(node.value):
+                if isinstance(key, yaml.ScalarNode) and key.value in keys[:place]:
                     yield key.start_mark, key.value
                 left.append(value)
 
@@ -173,15 +175,15 @@ def _twice(root: yaml.Node | None) -> Iterator[tuple[Any, str]]:
 
 def _of_sql(path: Path, text: str) -> Mapping[str, Any]:
     with _told(str(path)):
-        found = read_file(text)
+        statements = read_file(text)
         raw: dict[str, Any] = {"spark": {"settings": {}}, "sources": {}, "sinks": {}}
-        for name, value in found.settings.items():
+        for name, value in statements.settings.items():
             _set(raw, name, value)
-        for name, table in found.tables.items():
+        for name, table in statements.tables.items():
             raw["sources"][name] = _source(name, table)
-        for sink in found.sinks:
+        for sink in statements.sinks:
             raw["sinks"].setdefault(sink.view, []).append(_sink(sink))
-    return raw | {"views": [found.views]}
+    return raw | {"views": [statements.views]}
 
 
 def _set(raw: dict[str, Any], name: str, value: str) -> None:
@@ -197,20 +199,20 @@ def _set(raw: dict[str, Any], name: str, value: str) -> None:
 
 
 def _source(name: str, table: TableText) -> dict[str, Any]:
-    """The options that are ours, and beside them those of Spark's reader."""
+    """The keys of a source: our options, and beside them those of Spark's reader."""
     known = [field.alias or name for name, field in SourceModel.model_fields.items()]
-    found: dict[str, Any] = {"schema": table.columns, "format": table.format, "options": {}}
+    source: dict[str, Any] = {"schema": table.columns, "format": table.format, "options": {}}
     for option, value in table.options.items():
         key = option.lower()
-        if key in known and key not in found:
-            found[key] = [part.strip() for part in value.split(",")] if key in _LISTS else value
-        elif key in found or get_close_matches(key, known, n=1, cutoff=0.8):
-            raise _unknown_option(name, option, [k for k in known if k not in found])
+        if key in known and key not in source:
+            source[key] = [part.strip() for part in value.split(",")] if key in _LISTS else value
+        elif key in source or get_close_matches(key, known, n=1, cutoff=0.8):
+            raise _unknown_option(name, option, [k for k in known if k not in source])
         else:
-            found["options"][option] = value
-    if table.key and found.setdefault("key", list(table.key)) != list(table.key):
+            source["options"][option] = value
+    if table.key and source.setdefault("key", list(table.key)) != list(table.key):
         raise PipelineError(f"table {name} has a primary key, and another key among its options", hint="leave one out")
-    return found
+    return source
 
 
 def _unknown_option(table: str, option: str, known: list[str]) -> PipelineError:
@@ -229,15 +231,15 @@ def _sink(sink: SinkText) -> dict[str, Any]:
 
 @contextmanager
 def _of_python(path: Path, state: str | Path | None) -> Generator[Opened]:
-    found = _defined_in(path)
-    if isinstance(found, Pipeline):
+    pipeline = _defined_in(path)
+    if isinstance(pipeline, Pipeline):
         if state is not None:
             hint = "def pipeline(spark, state): … takes one"
             raise PipelineError(f"{path}: the state of its pipeline is fixed", hint=hint)
-        yield Opened(found)
+        yield Opened(pipeline)
         return
     with quiet_session({}, {}) as spark:
-        yield Opened(_called(path, found, spark, state))
+        yield Opened(_called(path, pipeline, spark, state))
 
 
 def _defined_in(path: Path) -> Pipeline | Callable[..., Any]:
@@ -245,12 +247,12 @@ def _defined_in(path: Path) -> Pipeline | Callable[..., Any]:
     directory = str(path.absolute().parent)
     sys.path.insert(0, directory)  # for what stands beside it
     try:
-        found = _attempted(path, lambda: run_path(str(path), run_name="pipeline")).get("pipeline")
+        pipeline = _attempted(path, lambda: run_path(str(path), run_name="pipeline")).get("pipeline")
     finally:
         sys.path.remove(directory)
-    if isinstance(found, Pipeline) or (callable(found) and not isinstance(found, type)):
-        return found
-    what = "defines no pipeline" if found is None else f"has a pipeline that is a {type(found).__name__}"
+    if isinstance(pipeline, Pipeline) or (callable(pipeline) and not isinstance(pipeline, type)):
+        return pipeline
+    what = "defines no pipeline" if pipeline is None else f"has a pipeline that is a {type(pipeline).__name__}"
     hint = "pipeline = Pipeline(…), or def pipeline(spark): … return Pipeline(spark, …)"
     raise PipelineError(f"{path} {what}", hint=hint)
 
@@ -262,14 +264,16 @@ def _called(path: Path, make: Callable[..., Any], spark: SparkSession, state: st
             hint = "write def pipeline(spark, state): …"
             raise PipelineError(f"{path}: pipeline() takes no state", hint=hint)
         given["state"] = Path(state).absolute()
-    found = _attempted(path, lambda: make(spark, **given))
-    if not isinstance(found, Pipeline):
-        raise PipelineError(f"{path}: pipeline() returns a {type(found).__name__}", hint="it should return a Pipeline")
-    return found
+    pipeline = _attempted(path, lambda: make(spark, **given))
+    if not isinstance(pipeline, Pipeline):
+        raise PipelineError(
+            f"{path}: pipeline() returns a {type(pipeline).__name__}", hint="it should return a Pipeline"
+        )
+    return pipeline
 
 
 def _attempted(path: Path, run: Callable[[], Any]) -> Any:
-    """What a user's code gives; what it raises, with the line of the file."""
+    """Run a user's code and return its result; an exception is told with the line of the file."""
     try:
         return run()
     except EverviewError as error:
@@ -308,10 +312,10 @@ def _located(base: Path, path: str) -> str:
 
 
 def _views(path: Path, definition: Definition) -> Iterator[tuple[str, str]]:
-    """The texts of the views, and what to call the place where they stand."""
-    for at, text in enumerate(definition.views):
+    """The texts of the views, each with a name for the place where it stands."""
+    for number, text in enumerate(definition.views):
         if "\n" in text.strip() or not text.strip().lower().endswith((".sql", RULES)):
-            key = f"views[{at}]" if len(definition.views) > 1 else "views"
+            key = f"views[{number}]" if len(definition.views) > 1 else "views"
             yield str(path) if path.suffix.lower() == ".sql" else f"{path}: {key}", text
             continue
         file = path.absolute().parent / text.strip()
@@ -346,7 +350,7 @@ def _frame(spark: SparkSession, source: SourceModel, base: Path) -> DataFrame:
 
 
 def _there(path: str) -> str:
-    """A path that Spark reads, whatever its own default filesystem is."""
+    """A path with a scheme, so that Spark's default filesystem does not matter."""
     local = local_path(path)
     if local is None:
         return path
@@ -356,7 +360,7 @@ def _there(path: str) -> str:
 
 
 def _rows(spec: SourceSpec, source: SourceModel) -> Schema:
-    """The columns of a source's rows: those that were chosen, and NOT NULL where the file says so."""
+    """The columns of a source's rows: the chosen ones, NOT NULL where the file says so."""
     declared = _declared(spec, source.schema_)
     for name in source.columns or ():
         if name not in spec.schema.names:
@@ -369,20 +373,20 @@ def _rows(spec: SourceSpec, source: SourceModel) -> Schema:
 
 
 def _declared(spec: SourceSpec, text: str | None) -> set[str]:
-    """Columns that are NOT NULL; a frame from files says that of none."""
+    """The columns that are declared NOT NULL; a frame from files cannot say so."""
     from pyspark.sql.types import StructType
 
     if text is None:
         return set()
-    found: Any = StructType.fromDDL(text)
+    columns: Any = StructType.fromDDL(text)
     if spec.envelope is not None:
-        found = (found["payload"].dataType if spec.envelope == "payload" else found)["after"].dataType
-    return {field.name for field in found.fields if not field.nullable}
+        columns = (columns["payload"].dataType if spec.envelope == "payload" else columns)["after"].dataType
+    return {field.name for field in columns.fields if not field.nullable}
 
 
 @contextmanager
 def _told(where: str) -> Generator[None]:
-    """Whatever is raised inside says where it was."""
+    """Add the place to the message of what is raised inside."""
     from pyspark.errors import PySparkException
 
     try:

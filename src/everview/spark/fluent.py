@@ -51,7 +51,7 @@ class AtSparkPipeline(Home):
         )
 
     def materialize(self, query: Query, name: str | None) -> tuple[str, ...]:
-        """Define the views of a query; their names, its own first."""
+        """Define the views of a query, and return their names, its own first."""
         if not name:
             raise PipelineError("a view of a pipeline has a name", hint='write materialize("recent")')
         part = query.parts(name)

@@ -1,6 +1,6 @@
-"""The folder that a sink of files writes to, on a disk of this machine or wherever Spark can write.
+"""Folders that sinks of files write to, on a disk of this machine or wherever Spark can write.
 
-Only as much of a filesystem as sinks need: which files there are, and small ones read and written.
+A folder offers only what sinks need of a filesystem: listing files, and reading and writing small ones.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class Folder(Protocol):
     """A folder that may not exist yet."""
 
     def names(self) -> list[str]:
-        """What is in it, files and folders."""
+        """The names of files and folders in this folder."""
         ...
 
     def files(self, under: str = "") -> Iterator[str]:
-        """Every file in it, or in a folder inside it, by its path from here."""
+        """Every file in this folder or in a folder inside it, by its path relative to this folder."""
         ...
 
     def read(self, name: str) -> bytes | None:
-        """A small file; None if there is none."""
+        """The contents of a small file; None if there is none."""
         ...
 
     def write(self, name: str, data: bytes) -> None:
-        """A small file, whole or not at all; the folder is made if need be."""
+        """Write a small file, whole or not at all; the folder is made if need be."""
         ...
 
 
@@ -103,15 +103,15 @@ class Remote:
     def names(self) -> list[str]:
         if not self._files.exists(self._root):
             return []
-        return [str(found.getPath().getName()) for found in self._files.listStatus(self._root)]
+        return [str(status.getPath().getName()) for status in self._files.listStatus(self._root)]
 
     def files(self, under: str = "") -> Iterator[str]:
         path = self._at(under) if under else self._root
         if not self._files.exists(path):
             return
-        found = self._files.listFiles(path, True)
-        while found.hasNext():
-            full = str(found.next().getPath().toUri().getPath())
+        listed = self._files.listFiles(path, True)
+        while listed.hasNext():
+            full = str(listed.next().getPath().toUri().getPath())
             yield full.removeprefix(self._base).lstrip("/")
 
     def read(self, name: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The handle of a pipeline's streaming query: Spark's own, but what ended the query is told in our words."""
+"""The handle of a pipeline's streaming query: Spark's own, but the failure of a query is told in our words."""
 
 from __future__ import annotations
 

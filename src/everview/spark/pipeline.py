@@ -86,7 +86,7 @@ class Pipeline:
     ) -> None:
         """A pipeline whose state is in a directory that every machine of the cluster sees.
 
-        ``circuit`` is one whose sources `source` then binds to frames; without it they are made as they are bound.
+        With a ``circuit``, `source` binds its sources to frames; without one, `source` makes them.
         ``place`` forces where ticks run; ``bad_rows`` says whether a row that cannot be taken fails its batch or is
         set aside. Of older epochs, ``keep_epochs`` stay readable. ``shards`` is fixed when the state is made.
         ``loops`` bounds what a recursion may do in one epoch; see `everview.connect`.
@@ -157,10 +157,10 @@ class Pipeline:
         return self._sources.bind(name, frame, schema=schema, keep=keep, **style)
 
     def graph(self, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None) -> None:
-        """Views by a graph of relational operators, a GraphSpec: each of its outputs is a view.
+        """Define views by a graph of relational operators, a GraphSpec: each of its outputs is a view.
 
-        Its relations are sources of the same names, of which it sees every row once. A pointwise relation has a
-        provider with ``eval_many``, which must be pure; an enumerable one is a source.
+        The graph's relations are sources of the same names, of which it sees every different row once. A pointwise
+        relation has a provider with ``eval_many``, which must be pure; an enumerable relation is a source.
         """
         self._require_unopened("a graph cannot be added")
         outputs = graph(self.circuit, spec, providers)
@@ -171,7 +171,7 @@ class Pipeline:
             stream.sink(name)
 
     def sql(self, text: str, *, dialect: str = "spark") -> None:
-        """Views in SQL over the sources and over each other: ``CREATE MATERIALIZED VIEW name AS SELECT …``.
+        """Define views in SQL over the sources and over each other: ``CREATE MATERIALIZED VIEW name AS SELECT …``.
 
         A plain ``CREATE VIEW`` is a name for its query, and is not kept. ``dialect`` is that of the text.
         """
@@ -179,18 +179,19 @@ class Pipeline:
         self._queries.define_sql(text, dialect)
 
     def datalog(self, text: str, *, dialect: str = "souffle") -> None:
-        """Views by rules over the sources and over views; every relation that they define is one.
+        """Define views by rules over the sources and over views: every relation that the rules define is a view.
 
-        A relation has all its rules in one text. One that is declared and has no rules is a source of that name.
+        A relation has all its rules in one text. A relation that is declared and has no rules is a source of that name.
         """
         self._require_unopened("rules cannot be added")
         with within_depth(DatalogError):
             define_rules(self._queries, text, dialect)
 
     def edn(self, text: str, name: str, *, args: Iterable[Any] = ()) -> None:
-        """A view by an EDN query; ``:track/name`` is a column of a source with a key, ``:to`` a source of two columns.
+        """Define a view by an EDN query.
 
-        ``args`` has a value for each of :in but ``$``.
+        ``:track/name`` is a column of a source with a key, ``:to`` a source of two columns. ``args`` has a value for
+        each of :in but ``$``.
         """
         self._require_unopened("a view cannot be added")
         with within_depth(EdnError):
@@ -199,7 +200,7 @@ class Pipeline:
     def query(self, relation: str, alias: str | None = None) -> Query:
         """A query of a source or a view, to be built step by step; ``materialize(name)`` makes views of it.
 
-        What it relates is a view of its own: ``recent.artist`` beneath ``recent``; see `trees`.
+        Related rows are a view of their own: ``recent.artist`` beneath ``recent``; see `trees`.
         """
         self._require_unopened("a view cannot be added")
         return AtSparkPipeline(self._queries, self._sources.keys).query(relation, alias)
@@ -236,9 +237,9 @@ class Pipeline:
     def refresh(self, *, token: str | None = None, **frames: DataFrame) -> Progress | None:
         """Take in what is new, and return when the views have it.
 
-        Streams are read as far as they go. A batch frame is read once; one that is an upsert or a snapshot, every
-        time, until ``refresh(transfer=frame)`` gives more changes of its source. Under the ``token`` of the last
-        refresh, frames are not read again.
+        Streams are read as far as they go. A batch frame is read once; a frame of upserts or a snapshot, every time,
+        until ``refresh(transfer=frame)`` gives more changes of its source. Under the ``token`` of the last refresh,
+        frames are not read again.
         """
         with self._lock:
             engine = self._state.engine()
@@ -257,7 +258,7 @@ class Pipeline:
         self._streaming.stop(drain=drain)
 
     def close(self) -> None:
-        """Stop, and let another process have the state."""
+        """Stop, and release the state directory for other processes."""
         self.stop()
         with self._lock:
             self._state.close()
@@ -272,7 +273,7 @@ class Pipeline:
 
     @property
     def progress(self) -> ProgressLog:
-        """What every epoch of this process has done, in order."""
+        """The progress of every epoch of this process, in order."""
         return self._epochs.progress
 
     @property
@@ -291,7 +292,7 @@ class Pipeline:
 
     @in_our_words()
     def trees(self, name: str) -> Any:
-        """What a fluent query gives now, its rows and those beneath fetched and put together."""
+        """The answer of a fluent query now: its rows and those beneath, fetched and put together."""
         with self._lock:
             if name not in self._queries.fluent:
                 raise unknown_name("fluent query", name, self._queries.fluent)
@@ -300,14 +301,14 @@ class Pipeline:
 
     @in_our_words()
     def table(self, name: str) -> DataFrame:
-        """What a source holds now, if that is kept."""
+        """The contents of a source now, if they are kept."""
         with self._lock:
             self._sources.require(name)
             return self.spark.createDataFrame(self._contents(name).to_arrow().drop_columns("_weight"))
 
     @in_our_words()
     def changes(self, name: str, since: int | None = None, until: int | None = None) -> DataFrame:
-        """What changed of a view between two epochs, by default in the last one; ``_weight`` says how often."""
+        """The changes of a view between two epochs, by default in the last one; ``_weight`` says how often."""
         with self._lock:
             now = self.epoch
             if name not in self._state.engine().run.views:
@@ -330,9 +331,9 @@ class Pipeline:
 
     @in_our_words()
     def verify(self, *views: str) -> Verdict:
-        """Compute views from scratch, of what the sources hold, and compare.
+        """Compute views from scratch from the contents of the sources, and compare.
 
-        What was defined in SQL is computed by plain Spark SQL, as far as that can say it; the rest by the oracle.
+        Views in SQL are computed by plain Spark SQL, as far as that can express them; the others by the oracle.
         """
         with self._lock:
             engine, start = self._state.engine(), perf_counter()
@@ -346,15 +347,15 @@ class Pipeline:
                 )
             wanted = views or tuple(engine.run.views)
             by_spark = [name for name in wanted if self._queries.asks_spark(name)]
-            found = {name: self._compared(name) for name in by_spark}
-            others = {name: engine.run.view(name).contents() for name in wanted if name not in found}
+            compared = {name: self._compared(name) for name in by_spark}
+            others = {name: engine.run.view(name).contents() for name in wanted if name not in compared}
             if others:
                 sources = {name: self._contents(name) for name in self._sources.by_name}
                 timed = {name: others.pop(name) for name in [*others] if self._queries.timed(name)}
-                found |= verify(self.circuit, sources, others).views
+                compared |= verify(self.circuit, sources, others).views
                 before = {name: engine.run.view(name).contents() for name in self._queries.carried}
-                found |= self._queries.verified(sources | before, timed) if timed else {}
-            return Verdict({name: found[name] for name in wanted}, perf_counter() - start)
+                compared |= self._queries.verified(sources | before, timed) if timed else {}
+            return Verdict({name: compared[name] for name in wanted}, perf_counter() - start)
 
     def _compared(self, view: str) -> Compared:
         sources = {name: self.table(name) for name in self._sources.by_name}
@@ -377,7 +378,7 @@ class Pipeline:
             raise PipelineError(f"{what} to a pipeline at work", hint="define everything first; then start or refresh")
 
     def _contents(self, source: str) -> Batch:
-        """What a source holds, its columns in their own order."""
+        """The contents of a source, with the columns in its own order."""
         return self._state.engine().contents(source)
 
 

@@ -1,4 +1,4 @@
-"""How far a state has come in the batches of a streaming query, and whether a batch is new, a replay, or not its own.
+"""The position of a state in the batches of a streaming query: is a batch new, a replay, or of another query?
 
 Spark writes the offsets of a batch down before it runs it, and runs the batch again after a crash. The state knows the
 query's id, the last batch it took in, and a digest of that batch's offsets. A batch with the next number is new; the
@@ -37,15 +37,19 @@ class Position:
     @classmethod
     def known(cls, offsets: Mapping[str, Any]) -> Position | None:
         """The last batch that a state has taken in."""
-        found = offsets.get(SPARK)
-        return None if found is None else cls(found["query"], found["batch"], found["digest"], tuple(found["streams"]))
+        stored = offsets.get(SPARK)
+        return (
+            None
+            if stored is None
+            else cls(stored["query"], stored["batch"], stored["digest"], tuple(stored["streams"]))
+        )
 
     def to_offsets(self) -> dict[str, Any]:
         streams = list(self.streams)
         return {SPARK: {"query": self.query, "batch": self.batch, "digest": self.digest, "streams": streams}}
 
     def is_replay_of(self, last: Position | None) -> bool:
-        """Whether the state has this batch already; refused if it cannot be the next one either."""
+        """Whether the state has this batch already; raises if the batch cannot be the next one either."""
         if last is None:
             if self.batch:
                 raise ForeignState(
@@ -78,7 +82,7 @@ class Position:
 
 
 def query_of(checkpoint: Path) -> str | None:
-    """The id of the query that a checkpoint of Spark's belongs to, if there is one."""
+    """The id of the query that a checkpoint of Spark's belongs to, if it has one."""
     try:
         return str(json.loads((checkpoint / "metadata").read_text())["id"])
     except (FileNotFoundError, ValueError, TypeError, KeyError):  # none, or one that a crash cut short

@@ -1,4 +1,4 @@
-"""What an epoch of a pipeline did and took, as data and as a table."""
+"""The progress of epochs: rows, times and places of each, as data and as a table."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Progress:
         return 1000 * self.times.get(step, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values, for JSON."""
+        """The progress as plain values, for JSON."""
         return asdict(self) | {
             "rows_in": dict(self.rows_in),
             "rows_out": dict(self.rows_out),
@@ -103,7 +103,7 @@ class LiveTable:
             self._live.__exit__(kind, error, trace)
 
     def add(self, done: Progress) -> None:
-        """One more epoch."""
+        """Show one more epoch."""
         self.done.append(done)
         if self._live is not None:
             self._live.update(self._table())
@@ -117,8 +117,8 @@ class LiveTable:
         names = _header((), self.views)
         last = len(names) - 1
         aligned = [
-            cell.rjust(max(len(name), 5)) if at < last else cell
-            for at, (name, cell) in enumerate(zip(names, cells, strict=True))
+            cell.rjust(max(len(name), 5)) if place < last else cell
+            for place, (name, cell) in enumerate(zip(names, cells, strict=True))
         ]
         self.console.print("  ".join(aligned), soft_wrap=True, highlight=False, markup=False)
 
@@ -127,10 +127,10 @@ def table(progress: Sequence[Progress], views: Sequence[str] | None = None) -> T
     """Epochs as a table for the terminal; a column for every view, or for the ones named."""
     views = _views(progress) if views is None else views
     *figures, placement = _header(progress, views)
-    found = Table(*(Column(name, justify="right") for name in figures), Column(placement), box=None, pad_edge=False)
+    drawn = Table(*(Column(name, justify="right") for name in figures), Column(placement), box=None, pad_edge=False)
     for cells in _lines(progress, views):
-        found.add_row(*cells)
-    return found
+        drawn.add_row(*cells)
+    return drawn
 
 
 def _views(progress: Sequence[Progress]) -> list[str]:
@@ -157,7 +157,7 @@ def _lines(progress: Sequence[Progress], views: Sequence[str]) -> list[list[str]
 
 
 class ProgressLine:
-    """One line on a terminal that says what is being done."""
+    """One line on a terminal that names the step under way."""
 
     def __init__(self, *, shown: bool) -> None:
         self._console = Console(stderr=True)

@@ -1,6 +1,6 @@
-"""Views of a pipeline as they were written: bound to its sources and to each other.
+"""The views of a pipeline that texts define: bound to its sources and to each other.
 
-What was written in SQL can be computed again by plain Spark SQL.
+Views written in SQL can be computed again by plain Spark SQL.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """A view as it was written: its plan, what Spark makes of it if it was in SQL, and, if it is kept, its stream."""
+class WrittenView:
+    """A view that a text defines: its plan, its query in Spark's SQL if it has one, and, if it is kept, its stream."""
 
     plan: Plan
     text: str | None
@@ -46,7 +46,7 @@ class Queries:
 
     def __init__(self, circuit: Circuit) -> None:
         self._circuit = circuit
-        self._views: dict[str, Query] = {}
+        self._views: dict[str, WrittenView] = {}
         self.fluent: dict[str, Part] = {}  # how the rows of fluent queries are put together
         self._streams: dict[str, Stream] = {}
         self._delayed: dict[str, Plan] = {}  # what was derived an epoch ago
@@ -56,7 +56,7 @@ class Queries:
         return name in self._views
 
     def define(self, views: Sequence[NamedPlan], texts: Mapping[str, str] | None = None) -> None:
-        """Add the views that a front end has made; ``texts`` has the queries of those that Spark's SQL can say."""
+        """Add the views of a front end; ``texts`` has the queries of those that Spark's SQL can express."""
         self.check(views)
         for view in views:
             self.add(view, (texts or {}).get(view.name))
@@ -78,16 +78,16 @@ class Queries:
     ) -> Tables:
         """The sources and views of the pipeline.
 
-        ``keys`` are those of sources in which no two rows have the same; ``carried`` are relations, not there yet, that
-        hold what was derived an epoch ago.
+        ``keys`` are the keys of sources; ``carried`` are relations, not there yet, that hold what was derived an epoch
+        ago.
         """
         carried = carried or {}
         sets = [name for name, view in self._views.items() if view.is_set]
         return Tables(self.relations() | dict(carried), keys=keys, sets=[*sets, *carried], what="source or view")
 
     def relations(self) -> dict[str, Schema | Plan]:
-        """What a text may read: the columns of sources and of views that are kept, and the plans of others."""
-        sources = {name: self._circuit.stream(at) for name, at in self._circuit.sources.items()}
+        """The relations that a text may read: columns of sources and of kept views, and plans of plain views."""
+        sources = {name: self._circuit.stream(node) for name, node in self._circuit.sources.items()}
         self._streams |= sources
         views = {name: v.plan if v.stream is None else v.plan.schema for name, v in self._views.items()}
         return {name: stream.schema for name, stream in sources.items()} | views
@@ -112,12 +112,12 @@ class Queries:
             check_timeless(name, plan)
             stream = self._streams[name] = self._lowering.of(view.optimized).under(plan.schema)
             stream.sink(name)
-        self._views[name] = Query(plan, text, stream, view.is_set)
+        self._views[name] = WrittenView(plan, text, stream, view.is_set)
 
     # -- what the epoch before left
 
     def delayed(self, name: str, schema: Schema) -> Callable[[str], None]:
-        """A relation that holds what a view held an epoch ago, which is kept; the function that says which view."""
+        """Add a relation that holds what a view held an epoch ago, and return a function that sets that view."""
         stream, connect = self._circuit.feedback(schema)
         self._streams[name], self._delayed[name] = stream, Scan(name, schema)
         stream.sink(name)
@@ -130,7 +130,7 @@ class Queries:
         return not self._delayed.keys().isdisjoint(read)
 
     def verified(self, relations: Mapping[str, Batch], views: Mapping[str, Batch]) -> Mapping[str, Compared]:
-        """Views that depend on the epoch before, by their plans, of what the sources and that epoch hold."""
+        """Verify views that depend on the epoch before: compute their plans over the sources and that epoch."""
         kept = {name: view.plan for name, view in self._views.items() if view.stream is not None}
         return verify_plans({**self._delayed, **kept}, relations, views).views
 
@@ -142,9 +142,9 @@ class Queries:
     # -- by plain Spark SQL
 
     def asks_spark(self, name: str) -> bool:
-        """Whether Spark can say what a view is: no recursion over sets, no as-of join, no function of the user.
+        """Whether Spark's SQL can compute a view: no recursion over sets, no as-of join, no function of the user.
 
-        It is asked in SQL, so the view and all that it reads have to be written in that.
+        The view and all views that it reads must have been written in SQL.
         """
         view = self._views.get(name)
         if view is None or view.text is None:
@@ -165,9 +165,9 @@ class Queries:
                 yield from self._whole(self._views[node.relation].plan)
 
     def recomputed(self, spark: SparkSession, sources: Mapping[str, DataFrame], view: str) -> DataFrame:
-        """What Spark computes for a view from what the sources hold."""
+        """The rows that Spark computes for a view from the contents of the sources."""
         frames: dict[str, Any] = {f"source{number}": frame for number, frame in enumerate(sources.values())}
-        given = [f"{_quoted(name)} AS (SELECT * FROM {{{at}}})" for name, at in zip(sources, frames, strict=True)]
+        given = [f"{_quoted(name)} AS (SELECT * FROM {{{mark}}})" for name, mark in zip(sources, frames, strict=True)]
         for name, query in self._views.items():
             if name == view:
                 break
@@ -193,25 +193,25 @@ def _quoted(name: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text in which Spark is to look for no frames."""
+    """A query text escaped so that Spark sees no placeholders for frames in it."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def compared(view: str, held: DataFrame, wanted: DataFrame) -> Compared:
-    """A view beside what Spark says it should hold; floating-point numbers agree to six digits."""
-    same = wanted.select(*(_as_held(wanted, held, at) for at in range(len(held.columns))))
-    mine = held.select(*(_as_held(held, held, at) for at in range(len(held.columns))))
+    """Compare a view with the rows that Spark computes; floating-point numbers agree to six digits."""
+    same = wanted.select(*(_as_held(wanted, held, column) for column in range(len(held.columns))))
+    mine = held.select(*(_as_held(held, held, column) for column in range(len(held.columns))))
     missing, extra = same.exceptAll(mine), mine.exceptAll(same)
     return Compared(view, mine.count(), same.count(), _rest(missing), _rest(extra))
 
 
-def _as_held(frame: DataFrame, held: DataFrame, at: int) -> Column:
+def _as_held(frame: DataFrame, held: DataFrame, place: int) -> Column:
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
-    of, name = held.schema.fields[at].dataType, held.columns[at]
-    column = frame[frame.columns[at]].cast(of)
-    if isinstance(of, t.DoubleType | t.FloatType):
+    type_, name = held.schema.fields[place].dataType, held.columns[place]
+    column = frame[frame.columns[place]].cast(type_)
+    if isinstance(type_, t.DoubleType | t.FloatType):
         return f.format_string("%.6g", column).alias(name)
     return column.alias(name)
 

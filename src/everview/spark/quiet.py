@@ -1,6 +1,6 @@
 """A session for the command line: one that logs nothing, and ends with the command.
 
-What fails is raised, and the command tells of it in a sentence; Spark's log would say the same in sixty lines of Java.
+A failure is raised, and the command tells of it in a sentence; Spark's log would say the same in sixty lines of Java.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ appender.console.layout.pattern = %p %c{1}: %m%n%ex
 
 @contextmanager
 def quiet_session(options: Mapping[str, Any], settings: Mapping[str, Any]) -> Generator[SparkSession]:
-    """What `session` gives for these options and settings; one that was there before is used, and left running."""
+    """Give a session with these options and settings, and end it; a session that was running is used and stays."""
     require_pyspark()
     if running() is not None:
         yield session(**{name: value for name, value in options.items() if name != "name"}, **settings)
@@ -41,8 +41,8 @@ def quiet_session(options: Mapping[str, Any], settings: Mapping[str, Any]) -> Ge
         logging = Path(directory) / "log4j2.properties"
         logging.write_text(_LOGGING)
         java: dict[str, Any] = {_JAVA_OPTIONS: f"-Dlog4j2.configurationFile={logging.as_uri()}"}
-        found = session(**options, **(java | dict(settings)))
+        spark = session(**options, **(java | dict(settings)))
     try:
-        yield found
+        yield spark
     finally:
-        found.stop()
+        spark.stop()

@@ -1,4 +1,4 @@
-"""Views of a pipeline by rules: every relation that a text defines is one, and those that read each other one loop."""
+"""Views of a pipeline by rules: every relation that a text defines is one; those that read each other share a loop."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def define_rules(queries: Queries, text: str, dialect: str) -> None:
 
 
 def _carried(program: RuleProgram, known: Tables) -> dict[str, Schema]:
-    """What inductive rules need of the epoch before."""
+    """The relations that inductive rules read of the epoch before, with their columns."""
     heads = inductive(program)
     if not heads:
         return {}

@@ -1,4 +1,4 @@
-"""A pipeline run from the command line: epochs as they come, until there is nothing left, or until it is stopped."""
+"""Running a pipeline from the command line: it shows epochs as they come, until all is read or it is stopped."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FOREVER: Final = {"processingTime": "1 second"}
 
 
 def run(file: Path, state: Path | None, once: bool | None, console: Console, stop: Stop) -> None:
-    """Take in all that is there by now, or, by a trigger that does not end, follow the streams; and show the epochs.
+    """Take in all that is there by now, or follow the streams if the trigger does not end, and show the epochs.
 
-    ``once`` of None leaves that to the file. Asked to stop, it ends after the epoch under way.
+    With ``once`` None the file decides. Asked to stop, the run ends after the epoch under way.
     """
-    with opened(file, state) as found:
-        pipeline = found.pipeline
-        trigger = None if once else found.trigger
+    with opened(file, state) as opening:
+        pipeline = opening.pipeline
+        trigger = None if once else opening.trigger
         if once is False and (trigger is None or ONCE in trigger):
             trigger = FOREVER
         stop.end, stop.endless = pipeline.stop, trigger is not None and ONCE not in trigger
@@ -42,7 +42,7 @@ def run(file: Path, state: Path | None, once: bool | None, console: Console, sto
 
 
 class Shown:
-    """The epochs of a pipeline as a table that grows; the last of them stay told to whoever asks to stop."""
+    """The epochs of a pipeline as a table that grows while it runs."""
 
     def __init__(self, pipeline: Pipeline, console: Console, stop: Stop) -> None:
         self._pipeline, self._stop = pipeline, stop

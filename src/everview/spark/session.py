@@ -1,4 +1,4 @@
-"""A Spark session that suits Everview on one machine, and what to do if there is none to be had.
+"""A Spark session that suits Everview on one machine, and clear errors if PySpark or Java is missing.
 
 `session` is the only place that configures Spark, and only a session that it starts itself: one that exists is
 returned as it is, or refused if it is not what was asked for.
@@ -35,7 +35,7 @@ def session(
     ``config`` are further settings by their full names, ``**{"spark.sql.ansi.enabled": "true"}``; they win.
 
     If a session is running already, it is returned untouched, provided that it has the master, the memory and the
-    settings that were given here; what was not given is not compared. If it has not, this raises.
+    settings that were given here, else this raises; what was not given is not compared.
     """
     require_pyspark()
     from pyspark.sql import SparkSession
@@ -43,9 +43,9 @@ def session(
     asked = {key: _setting(value) for key, value in config.items()}
     if memory is not None:
         asked["spark.driver.memory"] = memory
-    found = running()
-    if found is not None:
-        return _as_asked(found, {**asked, **({} if master == _LOCAL else {"spark.master": master})})
+    current = running()
+    if current is not None:
+        return _as_asked(current, {**asked, **({} if master == _LOCAL else {"spark.master": master})})
     require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(name)
@@ -55,7 +55,7 @@ def session(
 
 
 def settings(master: str) -> dict[str, str]:
-    """What a new session has, apart from what is asked for.
+    """The settings of a new session, before those that are asked for.
 
     >>> settings("local[2]")["spark.sql.shuffle.partitions"]
     '2'
@@ -63,14 +63,14 @@ def settings(master: str) -> dict[str, str]:
     {'spark.sql.session.timeZone': 'UTC', 'spark.sql.execution.arrow.pyspark.enabled': 'true',
      'spark.ui.showConsoleProgress': 'false'}
     """
-    found = {
+    common = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
     }
     if not master.startswith("local"):
-        return found
-    return found | {
+        return common
+    return common | {
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.host": _LOOPBACK,
         "spark.driver.memory": _quarter(),
@@ -98,10 +98,10 @@ def require_pyspark() -> None:
         import pyspark
     except ImportError:
         raise MissingRuntime("Everview's pipelines run on PySpark: pip install 'everview[spark]'.") from None
-    found = str(pyspark.__version__)
-    if tuple(int(n) for n in re.findall(r"\d+", found)[:2]) < PYSPARK:
+    version = str(pyspark.__version__)
+    if tuple(int(n) for n in re.findall(r"\d+", version)[:2]) < PYSPARK:
         needed = ".".join(map(str, PYSPARK))
-        raise MissingRuntime(f"Everview needs PySpark {needed} or newer and finds {found}: pip install -U pyspark.")
+        raise MissingRuntime(f"Everview needs PySpark {needed} or newer and finds {version}: pip install -U pyspark.")
 
 
 def require_java() -> None:
@@ -111,9 +111,9 @@ def require_java() -> None:
     if java is None:
         where = f"finds none in JAVA_HOME ({home})" if home else "finds none on the PATH"
         raise _no_java(where)
-    found = _major_version(java)
-    if found < JAVA:
-        raise _no_java(f"finds Java {found} ({java})" if found else f"cannot start {java}")
+    version = _major_version(java)
+    if version < JAVA:
+        raise _no_java(f"finds Java {version} ({java})" if version else f"cannot start {java}")
 
 
 def _no_java(why: str) -> MissingRuntime:
@@ -122,13 +122,13 @@ def _no_java(why: str) -> MissingRuntime:
 
 
 def _major_version(java: str) -> int:
-    """Of ``version "17.0.15"``, or of ``version "1.8.0"`` as it was once written; 0 if it does not say."""
+    """The major version of a Java that prints ``version "17.0.15"``, or ``version "1.8.0"``; 0 if it prints none."""
     try:
         ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
-    return int(found[1]) if found else 0
+    match = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
+    return int(match[1]) if match else 0
 
 
 def running() -> SparkSession | None:
@@ -142,11 +142,11 @@ def running() -> SparkSession | None:
     return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
-def _as_asked(found: SparkSession, asked: dict[str, str]) -> SparkSession:
-    differing = {key: value for key, value in asked.items() if found.conf.get(key, None) != value}
+def _as_asked(current: SparkSession, asked: dict[str, str]) -> SparkSession:
+    differing = {key: value for key, value in asked.items() if current.conf.get(key, None) != value}
     if not differing:
-        return found
-    told = ", ".join(f"{key} = {found.conf.get(key, None)}, not {value}" for key, value in differing.items())
+        return current
+    told = ", ".join(f"{key} = {current.conf.get(key, None)}, not {value}" for key, value in differing.items())
     raise EverviewError(
         f"a Spark session is running with other settings: {told}",
         hint="use the one there is, session() returns it as it is; or stop it first: spark.stop()",

@@ -1,4 +1,4 @@
-"""Rows of a source in one shape: every column in its type, with a weight, a place, and what is wrong with the row.
+"""Rows of a source in one shape: every column in its type, a weight, an order, and the reason if a row is bad.
 
 No row is lost, and none fails the job: a row that means nothing comes out with its reason. Everything is an expression
 of Spark's own, so it runs in the JVM, on batches and on streams.
@@ -29,7 +29,7 @@ DELETES: Final = ("d", "delete", "-d", "x")
 
 
 class RowColumns:
-    """The columns of a source's rows as they are found, each by its name."""
+    """The columns of a source's rows as the frame has them, by name."""
 
     def __init__(self, spec: SourceSpec, columns: Columns, column: Callable[[str], Column]) -> None:
         self.spec = spec
@@ -37,51 +37,51 @@ class RowColumns:
         self.column = column
 
     def value(self, field: Field, deleted: Column | None) -> Column:
-        """A column in its type; when a key is deleted, nothing but the key counts."""
+        """A column in its type; in a row that deletes a key, other columns do not count."""
         value = self._cast(field)
         if deleted is None or field.name in self.spec.key:
             return value
         return F.when(deleted, _default(field, self.columns[field.name].dataType)).otherwise(value)
 
     def _cast(self, field: Field) -> Column:
-        column, found = self.column(field.name), self.columns[field.name].dataType
-        if isinstance(found, st.StringType) and found != st.StringType():
+        column, type_ = self.column(field.name), self.columns[field.name].dataType
+        if isinstance(type_, st.StringType) and type_ != st.StringType():
             return column.cast("string")  # a collation changes what is equal, and so the hash
         return column.try_cast(field.type.sql) if self._narrower(field) else column
 
     def _narrower(self, field: Field) -> bool:
-        """Must Spark cast it? What is only in our types, or composite, is converted where it is encoded."""
+        """Whether Spark must cast a column; composite types and those only we have are converted by the encoder."""
         known = isinstance(field.type, Decimal) or field.type in TYPES.values()
         return known and type_of(self.columns[field.name].dataType, field.name) != field.type
 
     def keyless(self) -> Column:
-        """Is a part of the key NULL?"""
+        """Whether a part of the key is NULL."""
         return reduce(either, (self.column(name).isNull() for name in self.spec.key), F.lit(False))
 
     def faults(self, deleted: Column | None) -> Iterator[Bad]:
-        """What may be wrong with the values of a row."""
+        """The tests for bad values in a row, each with its reason."""
         for field in self.spec.schema.fields:
             in_key = field.name in self.spec.key
             for wrong, why in self._faults(field, in_key):
                 yield (wrong if deleted is None or in_key else ~deleted & wrong), F.lit(why)
 
     def _faults(self, field: Field, in_key: bool) -> Iterator[tuple[Column, str]]:
-        column, found = self.column(field.name), self.columns[field.name]
+        column, given = self.column(field.name), self.columns[field.name]
         where = f'column "{field.name}"'
         if in_key:
             yield column.isNull(), f'NULL in key column "{field.name}"'
-        elif not field.nullable and found.nullable:
+        elif not field.nullable and given.nullable:
             yield column.isNull(), f"NULL in {where}, which is NOT NULL"
         if self._narrower(field):
             yield (
                 column.isNotNull() & self._cast(field).isNull(),
                 f"{where}: a value that {field.type.sql} does not hold",
             )
-        if isinstance(found.dataType, st.StringType):
+        if isinstance(given.dataType, st.StringType):
             yield ~F.is_valid_utf8(column), f"{where}: text that is not UTF-8"
-        if isinstance(found.dataType, st.TimestampType):
+        if isinstance(given.dataType, st.TimestampType):
             yield F.unix_micros(column) == NULL_WORD, f"{where}: the least timestamp of all, which stands for NULL"
-        inside = _null_inside(field.type, found.dataType, column)
+        inside = _null_inside(field.type, given.dataType, column)
         if inside is not None:
             yield inside, f"NULL inside {where}, where it is NOT NULL"
 
@@ -99,7 +99,7 @@ def shaped(
     order: tuple[Column, Sequence[Bad]],
     raw: Column,
 ) -> DataFrame:
-    """The changes of rows: their values and weights, and what is wrong with them."""
+    """The changes of rows: their values and weights, and the reasons of bad ones."""
     place, disorder = order
     reason = _reason([*bad, *row.faults(deleted), *disorder])
     return frame.select(
@@ -113,24 +113,24 @@ def shaped(
 
 
 def _arrival(numbered: bool) -> Column:
-    """The rows as they come, if they are numbered: Spark numbers no rows of a stream, only those of its batches."""
+    """The number of a row by arrival; 0 on a stream, as Spark numbers only the rows of its batches."""
     return F.monotonically_increasing_id() if numbered else F.lit(0).cast("bigint")
 
 
 def _reason(bad: Sequence[Bad]) -> Column:
-    """The first thing that is wrong with a row, if any."""
-    found = F.lit(None).cast("string")
+    """The first reason why a row is bad, if any."""
+    reason = F.lit(None).cast("string")
     for wrong, why in reversed(bad):
-        found = F.when(wrong, why).otherwise(found)
-    return found
+        reason = F.when(wrong, why).otherwise(reason)
+    return reason
 
 
 def unknown_operation(op: Column) -> Column:
     return F.coalesce(F.concat(F.lit("unknown operation '"), op, F.lit("'")), F.lit("no operation: it is NULL"))
 
 
-def sortable(column: Column, of: st.DataType) -> Column:
-    match of:
+def sortable(column: Column, type_: st.DataType) -> Column:
+    match type_:
         case st.TimestampType():
             return F.unix_micros(column)
         case st.TimestampNTZType():
@@ -151,21 +151,21 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _default(field: Field, found: st.DataType) -> Column:
-    """A value for a column that does not count: NULL, or the least remarkable one where NULL is not allowed."""
+def _default(field: Field, type_: st.DataType) -> Column:
+    """A filler for a column that does not count: NULL, or zero or empty where NULL is not allowed."""
     if field.nullable:
         return F.lit(None)
-    return _zero(found, field.type)
+    return _zero(type_, field.type)
 
 
-def _zero(found: st.DataType, wanted: Type) -> Column:
-    match found:
+def _zero(type_: st.DataType, wanted: Type) -> Column:
+    match type_:
         case st.ArrayType() | st.MapType():
-            return F.from_json(F.lit("[]" if isinstance(found, st.ArrayType) else "{}"), found)
+            return F.from_json(F.lit("[]" if isinstance(type_, st.ArrayType) else "{}"), type_)
         case st.StructType():
             assert isinstance(wanted, Struct)
             parts = {f.name: f.type for f in wanted.fields}
-            return F.struct(*(_zero(f.dataType, parts[f.name]).alias(f.name) for f in found.fields)).cast(found)
+            return F.struct(*(_zero(f.dataType, parts[f.name]).alias(f.name) for f in type_.fields)).cast(type_)
         case st.DateType():
             return F.date_from_unix_date(F.lit(0))
         case st.TimestampType():
@@ -173,42 +173,42 @@ def _zero(found: st.DataType, wanted: Type) -> Column:
         case st.TimestampNTZType():
             return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
         case st.StringType() | st.BinaryType():
-            return F.lit("").cast("string" if isinstance(found, st.StringType) else "binary")
+            return F.lit("").cast("string" if isinstance(type_, st.StringType) else "binary")
         case st.BooleanType():
             return F.lit(False)
         case _:
             return F.lit(0).cast(wanted.sql)
 
 
-def _null_inside(wanted: Type, found: st.DataType, column: Column) -> Column | None:
-    """Is a part NULL that must not be? None if that cannot be."""
-    match wanted, found:
+def _null_inside(wanted: Type, type_: st.DataType, column: Column) -> Column | None:
+    """The test for NULL in a part that must not be NULL; None if Spark's type rules it out."""
+    match wanted, type_:
         case Struct(fields), st.StructType():
-            parts = [part for f in fields for part in _null_parts(f, found[f.name], column)]
+            parts = [part for f in fields for part in _null_parts(f, type_[f.name], column)]
             return column.isNotNull() & reduce(either, parts) if parts else None
         case Array(element), st.ArrayType():
-            return _exists(element, found.elementType, column)
+            return _exists(element, type_.elementType, column)
         case Array(Struct((_, value))), st.MapType():
-            return _exists(value.type, found.valueType, F.map_values(column))
+            return _exists(value.type, type_.valueType, F.map_values(column))
         case _:
             return None
 
 
-def _null_parts(wanted: Field, found: st.StructField, column: Column) -> Iterator[Column]:
+def _null_parts(wanted: Field, part_field: st.StructField, column: Column) -> Iterator[Column]:
     part = column.getField(wanted.name)
-    if not wanted.nullable and found.nullable:
+    if not wanted.nullable and part_field.nullable:
         yield part.isNull()
-    inside = _null_inside(wanted.type, found.dataType, part)
+    inside = _null_inside(wanted.type, part_field.dataType, part)
     if inside is not None:
         yield inside
 
 
-def _exists(wanted: Type, found: st.DataType, column: Column) -> Column | None:
-    if _null_inside(wanted, found, F.lit(None)) is None:
+def _exists(wanted: Type, type_: st.DataType, column: Column) -> Column | None:
+    if _null_inside(wanted, type_, F.lit(None)) is None:
         return None
 
     def test(element: Column) -> Column:
-        inside = _null_inside(wanted, found, element)
+        inside = _null_inside(wanted, type_, element)
         assert inside is not None
         return F.coalesce(inside, F.lit(False))
 

@@ -1,9 +1,8 @@
-"""Where a view's changes or contents go, once per epoch.
+"""Sinks: where the changes or the contents of a view go, once per epoch.
 
-Invariant: what stands in a sink for an epoch is a function of the epoch alone. Delivering an epoch again, after a
-crash at any point or after success, replaces what the earlier attempt left, so that one copy stands there. A callback
-is the exception: it may be called again for an epoch, with the same changes and the same number, and it is for the
-callback to notice.
+Invariant: the rows of an epoch in a sink are a function of the epoch alone. Delivering an epoch again, after a crash
+at any point or after success, replaces what the earlier attempt left, so that one copy remains. A callback is the
+exception: it may be called again for an epoch, with the same changes and the same number, and must notice that itself.
 
 Layout of a path: ``path/epoch=0000000007/``, so that ``spark.read.parquet(path)`` has the view's columns, ``_weight``
 in mode ``changes``, and ``epoch``, a number. Names that start with ``_`` are attempts under way, which readers ignore.
@@ -53,7 +52,7 @@ _JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone"
 
 @dataclass(frozen=True, slots=True)
 class SinkSpec:
-    """One place that one view is delivered to; made by `sink_of`.
+    """A sink: one place that one view is delivered to; made by `sink_of`.
 
     >>> print(sink_of("exposure", format="json", path="s3://bank/exposure"))
     changes of view "exposure" as json at s3://bank/exposure
@@ -76,7 +75,7 @@ class SinkSpec:
 
     @property
     def local(self) -> Path | None:
-        """The directory that this process writes itself, if it does."""
+        """The directory that this process writes without Spark; None for other sinks."""
         by_hand = self.format == "parquet" and set(self.options) <= {"compression"}
         return local_path(self.path) if by_hand and self.path is not None else None
 
@@ -125,7 +124,7 @@ def sink_of(
 
 
 def deliver(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, contents: Contents) -> None:
-    """Put an epoch of a view where the sink is; however often that is done, one copy stands there.
+    """Deliver an epoch of a view to a sink; repeating it leaves one copy.
 
     ``contents`` is asked only for a snapshot. An epoch without changes leaves the sink as it is, except that the
     first snapshot on a local path is written even if the view is empty.
@@ -170,8 +169,8 @@ def read_quarantine(spark: SparkSession, path: str) -> DataFrame:
 def _one_target(view: str, **targets: Any) -> None:
     given = [name for name, value in targets.items() if value is not None]
     if len(given) != 1:
-        found = " and ".join(given) or "neither path, table nor callback"
-        raise SinkError(f'a sink of view "{view}" has {found}', hint="give exactly one of path=, table=, callback=")
+        named = " and ".join(given) or "neither path, table nor callback"
+        raise SinkError(f'a sink of view "{view}" has {named}', hint="give exactly one of path=, table=, callback=")
 
 
 def _check_callback(callback: Any, format: str | None, mode: str, options: Any) -> None:
@@ -226,8 +225,8 @@ def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: 
         return
     if not len(changes):
         return
-    found = contents()
-    frame = spark.createDataFrame(found) if isinstance(found, pa.Table) else found
+    rows = contents()
+    frame = spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
     if spec.table is not None:
         _insert(spark, spec, frame, None)
     else:
@@ -238,7 +237,7 @@ def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: 
 
 
 def _write_by_spark(frame: DataFrame, spec: SinkSpec, epoch: int) -> None:
-    """Changes overwrite their own epoch alone, a snapshot overwrites everything; the session's settings stay."""
+    """Let Spark write: changes overwrite their own epoch alone, a snapshot everything; the session's settings stay."""
     from pyspark.sql import functions as f
 
     assert spec.path is not None

@@ -1,4 +1,4 @@
-"""What is said of a source, and whether its frame fits: every mistake in a definition is found when it is made."""
+"""Specs of sources, checked against their frames when they are made, so that mistakes show at once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _DELTA: Final = ("_commit_version", "_commit_timestamp")  # what Delta's change 
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """How the rows of a source are to be read; `spec_of` makes one that fits its frame.
+    """The spec of a source: how its rows are read as changes; `spec_of` makes one that fits its frame.
 
     ``envelope`` says where Debezium's before, after and op are, if they are there at all.
     """
@@ -67,12 +67,12 @@ class SourceSpec:
 
     @property
     def keyed(self) -> bool:
-        """Do its rows stand for the latest state of their key? Rows that are added up do not, key or no key."""
+        """Whether rows stand for the latest state of their key; rows that are added up do not, even with a key."""
         return bool(self.key) and self.changes not in ADDED
 
     @property
     def row_order(self) -> str | None:
-        """The column of the row itself that orders its changes, so that what comes too late is noticed."""
+        """The column of the row itself that orders changes, so that a late change is noticed; None if there is none."""
         return self.order if self.order in self.schema.names and self.order not in self.beside else None
 
 
@@ -102,8 +102,8 @@ def spec_of(
     if op == "_change_type" and order is None and keys and _DELTA[0] in columns:
         order = _DELTA[0]
     control = _control(columns, style, op, weight)
-    found = _row_columns(columns, envelope)
-    chosen = _schema_of(name, [f for c, f in found.items() if c not in control]) if schema is None else schema
+    row = _row_columns(columns, envelope)
+    chosen = _schema_of(name, [f for c, f in row.items() if c not in control]) if schema is None else schema
     outside = tuple(event_columns(columns, envelope)) if envelope else ()
     spec = SourceSpec(name, chosen, keys, style, "op" if envelope else op, weight, order, envelope, outside)
     _check(spec, columns)
@@ -123,12 +123,12 @@ def check_drift(frame: DataFrame, spec: SourceSpec) -> None:
 
 
 def schema_of(frame: DataFrame, columns: Sequence[str] | None = None) -> Schema:
-    """The schema that holds what a frame holds: all of its columns, or these."""
-    found = {f.name: f for f in frame.schema.fields}
+    """The schema for the rows of a frame: for all of its columns, or for some."""
+    fields = {f.name: f for f in frame.schema.fields}
     for name in columns or ():
-        if name not in found:
-            raise unknown_name("column", name, found)
-    return _schema_of(None, [found[name] for name in (found if columns is None else columns)])
+        if name not in fields:
+            raise unknown_name("column", name, fields)
+    return _schema_of(None, [fields[name] for name in (fields if columns is None else columns)])
 
 
 def _schema_of(name: str | None, fields: Sequence[st.StructField]) -> Schema:
@@ -155,11 +155,11 @@ def _keys(name: str, style: Style, key: str | Sequence[str] | None) -> tuple[str
 
 
 def columns_of(name: str, schema: st.StructType) -> Columns:
-    """The columns of a frame by name, which must be told apart as Spark does: without regard to case."""
+    """The columns of a frame by name; refuses names that differ in case only, which Spark cannot tell apart."""
     folded = [f.name.lower() for f in schema.fields]
-    for at, column in enumerate(folded):
-        if column in folded[:at]:
-            raise SourceError(f'{_of(name)} has two columns "{schema.names[at]}"', hint="rename or drop one")
+    for place, column in enumerate(folded):
+        if column in folded[:place]:
+            raise SourceError(f'{_of(name)} has two columns "{schema.names[place]}"', hint="rename or drop one")
     return {f.name: f for f in schema.fields}
 
 
@@ -178,7 +178,7 @@ _ENVELOPE_HINT: Final = (
 
 
 def _control(columns: Columns, style: Style, op: str | None, weight: str) -> tuple[str, ...]:
-    """The columns that say what happens to a row, and are not part of it."""
+    """The control columns, which say what happens to a row and are not part of it."""
     if style == "weights":
         return (weight,)
     if style != "cdc" or op is None:
@@ -187,12 +187,12 @@ def _control(columns: Columns, style: Style, op: str | None, weight: str) -> tup
 
 
 def _envelope(columns: Columns) -> Envelope | None:
-    """Where Debezium's before, after and op are."""
+    """The place of Debezium's before, after and op in a frame; None if they are not there."""
     if _is_envelope(columns):
         return "columns"
     payload = columns.get("payload")
-    of = payload.dataType if payload is not None else None
-    return "payload" if isinstance(of, st.StructType) and _is_envelope(inside(of)) else None
+    inner = payload.dataType if payload is not None else None
+    return "payload" if isinstance(inner, st.StructType) and _is_envelope(inside(inner)) else None
 
 
 def _is_envelope(columns: Columns) -> bool:
@@ -201,9 +201,9 @@ def _is_envelope(columns: Columns) -> bool:
     return all(isinstance(columns[side].dataType, st.StructType) for side in ("before", "after"))
 
 
-def inside(found: st.DataType) -> Columns:
-    assert isinstance(found, st.StructType)
-    return {f.name: f for f in found.fields}
+def inside(struct: st.DataType) -> Columns:
+    assert isinstance(struct, st.StructType)
+    return {f.name: f for f in struct.fields}
 
 
 def event_columns(columns: Columns, envelope: Envelope | None) -> Columns:
@@ -212,16 +212,16 @@ def event_columns(columns: Columns, envelope: Envelope | None) -> Columns:
 
 
 def _row_columns(columns: Columns, envelope: Envelope | None) -> Columns:
-    """The columns of a row: those of the frame, or of what is after."""
+    """The columns of a row: those of the frame, or of the row after in an envelope."""
     return inside(event_columns(columns, envelope)["after"].dataType) if envelope else columns
 
 
 def _check(spec: SourceSpec, columns: Columns) -> None:
-    """Whether a frame of these columns gives what the spec asks for."""
-    found = _row_columns(columns, spec.envelope)
+    """Refuse a frame whose columns do not give what the spec asks for."""
+    row = _row_columns(columns, spec.envelope)
     beside = event_columns(columns, spec.envelope)
     for f in spec.schema.fields:
-        _check_column(spec.name, f, found)
+        _check_column(spec.name, f, row)
         if f.name.lower() in META:
             hint = f"rename it: {', '.join(META)} are columns that changes have besides"
             raise SourceError(f'{_of(spec.name)}: a column cannot be called "{f.name}"', hint=hint)
@@ -234,7 +234,7 @@ def _check(spec: SourceSpec, columns: Columns) -> None:
         _there(spec.name, "the weight", spec.weight, columns)
         _typed(spec.name, "a weight is a number", columns[spec.weight], st.NumericType)
     if spec.order is not None:
-        _orderable(spec.name, order_field(spec, beside, found))
+        _orderable(spec.name, order_field(spec, beside, row))
     if spec.row_order is not None:
         kept = spec.schema.fields[spec.schema.index(spec.row_order)]
         if kept.type not in ORDERS and not (isinstance(kept.type, Decimal) and kept.type.scale == 0):
@@ -250,8 +250,8 @@ def _there(name: str, what: str, column: str, available: Columns | Sequence[str]
 
 def _typed(name: str, wish: str, field: st.StructField, wanted: type[st.DataType]) -> None:
     if not isinstance(field.dataType, wanted):
-        found = field.dataType.simpleString().upper()
-        raise SourceError(f'{_of(name)}: column "{field.name}" is {found}', hint=f"{wish}: cast it first")
+        type_ = field.dataType.simpleString().upper()
+        raise SourceError(f'{_of(name)}: column "{field.name}" is {type_}', hint=f"{wish}: cast it first")
 
 
 def order_field(spec: SourceSpec, beside: Columns, row: Columns) -> st.StructField:
@@ -269,13 +269,15 @@ def order_field(spec: SourceSpec, beside: Columns, row: Columns) -> st.StructFie
 
 
 def _orderable(name: str, field: st.StructField) -> None:
-    of = field.dataType
-    if isinstance(of, (st.IntegralType, st.DateType, st.TimestampType, st.TimestampNTZType)):
+    type_ = field.dataType
+    if isinstance(type_, (st.IntegralType, st.DateType, st.TimestampType, st.TimestampNTZType)):
         return
-    if isinstance(of, st.DecimalType) and of.scale == 0 and of.precision <= 18:
+    if isinstance(type_, st.DecimalType) and type_.scale == 0 and type_.precision <= 18:
         return
     hint = "order by a timestamp, a date or a whole number: cast it first, or leave order out to go by arrival"
-    raise SourceError(f'{_of(name)}: cannot order by "{field.name}", which is {of.simpleString().upper()}', hint=hint)
+    raise SourceError(
+        f'{_of(name)}: cannot order by "{field.name}", which is {type_.simpleString().upper()}', hint=hint
+    )
 
 
 def _of(name: str) -> str:
@@ -311,42 +313,42 @@ _WIDER: Final[dict[Type, tuple[Type, ...]]] = {
 }
 
 
-def type_of(found: st.DataType, name: str) -> Type:
+def type_of(type_: st.DataType, name: str) -> Type:
     """The type that holds a Spark type."""
-    match found:
+    match type_:
         case st.DecimalType():
-            return Decimal(found.precision, found.scale)
+            return Decimal(type_.precision, type_.scale)
         case st.ArrayType():
-            return Array(type_of(found.elementType, name))
+            return Array(type_of(type_.elementType, name))
         case st.StructType():
-            return Struct(Field(f.name, type_of(f.dataType, f"{name}.{f.name}"), f.nullable) for f in found.fields)
+            return Struct(Field(f.name, type_of(f.dataType, f"{name}.{f.name}"), f.nullable) for f in type_.fields)
         case st.MapType():
-            key = Field("key", type_of(found.keyType, name), nullable=False)
-            return Array(Struct((key, Field("value", type_of(found.valueType, name)))))
-        case _ if type(found) in TYPES:
-            return TYPES[type(found)]
+            key = Field("key", type_of(type_.keyType, name), nullable=False)
+            return Array(Struct((key, Field("value", type_of(type_.valueType, name)))))
+        case _ if type(type_) in TYPES:
+            return TYPES[type(type_)]
         case _:
             hint = "cast it first to a number, text, a date or a timestamp, or drop it"
-            raise SchemaError(f'column "{name}" is {found.simpleString().upper()}, which no type here holds', hint=hint)
+            raise SchemaError(f'column "{name}" is {type_.simpleString().upper()}, which no type here holds', hint=hint)
 
 
 def _check_column(name: str, wanted: Field, columns: Columns) -> None:
     _there(name, "its schema", wanted.name, columns)
-    found = type_of(columns[wanted.name].dataType, wanted.name)
-    if not _fits(found, wanted.type):
+    given = type_of(columns[wanted.name].dataType, wanted.name)
+    if not _fits(given, wanted.type):
         hint = f"cast it to {wanted.type.sql}: only a wider type of the same sort is taken as it is"
-        raise SourceError(f'{_of(name)}: column "{wanted.name}" is {found.sql}, not {wanted.type.sql}', hint=hint)
+        raise SourceError(f'{_of(name)}: column "{wanted.name}" is {given.sql}, not {wanted.type.sql}', hint=hint)
 
 
-def _fits(found: Type, wanted: Type) -> bool:
-    """Is every value of one type a value of the other?"""
-    if found == wanted or wanted in _WIDER.get(found, ()):
+def _fits(given: Type, wanted: Type) -> bool:
+    """Whether every value of one type is a value of the other."""
+    if given == wanted or wanted in _WIDER.get(given, ()):
         return True
-    match found, wanted:
+    match given, wanted:
         case Decimal(p, s), Decimal(q, t):
             return s <= t and p - s <= q - t
-        case _, Decimal(q, t) if found in _DIGITS:
-            return _DIGITS[found] <= q - t
+        case _, Decimal(q, t) if given in _DIGITS:
+            return _DIGITS[given] <= q - t
         case Array(element), Array(other):
             return _fits(element, other)
         case Struct(fields), Struct(others):
@@ -354,6 +356,6 @@ def _fits(found: Type, wanted: Type) -> bool:
             same = parts.keys() == {f.name for f in others}
             return same and all(_fits(parts[f.name], f.type) for f in others)
         case _, Atom():
-            return found == BINARY
+            return given == BINARY
         case _:
             return False

@@ -1,4 +1,4 @@
-"""The state directory of a pipeline: opened when it is first needed, and again when only the disk knows how it is."""
+"""The state directory of a pipeline: opened when it is first needed, and again after a commit of unknown outcome."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """How an engine is to work; without numbers of ``shards`` and ``partitions`` the cores say how many."""
+    """Options of an engine; the defaults of ``shards`` and ``partitions`` follow the number of cores."""
 
     placement: Placement
     shards: int | None
@@ -53,16 +53,16 @@ class PipelineState:
 
     @property
     def spark_checkpoint(self) -> Path:
-        """Where Spark keeps how far it has read the streams."""
+        """The directory where Spark keeps its position in the streams."""
         return self.path / "spark"
 
     @property
     def quarantine(self) -> Path:
-        """Where rows are set aside."""
+        """The directory where bad rows are set aside."""
         return self.path / "quarantine"
 
     def engine(self) -> Engine:
-        """The engine, opened if it is not yet."""
+        """The engine, opened at the first call."""
         self._require_same()
         if self.current is None:
             self.current = self._open()
@@ -71,13 +71,13 @@ class PipelineState:
         return self.current
 
     def close(self) -> None:
-        """Let another process have the state."""
+        """Release the state directory for other processes."""
         if self.current is not None:
             self.current.close()
             self.current = None
 
     def close_if_uncertain(self, engine: Engine) -> None:
-        """Close after a failed commit, or one that this process did not take in: only the disk knows how things are."""
+        """Close after a commit that failed or that this process has not seen: only the disk knows the outcome."""
         if engine.uncertain:
             engine.close()
             self.current = None
@@ -89,7 +89,7 @@ class PipelineState:
             Position(query or "a new one", 0, "", streams).is_replay_of(last)
 
     def _require_same(self) -> None:
-        """Refuse to go on when the state directory was deleted meanwhile; one that was put back is opened again."""
+        """Refuse to go on if the state directory was deleted meanwhile; one that was put back is opened again."""
         if self._made is None:
             return
         made = Engine.made_at(str(self.path))

@@ -1,4 +1,4 @@
-"""The streaming query of a pipeline: Spark reads the streams and orders the micro-batches, each of them an epoch."""
+"""The streaming query of a pipeline: Spark reads the streams, and each of its micro-batches is an epoch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Streaming:
-    """Begins and ends the query; ``lock`` is held by one epoch at a time."""
+    """Starts and stops the query; one epoch at a time holds ``lock``."""
 
     def __init__(self, sources: BoundSources, state: PipelineState, epochs: PipelineEpochs, lock: ProcessLock) -> None:
         self._sources, self._state, self._epochs, self._lock = sources, state, epochs, lock

@@ -1,4 +1,4 @@
-"""Facts of entities, attributes and values at work: attributes are declared, entities numbered, facts transacted."""
+"""Facts of entities, attributes and values in a database: declaring attributes, numbering entities, transacting."""
 
 from everview.database.eav.transact import Transacted, transact
 

@@ -1,4 +1,4 @@
-"""Changes of the facts of one attribute, gathered before they are made: the last word on a fact counts."""
+"""Changes of the facts of one attribute, gathered before they are made: the last change of a fact counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN: Final[dict[type, Type]] = {int: BIGINT, str: STRING, bool: BOOLEAN}  # h
 class FactChanges:
     """Facts of an attribute to be added and to be retracted; its table is keyed by entity, or by entity and value.
 
-    Of an entity with one value what is gathered is all that it has, so that its old value need not be known.
+    If entities have one value each, an added fact replaces the entity's row, so the old value need not be known.
     """
 
     def __init__(self, attribute: str, table: TableDefinition, tx: OpenTransaction, *, unique: bool = False) -> None:
@@ -35,11 +35,11 @@ class FactChanges:
         self._owners: dict[Value, Value] | None = None
 
     def fitting(self, value: Value, place: TextPlace) -> Value:
-        """A value as the attribute holds it."""
+        """A value in the type of the attribute's values; raises `EdnError` if it does not fit."""
         return fitting(value, self._types[1], f"the values of {self.attribute}", place)
 
     def entity(self, value: Value, place: TextPlace) -> Value:
-        """An entity as the attribute has it."""
+        """An entity in the type of the attribute's entities; raises `EdnError` if it does not fit."""
         return fitting(value, self._types[0], f"the entities of {self.attribute}", place)
 
     def add(self, entity: Value, value: Value, place: TextPlace) -> None:
@@ -120,14 +120,14 @@ class FactChanges:
         owners[value] = entity
 
 
-def fitting(value: Value, of: Type, what: str, place: TextPlace) -> Value:
-    """A value as a type holds it; raises `EdnError`."""
-    if _PLAIN.get(type(value)) == of and (of != BIGINT or -(1 << 63) <= value < 1 << 63):
+def fitting(value: Value, type_: Type, what: str, place: TextPlace) -> Value:
+    """A value in a type; raises `EdnError` if it does not fit."""
+    if _PLAIN.get(type(value)) == type_ and (type_ != BIGINT or -(1 << 63) <= value < 1 << 63):
         return value
-    if fits(value, of):
+    if fits(value, type_):
         try:
-            found = coerce(of, value)
+            coerced = coerce(type_, value)
         except Unfit as unfit:
-            raise refuse(place, f"{what} are {of}: {unfit.message}", unfit.hint) from None
-        return found
-    raise refuse(place, f"{what} are {of}, and {ScalarForm(value)!r} is none", "give such a value")
+            raise refuse(place, f"{what} are {type_}: {unfit.message}", unfit.hint) from None
+        return coerced
+    raise refuse(place, f"{what} are {type_}, and {ScalarForm(value)!r} is none", "give such a value")

@@ -1,4 +1,4 @@
-"""What is said of attributes: their types and cardinalities are those of their tables, the rest is a table of its own.
+"""Declarations of attributes: types and cardinalities are those of their tables, the rest is a table of its own.
 
 ``db/attributes`` has a row for each attribute that refers to entities, or whose values are unique; ``db/ids`` the
 greatest number that an entity has had.
@@ -31,14 +31,14 @@ IDS: Final = TableDefinition.of("db/ids", "id BIGINT, last BIGINT", key="id")
 
 @dataclass(frozen=True)
 class Said:
-    """What is said of an attribute besides the types of its table."""
+    """The declaration of an attribute, apart from the types of its table."""
 
     ref: bool = False
     unique: str | None = None
 
 
 def said_of(db: Core) -> dict[str, Said]:
-    """What is said of all attributes."""
+    """The declarations of all attributes, by name."""
     if ATTRIBUTES.name not in db.catalog.tables:
         return {}
     return {name: Said(ref, unique) for (name, ref, unique), _ in db.holdings.contents_now(ATTRIBUTES.name)}
@@ -46,7 +46,7 @@ def said_of(db: Core) -> dict[str, Said]:
 
 @dataclass(frozen=True)
 class Making:
-    """A catalog with the attributes that a transaction needs, what of it is new, and what is now said of attributes."""
+    """A catalog with the attributes that a transaction needs, the names that are new, and all declarations."""
 
     catalog: Catalog
     anew: tuple[str, ...]
@@ -149,12 +149,12 @@ class _Wanted:
     def making(self) -> Making:
         catalog = self._db.catalog
         made = dict[str, TableDefinition]()
-        for name, of in self._types.items():
+        for name, type_ in self._types.items():
             known = catalog.tables.get(name)
             if known is None:
                 catalog.require_free("attribute", name)
             many = self._many.get(name, known is None or len(known.key) == 2)
-            made[name] = fact_table(name, of or (None if known is None else _own(known)), many=many)
+            made[name] = fact_table(name, type_ or (None if known is None else _own(known)), many=many)
         made = {name: table for name, table in made.items() if catalog.tables.get(name) != table}
         if any(said != Said() for said in self._said.values()) and ATTRIBUTES.name not in catalog.tables:
             made[ATTRIBUTES.name] = ATTRIBUTES
@@ -172,7 +172,7 @@ def _own(known: TableDefinition) -> Type:
 
 
 def store(tx: OpenTransaction, said: Mapping[str, Said], before: Mapping[str, Said]) -> None:
-    """Put down what is newly said of attributes."""
+    """Store the declarations that are new."""
     rows: list[dict[str, Any]] = [
         {"name": name, "ref": one.ref, "uniqueness": one.unique}
         for name, one in said.items()

@@ -1,4 +1,4 @@
-"""The numbers of entities: a new one has a number that no entity has had."""
+"""The numbers of entities: a new entity gets a number that no entity has had."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from everview.database.transaction import OpenTransaction
 
 
 class Numbers:
-    """Numbers for new entities; ``tables`` are those of facts, where entities may be that nobody numbered."""
+    """Numbers for new entities; ``tables`` hold facts, which may be of entities that were not numbered here."""
 
     def __init__(self, tx: OpenTransaction, tables: Iterable[str], *, kept: bool) -> None:
         self._tx = tx
@@ -21,19 +21,19 @@ class Numbers:
         self._block = 1
 
     def new(self) -> int:
-        """A number for an entity."""
+        """A number for a new entity."""
         self._last += 1
         while self._is_taken(self._last):
             self._last += 1
         return self._last
 
     def see(self, number: object) -> None:
-        """A number that an entity has."""
+        """Take note of a number that an entity has."""
         if isinstance(number, int) and number > self._last:
             self._last = number
 
     def flush(self) -> None:
-        """Remember the greatest."""
+        """Store the greatest number."""
         if self._kept and self._last > self._before:
             self._tx.upsert(IDS.name, [(0, self._last)])
 

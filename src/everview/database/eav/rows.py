@@ -1,7 +1,7 @@
-"""Changes of rows by the attributes of their tables: what is said of one key is gathered, and made at the end.
+"""Changes of rows by the attributes of their tables: gathered by key, and made at the end.
 
-A row that is there is updated; one that is not is inserted with all that was said of it, so its columns that are
-NOT NULL must be.
+A row that is there is updated. A row that is not there is inserted with all values that were set, which must include
+its columns that are NOT NULL.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from everview.frontends.rules.program import NOWHERE, TextPlace
 
 
 class RowChanges:
-    """Rows of a table with a key of one column."""
+    """Gathered changes of rows of a table with a key of one column."""
 
     def __init__(self, table: TableDefinition, tx: OpenTransaction) -> None:
         self._table, self._tx = table, tx
@@ -27,7 +27,7 @@ class RowChanges:
         self._places: dict[Any, TextPlace] = {}
 
     def set(self, key: Any, column: str, value: Any, place: TextPlace) -> None:
-        """The value of a column."""
+        """Set a column of the row with a key."""
         key = self._fitting_key(key, place)
         self._places.setdefault(key, place)
         value = fitting(value, self._table.schema[column].type, f"the values of {self._shown(column)}", place)
@@ -38,7 +38,7 @@ class RowChanges:
         self._said.setdefault(key, {})[column] = value
 
     def unset(self, key: Any, column: str, value: Any, place: TextPlace) -> None:
-        """NULL for a column, if it has this value; None for whichever."""
+        """Set a column to NULL if it has this value; with None, whatever its value."""
         key = self._fitting_key(key, place)
         held = self.value(key, column)
         wanted = value if value is None else fitting(value, self._table.schema[column].type, self._shown(column), place)
@@ -51,13 +51,13 @@ class RowChanges:
         self._said.setdefault(key, {})[column] = None
 
     def remove(self, key: Any, place: TextPlace) -> None:
-        """No row of a key."""
+        """Delete the row with a key."""
         key = self._fitting_key(key, place)
         self._said.pop(key, None)
         self._gone[key] = None
 
     def value(self, key: Any, column: str) -> Any:
-        """What a column holds after the changes so far; None for NULL, and where there is no row."""
+        """The value of a column after the changes so far; None for NULL, and where there is no row."""
         said = self._said.get(key, {})
         if column in said:
             return said[column]

@@ -46,14 +46,14 @@ Name = str | int
 
 @dataclass(frozen=True)
 class Transacted:
-    """What a transaction did: the numbers of the entities that it names, and the changes of all views."""
+    """The outcome of a transaction: the numbers of the entities that it names, and the changes of all views."""
 
     tempids: Mapping[Name, int] = field(default_factory=dict[Name, int])
     changes: Mapping[str, Batch] = field(default_factory=dict[str, Batch], repr=False)
 
 
 def transact(db: Core, form: AnyForm) -> Transacted:
-    """A transaction as one tick; inside of another it counts when that ends."""
+    """Transact facts as one tick; inside of another transaction they count when that ends."""
     parts = parse_transaction(form)
     with db.still:
         made, before = making(db, parts), db.catalog
@@ -78,7 +78,7 @@ def _transacted(db: Core, made: Making, parts: Sequence[Part]) -> Transacted:
 
 
 class _Transacting:
-    """The parts of a transaction on their way to changes of tables."""
+    """A transaction of facts under way: turns its parts into changes of tables."""
 
     def __init__(self, db: Core, tx: OpenTransaction, made: Making, parts: Sequence[Part]) -> None:
         self._db, self._tx, self._parts = db, tx, parts
@@ -121,9 +121,9 @@ class _Transacting:
     # -- what attributes are
 
     def _means(self, name: str) -> Fact | Pair | KeyedColumn:
-        found = self._attributes.find(name)
-        assert found is not None and found.means is not None, "attributes were made before"
-        return found.means
+        attribute = self._attributes.find(name)
+        assert attribute is not None and attribute.means is not None, "attributes were made before"
+        return attribute.means
 
     def _changes(self, name: str, place: TextPlace) -> FactChanges:
         """The changes of an attribute whose facts are the rows of a table of two columns."""
@@ -162,7 +162,7 @@ class _Transacting:
                 return self._owner(attribute, value, place)
 
     def _same(self, name: Name) -> int | None:
-        """The entity that has a unique value which this transaction says of a temporary name."""
+        """The entity that already has a unique value that this transaction gives to a temporary name."""
         for part in self._of_name.get(name, ()):
             if self._said.get(part.attribute, Said()).unique == "identity":
                 changes = self._changes(part.attribute, part.place)
@@ -176,13 +176,13 @@ class _Transacting:
             hint = "declare it: {:db/ident " + attribute + " :db/unique :db.unique/identity}"
             raise refuse(place, f"{attribute} is not unique, so nothing is looked up by it", hint)
         changes = self._changes(attribute, place)
-        found = changes.owner(changes.fitting(value, place))
-        if found is None:
+        owner = changes.owner(changes.fitting(value, place))
+        if owner is None:
             raise refuse(place, f"no entity has {attribute} {ScalarForm(value)!r}", "add it first")
-        return found
+        return owner
 
     def _key(self, entity: Entity, means: KeyedColumn, place: TextPlace) -> Any:
-        """The key of a row: what stands for the entity, or what the transaction says of its key."""
+        """The key of a row: what stands for the entity, or the value that the transaction gives its key column."""
         match entity:
             case KnownEntity(value):
                 return value
@@ -258,7 +258,7 @@ class _Transacting:
             changes.retract(entity, changes.fitting(self._value(part.attribute, part.value, part), part.place))
 
     def _retract_entity(self, part: RetractEntity) -> None:
-        """All facts of an entity, and those that refer to it; or a row, if the entity is said by its key."""
+        """Retract all facts of an entity and those that refer to it; or a row, if the entity is given by its key."""
         if isinstance(part.entity, Having):
             own = self._attributes.find(part.entity.attribute)
             if own is not None and isinstance(own.means, KeyedColumn):
@@ -273,7 +273,7 @@ class _Transacting:
                 changes.retract_value(entity)
 
     def _swap(self, part: Swap) -> None:
-        """Another value for one that must be there."""
+        """Replace a value, which must be there, by another."""
         old = None if part.old == ScalarForm(None) else self._value(part.attribute, part.old, part)
         means = self._means(part.attribute)
         if isinstance(means, KeyedColumn):

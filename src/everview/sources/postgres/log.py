@@ -68,7 +68,7 @@ ALTER TABLE {1} ENABLE ALWAYS TRIGGER everview_truncate;
 
 @dataclass(frozen=True, slots=True)
 class PostgresMark:
-    """How far a reader has read: a snapshot, and the reader's own transaction after it."""
+    """The mark of a reader's position: a snapshot, and the reader's own transaction after it."""
 
     log: str
     reader: str

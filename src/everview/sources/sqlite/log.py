@@ -31,7 +31,7 @@ Unique = tuple[tuple[str, str], ...]  # columns and their collations
 
 @dataclass(frozen=True, slots=True)
 class SqliteMark:
-    """How far a reader has read; the log keeps the entries that some reader has not read."""
+    """The mark of a reader's position; the log keeps the entries that some reader has not read."""
 
     log: str
     reader: str

@@ -22,9 +22,9 @@ from everview.errors import DefinitionError
 from everview.frontends.fluent import (
     Clauses,
     Home,
-    Part,
     PreparedQuery,
     Query,
+    QueryPart,
     from_text,
     named_plans,
     parts,
@@ -82,7 +82,7 @@ class AtDatabase(Home):
 # -- now
 
 
-def answered(database: Core, part: Part) -> Any:
+def answered(database: Core, part: QueryPart) -> Any:
     """What a query gives, from the rows of all its parts at one moment."""
     with database.still:
         return trees(part, {name: _rows(database, one.plan) for name, one in part.walk("")})
@@ -142,7 +142,7 @@ def read_query(catalog: Catalog, name: str, text: str, dialect: str = FLUENT) ->
     return next(view for view in views(catalog, whole, query) if view.name == name)
 
 
-def part_of(catalog: Catalog, name: str) -> Part | None:
+def part_of(catalog: Catalog, name: str) -> QueryPart | None:
     """The parts of the query that a view is, with plans over the views themselves; None if it is no fluent query."""
     view = catalog.views[name]
     if view.dialect != FLUENT or view.text is None or view.whole != name:

@@ -14,7 +14,7 @@ from everview.types import Schema
 
 def written(plan: Values, circuit: Circuit) -> Stream:
     """The stream of `Values`."""
-    return constant(circuit, [tuple(found.value for found in row) for row in plan.rows], plan.schema)
+    return constant(circuit, [tuple(literal.value for literal in row) for row in plan.rows], plan.schema)
 
 
 def constant(circuit: Circuit, rows: Sequence[tuple[Any, ...]], schema: Schema) -> Stream:

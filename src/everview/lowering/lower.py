@@ -80,14 +80,14 @@ class Lowering:
         """The stream of a plan, under its schema; inputs come first, however deep the plan is."""
         waiting = [plan]
         while waiting:
-            here = waiting[-1]
-            missing = [] if here in self._known else [i for i in self._inputs(here) if i not in self._known]
+            node = waiting[-1]
+            missing = [] if node in self._known else [i for i in self._inputs(node) if i not in self._known]
             if missing:
                 waiting.extend(reversed(missing))
                 continue
             waiting.pop()
-            if here not in self._known:
-                self._known[here] = self._entered(here)
+            if node not in self._known:
+                self._known[node] = self._entered(node)
         return self._known[plan]
 
     def _enters(self, plan: Plan) -> bool:
@@ -164,9 +164,9 @@ class Lowering:
         for name, bound in plan.bindings:
             inside._references[name], again[name] = inside.circuit.feedback(bound.schema)
         for name, bound in plan.bindings:
-            found = inside.of(bound) if name in plan.bags else inside.of(bound).distinct()
-            again[name](found)
-            body._references[name] = inside.circuit.leave(found).under(bound.schema)
+            derived = inside.of(bound) if name in plan.bags else inside.of(bound).distinct()
+            again[name](derived)
+            body._references[name] = inside.circuit.leave(derived).under(bound.schema)
         return body
 
 

@@ -1,4 +1,4 @@
-"""What can be known before any row comes: constants are folded, conditions decided, needless nodes dropped."""
+"""Simplify plans before any row comes: fold constants, decide conditions, drop needless nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from everview.types import BOOLEAN
 
 
 def fold_constants(plan: Plan) -> Plan:
-    """The plan with constant expressions evaluated, and what follows from conditions that are always true or false."""
+    """The plan with constant expressions evaluated, and nodes decided whose conditions are always true or false."""
     return node.rewritten(plan, lambda part: _decided(_folded(part)))
 
 
@@ -79,7 +79,7 @@ def _shorter(e: Expression) -> Expression:
 
 
 def _logic(e: Call, keeps: Literal, ends: Literal) -> Expression:
-    """AND and OR without what changes nothing, up to what decides them."""
+    """AND or OR without operands that change nothing, cut off at one that decides the result."""
     parts: list[Expression] = []
     for part in e.arguments:
         if part == keeps or part in parts:
@@ -94,9 +94,9 @@ def _logic(e: Call, keeps: Literal, ends: Literal) -> Expression:
 
 
 def _factored(e: Expression) -> Expression:
-    """What every alternative asks for is asked for once: ``(a AND b) OR (a AND c)`` is ``a AND (b OR c)``.
+    """The expression with shared conditions in front: ``(a AND b) OR (a AND c)`` is ``a AND (b OR c)``.
 
-    So an equality in all of them is one that a join can have as its key.
+    An equality in all alternatives can then be a key of a join.
     """
     if not (isinstance(e, Call) and e.function == "or") or fallible(e):
         return e
@@ -174,8 +174,8 @@ def _decided_union(plan: Union) -> Plan:
     kept = [i for i in flat if not _is_nothing(i)]
     if not kept:
         return _nothing(plan)
-    found = Union(tuple(kept))
-    return found if found.schema == plan.schema else plan
+    union = Union(tuple(kept))
+    return union if union.schema == plan.schema else plan
 
 
 # -- nodes that are needless
@@ -206,7 +206,7 @@ def _same(input_: Plan, expressions: Sequence[Expression], plan: Plan) -> bool:
 
 
 def _merge(inner: Sequence[Expression], outer: Sequence[Expression]) -> bool:
-    """Whether nothing is computed twice then, and nothing that fails is passed by or reached in another order."""
+    """Whether two projections may become one: nothing is computed twice, and failing expressions keep their order."""
     uses = [0] * len(inner)
 
     def note(e: Expression) -> Expression:

@@ -54,11 +54,11 @@ def _images(
 def _block_by_block(
     function: Function, types: Sequence[Type], given: Sequence[Sequence[Any]], out: Sequence[Type]
 ) -> list[list[Any]]:
-    found: list[list[Any]] = [[] for _ in out]
+    columns: list[list[Any]] = [[] for _ in out]
     for block in _blocks(len(given)):
-        for column, more in zip(found, _block(function, types, given[block], out), strict=True):
+        for column, more in zip(columns, _block(function, types, given[block], out), strict=True):
             column.extend(more)
-    return found
+    return columns
 
 
 def _blocks(count: int) -> Iterator[slice]:
@@ -67,23 +67,23 @@ def _blocks(count: int) -> Iterator[slice]:
     >>> [(block.start, block.stop) for block in _blocks(5)]
     [(0, 1), (1, 3), (3, 5)]
     """
-    at, size = 0, 1
-    while at < count:
-        yield slice(at, min(at + size, count))
-        at, size = at + size, min(2 * size, LARGEST)
+    start, size = 0, 1
+    while start < count:
+        yield slice(start, min(start + size, count))
+        start, size = start + size, min(2 * size, LARGEST)
 
 
 def _block(
     function: Function, types: Sequence[Type], given: Sequence[Sequence[Any]], out: Sequence[Type]
 ) -> list[list[Any]]:
-    columns = [to_arrow(of, [row[at] for row in given]) for at, of in enumerate(types)]
+    columns = [to_arrow(type_, [row[field] for row in given]) for field, type_ in enumerate(types)]
     if function.shape == "rows":
         results = [function.call(*row) for row in _python_rows(columns, len(given))]
         tuples = [result if isinstance(result, tuple) else (result,) for result in results]
-        return [from_python(of, values) for of, values in zip(out, zip(*tuples, strict=True), strict=True)]
+        return [from_python(type_, values) for type_, values in zip(out, zip(*tuples, strict=True), strict=True)]
     result = function.call(*columns)
     arrays = result if isinstance(result, tuple) else (result,)
-    return [from_arrow(of, _repeated(array, len(given))) for of, array in zip(out, arrays, strict=True)]
+    return [from_arrow(type_, _repeated(array, len(given))) for type_, array in zip(out, arrays, strict=True)]
 
 
 def _python_rows(columns: Sequence[Any], count: int) -> Iterable[Row]:
@@ -97,12 +97,12 @@ def _repeated(column: Any, count: int) -> Any:
 
 
 def _flattened(function: Function, schema: Schema, out: Schema, rows: Rows) -> Iterator[tuple[Row, int]]:
-    columns = [to_arrow(of, [row[at] for row in rows.weights]) for at, of in enumerate(schema.types)]
-    found, weights = list[Row](), list[int]()
+    columns = [to_arrow(type_, [row[field] for row in rows.weights]) for field, type_ in enumerate(schema.types)]
+    kept, weights = list[Row](), list[int]()
     for row, w in zip(_python_rows(columns, len(rows)), rows.weights.values(), strict=True):
         for image in function.call(*row):
-            found.append(image if isinstance(image, tuple) else (image,))
+            kept.append(image if isinstance(image, tuple) else (image,))
             weights.append(w)
-    images = zip(*found, strict=True) if found else [()] * len(out)
-    landed = [from_python(of, values) for of, values in zip(out.types, images, strict=True)]
-    return zip(zip(*landed, strict=True) if landed else found, weights, strict=True)
+    images = zip(*kept, strict=True) if kept else [()] * len(out)
+    landed = [from_python(type_, values) for type_, values in zip(out.types, images, strict=True)]
+    return zip(zip(*landed, strict=True) if landed else kept, weights, strict=True)

@@ -19,8 +19,8 @@ from everview.types import Field, Schema
 def called(call: AggregateCall, given: list[Entry]) -> Any:
     """A call over rows that hold its arguments, and then what it is ordered by; each with its weight."""
     name, count = call.function.lower(), len(call.arguments)
-    schema = Schema(Field(f"c{at}", e.type) for at, e in enumerate((*call.arguments, *(by for by, _ in call.order))))
-    order = tuple((count + at, direction(how)) for at, (_, how) in enumerate(call.order))
+    schema = Schema(Field(f"c{n}", e.type) for n, e in enumerate((*call.arguments, *(by for by, _ in call.order))))
+    order = tuple((count + n, direction(how)) for n, (_, how) in enumerate(call.order))
     if name.startswith(USER):
         return _users(call, schema, order, given)
     line = aggregate_of(name)

@@ -94,7 +94,7 @@ class Evaluation:
                     raise unknown_name("relation", relation, self.relations)
                 return Rows.inside(schema, self.relations[relation])
             case Values(rows, schema):
-                return Rows.inside(schema, [(tuple(found.value for found in row), 1) for row in rows])
+                return Rows.inside(schema, [(tuple(literal.value for literal in row), 1) for row in rows])
             case Reference(name):
                 return self.bound[name]
             case Project(input_, expressions, _):
@@ -124,8 +124,8 @@ class Evaluation:
                 return Rows.of(entry for i in plan.inputs for entry in self.of(i, outside))
             case Intersect(left, right, keeps_all):
                 a, b = self._both(left, right, outside)
-                found = {r: min(w, b[r]) for r, w in a.items() if r in b}
-                return Rows(found if keeps_all else dict.fromkeys(found, 1))
+                literal = {r: min(w, b[r]) for r, w in a.items() if r in b}
+                return Rows(literal if keeps_all else dict.fromkeys(literal, 1))
             case Except(left, right, keeps_all):
                 a, b = self._both(left, right, outside)
                 if keeps_all:
@@ -151,14 +151,14 @@ class Evaluation:
                 case Outer(index, depth):
                     return Literal(_out(e.type, outside[-depth][index]), e.type)
                 case Exists(plan, negated):
-                    found = any(w > 0 for _, w in self.of(plan, (*outside, row)))
-                    return Literal(found != negated, e.type)
+                    verdict = any(w > 0 for _, w in self.of(plan, (*outside, row)))
+                    return Literal(verdict != negated, e.type)
                 case Scalar(plan):
                     return Literal(_out(e.type, self._scalar(plan, (*outside, row))), e.type)
                 case InQuery(arguments, plan, negated):
                     given = tuple(_in(a.type, value_of(a, ())) for a in arguments)
-                    found = _among(given, self.of(plan, (*outside, row)))
-                    return Literal(found if found is None else found != negated, e.type)
+                    verdict = _among(given, self.of(plan, (*outside, row)))
+                    return Literal(verdict if verdict is None else verdict != negated, e.type)
                 case _:
                     return e
 
@@ -196,16 +196,16 @@ class Evaluation:
         keyed: list[Entry] = [
             ((*self._values([e for e, _ in order], row, outside), *row), w) for row, w in rows if w > 0
         ]
-        keys = [(at, e.type, direction(how)) for at, (e, how) in enumerate(order)]
-        keys += [(width + at, of, Direction.ASC) for at, of in enumerate(types)]
+        keys = [(place, e.type, direction(how)) for place, (e, how) in enumerate(order)]
+        keys += [(width + place, type_, Direction.ASC) for place, type_ in enumerate(types)]
         return [(row[:width], row[width:]) for row, w in in_order(keyed, keys) for _ in range(w)]
 
     def _top(self, plan: Top, outside: Outside) -> Rows:
-        found: list[Entry] = []
+        first: list[Entry] = []
         for rows in self.of(plan.input, outside).by(plan.partition).values():
             ordered = self._ordered(rows, plan.order, plan.input.schema.types, outside)[plan.offset :]
-            found += [(row, 1) for _, row in (ordered if plan.limit is None else ordered[: plan.limit])]
-        return Rows.of(found)
+            first += [(row, 1) for _, row in (ordered if plan.limit is None else ordered[: plan.limit])]
+        return Rows.of(first)
 
     def _window(self, plan: Window, outside: Outside) -> Rows:
         """Calls over the same window together, one window after the other; what is there by then breaks ties."""
@@ -220,8 +220,8 @@ class Evaluation:
             types += [call.type for call in calls]
             numbers += chosen
         width = len(plan.input.schema)
-        places = [*range(width), *(width + numbers.index(at) for at in range(len(plan.calls)))]
-        return Rows.of((tuple(row[at] for at in places), w) for row, w in entries)
+        places = [*range(width), *(width + numbers.index(place) for place in range(len(plan.calls)))]
+        return Rows.of((tuple(row[place] for place in places), w) for row, w in entries)
 
     def _windowed(
         self, calls: Sequence[WindowCall], entries: list[Entry], types: Sequence[Type], outside: Outside
@@ -237,8 +237,8 @@ class Evaluation:
                 arguments = [self._values(call.arguments, row, outside) for _, row in ordered]
                 kept = [call.filter is None or self._value(call.filter, row, outside) is True for _, row in ordered]
                 results.append(framed(call, keys, arguments, kept))
-            for at, (_, row) in enumerate(ordered):
-                yield (*row, *(_result(call, found[at]) for call, found in zip(calls, results, strict=True))), 1
+            for place, (_, row) in enumerate(ordered):
+                yield (*row, *(_result(call, values[place]) for call, values in zip(calls, results, strict=True))), 1
 
     # -- several relations
 
@@ -264,9 +264,9 @@ class Evaluation:
     def _lateral(self, plan: Lateral, outside: Outside) -> Iterator[Entry]:
         nothing = (None,) * len(plan.right.schema)
         for row, w in self.of(plan.left, outside):
-            found = list(self.of(plan.right, (*outside, row)))
-            yield from ((row + other, w * v) for other, v in found)
-            if not found and plan.kind == "left":
+            partners = list(self.of(plan.right, (*outside, row)))
+            yield from ((row + other, w * v) for other, v in partners)
+            if not partners and plan.kind == "left":
                 yield row + nothing, w
 
     def _explode(self, plan: Explode, outside: Outside) -> Iterator[Entry]:
@@ -279,36 +279,38 @@ class Evaluation:
 
     def _asof(self, plan: Asof, outside: Outside) -> Iterator[Entry]:
         right = [row for row, w in self.of(plan.right, outside) if w > 0]
-        here, there = plan.at
-        of = plan.left.schema.fields[here].type
+        left_time, right_time = plan.at
+        type_ = plan.left.schema.fields[left_time].type
         nothing = (None,) * len(plan.right.schema)
-        ties = [(at, f.type, Direction.ASC) for at, f in enumerate(plan.right.schema.fields) if at != there]
+        ties = [
+            (field, f.type, Direction.ASC) for field, f in enumerate(plan.right.schema.fields) if field != right_time
+        ]
         for row, w in self.of(plan.left, outside):
-            t = row[here]
+            t = row[left_time]
             near = [r for r in right if all(row[a] == r[b] for a, b in plan.keys) and t is not None]
-            near = [r for r in near if r[there] is not None and _in_force(plan, t, r[there])]
+            near = [r for r in near if r[right_time] is not None and _in_force(plan, t, r[right_time])]
             if plan.tolerance is not None:
-                near = [r for r in near if distance(of, t, r[there]) <= _units(plan.tolerance, of)]
+                near = [r for r in near if distance(type_, t, r[right_time]) <= _units(plan.tolerance, type_)]
             if not near:
                 if plan.how == "left":
                     yield row + nothing, w
                 continue
-            best = min(near, key=lambda r, t=t: (distance(of, t, r[there]), r[there] > t))[there]
-            last = in_order([(r, 1) for r in near if r[there] == best], ties)[-1][0]
+            best = min(near, key=lambda r, t=t: (distance(type_, t, r[right_time]), r[right_time] > t))[right_time]
+            last = in_order([(r, 1) for r in near if r[right_time] == best], ties)[-1][0]
             yield row + last, w
 
     def _multiway(self, plan: Multiway, outside: Outside) -> Rows:
         joining: frozenset[int] = frozenset() if plan.null_safe else plan.shared
-        found: list[tuple[dict[int, Any], int]] = [({}, 1)]
+        bindings: list[tuple[dict[int, Any], int]] = [({}, 1)]
         for input_, terms in zip(plan.inputs, plan.variables, strict=True):
             rows = list(self.of(input_, outside))
-            found = [
+            bindings = [
                 (bound, v * w)
-                for before, v in found
+                for before, v in bindings
                 for row, w in rows
                 if (bound := _bound(before, terms, row, joining)) is not None
             ]
-        return Rows.of((tuple(bound[v] for v in plan.select), w) for bound, w in found)
+        return Rows.of((tuple(bound[v] for v in plan.select), w) for bound, w in bindings)
 
     def _both(self, left: Plan, right: Plan, outside: Outside) -> tuple[dict[Row, int], dict[Row, int]]:
         a, b = ({row: w for row, w in self.of(side, outside) if w > 0} for side in (left, right))
@@ -320,10 +322,10 @@ class Evaluation:
         self.bound = before | {name: Rows({}) for name, _ in plan.bindings}
         limit = LoopBounds.given().of(None, grows=grows(plan))
         for _ in range(limit):
-            found = {name: self._binding(plan, name, p, outside) for name, p in plan.bindings}
-            if all(found[name].weights == self.bound[name].weights for name in found):
+            derived = {name: self._binding(plan, name, p, outside) for name, p in plan.bindings}
+            if all(derived[name].weights == self.bound[name].weights for name in derived):
                 break
-            self.bound = self.bound | found
+            self.bound = self.bound | derived
         else:
             raise EndlessLoop(f"a recursion has not ended after {limit:,} rounds", hint="does it make new values?")
         result = self.of(plan.body, outside)
@@ -331,8 +333,8 @@ class Evaluation:
         return result
 
     def _binding(self, plan: Recursive, name: str, part: Plan, outside: Outside) -> Rows:
-        found = self.of(part, outside)
-        return found if name in plan.bags else Rows({row: 1 for row, w in found if w > 0})
+        rows = self.of(part, outside)
+        return rows if name in plan.bags else Rows({row: 1 for row, w in rows if w > 0})
 
 
 def _result(call: WindowCall, value: Any) -> Any:
@@ -340,13 +342,13 @@ def _result(call: WindowCall, value: Any) -> Any:
     return value if call.function.lower() in CHOOSING else _in(call.type, value)
 
 
-def _in(of: Type, value: Any) -> Any:
-    change = inward(of) if value is not None else None
+def _in(type_: Type, value: Any) -> Any:
+    change = inward(type_) if value is not None else None
     return value if change is None else change(value)
 
 
-def _out(of: Type, value: Any) -> Any:
-    change = outward(of) if value is not None else None
+def _out(type_: Type, value: Any) -> Any:
+    change = outward(type_) if value is not None else None
     return value if change is None else change(value)
 
 
@@ -363,24 +365,24 @@ def _equal(a: Row, b: Row) -> bool | None:
 
 def _bound(before: dict[int, Any], terms: Sequence[int | None], row: Row, shared: frozenset[int]) -> Any:
     """A binding with the values of a row, unless they differ or are NULL where they join."""
-    found = dict(before)
+    binding = dict(before)
     for variable, value in zip(terms, row, strict=True):
         if variable is None:
             continue
         if variable in shared and value is None:
             return None
-        if found.setdefault(variable, value) != value:
+        if binding.setdefault(variable, value) != value:
             return None
-    return found
+    return binding
 
 
-def _in_force(plan: Asof, t: Any, at: Any) -> bool:
-    if plan.strict and at == t:
+def _in_force(plan: Asof, t: Any, since: Any) -> bool:
+    if plan.strict and since == t:
         return False
-    return plan.direction == "nearest" or (at <= t if plan.direction == "backward" else at >= t)
+    return plan.direction == "nearest" or (since <= t if plan.direction == "backward" else since >= t)
 
 
-def _units(tolerance: Any, of: Type) -> Any:
+def _units(tolerance: Any, type_: Type) -> Any:
     if isinstance(tolerance, timedelta):
-        return tolerance.days if of == DATE else tolerance // timedelta(microseconds=1)
+        return tolerance.days if type_ == DATE else tolerance // timedelta(microseconds=1)
     return tolerance

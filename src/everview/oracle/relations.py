@@ -40,18 +40,18 @@ def joined(join: JoinStream, left: Rows, right: Rows) -> Rows:
 def joined_all(join: Multijoin, relations: Sequence[Rows]) -> Rows:
     """Every binding of the variables that all relations hold, weights multiplied."""
     known: list[int] = []
-    found: list[Entry] = [((), 1)]
+    bindings: list[Entry] = [((), 1)]
     for variables, rows in zip(join.variables, relations, strict=True):
-        shared = [at for at, variable in enumerate(variables) if variable in known]
-        fresh = picking([at for at, variable in enumerate(variables) if variable not in known])
-        bound, partners = picking([known.index(variables[at]) for at in shared]), rows.by(shared)
+        shared = [place for place, variable in enumerate(variables) if variable in known]
+        fresh = picking([place for place, variable in enumerate(variables) if variable not in known])
+        bound, partners = picking([known.index(variables[place]) for place in shared]), rows.by(shared)
         nobody: list[Entry] = []
-        found = [
-            ((*before, *fresh(row)), v * w) for before, v in found for row, w in partners.get(bound(before), nobody)
+        bindings = [
+            ((*before, *fresh(row)), v * w) for before, v in bindings for row, w in partners.get(bound(before), nobody)
         ]
         known += [variable for variable in variables if variable not in known]
     pick = picking([known.index(variable) for variable in join.select])
-    return Rows.of((pick(binding), w) for binding, w in found)
+    return Rows.of((pick(binding), w) for binding, w in bindings)
 
 
 def matching(match: Matching, rows: Rows) -> Rows:
@@ -76,13 +76,13 @@ def passing(where: Where, rows: Rows) -> Rows:
 
 
 def _passes(test: Test, row: Row, constants: list[Any], fields: Sequence[Field]) -> bool:
-    value, of = row[test.field], fields[test.field].type
+    value, type_ = row[test.field], fields[test.field].type
     if test.how in ("is_null", "is_not_null"):
         return (value is None) == (test.how == "is_null")
     others = constants if test.other is None else [row[test.other]]
     if value is None or None in others:
         return False
-    place = rank(of) or (lambda found: found)
+    place = rank(type_) or (lambda value_: value_)
     return any(_holds(test.how, place(value), place(other)) for other in others)
 
 
@@ -99,8 +99,8 @@ def _holds(how: str, a: Any, b: Any) -> bool:
 
 def semijoined(semijoin: Semijoin, left: Rows, keys: Rows) -> Rows:
     """The rows whose key is there: more often than not."""
-    key, found = picking(range(semijoin.left.key)), keys.weights
-    return Rows({row: w for row, w in left if found.get(key(row), 0) > 0})
+    key, weights = picking(range(semijoin.left.key)), keys.weights
+    return Rows({row: w for row, w in left if weights.get(key(row), 0) > 0})
 
 
 def compared(bags: Bags, left: Rows, right: Rows) -> Rows:
@@ -115,13 +115,13 @@ def first(top: Top, rows: Rows) -> Rows:
     """Of each group, the rows that take places ``skip`` to ``skip + limit``; weight w takes w places."""
     directions, fields = dict(top.order), top.source.schema.fields
     rest = range(top.source.key, len(fields))
-    order: list[Keyed] = [(at, fields[at].type, directions.get(at, Direction.ASC)) for at in rest]
-    found: dict[Row, int] = {}
+    order: list[Keyed] = [(field, fields[field].type, directions.get(field, Direction.ASC)) for field in rest]
+    kept: dict[Row, int] = {}
     for entries in rows.by(range(top.source.key)).values():
         place = 0
         for row, w in in_order([e for e in entries if e[1] > 0], order):
             inside = min(place + w, top.skip + top.limit) - max(place, top.skip)
             if inside > 0:
-                found[row] = inside
+                kept[row] = inside
             place += w
-    return Rows(found)
+    return Rows(kept)

@@ -50,7 +50,7 @@ class Rows:
         """Rows that people gave, of Python values; those of a batch come column by column."""
         if isinstance(entries, Batch) and len(schema):
             table = entries.to_arrow()
-            columns = [from_arrow(of, table.column(at)) for at, of in enumerate(schema.types)]
+            columns = [from_arrow(type_, table.column(field)) for field, type_ in enumerate(schema.types)]
             return cls(dict(zip(zip(*columns, strict=True), entries.weights.tolist(), strict=True)))
         pairs = list(entries)
         rows = changed(schema.types, inward)([row for row, _ in pairs]) if pairs else []
@@ -88,8 +88,8 @@ def difference(a: Mapping[Row, int], b: Mapping[Row, int]) -> dict[Row, int]:
     """``a − b``."""
     if a == b:
         return {}
-    found = {row: w - b.get(row, 0) for row, w in a.items() if w != b.get(row)}
-    return found | {row: -w for row, w in b.items() if row not in a}
+    weights = {row: w - b.get(row, 0) for row, w in a.items() if w != b.get(row)}
+    return weights | {row: -w for row, w in b.items() if row not in a}
 
 
 def picking(fields: Sequence[int | None]) -> Callable[[Row], Row]:

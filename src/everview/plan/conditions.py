@@ -42,10 +42,10 @@ def conjuncts(condition: Expression | None) -> Iterator[Expression]:
 
 def conjunction(parts: Iterable[Expression]) -> Expression | None:
     """All of them; None if there are none."""
-    found = tuple(dict.fromkeys(parts))
-    if not found:
+    conjuncts_ = tuple(dict.fromkeys(parts))
+    if not conjuncts_:
         return None
-    return found[0] if len(found) == 1 else call("and", *found)
+    return conjuncts_[0] if len(conjuncts_) == 1 else call("and", *conjuncts_)
 
 
 def split(condition: Expression | None, width: int) -> Split:
@@ -69,12 +69,12 @@ def _key(part: Expression, width: int) -> Key | None:
         a, b = b, a
     if _side(a, width) != 0 or _side(b, width) != 1 or isinstance(a.type, Passing):
         return None  # a key is a column, and no column holds an interval
-    return Key(a, moved(b, lambda at: at - width), part.function == "null_safe_equal")
+    return Key(a, moved(b, lambda column: column - width), part.function == "null_safe_equal")
 
 
 def _side(expression: Expression, width: int) -> int | None:
     """0 if it reads the left only, 1 the right only, else None."""
-    sides = {int(at >= width) for at in columns_of(expression)}
+    sides = {int(column >= width) for column in columns_of(expression)}
     return sides.pop() if len(sides) == 1 else None
 
 

@@ -53,10 +53,10 @@ def check_ends(plan: Recursive) -> None:
     """Refuse a recursion of which one step, by itself, goes on for ever from the first row on."""
     for name, part in plan.bindings:
         for step in _steps(part, name):
-            ways = {at: way for at, made in enumerate(step.columns) if (way := _way(made, at)) is not None}
+            ways = {column: way for column, made in enumerate(step.columns) if (way := _way(made, column)) is not None}
             if ways and all(_stays_true(condition, ways) for condition in step.conditions):
-                at = next(iter(ways))
-                raise _endless(name, part.schema.names[at], step.columns[at], ways[at])
+                column = next(iter(ways))
+                raise _endless(name, part.schema.names[column], step.columns[column], ways[column])
 
 
 class _Step:
@@ -102,7 +102,7 @@ def _over(expression: Expression, step: _Step) -> Expression:
     return rewritten(expression, lambda e: step.columns[e.index] if isinstance(e, Column) else e)
 
 
-def _way(made: Expression, at: int) -> int | None:
+def _way(made: Expression, column: int) -> int | None:
     """1 if a column gets more with every round, -1 if less, 0 if longer; None if nobody knows."""
     made = _plain(made)
     if not isinstance(made, Call) or len(made.arguments) != 2:
@@ -112,9 +112,9 @@ def _way(made: Expression, at: int) -> int | None:
         left, right = right, left
     if made.function == "concat":
         texts = [e for e in (left, right) if isinstance(e, Literal)]
-        return 0 if any(_is(e, at) for e in (left, right)) and [e for e in texts if e.value] else None
+        return 0 if any(_is(e, column) for e in (left, right)) and [e for e in texts if e.value] else None
     by: Any = right.value if isinstance(right, Literal) else None
-    if not _is(left, at) or not isinstance(by, int | float) or by == 0:
+    if not _is(left, column) or not isinstance(by, int | float) or by == 0:
         return None
     return {"add": 1, "subtract": -1}[made.function] * (1 if by > 0 else -1) if made.function in _STEPS else None
 
@@ -129,8 +129,8 @@ def _plain(expression: Expression) -> Expression:
     return expression
 
 
-def _is(expression: Expression, at: int) -> bool:
-    return isinstance(expression, Column) and expression.index == at
+def _is(expression: Expression, column: int) -> bool:
+    return isinstance(expression, Column) and expression.index == column
 
 
 def _stays_true(condition: Expression, ways: Mapping[int, int]) -> bool:
@@ -138,27 +138,27 @@ def _stays_true(condition: Expression, ways: Mapping[int, int]) -> bool:
     if not isinstance(condition, Call):
         return condition == TRUE
     if condition.function == "is_not_null":
-        return any(_is(_plain(condition.arguments[0]), at) for at in ways)
+        return any(_is(_plain(condition.arguments[0]), column) for column in ways)
     if condition.function not in TURNED:
         return False
     left, right = map(_plain, condition.arguments)
     function = condition.function
     if isinstance(left, Literal):
         left, right, function = right, left, TURNED[function]
-    at = next((at for at, way in ways.items() if way and _rises(left, at)), None)
-    if at is None or not isinstance(right, Literal):
+    column = next((column for column, way in ways.items() if way and _rises(left, column)), None)
+    if column is None or not isinstance(right, Literal):
         return False
-    return function in (("greater", "greater_equal") if ways[at] > 0 else ("less", "less_equal"))
+    return function in (("greater", "greater_equal") if ways[column] > 0 else ("less", "less_equal"))
 
 
-def _rises(expression: Expression, at: int) -> bool:
+def _rises(expression: Expression, column: int) -> bool:
     """The column itself, or the column and a constant."""
-    if _is(expression, at):
+    if _is(expression, column):
         return True
     if not isinstance(expression, Call) or expression.function not in _STEPS or len(expression.arguments) != 2:
         return False
     left, right = map(_plain, expression.arguments)
-    return _is(left, at) and isinstance(right, Literal)
+    return _is(left, column) and isinstance(right, Literal)
 
 
 def _endless(name: str, column: str, made: Expression, way: int) -> EndlessLoop:

@@ -25,10 +25,10 @@ def node(cls: type[T]) -> type[T]:
     by_fields = made.__hash__
 
     def cached(self: Any) -> int:
-        found = self.__dict__.get("_hash")
-        if found is None:
-            found = self.__dict__["_hash"] = by_fields(self)
-        return found
+        value = self.__dict__.get("_hash")
+        if value is None:
+            value = self.__dict__["_hash"] = by_fields(self)
+        return value
 
     made.__hash__ = cached
     return made
@@ -59,15 +59,15 @@ class Plan:
         assert not expressions
         return self
 
-    def column(self, at: int) -> Column:
+    def column(self, index: int) -> Column:
         """The expression that reads one of its columns."""
-        field = self.schema.fields[at]
-        return Column(at, field.name, field.type, field.nullable)
+        field = self.schema.fields[index]
+        return Column(index, field.name, field.type, field.nullable)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The expressions that read its columns, in order."""
-        return tuple(self.column(at) for at in range(len(self.schema)))
+        return tuple(self.column(index) for index in range(len(self.schema)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # pyright: ignore[reportArgumentType]
@@ -93,7 +93,7 @@ class Derived(Plan):
         raise NotImplementedError
 
 
-class Unary(Derived):
+class UnaryPlan(Derived):
     input: Plan
 
     @property
@@ -137,26 +137,26 @@ def unique(names: Iterable[str]) -> tuple[str, ...]:
     >>> unique(["id", "name", "id"])
     ('id', 'name', 'id_2')
     """
-    found: dict[str, None] = {}
+    taken: dict[str, None] = {}
     for name in names:
         candidate, number = name, 2
-        while candidate in found:
+        while candidate in taken:
             candidate, number = f"{name}_{number}", number + 1
-        found[candidate] = None
-    return tuple(found)
+        taken[candidate] = None
+    return tuple(taken)
 
 
-def named(names: Sequence[str], found: Iterable[Field]) -> tuple[Field, ...]:
-    return tuple(Field(name, f.type, f.nullable) for name, f in zip(unique(names), found, strict=True))
+def named(names: Sequence[str], fields: Iterable[Field]) -> tuple[Field, ...]:
+    return tuple(Field(name, f.type, f.nullable) for name, f in zip(unique(names), fields, strict=True))
 
 
 def beside(left: Schema, right: Schema) -> tuple[tuple[str, ...], tuple[Field, ...]]:
     return (*left.names, *right.names), (*left.fields, *right.fields)
 
 
-def check_count(what: str, found: Sequence[Any], names: Sequence[Any]) -> None:
-    if len(found) != len(names):
-        raise SchemaError(f"{what} has {len(found)} columns and {len(names)} names", hint="name every column")
+def check_count(what: str, given: Sequence[Any], names: Sequence[Any]) -> None:
+    if len(given) != len(names):
+        raise SchemaError(f"{what} has {len(given)} columns and {len(names)} names", hint="name every column")
 
 
 def check_predicate(what: str, predicate: Expression) -> None:
@@ -172,11 +172,11 @@ def walk(plan: Plan) -> Iterator[Plan]:
     seen: set[Plan] = set()
     waiting = [plan]
     while waiting:
-        here = waiting.pop()
-        if here not in seen:
-            seen.add(here)
-            yield here
-            waiting.extend(reversed(here.inputs))
+        node_ = waiting.pop()
+        if node_ not in seen:
+            seen.add(node_)
+            yield node_
+            waiting.extend(reversed(node_.inputs))
 
 
 def rewritten(plan: Plan, change: Callable[[Plan], Plan], known: dict[Plan, Plan] | None = None) -> Plan:

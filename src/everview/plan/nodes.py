@@ -29,7 +29,7 @@ from everview.plan.node import (
     Binary,
     Derived,
     Plan,
-    Unary,
+    UnaryPlan,
     beside,
     check_count,
     check_predicate,
@@ -84,7 +84,7 @@ class Reference(Plan):
 
 
 @node
-class Project(Unary):
+class Project(UnaryPlan):
     """Every row's values of some expressions; as many rows as before."""
 
     input: Plan
@@ -106,7 +106,7 @@ class Project(Unary):
 
 
 @node
-class Filter(Unary):
+class Filter(UnaryPlan):
     """The rows for which a predicate is true; neither false nor NULL."""
 
     input: Plan
@@ -125,7 +125,7 @@ class Filter(Unary):
 
 
 @node
-class Aggregate(Unary):
+class Aggregate(UnaryPlan):
     """One row a group: the values of the grouping expressions, then the results of the calls.
 
     Without groups there is always one row, also of nothing. ``names`` are of both.
@@ -155,14 +155,14 @@ class Aggregate(Unary):
 
 
 @node
-class Distinct(Unary):
+class Distinct(UnaryPlan):
     """One of each row."""
 
     input: Plan
 
 
 @node
-class Top(Unary):
+class Top(UnaryPlan):
     """The rows at places ``offset`` to ``offset + limit`` in an order, of each partition if there are columns of one.
 
     Ties are broken by the values of all columns, so the result is a function of the rows.
@@ -184,7 +184,7 @@ class Top(Unary):
 
 
 @node
-class Window(Unary):
+class Window(UnaryPlan):
     """Every row with the results of window functions after its own columns."""
 
     input: Plan
@@ -208,7 +208,7 @@ class Window(Unary):
 
 
 @node
-class Explode(Unary):
+class Explode(UnaryPlan):
     """Every row once for each element of an array, with the element after its own columns.
 
     A row whose array is empty or NULL is not there; with ``outer`` it is, once, with NULL. With ``place`` the place of
@@ -278,7 +278,9 @@ class Join(Binary):
             return self.left.schema.fields
         count = len(self.left.schema)
         padded = (self.kind in ("right", "full"), self.kind in ("left", "full"))
-        return [Field(f.name, f.type, f.nullable or padded[at >= count]) for at, f in enumerate(self.both.fields)]
+        return [
+            Field(f.name, f.type, f.nullable or padded[column >= count]) for column, f in enumerate(self.both.fields)
+        ]
 
 
 @node
@@ -301,7 +303,7 @@ class Asof(Binary):
         count = len(self.left.schema)
         padded = self.how == "left"
         both = named(*beside(self.left.schema, self.right.schema))
-        return [Field(f.name, f.type, f.nullable or (padded and at >= count)) for at, f in enumerate(both)]
+        return [Field(f.name, f.type, f.nullable or (padded and column >= count)) for column, f in enumerate(both)]
 
 
 @node
@@ -318,7 +320,10 @@ class Lateral(Binary):
     def _fields(self) -> Iterable[Field]:
         count = len(self.left.schema)
         both = named(*beside(self.left.schema, self.right.schema))
-        return [Field(f.name, f.type, f.nullable or (self.kind == "left" and at >= count)) for at, f in enumerate(both)]
+        return [
+            Field(f.name, f.type, f.nullable or (self.kind == "left" and column >= count))
+            for column, f in enumerate(both)
+        ]
 
 
 class _Alike(Derived):
@@ -442,15 +447,15 @@ class Multiway(Derived):
         return frozenset(v for v in seen if seen.count(v) > 1)
 
     def _fields(self) -> Iterable[Field]:
-        found: dict[int, Field] = {}
+        fields: dict[int, Field] = {}
         for plan, terms in zip(self.inputs_, self.variables, strict=True):
             for variable, field in zip(terms, plan.schema.fields, strict=True):
                 if variable is not None:
-                    known = found.setdefault(variable, field)
+                    known = fields.setdefault(variable, field)
                     if variable in self.shared:
                         nullable = self.null_safe and (known.nullable or field.nullable)
-                        found[variable] = Field(known.name, known.type, nullable)
-        return named(self.names, (found[v] for v in self.select))
+                        fields[variable] = Field(known.name, known.type, nullable)
+        return named(self.names, (fields[v] for v in self.select))
 
 
 def scans(plan: Plan) -> tuple[str, ...]:

@@ -31,12 +31,12 @@ def free_references(plan: Plan) -> frozenset[str]:
     """The recursive relations that a plan reads and does not bind itself."""
     known = plan.__dict__.get("_free")
     if known is None:
-        found: frozenset[str] = frozenset[str]().union(*map(free_references, plan.inputs))
+        free: frozenset[str] = frozenset[str]().union(*map(free_references, plan.inputs))
         if isinstance(plan, Reference):
-            found |= {plan.name}
+            free |= {plan.name}
         if isinstance(plan, Recursive):
-            found -= {name for name, _ in plan.bindings}
-        known = plan.__dict__["_free"] = found
+            free -= {name for name, _ in plan.bindings}
+        known = plan.__dict__["_free"] = free
     return known
 
 
@@ -53,16 +53,16 @@ def check_monotone(plan: Recursive) -> None:
     for name, part in plan.bindings:
         seen, waiting = set[Plan](), [part]
         while waiting:
-            here = waiting.pop()
-            if here not in seen and free_references(here) & bound:
-                seen.add(here)
-                _check(here, bound, name)
-                waiting.extend(reversed(here.inputs))
+            node = waiting.pop()
+            if node not in seen and free_references(node) & bound:
+                seen.add(node)
+                _check(node, bound, name)
+                waiting.extend(reversed(node.inputs))
 
 
 def _check(plan: Plan, bound: frozenset[str], name: str) -> None:
-    for at, input_ in enumerate(plan.inputs):
-        if _takes_away(plan, at) and free_references(input_) & bound:
+    for number, input_ in enumerate(plan.inputs):
+        if _takes_away(plan, number) and free_references(input_) & bound:
             raise CircuitError(
                 f"recursive relation {name} reads itself through {_what(plan)}",
                 hint="recursion may only add rows; do this outside of it, on its result",
@@ -124,16 +124,16 @@ class _Degrees:
                 return "through DISTINCT"
             case _:
                 return f"through {_what(plan)}"
-        return next((found for found in map(self.reason, plan.inputs) if found is not None), None)
+        return next((reason for reason in map(self.reason, plan.inputs) if reason is not None), None)
 
 
 def references_inside(plan: Plan) -> frozenset[str]:
     """The recursive relations that a plan reads, also in the subqueries of its expressions."""
-    found = free_references(plan)
+    names = free_references(plan)
     for part in walk(plan):
         for expression in part.expressions:
-            found = found.union(*map(references_inside, subplans(expression)))
-    return found
+            names = names.union(*map(references_inside, subplans(expression)))
+    return names
 
 
 def subplans(expression: Expression) -> Iterator[Plan]:

@@ -39,23 +39,23 @@ def _strings(tokens: list[Token], text: str) -> list[Token]:
     >>> [token.text for token in _strings(Spark().tokenize(text), text) if token.token_type == T.STRING]
     ["O'Brien", 'a\\b', 'A\t']
     """
-    found: list[Token] = []
+    read: list[Token] = []
     for token in tokens:
         opened = text[
             token.start : token.start + 1
         ]  # the rest of a statement that sqlglot does not read is a string, too
         if token.token_type not in (T.STRING, T.RAW_STRING) or not opened or opened not in "'\"rR":
-            found.append(token)
+            read.append(token)
             continue
-        before = found[-1] if found else None
+        before = read[-1] if read else None
         if before is not None and _is_hexadecimal(before, token, text):
-            found[-1] = _token(token, T.HEX_STRING, token.text, before.start)
+            read[-1] = _token(token, T.HEX_STRING, token.text, before.start)
         elif before is None or before.token_type != T.STRING:
-            found.append(_token(token, T.STRING, _value(token, text), token.start))
+            read.append(_token(token, T.STRING, _value(token, text), token.start))
         else:
             between = text[token.start] if _goes_on(before, token, text) else ""
-            found[-1] = _token(token, T.STRING, before.text + between + _value(token, text), before.start)
-    return found
+            read[-1] = _token(token, T.STRING, before.text + between + _value(token, text), before.start)
+    return read
 
 
 def _token(token: Token, kind: TokenType, text: str, start: int) -> Token:
@@ -73,7 +73,7 @@ def _is_hexadecimal(before: Token, token: Token, text: str) -> bool:
 
 
 def _goes_on(before: Token, token: Token, text: str) -> bool:
-    """Whether a string follows one at once, in the same quotes, so that the two quotes between them are one."""
+    """Whether two strings in the same quotes touch, so that the two quotes between them mean one quote."""
     opened = text[before.start] not in "rR"
     return opened and before.end + 1 == token.start and text[before.end] == text[token.start]
 
@@ -85,8 +85,8 @@ def unescaped(written: str) -> str:
     'é\nq\\%'
     """
 
-    def plain(found: re.Match[str]) -> str:
-        code = found[1]
+    def plain(match: re.Match[str]) -> str:
+        code = match[1]
         if len(code) == 3:
             return chr(int(code, 8))
         if len(code) > 1:
@@ -147,12 +147,12 @@ def _named(before: Token | None, token: Token, after: Token | None) -> Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """An operator that binds less than a product; one of a lower level binds more."""
+class InfixOperator:
+    """An infix operator that binds less tightly than a product; a lower level binds more tightly."""
 
     level: int
     tokens: tuple[TokenType, ...]
-    of: Callable[..., exp.Expr]
+    build: Callable[..., exp.Expr]
 
 
 def _unsigned_shift(this: exp.Expr, expression: exp.Expr) -> exp.Expr:
@@ -161,15 +161,18 @@ def _unsigned_shift(this: exp.Expr, expression: exp.Expr) -> exp.Expr:
 
 
 # By the first token; of those that start with the same one, the longest first.
-OPERATORS: dict[TokenType, tuple[Operator, ...]] = {
-    T.PLUS: (Operator(1, (T.PLUS,), exp.Add),),
-    T.DASH: (Operator(1, (T.DASH,), exp.Sub),),
-    T.DPIPE: (Operator(1, (T.DPIPE,), exp.DPipe),),
-    T.GT: (Operator(2, (T.GT, T.GT, T.GT), _unsigned_shift), Operator(2, (T.GT, T.GT), exp.BitwiseRightShift)),
-    T.LT: (Operator(2, (T.LT, T.LT), exp.BitwiseLeftShift),),
-    T.AMP: (Operator(3, (T.AMP,), exp.BitwiseAnd),),
-    T.CARET: (Operator(4, (T.CARET,), exp.BitwiseXor),),
-    T.PIPE: (Operator(5, (T.PIPE,), exp.BitwiseOr),),
+OPERATORS: dict[TokenType, tuple[InfixOperator, ...]] = {
+    T.PLUS: (InfixOperator(1, (T.PLUS,), exp.Add),),
+    T.DASH: (InfixOperator(1, (T.DASH,), exp.Sub),),
+    T.DPIPE: (InfixOperator(1, (T.DPIPE,), exp.DPipe),),
+    T.GT: (
+        InfixOperator(2, (T.GT, T.GT, T.GT), _unsigned_shift),
+        InfixOperator(2, (T.GT, T.GT), exp.BitwiseRightShift),
+    ),
+    T.LT: (InfixOperator(2, (T.LT, T.LT), exp.BitwiseLeftShift),),
+    T.AMP: (InfixOperator(3, (T.AMP,), exp.BitwiseAnd),),
+    T.CARET: (InfixOperator(4, (T.CARET,), exp.BitwiseXor),),
+    T.PIPE: (InfixOperator(5, (T.PIPE,), exp.BitwiseOr),),
 }
 COMPARISONS: dict[TokenType, type[exp.Binary]] = {
     T.EQ: exp.EQ, T.NEQ: exp.NEQ, T.NULLSAFE_EQ: exp.NullSafeEQ,
@@ -178,7 +181,7 @@ COMPARISONS: dict[TokenType, type[exp.Binary]] = {
 
 
 def _negated(number: exp.Expr | None) -> exp.Expr:
-    """What begins with a number, with a minus before the number."""
+    """The tree with the number that it begins with negated."""
     assert number is not None, "a number stands there"
     first = number
     while not isinstance(first, exp.Literal) and isinstance(first.this, exp.Expr):
@@ -221,13 +224,13 @@ class Plain(Spark):
             return operand
 
         def _parse_bitwise(self) -> exp.Expr | None:
-            """A chain of operators, without going deeper for each level of them."""
+            """Parse a chain of operators with two stacks, so that a long chain needs no deep recursion."""
             operands: list[Any] = [self._parse_factor()]
-            waiting: list[Operator] = []
+            waiting: list[InfixOperator] = []
 
             def apply() -> None:
                 right, left = operands.pop(), operands.pop()
-                operands.append(self.expression(waiting.pop().of(this=left, expression=right)))
+                operands.append(self.expression(waiting.pop().build(this=left, expression=right)))
 
             while (operator := self._operator_ahead()) is not None:
                 self._advance(len(operator.tokens))
@@ -239,7 +242,7 @@ class Plain(Spark):
                 apply()
             return operands[0]
 
-        def _operator_ahead(self) -> Operator | None:
+        def _operator_ahead(self) -> InfixOperator | None:
             """The operator that stands next; between its signs there is no space."""
             for operator in OPERATORS.get(self._curr.token_type, ()):
                 ahead = self._tokens[self._index : self._index + len(operator.tokens)]

@@ -97,10 +97,10 @@ def _in(out: Kind, value: Value, *chosen: Value) -> Any:
         return _in_constants(out, value, chosen)
     rows = length((value, *chosen))
     value = whole(value, rows)  # two constants would compare as one row, beside columns of many
-    found = _EQUAL(out, value, chosen[0])
+    equal = _EQUAL(out, value, chosen[0])
     for one in chosen[1:]:
-        found = pc.or_kleene(found, _EQUAL(out, value, one))
-    return found
+        equal = pc.or_kleene(equal, _EQUAL(out, value, one))
+    return equal
 
 
 def _in_constants(out: Kind, value: Value, chosen: tuple[Value, ...]) -> Any:
@@ -112,10 +112,10 @@ def _in_constants(out: Kind, value: Value, chosen: tuple[Value, ...]) -> Any:
         known_values = pa.array([c.value for c in chosen if c.is_valid], pa.int64()).cast(value.type)
     else:
         known_values = pa.array(known, value.type)
-    found = pc.is_in(value, value_set=known_values)
+    equal = pc.is_in(value, value_set=known_values)
     some_null = len(known) < len(chosen)
-    unknown = pc.is_null(value) if not some_null else pc.or_(pc.is_null(value), pc.invert(found))
-    return pc.if_else(unknown, pa.scalar(None, out), found)
+    unknown = pc.is_null(value) if not some_null else pc.or_(pc.is_null(value), pc.invert(equal))
+    return pc.if_else(unknown, pa.scalar(None, out), equal)
 
 
 # Arrow has no kernel for these, or one that loses NaN.
@@ -132,12 +132,12 @@ def _extreme(pick: Kernel, first_wins: str) -> Kernel:
         if not any(test(out) for test in _BY_COMPARISON):
             return pick(*arguments, skip_nulls=True)
         rows = length(arguments)
-        found = whole(arguments[0], rows)
+        best = whole(arguments[0], rows)
         for other in (whole(a, rows) for a in arguments[1:]):
-            better = compare(pa.bool_(), found, other).fill_null(True)
-            both = pc.if_else(better, found, other)
-            found = pc.coalesce(pc.if_else(pc.is_null(other), found, both), other)
-        return found
+            better = compare(pa.bool_(), best, other).fill_null(True)
+            both = pc.if_else(better, best, other)
+            best = pc.coalesce(pc.if_else(pc.is_null(other), best, both), other)
+        return best
 
     return run
 

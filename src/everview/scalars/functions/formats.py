@@ -40,24 +40,24 @@ class Piece:
 @cache
 def pieces(pattern: str) -> tuple[Piece, ...]:
     """A pattern taken apart; raises `BadPattern`."""
-    found: list[Piece] = []
-    at = 0
-    while at < len(pattern):
-        match = _TOKEN.match(pattern, at)
+    parts: list[Piece] = []
+    start = 0
+    while start < len(pattern):
+        match = _TOKEN.match(pattern, start)
         if match is None:
             raise BadPattern(f"the pattern {pattern!r}: a quote is not closed", hint="close it")
-        token, at = match.group(), match.end()
+        token, start = match.group(), match.end()
         if token.startswith("'"):
-            found.append(Piece("", 0, "'" if token == "''" else token[1:-1].replace("''", "'")))
+            parts.append(Piece("", 0, "'" if token == "''" else token[1:-1].replace("''", "'")))
         elif not token[0].isalpha():
             if token in "[]{}#":
                 raise _unknown(pattern, token)
-            found.append(Piece("", 0, token))
+            parts.append(Piece("", 0, token))
         elif token[0] not in _LETTERS:
             raise _unknown(pattern, token)
         else:
-            found.append(Piece(token[0], len(token)))
-    return tuple(found)
+            parts.append(Piece(token[0], len(token)))
+    return tuple(parts)
 
 
 def _unknown(pattern: str, token: str) -> BadPattern:
@@ -117,8 +117,8 @@ def _piece(piece: Piece, days: Any, time: Any, pattern: str) -> Value:
             raise _unknown(pattern, piece.letter * count)
 
 
-def _padded(found: Any, count: int) -> Value:
-    return pc.utf8_lpad(pa.array(found).cast(pa.string()), count, "0")
+def _padded(numbers_: Any, count: int) -> Value:
+    return pc.utf8_lpad(pa.array(numbers_).cast(pa.string()), count, "0")
 
 
 def _one_of(names: tuple[str, ...], which: Any, count: int, pattern: str) -> Value:
@@ -141,15 +141,15 @@ def _year_start(days: Any) -> Any:
 
 
 def _date_format(out: Kind, a: Value, pattern: Value) -> Any:
-    found = _written(numbers(a).astype(np.int64), pattern.as_py())
-    return found if nulls(a) is None else pc.if_else(pc.is_valid(a), found, pa.scalar(None, out))
+    text = _written(numbers(a).astype(np.int64), pattern.as_py())
+    return text if nulls(a) is None else pc.if_else(pc.is_valid(a), text, pa.scalar(None, out))
 
 
 def _from_unixtime(out: Kind, a: Value, pattern: Value) -> Any:
     seconds = numbers(a)
     good = (seconds >= -62_135_596_800) & (seconds < 253_402_300_800)
-    found = _date_format(out, from_numbers(np.where(good, seconds, 0) * 1_000_000, pa.int64(), nulls(a)), pattern)
-    return found if good.all() else Checked(found, ~good, "the result is outside the years 1 to 9999")
+    text = _date_format(out, from_numbers(np.where(good, seconds, 0) * 1_000_000, pa.int64(), nulls(a)), pattern)
+    return text if good.all() else Checked(text, ~good, "the result is outside the years 1 to 9999")
 
 
 # -- reading
@@ -159,18 +159,20 @@ def _from_unixtime(out: Kind, a: Value, pattern: Value) -> Any:
 def _reader(pattern: str) -> str:
     """The regular expression of what a pattern reads, with a group for each letter."""
     seen: set[str] = set()
-    found: list[str] = []
+    groups: list[str] = []
     parts = pieces(pattern)
-    for at, piece in enumerate(parts):
+    for number, piece in enumerate(parts):
         if not piece.letter:
-            found.append(re.sub(r"([^\w\s])", r"\\\1", piece.text, flags=re.ASCII))
+            groups.append(re.sub(r"([^\w\s])", r"\\\1", piece.text, flags=re.ASCII))
             continue
         if piece.letter in seen or piece.letter in "DEQ":
             raise _unknown(pattern, piece.letter * piece.count)
         seen.add(piece.letter)
-        adjacent = (at + 1 < len(parts) and parts[at + 1].letter != "") or (at > 0 and parts[at - 1].letter != "")
-        found.append(f"(?P<{piece.letter}>{_reads(piece, adjacent, pattern)})")
-    return f"^{''.join(found)}$"
+        adjacent = (number + 1 < len(parts) and parts[number + 1].letter != "") or (
+            number > 0 and parts[number - 1].letter != ""
+        )
+        groups.append(f"(?P<{piece.letter}>{_reads(piece, adjacent, pattern)})")
+    return f"^{''.join(groups)}$"
 
 
 def _reads(piece: Piece, adjacent: bool, pattern: str) -> str:

@@ -80,8 +80,8 @@ def _translate(out: Kind, a: Value, old: Value, new: Value) -> Any:
 
 def _translated(text: str, old: str, new: str) -> str:
     table: dict[int, str | None] = {}
-    for at, letter in enumerate(old):
-        table.setdefault(ord(letter), new[at] if at < len(new) else None)
+    for number, letter in enumerate(old):
+        table.setdefault(ord(letter), new[number] if number < len(new) else None)
     return text.translate(table)
 
 
@@ -184,8 +184,8 @@ def _concat_ws(out: Kind, separator: Value, *words: Value) -> Any:
 
 
 def _behind(separator: Value, word: Value) -> Value:
-    found = pc.binary_join_element_wise(separator, word, pa.scalar(""), null_handling="emit_null")
-    return pc.coalesce(found, pa.scalar(""))
+    joined = pc.binary_join_element_wise(separator, word, pa.scalar(""), null_handling="emit_null")
+    return pc.coalesce(joined, pa.scalar(""))
 
 
 def _joined(separator: str | None, *words: Any) -> str | None:
@@ -255,8 +255,8 @@ _LATIN: Final = pa.array([chr(i) for i in range(256)])
 
 def _chr(out: Kind, a: Value) -> Any:
     codes = numbers(a)
-    found = _LATIN.take(from_numbers(codes & 255, pa.int64(), nulls(a)))
-    return pc.if_else(pa.array(codes < 0), pa.scalar(""), found) if (codes < 0).any() else found
+    letters = _LATIN.take(from_numbers(codes & 255, pa.int64(), nulls(a)))
+    return pc.if_else(pa.array(codes < 0), pa.scalar(""), letters) if (codes < 0).any() else letters
 
 
 KERNELS: Final[dict[str, Kernel]] = {

@@ -67,11 +67,11 @@ def signed(
 
 def family(*tables: Signatures) -> Signatures:
     """Tables as one; no function is in two of them."""
-    found: Signatures = {}
+    signatures: Signatures = {}
     for table in tables:
-        assert not found.keys() & table.keys()
-        found |= table
-    return found
+        assert not signatures.keys() & table.keys()
+        signatures |= table
+    return signatures
 
 
 # -- Rules that several kinds of functions have
@@ -82,8 +82,8 @@ def takes(*wanted: Type, gives: Type, nullable: bool | None = None) -> Rule:
 
     def rule(name: str, arguments: Arguments) -> Typed:
         kinds = (*wanted, *(wanted[-1:] * (len(arguments) - len(wanted))))
-        found = tuple(implicit(a, t, name) for a, t in zip(arguments, kinds, strict=False))
-        return Typed(found, gives, nullable)
+        typed = tuple(implicit(a, t, name) for a, t in zip(arguments, kinds, strict=False))
+        return Typed(typed, gives, nullable)
 
     return rule
 
@@ -110,19 +110,19 @@ def narrowed(value: Expression, name: str) -> Expression:
 
 
 def widest(name: str, arguments: Arguments) -> Arguments:
-    of = common_of(arguments, name)
-    return tuple(coerced(a, of) for a in arguments)
+    type_ = common_of(arguments, name)
+    return tuple(coerced(a, type_) for a in arguments)
 
 
 def either(name: str, arguments: Arguments) -> Typed:
-    found = widest(name, arguments)
-    return Typed(found, found[0].type)
+    operands = widest(name, arguments)
+    return Typed(operands, operands[0].type)
 
 
 def alike(name: str, arguments: Arguments) -> Arguments:
     """All as the type they have in common, in which integer literals are as narrow as their digits."""
-    of = common_of(arguments, name)
-    if isinstance(of, Decimal) and len(arguments) == 2:
+    type_ = common_of(arguments, name)
+    if isinstance(type_, Decimal) and len(arguments) == 2:
         kinds = [decimal_of(a) for a in arguments if a.type != VOID]
-        of = coercion.wider(kinds[0], kinds[-1])
-    return tuple(coerced(a, of) for a in arguments)
+        type_ = coercion.wider(kinds[0], kinds[-1])
+    return tuple(coerced(a, type_) for a in arguments)

@@ -66,9 +66,9 @@ def _reverse(name: str, arguments: Arguments) -> Typed:
     return Typed((a,), a.type)
 
 
-def _digest(of: Type) -> Rule:
+def _digest(type_: Type) -> Rule:
     def rule(name: str, arguments: Arguments) -> Typed:
-        return Typed(arguments, of, False)
+        return Typed(arguments, type_, False)
 
     return rule
 

@@ -1,7 +1,7 @@
-"""Aggregates: what the calls read becomes columns, FILTER becomes NULL, and no groups at all become one.
+"""Lower aggregates: arguments become columns, FILTER makes them NULL, and an aggregate without groups gets one key.
 
-Without groups there is a row also of nothing. So all rows agree on a key, and a constant row, the results of
-nothing, is there unless the key is: ``aggregate ∪ (constant ▷ aggregate)``.
+Without groups there is one row even if there is no input. So all rows agree on a key, and a constant row, the results
+over no rows, stands in while that key is absent: ``aggregate ∪ (constant ▷ aggregate)``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Direct = tuple[tuple[Expression, Direction], ...]
 
 @dataclass(frozen=True)
 class Wanted:
-    """A call as the operator knows it, its arguments still expressions."""
+    """A call of the operator whose arguments are still expressions."""
 
     function: str
     arguments: tuple[Expression, ...] = ()
@@ -76,7 +76,7 @@ def grouped(plan: Aggregate, stream: Stream) -> Stream:
 
 
 def _aggregated(stream: Stream, by: Sequence[int], calls: dict[str, Call]) -> Stream:
-    """One row a group: its columns, then the results under names that no column has."""
+    """One row for each group: its columns, then the results under names that no column has."""
     taken = {stream.schema.names[column] for column in by}
     prefix = ""
     while any(f"{prefix}{name}" in taken for name in calls):
@@ -87,7 +87,7 @@ def _aggregated(stream: Stream, by: Sequence[int], calls: dict[str, Call]) -> St
 
 
 def _of_all(plan: Aggregate, stream: Stream, calls: dict[str, Call]) -> Stream:
-    """The results of all rows, or of nothing."""
+    """The results over all rows; those over no rows if there are none."""
     keyed = everywhere(stream)
     made = _aggregated(keyed, [len(keyed.schema) - 1], calls)
     declared = _as_declared(plan, picked(made, range(1, len(made.schema)), plan.names))
@@ -112,7 +112,7 @@ def _as_declared(plan: Aggregate, stream: Stream) -> Stream:
 
 
 def wanted_of(asked: AggregateCall) -> Wanted:
-    """A call of SQL as the operator knows it."""
+    """The operator's call for a call of the plan."""
     name = asked.function.lower()
     if name.startswith(USER):
         return _user(asked)
@@ -131,7 +131,7 @@ def _plain(function: str) -> Callable[[AggregateCall], Wanted]:
 
 
 def _unordered(function: str) -> Callable[[AggregateCall], Wanted]:
-    """A call for which every different value is as good as all of them."""
+    """The maker of calls whose result does not depend on repetitions, so that DISTINCT changes nothing."""
 
     def make(asked: AggregateCall) -> Wanted:
         (value,) = _of(asked, 1)
@@ -160,7 +160,7 @@ def _count_if(asked: AggregateCall) -> Wanted:
 
 
 def _end(function: str) -> Callable[[AggregateCall], Wanted]:
-    """The first or last value in an order; without one, in the order of the values themselves."""
+    """The maker of `first` and `last`; without an ORDER BY, in the order of the values themselves."""
 
     def make(asked: AggregateCall) -> Wanted:
         value, skips = asked.arguments[0], _skips_nulls(asked)
@@ -174,12 +174,12 @@ def _end(function: str) -> Callable[[AggregateCall], Wanted]:
 
 
 def _skips_nulls(asked: AggregateCall) -> bool:
-    """``first(x, true)`` passes over NULL."""
+    """Whether a call passes over NULL, as ``first(x, true)`` does."""
     return len(asked.arguments) > 1 and isinstance(asked.arguments[1], Literal) and bool(asked.arguments[1].value)
 
 
 def _by(function: str) -> Callable[[AggregateCall], Wanted]:
-    """The value in the row where another one is greatest or least; rows in which that is NULL do not count."""
+    """The maker of `max_by` and `min_by`; rows whose second argument is NULL do not count."""
     direction = Direction.ASC if function == "last" else Direction.ASC_NULLS_LAST
 
     def make(asked: AggregateCall) -> Wanted:
@@ -219,7 +219,7 @@ def _array(asked: AggregateCall) -> Wanted:
 
 
 def _list(asked: AggregateCall) -> Wanted:
-    """All values with their NULLs; a filter, which would make more of them, is not for it."""
+    """A call for all values including NULLs; it takes no filter, as a filter makes NULLs of other rows."""
     assert asked.filter is None, "a filter cannot be told from NULL"
     return Wanted("array", _of(asked, 1), _order(asked), distinct=asked.distinct, nulls=True)
 

@@ -1,4 +1,4 @@
-"""Relations that are written down. They stand at the root of a circuit; a child is given what the root has."""
+"""Lower literal relations. They stand at the root of a circuit; a child circuit imports them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def written(plan: Values, circuit: Circuit) -> Stream:
 
 
 def constant(circuit: Circuit, rows: Sequence[tuple[Any, ...]], schema: Schema) -> Stream:
-    """These rows, a row as often as it stands there."""
+    """The stream of these rows; a row that is listed twice has weight 2."""
     root = circuit
     while root.parent is not None:
         root = root.parent

@@ -1,6 +1,6 @@
-"""Joins: equalities become keys, the rest of the condition a filter over the pairs.
+"""Lower joins: equalities become keys, the rest of the condition a filter over the pairs.
 
-NULL equals nothing: rows whose key is NULL find no partner, so the side that is only looked up gives them up. Where
+NULL equals nothing: rows whose key is NULL find no partner, so the side that is only looked up drops them. Where
 pairs are filtered, the rows that have a partner are the distinct left (or right) rows of the pairs that are left;
 equal rows have the same partners, so a row is known by all its columns.
 """
@@ -27,7 +27,7 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Sides:
-    """Both sides of a join with columns for their keys, and the condition that the keys leave."""
+    """Both sides of a join with columns for their keys, and the rest of the condition."""
 
     left: Stream
     right: Stream
@@ -58,12 +58,12 @@ class Sides:
         return present((self.left, self.right)[side], places)
 
     def own(self, side: int) -> Stream:
-        """A side as it was."""
+        """A side without the columns that were added for keys."""
         return picked((self.left, self.right)[side], range(self.widths[side]))
 
 
 def _each_once(stream: Stream, places: Sequence[int]) -> tuple[Stream, tuple[int, ...]]:
-    """The stream with copies of key columns that stand in several keys: a key is of different columns."""
+    """The stream with a copy of each column that occurs in several keys, so that all keys are different columns."""
     columns, places_of_copies = list(range(len(stream.schema))), list[int]()
     for place in places:
         if place in places_of_copies:
@@ -140,7 +140,7 @@ def _padded(plan: Join, rows: Stream, start: int) -> Stream:
 
 
 def in_force(plan: Asof, left: Stream, right: Stream) -> Stream:
-    """The stream of an as-of join; NULL meets nothing where the other side has none, and at no time anything."""
+    """The stream of an as-of join, without rows that match nothing: with NULL as time, or as a key never NULL there."""
     right = present(right, _unmet(plan.keys, left, 1) | {plan.at[1]})
     if plan.how == "inner":
         left = present(left, _unmet(plan.keys, right, 0) | {plan.at[0]})
@@ -161,7 +161,7 @@ def in_force(plan: Asof, left: Stream, right: Stream) -> Stream:
 
 
 def _unmet(keys: Sequence[tuple[int, int]], other: Stream, side: int) -> set[int]:
-    """The keys of one side, the right if 1, that are never NULL on the other."""
+    """The key columns of one side (1 is the right) whose partners on the other side are never NULL."""
     return {pair[side] for pair in keys if not other.schema.fields[pair[1 - side]].nullable}
 
 

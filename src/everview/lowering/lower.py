@@ -1,4 +1,4 @@
-"""From a plan to a circuit: every node by its own small lowering.
+"""Lower a plan to a circuit, every node by its own small lowering.
 
 The circuit is a query over whole Z-sets; `everview.circuit.incrementalize` makes it one over changes. A part that
 several plans share becomes one node, because building the same operator twice gives the same node.
@@ -66,7 +66,7 @@ def lower(plan: Plan, relations: Mapping[str, Stream], circuit: Circuit | None =
 
 
 class Lowering:
-    """The streams of plans in one circuit; what is lowered once is known after."""
+    """The streams of plans in one circuit, each part lowered once."""
 
     def __init__(self, circuit: Circuit, relations: Mapping[str, Stream], outer: Lowering | None = None) -> None:
         self.circuit = circuit
@@ -91,11 +91,11 @@ class Lowering:
         return self._known[plan]
 
     def _enters(self, plan: Plan) -> bool:
-        """What does not depend on a recursion is computed outside of it, and enters."""
+        """Whether a plan is computed outside the recursion and enters it: it does not depend on the recursion."""
         return self.outer is not None and not (free_references(plan) & self._references.keys())
 
     def _inputs(self, plan: Plan) -> tuple[Plan, ...]:
-        """What is to be lowered here before a plan is."""
+        """The plans to lower in this circuit before a plan is."""
         return () if isinstance(plan, Recursive) or self._enters(plan) else plan.inputs
 
     def _entered(self, plan: Plan) -> Stream:
@@ -147,14 +147,14 @@ class Lowering:
                 raise AssertionError(f"{plan} has no lowering")
 
     def _recursive(self, plan: Recursive) -> Stream:
-        """Bodies over the same bindings share their loop."""
+        """The stream of a recursion; bodies over the same bindings share their loop."""
         around = replace(plan, body=plan.bindings[0][1])
         if around not in self._loops:
             self._loops[around] = self._loop(plan)
         return self._loops[around].of(plan.body)
 
     def _loop(self, plan: Recursive) -> Lowering:
-        """Every binding is fed back, together, until nothing is new: ``R ← distinct(plan(R))``; a bag as it is."""
+        """The loop that feeds all bindings back until nothing is new: ``R ← distinct(plan(R))``, bags as they are."""
         check_monotone(plan)
         check_ends(plan)
         names = ", ".join(name for name, _ in plan.bindings)

@@ -1,4 +1,4 @@
-"""What depends on the order of rows: the first of them, and windows.
+"""Lower plans that depend on the order of rows: the first rows, and windows.
 
 Ties are broken by the values of all columns, so that the result is a function of the rows. Windows with the same
 partition and order are one operator; the others follow, one after the other.
@@ -116,7 +116,7 @@ def _name(call: WindowCall) -> str:
 
 
 def _arguments(call: WindowCall) -> tuple[Expression, ...]:
-    """What a call reads of each row."""
+    """The expressions that a call reads of each row."""
     name = _name(call)
     if name in RANKS:
         return ()

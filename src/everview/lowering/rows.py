@@ -1,4 +1,4 @@
-"""What acts on each row alone: projections, filters, and columns that are added for those who need one.
+"""Lower plans that act on each row alone: projections, filters, and added columns.
 
 A column that is read as it is stays words; only what is computed goes through Arrow. A function is named by the
 expressions that it evaluates, so that the same ones make the same node, in every run.

@@ -1,4 +1,4 @@
-"""Which parts of a predicate words alone can tell; the others are evaluated on what is left."""
+"""Tests on words: parts of a predicate that need no decoded values; the rest is evaluated on the rows that pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TURNED = {
 
 
 def told_apart(predicate: Expression, schema: Schema) -> tuple[tuple[Test, ...], Expression | None]:
-    """The tests of words that a predicate asks for, and what remains of it."""
+    """The tests on words that a predicate contains, and the rest of the predicate."""
     tests: list[Test] = []
     rest: list[Expression] = []
     for part in conjuncts(predicate):

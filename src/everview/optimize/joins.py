@@ -219,7 +219,7 @@ class _Arranging:
 
 
 def _first_guess(plan: Plan) -> tuple[int, bool, int]:
-    """The rank of a relation whose size is unknown: strict conditions first, recursive relations last."""
+    """The rank of a relation of unknown size: by strict conditions, then not recursive, then with narrow tables."""
     return -_strictness(plan), bool(free_references(plan)), _breadth(plan)
 
 
@@ -291,7 +291,7 @@ def _meet_in_three(edges: Sequence[frozenset[int]], shared: Iterable[int]) -> bo
 
 
 def _is_cyclic(edges: Sequence[frozenset[int]]) -> bool:
-    """Whether ears can be taken off until nothing is left (then it is not): relations that hang on one other.
+    """Whether the graph is cyclic: removing ears, relations that hang on one other, leaves several.
 
     >>> _is_cyclic([frozenset({0, 1}), frozenset({1, 2}), frozenset({0, 2})])
     True

@@ -199,7 +199,7 @@ def _put_in(expression: Expression, values: Sequence[Expression]) -> Expression:
 
 
 def _strengthened(plan: Join, parts: Parts) -> JoinKind:
-    """The kind of a join after dropping the padding of rows that a condition rejects."""
+    """The kind of a join without the padded rows that the conditions above it reject."""
     if plan.kind not in ("left", "right", "full"):
         return plan.kind
     width = len(plan.left.schema)

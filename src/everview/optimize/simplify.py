@@ -206,7 +206,7 @@ def _same(input_: Plan, expressions: Sequence[Expression], plan: Plan) -> bool:
 
 
 def _merge(inner: Sequence[Expression], outer: Sequence[Expression]) -> bool:
-    """Whether two projections may become one: nothing is computed twice, and failing expressions keep their order."""
+    """Whether two projections may become one: nothing is computed twice, and nothing that may fail is dropped."""
     uses = [0] * len(inner)
 
     def note(e: Expression) -> Expression:

@@ -1,4 +1,4 @@
-"""What a query circuit means: every operator by its definition, over all rows at once, from scratch.
+"""The meaning of a query circuit: every operator by its definition, over all rows at once, from scratch.
 
 The incremental circuit is held to this: after every tick, a view's contents are `evaluate` of all that its
 sources were given. So the oracle shares nothing with what it checks: rows are tuples of Python values, Z-sets
@@ -23,9 +23,9 @@ __all__ = ["contents", "evaluate", "schema_of", "sources_of"]
 
 
 def evaluate(circuit: Circuit, inputs: Mapping[str, Entries], views: Iterable[str] | None = None) -> dict[str, ZSet]:
-    """What the sinks of a query circuit hold when its sources hold ``inputs``, rows as a view shows them.
+    """The rows that sinks of a query circuit hold when its sources hold ``inputs``, as a view shows them.
 
-    All sinks, or those that are named.
+    ``views`` names the sinks; by default all of them.
 
     >>> circuit = Circuit()
     >>> orders = circuit.source("orders", "customer STRING, amount BIGINT NOT NULL")

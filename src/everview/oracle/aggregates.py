@@ -1,8 +1,8 @@
-"""What aggregates mean: plain functions of a group's rows, each with its weight.
+"""The meaning of aggregates: plain functions of a group's rows, each with its weight.
 
 Numbers are whole multiples of a unit (1, a power of ten, 2^-1074), so that sums and squares are Python's integers:
-exact, in one pass, and rounded once at the end. What reads an order takes the values of positive weight, a value of
-weight w w times.
+exact, in one pass, and rounded once at the end. Aggregates that read an order take the values of positive weight, a
+value of weight w as w values.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def aggregated(aggregate: Aggregate, group: Sequence[int], rows: Rows, functions
 
 
 def result(call: Call, schema: Schema, entries: list[Entry], functions: Mapping[str, Function] | None = None) -> Any:
-    """What a call gives for one group."""
+    """The result of a call for one group."""
     return _results(call, schema, [entries], functions or {})[0]
 
 
 def _results(call: Call, schema: Schema, groups: list[list[Entry]], functions: Mapping[str, Function]) -> list[Any]:
-    """What a call gives for every group."""
+    """The results of a call for all groups."""
     if not call.fields:
         return [sum(w for _, w in entries) for entries in groups]
     if call.function == "user":
@@ -55,7 +55,7 @@ def _results(call: Call, schema: Schema, groups: list[list[Entry]], functions: M
 
 
 def _meaning(call: Call, schema: Schema) -> Callable[[list[Entry]], Any]:
-    """What a call is of one group."""
+    """The function from a group's entries to the result of a call."""
     type_, result = schema.fields[call.fields[0]].type, call.result(schema, "result").type
     match call.function:
         case "count":
@@ -87,7 +87,7 @@ def _meaning(call: Call, schema: Schema) -> Callable[[list[Entry]], Any]:
 
 
 def _present(call: Call, entries: Sequence[Entry]) -> Iterator[Entry]:
-    """What a call is of: the values of its fields, none of them NULL; the different ones once, if it says so."""
+    """The arguments of a call in entries without NULL; different ones once if it is DISTINCT."""
     pick = picking(call.fields)
     picked = ((pick(row), w) for row, w in entries)
     values = ((value, w) for value, w in picked if None not in value)
@@ -95,7 +95,7 @@ def _present(call: Call, entries: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def _values(call: Call, entries: Sequence[Entry]) -> Values:
-    """What a call of one field is of."""
+    """The arguments of a call of one field."""
     if call.distinct:
         return [(value, w) for (value,), w in _present(call, entries)]
     (field,) = call.fields
@@ -106,7 +106,7 @@ def _values(call: Call, entries: Sequence[Entry]) -> Values:
 
 
 def _multiples(type_: Type) -> tuple[Callable[[Any], int], int]:
-    """How a finite number is a multiple of a unit, and how many units make one."""
+    """A function from a finite number to its count of units, and the number of units in 1."""
     if isinstance(type_, Decimal):
         return (lambda value: int(value.scaleb(type_.scale, DIGITS))), 10**type_.scale
     if type_ in (FLOAT, DOUBLE):
@@ -154,7 +154,7 @@ def _sum(call: Call, type_: Type, result: Type, values: Values) -> Any:
 
 
 def _decimal(x: Fraction, type_: Decimal) -> decimal.Decimal:
-    """Rounded once, half away from zero."""
+    """A fraction as a DECIMAL, rounded once, half away from zero."""
     scaled = x * 10**type_.scale
     size = math.floor(abs(scaled) + Fraction(1, 2))
     return decimal.Decimal(size if scaled >= 0 else -size).scaleb(-type_.scale, DIGITS)
@@ -175,7 +175,7 @@ def _in_range(value: Any, call: Call, type_: Type) -> Any:
 
 
 def _variance(call: Call, type_: Type, values: Values) -> Fraction | float | None:
-    """Exact; of too few values NULL, of one that is not finite NaN."""
+    """The exact variance; NULL for too few values, NaN if one is not finite."""
     count, lost = sum(w for _, w in values), 0 if call.function.endswith("pop") else 1
     if count <= lost:
         return None
@@ -192,7 +192,7 @@ def _rounded(x: Fraction | float | None) -> float | None:
 
 
 def _root(x: Fraction | float | None) -> float | None:
-    """The root of what was rounded; scaled by a power of four, so that a square may be beyond the floats."""
+    """The square root; computed on a value scaled by a power of four, as the square may be beyond the floats."""
     if not isinstance(x, Fraction):
         return x
     if x <= 0:

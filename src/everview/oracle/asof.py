@@ -1,4 +1,4 @@
-"""What an as-of join means: of all right rows with a left row's key, the one in force at its time."""
+"""The meaning of an as-of join: of all right rows with a left row's key, the one in force at its time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """User functions as the oracle calls them: on blocks of rows or groups, of growing size.
 
-A vectorised function means what it says of each row. Called with rows in other company than in a tick, one that looks
-at its neighbours gives itself away.
+A vectorised function must give each row its value whatever other rows it is called with. The blocks here differ from
+those of a tick, so a function that looks at neighbouring rows gives itself away.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST = 4096  # rows of a block
 
 
 def called(operator: Map | Filter | FlatMap, function: Function, rows: Rows) -> Rows:
-    """What a function makes of every row."""
+    """The rows that a function makes of every row."""
     schema, given, weights = operator.source.schema, list(rows.weights), list(rows.weights.values())
     match operator:
         case FlatMap(_, _, out):
@@ -62,7 +62,7 @@ def _block_by_block(
 
 
 def _blocks(count: int) -> Iterator[slice]:
-    """The first alone, then twice as many each time.
+    """Slices that begin with one row and double in size.
 
     >>> [(block.start, block.stop) for block in _blocks(5)]
     [(0, 1), (1, 3), (3, 5)]
@@ -92,7 +92,7 @@ def _python_rows(columns: Sequence[Any], count: int) -> Iterable[Row]:
 
 
 def _repeated(column: Any, count: int) -> Any:
-    """A single value stands for as many."""
+    """A column of ``count`` values; a scalar is repeated."""
     return [column.as_py()] * count if isinstance(column, pa.Scalar) else column
 
 

@@ -1,4 +1,4 @@
-"""What aggregate calls of a plan mean, over the rows of a group."""
+"""The meaning of a plan's aggregate calls, over the rows of a group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from everview.types import Field, Schema
 
 
 def called(call: AggregateCall, given: list[Entry]) -> Any:
-    """A call over rows that hold its arguments, and then what it is ordered by; each with its weight."""
+    """The result of a call over weighted rows that hold its arguments and then its ORDER BY keys."""
     name, count = call.function.lower(), len(call.arguments)
     schema = Schema(Field(f"c{n}", e.type) for n, e in enumerate((*call.arguments, *(by for by, _ in call.order))))
     order = tuple((count + n, direction(how)) for n, (_, how) in enumerate(call.order))
@@ -58,7 +58,7 @@ def called(call: AggregateCall, given: list[Entry]) -> Any:
 
 
 def _users(call: AggregateCall, schema: Schema, order: FieldOrder, given: list[Entry]) -> Any:
-    """A user's function of the lists of one group; of no values NULL."""
+    """The result of a user's function for the lists of one group; NULL if there are no values."""
     function = registered(call.function.removeprefix(USER)).function
     fields, returns = tuple(range(len(call.arguments))), Field("result", call.type)
     made = Call("user", fields, call.distinct, order, user=function.name, returns=returns)

@@ -1,7 +1,7 @@
-"""What a plan means: every node by its definition, over all rows at once, from scratch.
+"""The meaning of a plan: every node by its definition, over all rows at once, from scratch.
 
 Rows are tuples of Python values, bags are plain dictionaries; nothing is optimized, lowered or compiled. A subquery
-is evaluated again for every row of the query around it, which is what it means.
+is evaluated again for every row of the query around it, as SQL defines it.
 
 >>> from everview.plan.nodes import Distinct, Project, Scan
 >>> from everview.types import Schema
@@ -71,7 +71,7 @@ Given = Mapping[str, Iterable[tuple[Any, int]]]
 
 
 def evaluate(plan: Plan, relations: Given) -> ZSet:
-    """What a plan holds when its relations hold these weighted rows, as people see it."""
+    """The rows of a plan when its relations hold these weighted rows, as views show them."""
     return ZSet.of(contents(plan, relations).outside(plan.schema))
 
 
@@ -81,7 +81,7 @@ def contents(plan: Plan, relations: Given) -> Rows:
 
 
 class Evaluation:
-    """Plans over relations that hold certain rows."""
+    """The evaluation of plans over relations that hold given rows."""
 
     def __init__(self, relations: Given) -> None:
         self.relations = relations
@@ -142,7 +142,7 @@ class Evaluation:
         return tuple(self._value(e, row, outside) for e in expressions)
 
     def _value(self, expression: Expression, row: Row, outside: Outside) -> Any:
-        """The value of an expression; columns and what comes from other queries are put in as constants first."""
+        """The value of an expression; columns, outer columns and subqueries become constants first."""
 
         def known(e: Expression) -> Expression:
             match e:
@@ -182,7 +182,7 @@ class Evaluation:
         )
 
     def _call(self, call: AggregateCall, entries: list[Entry], outside: Outside) -> Any:
-        """A call over the rows that its filter keeps, each as the call's arguments and what it is ordered by."""
+        """The result of a call over the rows that its filter keeps, each as arguments and ORDER BY keys."""
         kept = [e for e in entries if call.filter is None or self._value(call.filter, e[0], outside) is True]
         by = tuple(e for e, _ in call.order)
         given = [(self._values((*call.arguments, *by), row, outside), w) for row, w in kept]
@@ -191,7 +191,7 @@ class Evaluation:
     def _ordered(
         self, rows: Iterable[Entry], order: Order, types: Sequence[Type], outside: Outside
     ) -> list[tuple[Row, Row]]:
-        """Rows by some expressions and then by all their columns, a row of weight w w times, each with the values."""
+        """Rows sorted by some expressions and then by all columns, each with the sort keys; weight w makes w rows."""
         width = len(order)
         keyed: list[Entry] = [
             ((*self._values([e for e, _ in order], row, outside), *row), w) for row, w in rows if w > 0
@@ -208,7 +208,7 @@ class Evaluation:
         return Rows.of(first)
 
     def _window(self, plan: Window, outside: Outside) -> Rows:
-        """Calls over the same window together, one window after the other; what is there by then breaks ties."""
+        """Window calls, those of one window together, one window after the other; earlier results break ties."""
         entries = list(self.of(plan.input, outside))
         windows: dict[object, list[int]] = {}
         for number, call in enumerate(plan.calls):
@@ -317,7 +317,7 @@ class Evaluation:
         return a, b
 
     def _recursive(self, plan: Recursive, outside: Outside) -> Rows:
-        """All bindings from nothing, together, until a round gives what the last one gave; sets, but for bags."""
+        """The body over all bindings, computed in rounds from nothing until a round changes nothing."""
         before = dict(self.bound)
         self.bound = before | {name: Rows({}) for name, _ in plan.bindings}
         limit = LoopBounds.given().of(None, grows=grows(plan))
@@ -338,7 +338,7 @@ class Evaluation:
 
 
 def _result(call: WindowCall, value: Any) -> Any:
-    """What a window function gives, as rows hold it: one that chooses among values gives what a row held."""
+    """The result of a window function as rows hold it; a function that picks a value of a row gives it unchanged."""
     return value if call.function.lower() in CHOOSING else _in(call.type, value)
 
 
@@ -353,7 +353,7 @@ def _out(type_: Type, value: Any) -> Any:
 
 
 def _among(given: Row, rows: Rows) -> bool | None:
-    """Whether a row is there; unknown if none is, but one might be where something is NULL."""
+    """Whether a row is among others; unknown if none equals it, but one with NULL might."""
     answers = {_equal(given, row) for row, w in rows if w > 0}
     return True if True in answers else None if None in answers else False
 

@@ -1,4 +1,4 @@
-"""What operators on rows mean: projections, joins, and the first rows in an order."""
+"""The meaning of operators on rows: projections, joins, and the first rows in an order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from everview.types import Field, Schema
 
 
 def projected(rows: Rows, fields: Sequence[int | None], width: int) -> Rows:
-    """Some fields of rows that have so many."""
+    """Some fields of rows that have ``width`` fields."""
     if list(fields) == list(range(width)):
         return rows
     pick = picking(fields)
@@ -55,7 +55,7 @@ def joined_all(join: Multijoin, relations: Sequence[Rows]) -> Rows:
 
 
 def matching(match: Matching, rows: Rows) -> Rows:
-    """The rows in which these fields are the same, and those have these values."""
+    """The rows in which given pairs of fields are equal and given fields have given values."""
     fields = match.source.schema.fields
     given = Schema(fields[field] for field, _ in match.constants)
     ((constants, _),) = Rows.inside(given, [(tuple(value for _, value in match.constants), 1)])
@@ -98,13 +98,13 @@ def _holds(how: str, a: Any, b: Any) -> bool:
 
 
 def semijoined(semijoin: Semijoin, left: Rows, keys: Rows) -> Rows:
-    """The rows whose key is there: more often than not."""
+    """The rows whose key has a positive weight on the other side."""
     key, weights = picking(range(semijoin.left.key)), keys.weights
     return Rows({row: w for row, w in left if weights.get(key(row), 0) > 0})
 
 
 def compared(bags: Bags, left: Rows, right: Rows) -> Rows:
-    """Rows as often as both have them, or as the left has more; less than none is none."""
+    """The bag intersection (as often as both have a row) or difference (as often as the left has more)."""
     other = {row: max(w, 0) for row, w in right}
     if bags.compare == "common":
         return Rows({row: min(w, other[row]) for row, w in left if w > 0 and other.get(row)})

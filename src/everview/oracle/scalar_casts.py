@@ -1,4 +1,4 @@
-"""What CAST means, one value at a time."""
+"""The meaning of CAST, one value at a time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BITS: Final[dict[Type, int]] = {TINYINT: 8, SMALLINT: 16, INTEGER: 32, BIGINT: 
 
 
 class NoValue(Exception):
-    """There is no such value."""
+    """Raised where an expression has no value: a cast or a function that fails."""
 
 
 def cast_value(value: Any, type_: Type, to: Type) -> Any:

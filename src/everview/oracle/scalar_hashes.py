@@ -78,7 +78,7 @@ def _words(data: bytes) -> Iterator[int]:
 
 
 def _bytes(value: Any, type_: Type) -> bytes:
-    """What is hashed of a value: four or eight bytes of a number, least first; text and bytes as they are."""
+    """The bytes of a value that are hashed: four or eight of a number, least first; text and bytes as they are."""
     match value:
         case bool():
             return struct.pack("<i", value)
@@ -113,7 +113,7 @@ def _decimal(value: decimal.Decimal, type_: Decimal) -> bytes:
 
 
 def chained(function: Callable[[bytes, int], int], bits: int) -> Callable[[Type, list[Type], list[Any]], int]:
-    """Each value's hash is the seed of the next; NULL leaves it."""
+    """The hash of several values: each hash is the seed of the next, NULL leaves the seed."""
 
     def after(seed: int, value: Any, type_: Type) -> int:
         if value is None:

@@ -1,4 +1,4 @@
-"""What the functions of dates, timestamps and intervals mean, one value at a time, by Python's `datetime`."""
+"""The meaning of functions of dates, timestamps and intervals, one value at a time, by Python's `datetime`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the functions of text and bytes mean, one value at a time; those of regular expressions by Python's own."""
+"""The meaning of functions of text and bytes, one value at a time; regular expressions are Python's own."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _locate(part: str | None, text: str | None, start: int | None = 1) -> int | 
 
 
 def _like(text: str, pattern: str, escape: str = "\\") -> bool:
-    """By recursion over text and pattern."""
+    """Whether a text is like a pattern, followed letter by letter."""
     tokens: list[tuple[str, bool]] = []
     letters = list(pattern)
     while letters:

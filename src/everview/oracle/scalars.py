@@ -1,6 +1,6 @@
-"""What a scalar expression means: one row, Python's own numbers, dates and text, nothing shared with what computes it.
+"""The meaning of scalar expressions: row by row, with Python's numbers, dates and text, sharing no code with kernels.
 
-Values are what people see: a `datetime` in UTC for TIMESTAMP, a list for ARRAY, a dict for STRUCT. An interval is a
+Values are as views show them: a `datetime` in UTC for TIMESTAMP, a list for ARRAY, a dict for STRUCT. An interval is a
 number of months or of microseconds.
 
 >>> from everview.plan.typing import call, literal
@@ -163,7 +163,7 @@ _CHOOSING: Final[Mapping[str, Callable[[Later], Any]]] = {
 
 
 def fit(type_: Type, exact: Any) -> Any:
-    """An exact number as a value of a type, or no value."""
+    """An exact number as a value of a type; raises `NoValue` beyond its range."""
     if type_ in BITS:
         if not -(1 << (BITS[type_] - 1)) <= exact < 1 << (BITS[type_] - 1):
             raise NoValue("overflow")
@@ -337,7 +337,7 @@ def _round_float(value: float, scale: int, how: str, type_: Type) -> float:
 
 
 def compare(a: Any, b: Any) -> int:
-    """-1, 0 or 1; NULL comes first inside arrays and structs, NaN last."""
+    """The order of two values as -1, 0 or 1; NULL comes first inside arrays and structs, NaN last."""
     if a is None or b is None:
         return (a is not None) - (b is not None)
     if isinstance(a, dict):
@@ -364,7 +364,7 @@ def _null_safe(type_: Type, types: list[Type], values: list[Any]) -> bool:
 
 
 def _compared(types: list[Type], values: list[Any]) -> int:
-    """`compare`; values of ANY go by their kinds first."""
+    """The order of two values; those of type ANY by their kinds first."""
     change = inward(ANY) if ANY in types and None not in values else None
     return compare(*(values if change is None else map(change, values)))
 

@@ -1,6 +1,6 @@
-"""What the streams of a circuit hold, node by node; a child again and again, until nothing changes.
+"""The contents of a circuit's streams, node by node; a child is iterated until nothing changes.
 
-A stream whose inputs are the same as before holds the same as before. So what does not depend on a loop is computed
+A stream whose inputs have not changed is not computed again. So a stream that does not depend on a loop is computed
 once for all its iterations.
 """
 
@@ -22,7 +22,7 @@ SHOWN = 8  # iterations whose sizes an error shows
 
 
 class CircuitStreams:
-    """The streams of a circuit that some wanted ones depend on, as often as they are asked for."""
+    """The streams of a circuit that some wanted ones depend on, ready to be evaluated many times."""
 
     def __init__(self, circuit: Circuit, wanted: Iterable[int]) -> None:
         self.circuit = circuit
@@ -34,7 +34,7 @@ class CircuitStreams:
         }
 
     def given(self, outside: Mapping[int, Rows]) -> dict[int, Rows]:
-        """What every stream holds, given those that come from outside or from an iteration before."""
+        """The contents of every stream, given those from outside or from an iteration before."""
         held = dict(outside)
         for number in self._order:
             node = self.circuit[number]
@@ -69,7 +69,7 @@ class CircuitStreams:
 
 
 class FixedPoint:
-    """A child: its streams when another iteration would change none of its feedbacks, which begin empty."""
+    """A child circuit at its fixed point: feedbacks begin empty, and iterations go on until none changes."""
 
     def __init__(self, parent: Circuit, number: int) -> None:
         child = parent[number]
@@ -86,7 +86,7 @@ class FixedPoint:
         self.found: dict[int, Rows] = {}
 
     def run(self, outer: Mapping[int, Rows]) -> None:
-        """Find the fixed point, unless what enters is what entered before."""
+        """Compute the fixed point, unless the entering streams are those of the last run."""
         entered = {i: outer[stream] for i, stream in self.imports.items()}
         if self.entered is None or any(self.entered[i] is not rows for i, rows in entered.items()):
             self.found = self._fixed_point(entered)
@@ -115,7 +115,7 @@ def _unless_same(rows: Rows, before: Rows) -> Rows:
 
 
 def reached(circuit: Circuit, wanted: Iterable[int]) -> set[int]:
-    """The nodes that these depend on."""
+    """The wanted nodes and all nodes that they depend on."""
     nodes, waiting = set[int](), list(wanted)
     while waiting:
         number = waiting.pop()
@@ -126,7 +126,7 @@ def reached(circuit: Circuit, wanted: Iterable[int]) -> set[int]:
 
 
 def _needs(circuit: Circuit, number: int) -> tuple[int, ...]:
-    """What a node means something of; an aggregate of the rows that were weighed, however it adds them up."""
+    """The nodes whose contents give a node its meaning; for an aggregate, the rows before they are weighed."""
     node = circuit[number]
     match node:
         case Apply() if isinstance(node.operator, Aggregate):
@@ -140,7 +140,7 @@ def _needs(circuit: Circuit, number: int) -> tuple[int, ...]:
 
 
 def _weighed(circuit: Circuit, number: int) -> tuple[Weigh, int]:
-    """What turns an aggregate's rows into entries, and the stream of all those rows; it comes first among its kind."""
+    """The first `Weigh` before an aggregate, and the stream of all rows that it weighs."""
     node = circuit[number]
     assert isinstance(node, Apply), "an aggregate reads weighed entries"
     operator, source = node.operator, _connected(node.inputs[0])

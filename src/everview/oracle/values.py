@@ -1,9 +1,9 @@
 """Values as the oracle holds them: two are the same exactly when Python says that they are equal.
 
-Within a column of one type that is nearly so from the beginning. Of floats there is one NaN and one zero; arrays
+Python's values of one type nearly have that property already. Of floats there is one NaN and one zero; arrays
 and structs are tuples; a timestamp is its microseconds, an atom its bytes; a value of ANY is a tuple that begins
-with its kind, because ``True == 1 == 1.0``. `inward` and `outward` go between those and the values that people see,
-`arrow` and `landed` between those and Arrow's, which functions see.
+with its kind, because ``True == 1 == 1.0``. `inward` and `outward` convert from and to the values that views show,
+`arrow` and `landed` to and from Arrow's, which functions see.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Change = Callable[[Any], Any] | None  # None is the identity
 
 @cache
 def inward(type_: Type) -> Change:
-    """From a value as people see it; NULL stays itself."""
+    """The change of a value that people see to one that the oracle holds; NULL stays NULL."""
     match type_:
         case Array(element):
             change = _each(inward(element))
@@ -70,7 +70,7 @@ def outward(type_: Type) -> Change:
 
 
 def _each(change: Change) -> Callable[[Any], Any]:
-    """A change of what may be NULL."""
+    """A change that leaves NULL as it is."""
     if change is None:
         return _same
     return lambda value: None if value is None else change(value)
@@ -85,12 +85,12 @@ def _float(value: float) -> float:
 
 
 def _moment(value: datetime) -> int:
-    """Microseconds since 1970 in UTC, which is also what a time without zone is taken to be."""
+    """Microseconds since 1970; a time without zone is in UTC."""
     return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
 
 
 def changed(types: Sequence[Type], change: Callable[[Type], Change]) -> Callable[[list[Any]], list[Any]]:
-    """A change of rows, column by column; of nothing where all columns stay."""
+    """A change of rows, column by column; the rows as they are if no column changes."""
     changes = [change(type_) for type_ in types]
     if all(each is None for each in changes):
         return _same
@@ -106,7 +106,7 @@ def changed(types: Sequence[Type], change: Callable[[Type], Change]) -> Callable
 
 
 def _tagged(value: Any) -> tuple[Any, ...]:
-    """The kind, then what orders the values of a kind; NULL only inside others."""
+    """A value of ANY as its kind and a key that orders values of that kind; NULL occurs only inside others."""
     match value:
         case None:
             return (KINDS["NULL"],)
@@ -195,7 +195,7 @@ Keyed = tuple[int, Type, Direction]  # a place in the row, what stands there, an
 
 
 def in_order(entries: list[tuple[Any, int]], order: Sequence[Keyed]) -> list[tuple[Any, int]]:
-    """Weighted rows by one place after the other; sorting is stable, so the last one goes first."""
+    """Weighted rows sorted by one field after the other, the last one first, as sorting is stable."""
     for place, type_, direction in reversed(order):
         descends = direction in (Direction.DESC, Direction.DESC_NULLS_FIRST)
         nulls_first = direction in (Direction.ASC, Direction.DESC_NULLS_FIRST)
@@ -212,7 +212,7 @@ def in_order(entries: list[tuple[Any, int]], order: Sequence[Keyed]) -> list[tup
 
 @cache
 def arrow(type_: Type) -> Change:
-    """From a value as the oracle holds it to what Arrow takes: names for symbols, bytes for IDs, atoms and ANY."""
+    """From a value of the oracle to one that Arrow takes: names for symbols, bytes for IDs, atoms and ANY."""
     match type_:
         case Array(element):
             change = _each(arrow(element))
@@ -232,7 +232,7 @@ def arrow(type_: Type) -> Change:
 
 @cache
 def landed(type_: Type) -> Change:
-    """From what Arrow gives to a value as the oracle holds it: the inverse of `arrow`."""
+    """The change of a value that Arrow gives to one that the oracle holds: the inverse of `arrow`."""
     match type_:
         case Array(element):
             change = _each(landed(element))
@@ -278,7 +278,7 @@ def from_python(type_: Type, values: Sequence[Any]) -> list[Any]:
 
 
 def _is_hosts(type_: Type) -> bool:
-    """Whether its values are Python's own, of which Arrow knows only bytes."""
+    """Whether values of a type are Python objects that Arrow holds as bytes."""
     match type_:
         case Array(element):
             return _is_hosts(element)

@@ -1,4 +1,4 @@
-"""What window functions mean: of each row of a partition, given all of them in order."""
+"""The meaning of window functions: the results for the rows of a partition, given in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from everview.types import BOOLEAN, INTEGER, Schema
 
 
 def windowed(window: Window, rows: Rows) -> Rows:
-    """Every row of a stream beside what the calls give, partition by partition."""
+    """Every row of a stream beside the results of the calls, partition by partition."""
     schema, key = window.source.schema, window.source.key
     directions = dict(window.order)
     order = [
@@ -51,9 +51,9 @@ def _results(over: Over, schema: Schema, peers: Sequence[Row], rows: Sequence[Ro
 
 
 def framed(call: WindowCall, keys: Sequence[Row], arguments: Sequence[Row], kept: Sequence[bool]) -> list[Any]:
-    """What a window function gives for every row of a partition, in order.
+    """The results of a window function for all rows of a partition, in order.
 
-    ``keys`` are what the rows are ordered by: those with the same are peers. ``kept`` says which a filter keeps.
+    ``keys`` are the sort keys of the rows: rows with equal keys are peers. ``kept`` says which a filter keeps.
     """
     return [_at(call, place, keys, arguments, kept) for place in range(len(keys))]
 
@@ -81,7 +81,7 @@ def _at(call: WindowCall, place: int, keys: Sequence[Row], arguments: Sequence[R
 
 
 def _tile(place: int, n: int, tiles: int) -> int:
-    """Rows dealt to buckets in order, the first buckets one larger."""
+    """The bucket of a row: rows are dealt to buckets in order, the first buckets one larger."""
     size, larger = divmod(n, tiles)
     edge = larger * (size + 1)
     return place // (size + 1) + 1 if place < edge else larger + (place - edge) // size + 1
@@ -104,7 +104,7 @@ def _over(
     arguments: Sequence[Row],
     kept: Sequence[bool],
 ) -> Any:
-    """A function of the rows in the frame."""
+    """The result of a function over the rows in the frame."""
     start, stop = _frame(call, place, first, last, len(keys))
     rows = [arguments[i] for i in range(start, stop) if kept[i]]
     match call.function:
@@ -126,7 +126,7 @@ def _nth(call: WindowCall, rows: list[Row], place: int, flag: int) -> Any:
 
 
 def _frame(call: WindowCall, place: int, first: int, last: int, n: int) -> tuple[int, int]:
-    """The places that a row sees: from, and before which."""
+    """The frame of a row: the first place, and the one after the last."""
     if call.frame is None:
         return (0, last + 1) if call.order else (0, n)
     unit, start, end = call.frame.unit, call.frame.start, call.frame.end

@@ -33,6 +33,6 @@ def aggregate_call(
 
 
 def of_nothing(call: AggregateCall) -> Any:
-    """What a call gives when there are no rows."""
+    """The result of a call over no rows."""
     line = IN_PLANS.get(call.function.lower())  # none of a user's aggregate
     return None if line is None else line.of_nothing

@@ -14,7 +14,7 @@ from everview.types import Field
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An equality of a value of the left and one of the right, each over its own side's columns."""
+    """An equality between a value of the left and one of the right, each over its own side's columns."""
 
     left: Expression
     right: Expression
@@ -41,7 +41,7 @@ def conjuncts(condition: Expression | None) -> Iterator[Expression]:
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression | None:
-    """All of them; None if there are none."""
+    """The condition that all parts are true; None if there are none."""
     conjuncts_ = tuple(dict.fromkeys(parts))
     if not conjuncts_:
         return None
@@ -49,7 +49,7 @@ def conjunction(parts: Iterable[Expression]) -> Expression | None:
 
 
 def split(condition: Expression | None, width: int) -> Split:
-    """The condition of a join whose left side has so many columns."""
+    """Split the condition of a join whose left side has ``width`` columns."""
     keys: list[Key] = []
     rest: list[Expression] = []
     for part in conjuncts(condition):
@@ -73,13 +73,13 @@ def _key(part: Expression, width: int) -> Key | None:
 
 
 def _side(expression: Expression, width: int) -> int | None:
-    """0 if it reads the left only, 1 the right only, else None."""
+    """The side that an expression reads: 0 for the left only, 1 for the right only, else None."""
     sides = {int(column >= width) for column in columns_of(expression)}
     return sides.pop() if len(sides) == 1 else None
 
 
 def _stripped(a: Expression, b: Expression) -> tuple[Expression, Expression]:
-    """Both without casts that only widen, where they have one type then."""
+    """Both operands without widening casts, if they then have one type."""
     x, y = _bare(a), _bare(b)
     return (x, y) if x.type == y.type else (a, b)
 

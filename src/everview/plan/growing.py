@@ -1,4 +1,4 @@
-"""Recursions that make new values: which do, and which of them nothing can end.
+"""Recursions that make new values, and those among them that can never end.
 
 A recursion that only moves values around ends, because there are only so many rows of them. One that computes may go
 on for ever. Whether it does is a matter of the data as soon as another relation takes part; but a step that reads
@@ -25,7 +25,7 @@ TURNED: Final = {"less": "greater", "less_equal": "greater_equal", "greater": "l
 
 
 def grows(plan: Recursive) -> bool:
-    """May a recursion make values that its inputs do not have?"""
+    """Whether a recursion may make values that its inputs do not have."""
     bound = frozenset(name for name, _ in plan.bindings)
     seen, waiting = set[Plan](), [part for _, part in plan.bindings]
     while waiting:  # plans may be deep, and share parts
@@ -67,7 +67,7 @@ class _Step:
 
 
 def _steps(plan: Plan, name: str) -> Iterator[_Step]:
-    """The branches of a plan that only filter and project a relation, from the outside in, and then put together."""
+    """The branches of a plan that only filter and project one relation, each as a single step."""
     waiting: list[tuple[Plan, tuple[Project | Filter, ...]]] = [(plan, ())]
     for _ in range(MOST):
         if not waiting:
@@ -87,7 +87,7 @@ def _steps(plan: Plan, name: str) -> Iterator[_Step]:
 
 
 def _within(step: _Step, around: tuple[Project | Filter, ...]) -> _Step:
-    """A step with what is done to its rows, the last first."""
+    """A step with the projections and filters around it applied, the innermost first."""
     for part in reversed(around):
         if isinstance(part, Project):
             step = _Step(tuple(_over(e, step) for e in part.expressions), step.conditions)
@@ -103,7 +103,7 @@ def _over(expression: Expression, step: _Step) -> Expression:
 
 
 def _way(made: Expression, column: int) -> int | None:
-    """1 if a column gets more with every round, -1 if less, 0 if longer; None if nobody knows."""
+    """How a column changes in every round: 1 if it rises, -1 if it falls, 0 if it gets longer, None if unknown."""
     made = _plain(made)
     if not isinstance(made, Call) or len(made.arguments) != 2:
         return None
@@ -123,7 +123,7 @@ _STEPS: Final = ("add", "subtract")
 
 
 def _plain(expression: Expression) -> Expression:
-    """Without casts, which keep what goes up going up."""
+    """The expression without its casts, which never change whether it rises or falls."""
     while isinstance(expression, Cast):
         expression = expression.argument
     return expression
@@ -134,7 +134,7 @@ def _is(expression: Expression, column: int) -> bool:
 
 
 def _stays_true(condition: Expression, ways: Mapping[int, int]) -> bool:
-    """Does a condition that is true once stay so in all rounds? So that it ends nothing."""
+    """Whether a condition that is true once stays true in all rounds, so that it never ends the recursion."""
     if not isinstance(condition, Call):
         return condition == TRUE
     if condition.function == "is_not_null":
@@ -152,7 +152,7 @@ def _stays_true(condition: Expression, ways: Mapping[int, int]) -> bool:
 
 
 def _rises(expression: Expression, column: int) -> bool:
-    """The column itself, or the column and a constant."""
+    """Whether an expression is the column itself, or the column plus a constant."""
     if _is(expression, column):
         return True
     if not isinstance(expression, Call) or expression.function not in _STEPS or len(expression.arguments) != 2:

@@ -1,4 +1,4 @@
-"""What all nodes of a plan share: a schema, inputs, expressions, and how plans are walked and rewritten.
+"""The base of all plan nodes: schema, inputs and expressions, and functions that walk and rewrite plans.
 
 A node is a frozen value. Columns are positions; names are for people, and where two would be the same the later one
 gets a number.
@@ -41,32 +41,32 @@ class Plan:
 
     @property
     def inputs(self) -> tuple[Plan, ...]:
-        """The plans that it is computed from; not those inside its expressions."""
+        """The plans that this one is computed from; not those inside its expressions."""
         return ()
 
     def with_inputs(self, *inputs: Plan) -> Plan:
-        """The same over other inputs."""
+        """The same node over other inputs."""
         assert not inputs
         return self
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions that it evaluates on rows of its inputs."""
+        """The expressions that the node evaluates on rows of its inputs."""
         return ()
 
     def with_expressions(self, *expressions: Expression) -> Plan:
-        """The same with other expressions."""
+        """The same node with other expressions."""
         assert not expressions
         return self
 
     def column(self, index: int) -> Column:
-        """The expression that reads one of its columns."""
+        """The expression that reads one of the plan's columns."""
         field = self.schema.fields[index]
         return Column(index, field.name, field.type, field.nullable)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The expressions that read its columns, in order."""
+        """The expressions that read the plan's columns, in order."""
         return tuple(self.column(index) for index in range(len(self.schema)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Derived(Plan):
 
     @cached_property
     def schema(self) -> Schema:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The columns of its rows."""
+        """The columns of the plan's rows."""
         return Schema(self._fields())
 
     def _fields(self) -> Iterable[Field]:
@@ -125,14 +125,14 @@ class Binary(Derived):
 
 
 def field_of(expression: Expression, schema: Schema) -> Field:
-    """The field that an expression fills; a column is what the input has."""
+    """The field that an expression fills; a column keeps the field of the input."""
     if isinstance(expression, Column):
         return schema.fields[expression.index]
     return Field("", expression.type, expression.nullable)
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, with a number after those that were there before.
+    """The names, made unique by a number after repeated ones.
 
     >>> unique(["id", "name", "id"])
     ('id', 'name', 'id_2')

@@ -59,7 +59,7 @@ class Scan(Plan):
 
 @node
 class Values(Plan):
-    """A relation that is written down; a row that is written twice is there twice."""
+    """A relation of literal rows; a row that is listed twice is there twice."""
 
     rows: tuple[tuple[Constant, ...], ...]
     schema: Schema
@@ -74,7 +74,7 @@ class Values(Plan):
 
 @node
 class Reference(Plan):
-    """What a recursive binding holds so far, inside `Recursive`."""
+    """The rows that a recursive binding holds so far, inside `Recursive`."""
 
     name: str
     schema: Schema
@@ -85,7 +85,7 @@ class Reference(Plan):
 
 @node
 class Project(UnaryPlan):
-    """Every row's values of some expressions; as many rows as before."""
+    """The values of some expressions for every row; as many rows as before."""
 
     input: Plan
     expressions_: tuple[Expression, ...]
@@ -126,9 +126,9 @@ class Filter(UnaryPlan):
 
 @node
 class Aggregate(UnaryPlan):
-    """One row a group: the values of the grouping expressions, then the results of the calls.
+    """One row for each group: the values of the grouping expressions, then the results of the calls.
 
-    Without groups there is always one row, also of nothing. ``names`` are of both.
+    Without groups there is always one row, also over no rows. ``names`` are those of groups and calls.
     """
 
     input: Plan
@@ -270,7 +270,7 @@ class Join(Binary):
 
     @cached_property
     def both(self) -> Schema:
-        """The columns that its condition reads: of the left, then of the right."""
+        """The columns that the condition reads: of the left, then of the right."""
         return Schema(named(*beside(self.left.schema, self.right.schema)))
 
     def _fields(self) -> Iterable[Field]:
@@ -308,9 +308,9 @@ class Asof(Binary):
 
 @node
 class Lateral(Binary):
-    """Each row of the left with the rows that the right has for it: the right reads it as `Outer` of depth 1.
+    """Each row of the left with the rows of the right for it: the right reads the left row as `Outer` of depth 1.
 
-    A left one keeps rows for which the right has none. Decorrelation turns it into joins.
+    A left lateral join keeps rows for which the right has none. Decorrelation turns it into joins.
     """
 
     left: Plan
@@ -327,7 +327,7 @@ class Lateral(Binary):
 
 
 class _Alike(Derived):
-    """Inputs with as many columns of the same types; the names are the first's."""
+    """A node over inputs with columns of the same types; the first input gives the names."""
 
     def _check(self) -> None:
         first, *others = (i.schema for i in self.inputs)

@@ -29,7 +29,7 @@ def has_subqueries(plan: Plan) -> bool:
 
 
 def outers(plan: Plan, depth: int = 1) -> frozenset[Outer]:
-    """What a plan reads of the row ``depth`` queries out, as Outer of depth 1."""
+    """The columns that a plan reads of the row ``depth`` queries out, as Outer of depth 1."""
     cache: dict[int, frozenset[Outer]] = plan.__dict__.setdefault("_outers", {})
     if depth not in cache:
         read: frozenset[Outer] = frozenset[Outer]().union(*(outers(i, depth) for i in plan.inputs))
@@ -38,7 +38,7 @@ def outers(plan: Plan, depth: int = 1) -> frozenset[Outer]:
 
 
 def outers_of(expression: Expression, depth: int = 1) -> frozenset[Outer]:
-    """What an expression of a plan reads of the row ``depth`` queries out."""
+    """The columns that an expression of a plan reads of the row ``depth`` queries out."""
     read: set[Outer] = set()
     for e in ex.walk(expression):
         if isinstance(e, Outer) and e.depth == depth:

@@ -44,10 +44,10 @@ EXTREMES = ("min", "max")
 
 
 def check_monotone(plan: Recursive) -> None:
-    """Refuse recursion through what takes rows away when rows are added: such sets need not exist.
+    """Refuse recursion through nodes that remove rows when rows are added: it may have no fixed point.
 
-    The least or greatest value of a group is let through: more rows can only better it. That nothing else depends on
-    a value that was bettered is for the front end to see to: it knows what the values are for.
+    The least or greatest value of a group is allowed: more rows can only improve it. The front end makes sure that
+    nothing else depends on a value before its improvement, as it knows what the values are for.
     """
     bound = frozenset(name for name, _ in plan.bindings)
     for name, part in plan.bindings:
@@ -85,7 +85,7 @@ def _takes_away(plan: Plan, input_: int) -> bool:
 
 
 def not_linear(plan: Plan, names: frozenset[str]) -> str | None:
-    """What keeps a plan from being linear in some relations, where ``f(a + b) = f(a) + f(b)``; None if it is.
+    """The reason why a plan is not linear in some relations (``f(a + b) = f(a) + f(b)``); None if it is.
 
     Only then is the sum of all rounds of a recursion of bags the bag that its equation defines.
     """

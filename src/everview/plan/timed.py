@@ -22,7 +22,7 @@ def times(plan: Plan) -> Iterator[Now]:
 
 
 def check_timeless(view: str, plan: Plan) -> None:
-    """Refuse to keep what depends on the current time: no change of a table would tell that it is over."""
+    """Refuse a view that depends on the current time: time passes without a change of any table."""
     time = next(times(plan), None)
     if time is not None:
         raise DefinitionError(

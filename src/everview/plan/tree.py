@@ -1,4 +1,4 @@
-"""Plans as text: a tree, inputs under what reads them."""
+"""Plans as text: a tree, inputs below the node that reads them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from everview.scalars.expressions import Expression
 
 
 def explain(plan: Plan) -> str:
-    """The plan as a tree, inputs under what reads them."""
+    """The plan as a tree, inputs below the node that reads them."""
     return "\n".join(_lines(plan, 0))
 
 

@@ -1,4 +1,4 @@
-"""Constructing expressions: names resolved, arguments coerced, types inferred, mistakes refused.
+"""Construct expressions: resolve names, coerce arguments, infer types, refuse mistakes.
 
 >>> from everview.types import INTEGER, Decimal
 >>> from everview.scalars.expressions import Column
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def is_function(name: str) -> bool:
-    """Is there a scalar function of that name?"""
+    """Whether there is a scalar function of that name."""
     return ALIASES.get(name.lower(), name.lower()) in SIGNATURES
 
 
@@ -86,7 +86,7 @@ def _check_arity(name: str, signature: FunctionSignature, count: int) -> None:
 
 
 def literal(value: Any, type_: Type | None = None) -> Literal:
-    """A literal of a Python value; without a type, of the one that SQL would give it.
+    """A literal of a Python value; by default of the type that SQL gives it.
 
     >>> literal(1).type, literal(2**40).type, literal(decimal.Decimal("1.50")).type.sql
     (INTEGER, BIGINT, 'DECIMAL(3,2)')
@@ -186,7 +186,7 @@ def cast(argument: Expression, type_: Type, *, try_: bool = False) -> Expression
 
 
 def castable(a: Type, b: Type) -> bool:
-    """Has SQL a cast from the one to the other?"""
+    """Whether SQL has a cast from one type to another."""
     if VOID in (a, b) or a == b:
         return b != VOID
     if isinstance(a, Array) and isinstance(b, Array):

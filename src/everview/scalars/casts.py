@@ -35,7 +35,7 @@ _SPACE: Final = "".join(map(chr, range(33)))  # what Spark takes off around a va
 
 
 def safe(type_: Type, to: Type) -> bool:
-    """Can a cast between these never fail?"""
+    """Whether a cast between two types can never fail."""
     if type_ in (to, VOID) or to in (STRING, ANY) or {type_, to} == {DATE, TIMESTAMP} or type_ == BINARY:
         return True
     if isinstance(type_, Array) and isinstance(to, Array):
@@ -117,7 +117,7 @@ def _timestamp_text(value: Value) -> Value:
 
 
 def _float_texts(value: Value, written: Callable[[float], str]) -> Value:
-    """Arrow writes the same digits, and from a thousandth to ten million puts them as Java does, but for a last .0."""
+    """Floats as text: Arrow writes Java's digits, and from 0.001 to 10 million also its layout, but for a last .0."""
     size = np.abs(numbers(value, 0.0))
     plain = ((size >= 1e-3) & (size < 1e7)) | (size == 0)
     text = value.cast(pa.string())
@@ -130,7 +130,7 @@ def _float_texts(value: Value, written: Callable[[float], str]) -> Value:
 
 
 def float_text(x: float) -> str:
-    """As Java writes a double: plainly from a thousandth to ten million, else with an exponent."""
+    """A double as Java writes it: plainly from 0.001 to 10 million, else with an exponent."""
     return _java(repr(x))
 
 
@@ -164,7 +164,7 @@ def _trimmed(value: Value) -> Value:
 
 
 def _reading(pattern: str, read: Callable[[Value, Type], Any], what: str) -> Callable[[Value, Type, Type], Any]:
-    """Text that matches a pattern is read; other text fails."""
+    """A cast from text: text that matches a pattern is read, other text fails."""
 
     def run(value: Value, type_: Type, to: Type) -> Any:
         text = _trimmed(value)

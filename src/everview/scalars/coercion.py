@@ -1,4 +1,4 @@
-"""Which type two types have in common, and what is cast without being asked: Spark's ANSI rules.
+"""Coercion by Spark's ANSI rules: the common type of two types, and implicit casts.
 
 - Numbers meet in the wider type; an integer meets FLOAT in DOUBLE, and a DECIMAL meets either in DOUBLE.
 - Text meets an integer as BIGINT, a fraction as DOUBLE, a date or a timestamp as that.
@@ -47,22 +47,22 @@ _LEAST_SCALE: Final = 6  # digits after the point that a product or quotient kee
 
 
 def is_integer(type_: Type) -> bool:
-    """TINYINT, SMALLINT, INTEGER or BIGINT."""
+    """Whether a type is TINYINT, SMALLINT, INTEGER or BIGINT."""
     return type_ in INTEGERS
 
 
 def is_number(type_: Type) -> bool:
-    """An integer, a float or a DECIMAL."""
+    """Whether a type is an integer, a float or a DECIMAL."""
     return type_ in INTEGERS or type_ in FRACTIONS or isinstance(type_, Decimal)
 
 
 def is_simple(type_: Type) -> bool:
-    """A type that is written as text: a number, text, a truth value, a date or a timestamp."""
+    """Whether values have a plain text: numbers, text, truth values, dates and timestamps."""
     return is_number(type_) or type_ in (STRING, BOOLEAN, DATE, TIMESTAMP)
 
 
 def bounded(precision: int, scale: int) -> Decimal:
-    """The DECIMAL of so many digits; beyond 38, digits after the point are given up, down to six of them."""
+    """The DECIMAL of so many digits; beyond 38, digits after the point are dropped, down to six of them."""
     if precision <= MOST_DIGITS:
         return Decimal(precision, scale)
     return Decimal(MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE)))
@@ -85,7 +85,7 @@ def wider(a: Decimal, b: Decimal) -> Decimal:
 
 
 def tightest(a: Type, b: Type) -> Type | None:
-    """The least type that holds both without a look at text."""
+    """The least type that holds both, without converting text; None if there is none."""
     if a == b:
         return a
     if VOID in (a, b):
@@ -105,7 +105,7 @@ def tightest(a: Type, b: Type) -> Type | None:
 
 
 def common(a: Type, b: Type) -> Type | None:
-    """The type in which two values are compared, added, or stand in one column."""
+    """The type in which two values are compared, added, or put in one column; None if there is none."""
     tight = tightest(a, b)
     if tight is not None:
         return tight
@@ -123,7 +123,7 @@ def common(a: Type, b: Type) -> Type | None:
 
 
 def common_of(arguments: tuple[Expression, ...], what: str) -> Type:
-    """The type that all have in common; raises `TypeMismatch`."""
+    """The common type of all arguments; raises `TypeMismatch`."""
     shared = arguments[0].type
     for argument in arguments[1:]:
         met = common(shared, argument.type)

@@ -1,8 +1,8 @@
 """Expressions on Arrow columns: one implementation for both runtimes, a column at a time.
 
 A failing function fails the tick: an overflow, a division by zero and a cast of what has no value there raise, naming
-the expression and the first row's operands. CASE, IF, COALESCE, AND and OR evaluate what may fail only on the rows
-that come to it. An expression that occurs twice is evaluated once.
+the expression and the first row's operands. CASE, IF, COALESCE, AND and OR evaluate a branch that may fail only on
+the rows that reach it. An expression that occurs twice is evaluated once.
 
 >>> from everview.scalars.expressions import Column
 >>> from everview.plan.typing import call, literal
@@ -49,7 +49,7 @@ _MOMENT: Final[ContextVar[dt.datetime]] = ContextVar("moment")
 
 @contextmanager
 def moment(at: dt.datetime) -> Generator[None]:
-    """Within it, CURRENT_TIMESTAMP is that moment: a tick has one, however many expressions ask."""
+    """Set the value of CURRENT_TIMESTAMP within a block: one moment for all expressions of a tick."""
     token = _MOMENT.set(at if at.tzinfo else at.replace(tzinfo=dt.UTC))
     try:
         yield
@@ -59,9 +59,9 @@ def moment(at: dt.datetime) -> Generator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Evaluate:
-    """Expressions as a function of columns; it pickles, and its `name` is the same in every run.
+    """A picklable function of columns that evaluates expressions; its `name` is the same in every run.
 
-    Without columns it gives scalars: one row stands for all.
+    Called without columns it gives scalars.
     """
 
     expressions: tuple[Expression, ...]
@@ -89,7 +89,7 @@ class Evaluate:
 
 
 class ChosenRows:
-    """Columns on which expressions are evaluated, all rows or chosen ones; columns are chosen when they are read."""
+    """The rows on which expressions are evaluated, all or chosen ones; a column is filtered when it is first read."""
 
     __slots__ = ("_chosen", "_columns", "count", "memo")
 
@@ -119,7 +119,7 @@ class ChosenRows:
 
 
 class Compiler:
-    """Expressions as closures over `ChosenRows`; the ones that occur more than once share a place in the memo."""
+    """A compiler of expressions to closures over `ChosenRows`; expressions that occur twice share a memo."""
 
     def __init__(self, expressions: Sequence[Expression], users: Sequence[Function]) -> None:
         self._users = {f.name: f for f in users}
@@ -243,7 +243,7 @@ def _now(expression: Now) -> Value:
 
 
 def _settled(result: Any, attempt: bool, failure: Callable[[int], EverviewError]) -> Value:
-    """The value of what may have failed: NULL there for an attempt, else the error of the first row."""
+    """The values of a result that may have failed: NULL in failed rows of an attempt, else the first row's error."""
     if not isinstance(result, Checked):
         return result
     if not result.failed.any():
@@ -293,7 +293,7 @@ def _plain(value: Value) -> Any:
 
 
 def fallible(expression: Expression) -> bool:
-    """May evaluating it raise?"""
+    """Whether evaluating an expression may raise."""
     match expression:
         case Cast(argument, of, try_):
             return (not try_ and not safe(argument.type, of)) or fallible(argument)
@@ -308,7 +308,7 @@ def fallible(expression: Expression) -> bool:
 
 
 def _is_pattern(pattern: Sequence[Expression]) -> bool:
-    """Whether it is a pattern of LIKE, known and good, with its escape if that is given."""
+    """Whether the arguments are a literal LIKE pattern, and its escape if given, that cannot fail."""
     values = [part.value if isinstance(part, Literal) else None for part in pattern]
     if not all(isinstance(value, str) for value in values):
         return False
@@ -327,7 +327,7 @@ def _case(arguments: tuple[Expression, ...], runs: list[Run], type_: Type) -> Ru
 
 
 def _choose_one(rows: ChosenRows, runs: list[Run]) -> Value:
-    """Without columns: conditions are scalars."""
+    """CASE without columns, where conditions are scalars."""
     for condition, value in zip(runs[:-1:2], runs[1::2], strict=True):
         if condition(rows).as_py():
             return value(rows)
@@ -386,7 +386,7 @@ def _coalesce(arguments: tuple[Expression, ...], runs: list[Run], type_: Type) -
 
 
 def _joined(function: Callable[[Value, Value], Value], ends: bool) -> Callable[..., Run]:
-    """AND ends at false, OR at true; NULL does not end them."""
+    """The compiler of AND, which stops at false, or of OR, which stops at true; NULL stops neither."""
 
     def made(arguments: tuple[Expression, ...], runs: list[Run], type_: Type) -> Run:
         lazy = [False, *map(fallible, arguments[1:])]
@@ -453,7 +453,7 @@ def _folded(expression: Expression) -> Expression:
 
 
 def _inward(value: Value) -> Any:
-    """A value as literals hold it."""
+    """An Arrow value as literals hold it."""
     if not value.is_valid:
         return None
     if isinstance(value, pa.DurationScalar):

@@ -71,7 +71,7 @@ def sql(expression: Expression) -> str:
 
 
 def _written(expression: Expression) -> tuple[str, int]:
-    """The text, and how tightly it binds."""
+    """The text of an expression, and how tightly its outermost operator binds."""
     match expression:
         case Column(_, name) | Outer(_, _, name):
             return _name(name), _ATOM

@@ -186,7 +186,7 @@ def _decimal(value: decimal.Decimal, type_: DecimalType) -> Literal | None:
 
 
 def _text(value: str, type_: Type) -> Literal | None:
-    """A text as the column's type: text, a date, a timestamp or a decimal number; None if it does not say one."""
+    """A text as the column's type: text, a date, a timestamp, a DECIMAL, a symbol or an ID; None if it is none."""
     try:
         if type_ == DATE:
             return Literal(dt.date.fromisoformat(value), DATE)

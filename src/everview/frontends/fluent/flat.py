@@ -154,7 +154,7 @@ def _mark(column: Expression) -> Expression:
 
 
 def _completed(order: list[tuple[int, Direction]], rest: Iterable[int]) -> Order:
-    """The order with the columns that break ties after it; what stands in it twice decides once.
+    """The order, then the columns that break ties, each column once.
 
     >>> _completed([(2, "desc"), (2, "asc")], [0, 2])
     ((2, 'desc'), (0, 'asc'))

@@ -33,7 +33,7 @@ def tokens_as_spark(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _strings(tokens: list[Token], text: str) -> list[Token]:
-    r"""Strings side by side are one, a doubled quote is a quote, a backslash escapes what follows.
+    r"""The tokens with strings as Spark reads them: neighbours join, a doubled quote is one, a backslash escapes.
 
     >>> text = r"SELECT 'O''Brien', 'a' r'\b', '\101\t'"
     >>> [token.text for token in _strings(Spark().tokenize(text), text) if token.token_type == T.STRING]

@@ -56,7 +56,7 @@ def complete(node: exp.Expr, context: QueryContext) -> Bound:
 
 
 def _computed(plan: Plan) -> Iterable[Expression]:
-    """The expressions of a plan that become columns of results or of state."""
+    """The expressions of a plan whose values are shown or kept."""
     match plan:
         case Aggregate(_, groups, calls):
             return (*groups, *(argument for call in calls for argument in call.children))

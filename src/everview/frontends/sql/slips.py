@@ -476,7 +476,7 @@ _CHECKS: Final[tuple[Callable[[FailedTokens], Slip | None], ...]] = (
 
 
 def left_open(text: str) -> Iterator[tuple[int, str]]:
-    r"""Where a quote or a comment opens that nothing closes, and what it is called.
+    r"""The offsets at which a quote or a comment opens that nothing closes, each with what it is called.
 
     >>> list(left_open('SELECT "a", `b FROM t'))
     [(12, 'quote `')]

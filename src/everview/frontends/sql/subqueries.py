@@ -87,7 +87,7 @@ def _paired(value: Expression, beside: Field, node: exp.Expr, site: Site) -> tup
 
 
 def quantified(name: str, node: exp.Expr, left: exp.Expr, right: exp.Expr, site: Site) -> Expression:
-    """``x > ANY (SELECT y)``: true if some y makes it so, else NULL if some y is NULL, else false; ALL is dual."""
+    """``x > ANY (SELECT y)``: true if some y makes it so, else NULL if one may, else false; ALL is dual."""
     inner = _query(right.this)
     every = isinstance(right, exp.All)
     if not isinstance(inner, exp.Query):

@@ -1,4 +1,4 @@
-"""+ - * / DIV % and their kind: widths are kept, and what leaves them fails."""
+"""Arithmetic, + - * / DIV % and their kind: the result type is fixed, and a result beyond it fails."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def overflow(type_: Kind) -> str:
 
 
 def _exact(out: Kind, function: Callable[[Any, Any], Any], a: Value, b: Value) -> Checked:
-    """Integers once more, by Python's: which rows leave the type, and NULL there."""
+    """Integers computed again by Python's, to find the rows that overflow; NULL there."""
     rows = length((a, b))
     missing = nulls(a, b)
     wide = function(numbers(whole(a, rows)).astype(object), numbers(whole(b, rows)).astype(object))
@@ -84,7 +84,7 @@ def _shifted(integers: Any, decimals: Value, scale: int) -> Any:
 
 
 def _wide(out: Kind, scale: int, rows: int, a: Value, b: Value, function: Callable[[Any, Any], Any]) -> Any:
-    """By Python's integers: the function gives integers of that scale."""
+    """Decimals computed by Python's integers; the function gives integers of that scale."""
     integers = function(objects(scaled(whole(a, rows))), objects(scaled(whole(b, rows))))
     return unscaled(half_up(integers, scale - out.scale), out, nulls(a, b))
 
@@ -108,7 +108,7 @@ def _widened(value: Value) -> Value:
 
 
 def _narrowed(wide: Value, out: Kind) -> Value | None:
-    """Halves away from zero; None where some row has too many digits."""
+    """Decimals rounded to the result's scale, halves away from zero; None if some row has too many digits."""
     if wide.type.scale > out.scale:
         wide = pc.round(wide, out.scale, round_mode="half_towards_infinity")
     try:
@@ -118,7 +118,7 @@ def _narrowed(wide: Value, out: Kind) -> Value | None:
 
 
 def _zeros(b: Value, rows: int, *others: Value) -> Any:
-    """Where the divisor is zero and nothing is NULL."""
+    """The rows in which the divisor is zero and no argument is NULL."""
     zero = numbers(whole(b, rows), 1) == 0 if not pa.types.is_decimal(b.type) else scaled(whole(b, rows)) == 0
     missing = nulls(b, *others)
     zero = np.asarray(zero, bool)
@@ -131,7 +131,7 @@ def _safe(b: Value, rows: int, zeros: Any) -> Value:
 
 
 def _dividing(function: Callable[[Kind, Value, Value], Any]) -> Kernel:
-    """A function of a divisor that is not zero."""
+    """The kernel of a division: fails where the divisor is zero, else calls the function."""
 
     def run(out: Kind, a: Value, b: Value) -> Any:
         rows = length((a, b))
@@ -270,7 +270,7 @@ def _bits(function: Kernel) -> Kernel:
 
 
 def _shift(function: Callable[[Any, Any], Any]) -> Kernel:
-    """By the low five or six bits of the distance, as Java does."""
+    """The kernel of a shift by the low five or six bits of the distance, as in Java."""
 
     def run(out: Kind, a: Value, by: Value) -> Any:
         rows = length((a, by))

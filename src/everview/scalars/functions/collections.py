@@ -1,4 +1,4 @@
-"""Arrays and structs."""
+"""Functions of arrays and structs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _array(out: Kind, *arguments: Value) -> Any:
 
 
 def _contains(out: Kind, array: Value, value: Value) -> Any:
-    """NULL when nothing equals it and an element is NULL."""
+    """Whether an array contains a value; NULL if no element equals it and an element is NULL."""
     rows = length((array, value))
     array = whole(array, rows)
     parents = pc.list_parent_indices(array)
@@ -59,7 +59,7 @@ def _valid(array: Value, value: Value, rows: int) -> Value:
 
 
 def _element_at(out: Kind, array: Value, index: Value) -> Any:
-    """Counted from 1, or from the end by negative numbers; beyond either end fails."""
+    """The element at an index from 1, or from the end if negative; an index beyond either end fails."""
     rows = length((array, index))
     array = whole(array, rows)
     position = numbers(whole(index, rows), 1).astype(np.int64)
@@ -75,7 +75,7 @@ def _element_at(out: Kind, array: Value, index: Value) -> Any:
 
 
 def _try_element_at(out: Kind, array: Value, index: Value) -> Any:
-    """NULL beyond either end; but 0 is no index at all."""
+    """The element at an index; NULL beyond either end, but index 0 fails."""
     element = _element_at(out, array, index)
     if not isinstance(element, Checked):
         return element
@@ -91,7 +91,7 @@ def _sort(out: Kind, array: Value, *ascending: Value) -> Any:
 
 
 def _distinct(out: Kind, array: Value) -> Any:
-    """The first of each, in the order they come."""
+    """The distinct elements, in the order in which they first occur."""
 
     def once(items: list[Any]) -> list[Any]:
         first: dict[Any, Any] = {}

@@ -54,7 +54,7 @@ _WITH_NAN: Final = {
 
 
 def order_key(value: Any) -> Any:
-    """What orders values as SQL does inside arrays and structs: NULL first, NaN last, text by bytes."""
+    """The sort key of a value inside arrays and structs: NULL first, NaN last, text by bytes."""
     if value is None:
         return (0,)
     if isinstance(value, dict):
@@ -92,7 +92,7 @@ def _is_null(a: Value, rows: int) -> Value:
 
 
 def _in(out: Kind, value: Value, *chosen: Value) -> Any:
-    """NULL when nothing equals it and something is NULL."""
+    """Whether a value is one of several; NULL if none equals it and one is NULL."""
     if all(map(is_scalar, chosen)) and not pa.types.is_nested(value.type) and not pa.types.is_null(value.type):
         return _in_constants(out, value, chosen)
     rows = length((value, *chosen))
@@ -123,7 +123,7 @@ _BY_COMPARISON: Final = (is_float, pa.types.is_boolean, pa.types.is_nested, pa.t
 
 
 def _extreme(pick: Kernel, first_wins: str) -> Kernel:
-    """The greatest or least of what is not NULL."""
+    """The kernel of `greatest` or `least`, which ignore NULL."""
     compare = _compared(first_wins)
 
     def run(out: Kind, *arguments: Value) -> Any:

@@ -41,7 +41,7 @@ def _second_fraction(out: Kind, a: Value) -> Any:
 
 
 def _moved(function: Callable[[Any, Any], Any]) -> Kernel:
-    """A date and a number, as days."""
+    """The kernel of a function of a date and a number of days."""
 
     def run(out: Kind, a: Value, by: Value) -> Any:
         rows = length((a, by))
@@ -81,7 +81,7 @@ def _datediff(out: Kind, a: Value, b: Value) -> Any:
 
 
 def _months_to(sign: int) -> Kernel:
-    """A date or a timestamp, and months: the time of day stays."""
+    """The kernel that adds months to a date or a timestamp; the time of day stays."""
 
     def run(out: Kind, a: Value, months: Value) -> Any:
         rows = length((a, months))

@@ -99,7 +99,7 @@ def half_even(integers: Any, drop: int) -> Any:
 
 
 def objects(integers: Any) -> Any:
-    """As Python's integers, which never overflow."""
+    """Integers as Python's, which never overflow."""
     return integers if integers.dtype == object else integers.astype(object)
 
 
@@ -125,9 +125,9 @@ def to_double(value: Value) -> Value:
 
 
 def double_as_decimal(value: Value, scale: int) -> tuple[Any, Mask]:
-    """Doubles as integers scaled by ten to `scale`, halves away from zero, and which are too large for that.
+    """Doubles as integers scaled by ten to `scale`, halves away from zero, and a mask of those too large.
 
-    A double stands for the shortest decimal that reads back as it. Where it is clear of a half, floats tell.
+    A double stands for the shortest decimal that reads back as that double. Its text decides only near a half.
     """
     numbers = value.fill_null(0.0).to_numpy(zero_copy_only=False) if value.null_count else value.to_numpy()
     numbers = numbers.astype(np.float64)
@@ -162,7 +162,7 @@ def _scaled_text(text: str, scale: int) -> int:
 
 
 def is_zero(value: Value) -> Mask:
-    """Where a number is zero; not where it is NULL."""
+    """The rows in which a number is zero, and not NULL."""
     zero = pc.equal(
         value, pa.scalar(0, pa.int32()).cast(value.type) if not pa.types.is_decimal(value.type) else _zero(value)
     )

@@ -233,7 +233,7 @@ def _half(parts: Value, letters: dict[str, int]) -> Any:
 
 
 def _reading(unit: int) -> Kernel:
-    """What the pattern reads, in so many microseconds."""
+    """The kernel that reads text by a pattern, in units of so many microseconds."""
 
     def run(out: Kind, a: Value, pattern: Value) -> Any:
         micros, good = _read(a, pattern.as_py())
@@ -247,7 +247,7 @@ def _reading(unit: int) -> Kernel:
 
 
 def _seconds(micros: Any) -> Any:
-    """Cut off towards 1970, as Spark does it."""
+    """Microseconds as whole seconds, cut off towards 1970, as in Spark."""
     return np.where(micros < 0, -(-micros // 1_000_000), micros // 1_000_000)
 
 

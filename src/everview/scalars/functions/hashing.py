@@ -212,7 +212,7 @@ def _unscaled(value: decimal.Decimal, scale: int) -> int:
 
 
 def _size(whole: int) -> int:
-    """As many bytes as Java's BigInteger takes."""
+    """The number of bytes that Java's BigInteger takes."""
     return ((whole if whole >= 0 else ~whole).bit_length()) // 8 + 1
 
 

@@ -1,8 +1,8 @@
-"""What an implementation of a scalar function is: a function of Arrow columns, which may say where it failed.
+"""Kernels: implementations of scalar functions on Arrow columns, which may report failed rows.
 
 A kernel is called with the Arrow type of its result and its arguments, at least one of them an array; the others may
-be scalars, which stand for all rows. It returns an array. One that may fail returns `Checked`: where it failed it
-may hold anything, and the caller raises there, or puts NULL.
+be scalars, which stand for all rows. It returns an array. A kernel that may fail returns `Checked`: failed rows
+may hold anything; the caller raises, or puts NULL there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Mask = Any  # a NumPy array of truth values
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Values, the rows where there is none, and why."""
+    """Values, a mask of the failed rows, and the reason."""
 
     value: Value
     failed: Mask
@@ -32,7 +32,7 @@ class Checked:
 
 
 class Failed(Exception):
-    """What a function of one row raises where it has no value."""
+    """Raised by a function of one row that has no value."""
 
 
 def is_scalar(value: Value) -> bool:
@@ -40,12 +40,12 @@ def is_scalar(value: Value) -> bool:
 
 
 def length(arguments: Iterable[Value]) -> int:
-    """How many rows: that of any array among the arguments."""
+    """The number of rows: the length of any array among the arguments."""
     return next((len(a) for a in arguments if not is_scalar(a)), 1)
 
 
 def whole(value: Value, rows: int) -> Value:
-    """As an array."""
+    """The value as an array of so many rows."""
     return pa.repeat(value, rows) if is_scalar(value) else value
 
 
@@ -57,7 +57,7 @@ def truth(value: Value) -> Mask:
 
 
 def nulls(*arguments: Value) -> Mask | None:
-    """Where any argument is NULL; None where none is."""
+    """A mask of the rows in which any argument is NULL; None if there are none."""
     missing = None
     rows = length(arguments)
     for a in arguments:
@@ -180,7 +180,7 @@ def _grouped(out: Kind, run: Kernel, position: int, arguments: tuple[Value, ...]
 
 
 def assembled(parts: list[Value], places: list[Any], out: Kind) -> Value:
-    """One column of parts of which each says which rows it is for."""
+    """One column put together from parts; ``places`` has the rows of each part."""
     joined = pa.concat_arrays([p.cast(out) if p.type != out else p for p in parts])
     order = np.empty(len(joined), np.int64)
     order[np.concatenate(places)] = np.arange(len(joined))
@@ -188,7 +188,7 @@ def assembled(parts: list[Value], places: list[Any], out: Kind) -> Value:
 
 
 def nan_free(value: Value) -> bool:
-    """Has a float column no NaN?"""
+    """Whether a float column has no NaN."""
     if is_scalar(value):
         number = value.as_py()
         return number is None or number == number

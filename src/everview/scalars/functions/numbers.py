@@ -26,7 +26,7 @@ from everview.scalars.functions.kernel import (
 
 
 def _floats(function: Callable[..., Any]) -> Kernel:
-    """A NumPy function of doubles."""
+    """The kernel of a NumPy function of doubles."""
 
     def run(out: Kind, *arguments: Value) -> Any:
         rows = length(arguments)
@@ -38,7 +38,7 @@ def _floats(function: Callable[..., Any]) -> Kernel:
 
 
 def _logarithm(function: Callable[[Any], Any], above: float = 0.0) -> Kernel:
-    """NULL where there is no logarithm."""
+    """The kernel of a logarithm; NULL where there is none."""
 
     def run(out: Kind, a: Value) -> Any:
         x = numbers(a, 1.0)
@@ -62,7 +62,7 @@ def _log(out: Kind, base: Value, a: Value) -> Any:
 
 
 def _power(x: Any, y: Any) -> Any:
-    """As Java has it: 1 to the NaN is NaN, and so is 1 or -1 to the infinite."""
+    """The power as in Java: 1 to the NaN is NaN, and so is 1 or -1 to infinity."""
     result = np.power(x, y)
     odd = np.isnan(y) | (np.isinf(y) & (np.abs(x) == 1))
     return np.where(odd, np.nan, result)
@@ -73,7 +73,7 @@ def _sign(x: Any) -> Any:
 
 
 def _towards(function: Callable[[Any], Any], mode: str) -> Kernel:
-    """Ceiling and floor: a DOUBLE gives a BIGINT, and a DECIMAL one without digits after the point."""
+    """The kernel of ceiling or floor: a DOUBLE gives a BIGINT, and a DECIMAL one without digits after the point."""
 
     def run(out: Kind, a: Value, scale: Value | None = None) -> Any:
         if pa.types.is_decimal(a.type):

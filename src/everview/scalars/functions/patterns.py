@@ -1,4 +1,4 @@
-"""LIKE and regular expressions. Spark's are Java's, ours RE2's: what the two read differently is refused.
+"""LIKE and regular expressions. Spark's are Java's, ours RE2's: a pattern that the two read differently is refused.
 
 RE2 has no look-around and no back references, and so never takes exponential time. What remains different is in the
 reference of the functions: ``$`` is the very end of the text, and ``.`` is everything but the newline.
@@ -145,7 +145,7 @@ def _literal(letter: str) -> str:
 
 
 def _group(text: str, place: int, groups: int) -> tuple[int, int]:
-    """The group's number, which takes as many digits as there are such groups."""
+    """The number of a group, of as many digits as make an existing group, and the place after it."""
     if place == len(text) or not text[place].isdigit():
         raise BadPattern(f"the replacement {text!r}", hint="$ stands before a group's number; write \\$ for itself")
     number = int(text[place])
@@ -215,7 +215,7 @@ def _single(out: Kind, a: Value) -> Value:
 
 
 def _split_empty(value: str, pattern: str, splits: int) -> list[str]:
-    """A pattern that may match nothing splits between characters, but not before the first."""
+    """Split by a pattern that may match the empty text: between characters, but not before the first."""
     parts: list[str] = []
     begin = 0
     for match in _compiled(pattern).finditer(value):
@@ -229,7 +229,7 @@ def _split_empty(value: str, pattern: str, splits: int) -> list[str]:
 
 
 def _patterned(kernel: Kernel, *positions: int) -> Kernel:
-    """Each of these arguments is one value for all rows, or a column of few."""
+    """The kernel with these arguments allowed to be columns, of which few values are different."""
     for position in positions:
         kernel = _optional(position, kernel)
     return kernel

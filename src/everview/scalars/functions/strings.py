@@ -25,7 +25,7 @@ from everview.scalars.functions.kernel import (
 
 
 def ascii_only(*values: Value) -> bool:
-    """Has every text only ASCII?"""
+    """Whether all texts are ASCII."""
     for value in values:
         if is_scalar(value):
             text = value.as_py()
@@ -37,7 +37,7 @@ def ascii_only(*values: Value) -> bool:
 
 
 def _cased(plain: Kernel, full: Callable[[str], str]) -> Kernel:
-    """Arrow maps code points one to one; beyond ASCII that is not enough: ß is SS."""
+    """The kernel of a change of case; beyond ASCII by Python, as Arrow maps code points one to one, but ß is SS."""
 
     def run(out: Kind, a: Value) -> Any:
         return plain(a) if ascii_only(a) else each(out, full, a)
@@ -109,7 +109,7 @@ def _emptied(a: Value) -> Value:
 
 
 def _bounds(start: int, size: int | None) -> tuple[int, int | None]:
-    """A slice as Python has it; a negative position counts from the end, and the part may begin before the text."""
+    """The bounds of a Python slice; a negative position counts from the end, and the part may begin before the text."""
     begin = start - 1 if start > 0 else start
     if size is None:
         return begin, None

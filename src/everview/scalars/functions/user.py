@@ -21,7 +21,7 @@ from everview.types import Type, unknown_name
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A pure function, the type of what it gives, and whether it is of groups."""
+    """A pure function, its result type, and whether it is an aggregate."""
 
     function: Function
     type: Type
@@ -65,7 +65,7 @@ def is_registered(name: str) -> bool:
 
 
 def user_aggregate(name: str) -> Function:
-    """An aggregate as operators call it, with a list a group."""
+    """An aggregate as operators call it, with one list for each group."""
     function = registered(name)
     made = _Each if function.function.shape == "rows" else _Lists
     return Function(function.function.name, made(function.function, function.type), function.function.shape)
@@ -73,7 +73,7 @@ def user_aggregate(name: str) -> Function:
 
 @dataclass(frozen=True, slots=True)
 class _Each:
-    """A function of one group's lists; of empty ones, NULL."""
+    """An aggregate that is called with the lists of one group; NULL for empty lists."""
 
     function: Function
     type: Type
@@ -84,7 +84,7 @@ class _Each:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """A function of all groups' lists, called with those that have values; of the others, NULL."""
+    """An aggregate that is called once with the lists of all groups that have values; NULL for the others."""
 
     function: Function
     type: Type
@@ -136,7 +136,7 @@ def _same(a: UserFunction, b: UserFunction) -> bool:
 
 
 def _said(call: Callable[..., Any]) -> Any:
-    """What a function says and what it closes over; a function without code is only itself."""
+    """The code of a function and the values it closes over, to compare; a function without code is itself."""
     code = getattr(call, "__code__", None)
     if code is None:
         return id(call)

@@ -83,7 +83,7 @@ def _arithmetic(of_decimals: Callable[[Decimal, Decimal], Decimal]) -> Rule:
 
 
 def _attempt(rule: Rule) -> Rule:
-    """The same types, but NULL where the function fails."""
+    """The rule of a `try_` function: the same types, but NULL where the function fails."""
 
     def attempted(name: str, arguments: Arguments) -> Typed | Expression:
         typed = rule(name, arguments)
@@ -124,7 +124,7 @@ def _subtract(name: str, arguments: Arguments) -> Typed | Expression:
 
 
 def _moved(name: str, a: Expression, b: Expression) -> Call | None:
-    """A moment or an interval, plus an interval; a date plus days."""
+    """A call that moves a moment or an interval by an interval, or a date by days; None for other operands."""
     nullable = a.nullable or b.nullable
     if a.type == DATE and (is_integer(b.type) or b.type in (VOID, STRING)):
         return Call("date_add", (a, implicit(b, INTEGER, name)), DATE, nullable)

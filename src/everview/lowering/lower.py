@@ -19,8 +19,9 @@ several plans share becomes one node, because building the same operator twice g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
@@ -42,7 +43,10 @@ from everview.plan.nodes import (
     Filter,
     Intersect,
     Join,
+    Lateral,
+    Leaf,
     Multiway,
+    OverOne,
     Project,
     Recursive,
     Reference,
@@ -51,6 +55,7 @@ from everview.plan.nodes import (
     Union,
     Values,
     Window,
+    closed,
 )
 from everview.plan.references import check_monotone, free_references
 from everview.types import unknown_name
@@ -105,6 +110,19 @@ class Lowering:
 
     def _lowered(self, plan: Plan) -> Stream:
         inputs = [self._known[i] for i in self._inputs(plan)]
+        match closed(plan):
+            case Scan() | Values() | Reference() as leaf:
+                return self._leaf(leaf)
+            case Recursive() as recursion:
+                return self._recursive(recursion)
+            case Join() | Asof() | Multiway() | Union() | Intersect() | Except() as several:
+                return _over_several(several, inputs)
+            case Lateral():
+                raise AssertionError(f"{plan} has no lowering")
+            case one:
+                return _over_one(one, inputs[0])
+
+    def _leaf(self, plan: Leaf) -> Stream:
         match plan:
             case Scan(relation):
                 if relation not in self.relations:
@@ -116,35 +134,8 @@ class Lowering:
                 if name not in self._references:
                     raise unknown_name("recursive relation", name, self._references)
                 return self._references[name]
-            case Project(_, expressions, names):
-                return projected(inputs[0], expressions, names)
-            case Filter(_, predicate):
-                return filtered(inputs[0], predicate)
-            case Explode():
-                return exploded(inputs[0], plan)
-            case Aggregate():
-                return grouped(plan, inputs[0])
-            case Distinct():
-                return inputs[0].distinct()
-            case Top():
-                return first(plan, inputs[0])
-            case Window():
-                return over(plan, inputs[0])
-            case Join():
-                return joined(plan, *inputs)
-            case Asof():
-                return in_force(plan, *inputs)
-            case Multiway():
-                return joined_all(plan, inputs)
-            case Union():
-                alike = [stream.under(plan.schema) for stream in inputs]
-                return alike[0].plus(*alike[1:]) if len(alike) > 1 else alike[0]
-            case Intersect() | Except():
-                return _compared(plan, *inputs)
-            case Recursive():
-                return self._recursive(plan)
             case _:
-                raise AssertionError(f"{plan} has no lowering")
+                assert_never(plan)
 
     def _recursive(self, plan: Recursive) -> Stream:
         """The stream of a recursion; bodies over the same bindings share their loop."""
@@ -168,6 +159,43 @@ class Lowering:
             again[name](derived)
             body._references[name] = inside.circuit.leave(derived).under(bound.schema)
         return body
+
+
+def _over_one(plan: OverOne, stream: Stream) -> Stream:
+    match plan:
+        case Project(_, expressions, names):
+            return projected(stream, expressions, names)
+        case Filter(_, predicate):
+            return filtered(stream, predicate)
+        case Explode():
+            return exploded(stream, plan)
+        case Aggregate():
+            return grouped(plan, stream)
+        case Distinct():
+            return stream.distinct()
+        case Top():
+            return first(plan, stream)
+        case Window():
+            return over(plan, stream)
+        case _:
+            assert_never(plan)
+
+
+def _over_several(plan: Join | Asof | Multiway | Union | Intersect | Except, inputs: Sequence[Stream]) -> Stream:
+    match plan:
+        case Join():
+            return joined(plan, *inputs)
+        case Asof():
+            return in_force(plan, *inputs)
+        case Multiway():
+            return joined_all(plan, inputs)
+        case Union():
+            alike = [stream.under(plan.schema) for stream in inputs]
+            return alike[0].plus(*alike[1:]) if len(alike) > 1 else alike[0]
+        case Intersect() | Except():
+            return _compared(plan, *inputs)
+        case _:
+            assert_never(plan)
 
 
 def _compared(plan: Intersect | Except, left: Stream, right: Stream) -> Stream:

@@ -7,7 +7,7 @@ recursion), all columns are needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from everview.plan.node import Plan, unique
@@ -65,6 +65,15 @@ def _with_a_type(field: Field) -> Field:
     return replace(field, type=STRING) if field.type == VOID else field
 
 
+def _projected(inner: Narrow, expressions: Sequence[Expression], names: Sequence[str], needed: list[int]) -> Narrow:
+    kept = tuple(_typed(_moved(expressions[column], inner)) for column in needed)
+    return _numbered(Project(inner.plan, kept, tuple(names[column] for column in needed)), needed)
+
+
+def _picked_values(row: Sequence[Literal], columns: list[int], fields: list[Field]) -> tuple[Literal, ...]:
+    return tuple(Literal(row[column].value, field.type) for column, field in zip(columns, fields, strict=True))
+
+
 def _picked(narrow: Narrow, columns: list[int], old: Plan) -> Plan:
     plan = narrow.plan
     if columns == list(range(len(plan.schema))) and plan.schema.names == old.schema.names:
@@ -93,15 +102,10 @@ class _Needs:
                 return _some(plan, needed)
             case Values(rows, schema):
                 fields = [_with_a_type(schema.fields[column]) for column in needed]
-                narrow = tuple(
-                    tuple(Literal(row[column].value, f.type) for column, f in zip(needed, fields, strict=True))
-                    for row in rows
-                )
+                narrow = tuple(_picked_values(row, needed, fields) for row in rows)
                 return _numbered(Values(narrow, Schema(fields)), needed)
             case Project(input_, expressions, names):
-                inner = self.built(input_)
-                kept = tuple(_typed(_moved(expressions[column], inner)) for column in needed)
-                return _numbered(Project(inner.plan, kept, tuple(names[column] for column in needed)), needed)
+                return _projected(self.built(input_), expressions, names, needed)
             case Filter(input_, predicate):
                 inner = self.built(input_)
                 return replace(inner, plan=Filter(inner.plan, _moved(predicate, inner)))
@@ -117,13 +121,16 @@ class _Needs:
                 inputs = (_some_of(self.built(i), needed) for i in plan.inputs)
                 return _numbered(Union(tuple(inputs)), needed)
             case Asof(left, right):
-                a, b = self.built(left), _whole(self.built(right), right)
-                keys = tuple((a.places[x], y) for x, y in plan.keys)
-                made = replace(plan, left=a.plan, right=b, keys=keys, at=(a.places[plan.at[0]], plan.at[1]))
-                return Narrow(made, _beside(a.places, len(a.plan.schema), _same(right), len(left.schema)))
+                return self._asof(plan, self.built(left), _whole(self.built(right), right))
             case _:
                 inputs = tuple(_whole(self.built(i), i) for i in plan.inputs)
                 return Narrow(plan.with_inputs(*inputs), _same(plan))
+
+    def _asof(self, plan: Asof, left: Narrow, right: Plan) -> Narrow:
+        keys = tuple((left.places[a], b) for a, b in plan.keys)
+        times = (left.places[plan.at[0]], plan.at[1])
+        made = replace(plan, left=left.plan, right=right, keys=keys, at=times)
+        return Narrow(made, _beside(left.places, len(left.plan.schema), _same(plan.right), len(plan.left.schema)))
 
     def _sides(self, plan: Plan) -> list[Narrow]:
         """The inputs of a join."""
@@ -207,31 +214,38 @@ def _asked(plan: Plan, needed: set[int]) -> list[set[int]]:
         case Filter(_, predicate):
             return [needed | columns_of(predicate)]
         case Join(left):
-            width = len(left.schema)
-            both = _read(plan.expressions) | needed
-            return [
-                {column for column in both if column < width},
-                {column - width for column in both if column >= width},
-            ]
-        case Multiway(_, variables, select):
-            read = {select[column] for column in needed} | plan.shared
-            return [{column for column, variable in enumerate(terms) if variable in read} for terms in variables]
+            return list(_apart(_read(plan.expressions) | needed, len(left.schema)))
+        case Multiway():
+            return _asked_of_atoms(plan, needed)
         case Aggregate():
             return [_read([*plan.groups, *(plan.calls[column] for column in _calls(plan, sorted(needed)))])]
         case Window(input_):
-            width = len(input_.schema)
-            calls = [plan.calls[column - width] for column in needed if column >= width]
-            if all(call.function in OF_PEERS or _is_of_all(call) for call in calls):
-                return [{column for column in needed if column < width} | _read(calls)]
-            return [set(range(width))]
+            return [_asked_of_window(plan, needed, len(input_.schema))]
         case Union():
             return [set(needed) for _ in plan.inputs]
         case Asof(left, right):
-            width = len(left.schema)
-            own = {column for column in needed if column < width} | {a for a, _ in plan.keys} | {plan.at[0]}
-            return [own, set(range(len(right.schema)))]
+            own, _ = _apart(needed, len(left.schema))
+            return [own | {a for a, _ in plan.keys} | {plan.at[0]}, set(range(len(right.schema)))]
         case Recursive() | Top() | _:
             return [set(range(len(i.schema))) for i in plan.inputs]
+
+
+def _apart(columns: set[int], width: int) -> tuple[set[int], set[int]]:
+    """The columns before ``width``, and those from there on, counted from 0."""
+    return {column for column in columns if column < width}, {column - width for column in columns if column >= width}
+
+
+def _asked_of_window(plan: Window, needed: set[int], width: int) -> set[int]:
+    own, results = _apart(needed, width)
+    calls = [plan.calls[number] for number in results]
+    if all(call.function in OF_PEERS or _is_of_all(call) for call in calls):
+        return own | _read(calls)
+    return set(range(width))
+
+
+def _asked_of_atoms(plan: Multiway, needed: set[int]) -> list[set[int]]:
+    read = {plan.select[column] for column in needed} | plan.shared
+    return [{column for column, variable in enumerate(terms) if variable in read} for terms in plan.variables]
 
 
 def _is_of_all(call: WindowCall) -> bool:

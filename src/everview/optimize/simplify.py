@@ -128,23 +128,28 @@ def _decided(plan: Plan) -> Plan:
             if predicate == TRUE:
                 return input_
             never = isinstance(predicate, Literal) or any(p == FALSE for p in conjuncts(predicate))
-            return _nothing(plan) if never or _is_nothing(input_) else plan
+            return _unless(never or _is_nothing(input_), plan)
         case Join():
             return _decided_join(plan)
         case Union():
             return _decided_union(plan)
         case Aggregate(input_, groups):
-            return _nothing(plan) if groups and _is_nothing(input_) else plan
+            return _unless(bool(groups) and _is_nothing(input_), plan)
         case Project(input_) | Distinct(input_) | Window(input_):
-            return _nothing(plan) if _is_nothing(input_) else plan
+            return _unless(_is_nothing(input_), plan)
         case Top(input_, _, limit):
-            return _nothing(plan) if _is_nothing(input_) or limit == 0 else plan
+            return _unless(_is_nothing(input_) or limit == 0, plan)
         case Intersect(left, right):
-            return _nothing(plan) if _is_nothing(left) or _is_nothing(right) else plan
+            return _unless(_is_nothing(left) or _is_nothing(right), plan)
         case Except(left):
-            return _nothing(plan) if _is_nothing(left) else plan
+            return _unless(_is_nothing(left), plan)
         case _:
             return plan
+
+
+def _unless(empty: bool, plan: Plan) -> Plan:
+    """The plan, or a plan without rows if it is known to be empty."""
+    return _nothing(plan) if empty else plan
 
 
 def _decided_join(plan: Join) -> Plan:

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 from everview.errors import SchemaError
 from everview.operators.aggregate import Call
 from everview.operators.aggregate.call import FieldOrder
-from everview.operators.aggregate.registry import aggregate_of
+from everview.operators.aggregate.registry import AggregateFunction, aggregate_of
 from everview.operators.index import Direction
 from everview.oracle.aggregates import ordered, result
 from everview.oracle.rows import Entry, Row
@@ -29,32 +29,41 @@ def called(call: AggregateCall, given: list[Entry]) -> Any:
             return _counted(call, given)
         case "count if":
             return sum(w for row, w in given if row[0] is True)
-        case "values" | "different values":
-            made = Call(line.computed, (0,), call.distinct and line.form == "values")
-        case "end":
-            skips = count > 1 and constant(call.arguments[1])
-            made = Call(line.computed, (0,), order=order, nulls=not skips)
         case "by":
             return _extreme_by(line.computed, schema, given)
+        case _:
+            return result(_operators_call(call, line, order), schema, given)
+
+
+def _operators_call(call: AggregateCall, line: AggregateFunction, order: FieldOrder) -> Call:
+    """The operator's call that means the same as a call of the plan."""
+    count = len(call.arguments)
+    match line.form:
+        case "values" | "different values":
+            return Call(line.computed, (0,), call.distinct and line.form == "values")
+        case "end":
+            skips = count > 1 and constant(call.arguments[1])
+            return Call(line.computed, (0,), order=order, nulls=not skips)
         case "mode":
-            made = Call("mode", (0,), call.distinct, _own_order(call))
+            return Call("mode", (0,), call.distinct, _own_order(call))
         case "percentile" | "median":
             fraction = float(constant(call.arguments[-1])) if line.form == "percentile" else 0.5
-            made = Call(line.computed, (0,), call.distinct, _own_order(call), fraction=fraction)
+            return Call(line.computed, (0,), call.distinct, _own_order(call), fraction=fraction)
         case "array":
-            made = Call("array", (0,), call.distinct, order)
+            return Call("array", (0,), call.distinct, order)
         case "array with nulls":
-            made = Call("array", (0,), call.distinct, order, nulls=True)
+            return Call("array", (0,), call.distinct, order, nulls=True)
         case "set":
-            made = Call("array", (0,), True)
+            return Call("array", (0,), True)
         case "text":
             separator = constant(call.arguments[1]) if count > 1 else ""
-            made = Call("string", (0,), call.distinct, order, separator=separator)
+            return Call("string", (0,), call.distinct, order, separator=separator)
+        case "count" | "count if" | "by":
+            raise AssertionError(f"the meaning of {call.function} is no call of the operator")
         case "count different" | "grouping":
-            raise AssertionError(f"a plan has no {name}")
+            raise AssertionError(f"a plan has no {call.function}")
         case _:
             assert_never(line.form)
-    return result(made, schema, given)
 
 
 def _users(call: AggregateCall, schema: Schema, order: FieldOrder, given: list[Entry]) -> Any:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from everview.circuit.bounds import LoopBounds
 from everview.errors import ArithmeticFailure, EndlessLoop
@@ -38,7 +38,10 @@ from everview.plan.nodes import (
     Intersect,
     Join,
     Lateral,
+    Leaf,
     Multiway,
+    OverOne,
+    OverSeveral,
     Project,
     Recursive,
     Reference,
@@ -47,6 +50,7 @@ from everview.plan.nodes import (
     Union,
     Values,
     Window,
+    closed,
 )
 from everview.scalars.expressions import (
     AggregateCall,
@@ -88,6 +92,15 @@ class Evaluation:
         self.bound: dict[str, Rows] = {}
 
     def of(self, plan: Plan, outside: Outside) -> Rows:
+        match closed(plan):
+            case Scan() | Values() | Reference() as leaf:
+                return self._leaf(leaf)
+            case Join() | Asof() | Lateral() | Multiway() | Union() | Intersect() | Except() | Recursive() as several:
+                return self._over_several(several, outside)
+            case one:
+                return self._over_one(one, outside)
+
+    def _leaf(self, plan: Leaf) -> Rows:
         match plan:
             case Scan(relation, schema):
                 if relation not in self.relations:
@@ -97,6 +110,11 @@ class Evaluation:
                 return Rows.inside(schema, [(tuple(literal.value for literal in row), 1) for row in rows])
             case Reference(name):
                 return self.bound[name]
+            case _:
+                assert_never(plan)
+
+    def _over_one(self, plan: OverOne, outside: Outside) -> Rows:
+        match plan:
             case Project(input_, expressions, _):
                 return Rows.of((self._values(expressions, r, outside), w) for r, w in self.of(input_, outside))
             case Filter(input_, predicate):
@@ -110,31 +128,38 @@ class Evaluation:
                 return self._top(plan, outside)
             case Window():
                 return self._window(plan, outside)
+            case Explode():
+                return Rows.of(self._explode(plan, outside))
+            case _:
+                assert_never(plan)
+
+    def _over_several(self, plan: OverSeveral, outside: Outside) -> Rows:
+        match plan:
             case Join():
                 return Rows.of(self._join(plan, outside))
             case Asof():
                 return Rows.of(self._asof(plan, outside))
             case Lateral():
                 return Rows.of(self._lateral(plan, outside))
-            case Explode():
-                return Rows.of(self._explode(plan, outside))
             case Multiway():
                 return self._multiway(plan, outside)
             case Union():
                 return Rows.of(entry for i in plan.inputs for entry in self.of(i, outside))
-            case Intersect(left, right, keeps_all):
-                a, b = self._both(left, right, outside)
-                literal = {r: min(w, b[r]) for r, w in a.items() if r in b}
-                return Rows(literal if keeps_all else dict.fromkeys(literal, 1))
-            case Except(left, right, keeps_all):
-                a, b = self._both(left, right, outside)
-                if keeps_all:
-                    return Rows({r: w - b.get(r, 0) for r, w in a.items() if w > b.get(r, 0)})
-                return Rows({r: 1 for r in a if r not in b})
+            case Intersect() | Except():
+                return self._compared(plan, outside)
             case Recursive():
                 return self._recursive(plan, outside)
             case _:
-                raise AssertionError(f"the oracle knows no {plan}")
+                assert_never(plan)
+
+    def _compared(self, plan: Intersect | Except, outside: Outside) -> Rows:
+        a, b = self._both(plan.left, plan.right, outside)
+        if isinstance(plan, Intersect):
+            shared = {r: min(w, b[r]) for r, w in a.items() if r in b}
+            return Rows(shared if plan.all else dict.fromkeys(shared, 1))
+        if plan.all:
+            return Rows({r: w - b.get(r, 0) for r, w in a.items() if w > b.get(r, 0)})
+        return Rows({r: 1 for r in a if r not in b})
 
     # -- expressions
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from everview.errors import SchemaError
 from everview.operators.window import NEVER_NULL
@@ -456,6 +456,19 @@ class Multiway(Derived):
                         nullable = self.null_safe and (known.nullable or field.nullable)
                         fields[variable] = Field(known.name, known.type, nullable)
         return named(self.names, (fields[v] for v in self.select))
+
+
+# -- all nodes: a match over one of these unions can be checked to be complete
+
+Leaf = Scan | Values | Reference
+OverOne = Project | Filter | Explode | Aggregate | Distinct | Top | Window
+OverSeveral = Join | Asof | Lateral | Multiway | Union | Intersect | Except | Recursive
+PlanNode = Leaf | OverOne | OverSeveral
+
+
+def closed(plan: Plan) -> PlanNode:
+    """The plan, known to be one of the nodes of this module."""
+    return cast(PlanNode, plan)
 
 
 def scans(plan: Plan) -> tuple[str, ...]:

@@ -51,6 +51,11 @@ def is_integer(type_: Type) -> bool:
     return type_ in INTEGERS
 
 
+def bits(type_: Type) -> int:
+    """The number of bits of an integer type."""
+    return 8 << INTEGERS.index(type_)
+
+
 def is_number(type_: Type) -> bool:
     """Whether a type is an integer, a float or a DECIMAL."""
     return type_ in INTEGERS or type_ in FRACTIONS or isinstance(type_, Decimal)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from everview.scalars.coercion import is_number
 from everview.scalars.expressions import (
@@ -75,29 +75,37 @@ def _written(expression: Expression) -> tuple[str, int]:
     match expression:
         case Column(_, name) | Outer(_, _, name):
             return _name(name), _ATOM
-        case Literal(value, of):
-            text = value_text(value, of)
+        case Literal(value, type_):
+            text = value_text(value, type_)
             return text, _LEVEL["negate"] if text.startswith("-") else _ATOM
         case Call():
             return _call(expression)
-        case Cast(argument, of, try_):
-            return f"{'TRY_' if try_ else ''}CAST({sql(argument)} AS {of.sql})", _ATOM
+        case Cast(argument, type_, try_):
+            return f"{'TRY_' if try_ else ''}CAST({sql(argument)} AS {type_.sql})", _ATOM
         case UserCall(name, arguments):
             return f"{name}({_listed(arguments)})", _ATOM
         case Now(kind):
             return f"CURRENT_{kind.upper()}", _ATOM
-        case Exists(plan, negated):
-            return f"{'NOT ' if negated else ''}EXISTS ({plan})", _LEVEL["not"]
-        case InQuery(arguments, plan, negated):
-            return f"({_listed(arguments)}) {'NOT ' if negated else ''}IN ({plan})", _LEVEL["in"]
-        case Scalar(plan):
-            return f"({plan})", _ATOM
+        case Exists() | InQuery() | Scalar():
+            return _subquery(expression)
         case AggregateCall():
             return _aggregate(expression), _ATOM
         case WindowCall():
             return _window(expression), _ATOM
         case _:
             return repr(expression), _ATOM
+
+
+def _subquery(expression: Exists | InQuery | Scalar) -> tuple[str, int]:
+    match expression:
+        case Exists(plan, negated):
+            return f"{'NOT ' if negated else ''}EXISTS ({plan})", _LEVEL["not"]
+        case InQuery(arguments, plan, negated):
+            return f"({_listed(arguments)}) {'NOT ' if negated else ''}IN ({plan})", _LEVEL["in"]
+        case Scalar(plan):
+            return f"({plan})", _ATOM
+        case _:
+            assert_never(expression)
 
 
 def _name(name: str) -> str:

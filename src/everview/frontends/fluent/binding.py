@@ -143,11 +143,9 @@ def _as(value: Any, type_: Type) -> Literal | None:
         case str():
             return _text(value, type_)
         case bytes():
-            return Literal(value, BINARY) if type_ == BINARY else Literal(Id(value), ID) if type_ == ID else None
-        case dt.datetime():
-            return literal(value) if type_ in (TIMESTAMP, DATE) else None
+            return _bytes(value, type_)
         case dt.date():
-            return literal(value) if type_ == DATE else _moment(value) if type_ == TIMESTAMP else None
+            return _dated(value, type_)
         case Symbol():
             return Literal(value, SYMBOL) if type_ == SYMBOL else None
         case Id():
@@ -158,9 +156,19 @@ def _as(value: Any, type_: Type) -> Literal | None:
             return None
 
 
-def _moment(value: dt.date) -> Literal:
-    """The first moment of a date, in UTC."""
-    return literal(dt.datetime(value.year, value.month, value.day))
+def _bytes(value: bytes, type_: Type) -> Literal | None:
+    if type_ == ID:
+        return Literal(Id(value), ID)
+    return Literal(value, BINARY) if type_ == BINARY else None
+
+
+def _dated(value: dt.date, type_: Type) -> Literal | None:
+    """A timestamp or a date, beside a column of either; a date is its first moment in UTC."""
+    if isinstance(value, dt.datetime):
+        return literal(value) if type_ in (TIMESTAMP, DATE) else None
+    if type_ == TIMESTAMP:
+        return literal(dt.datetime(value.year, value.month, value.day))
+    return literal(value) if type_ == DATE else None
 
 
 def _number(value: Any, type_: Type) -> Literal | None:

@@ -71,21 +71,34 @@ def flat(query: Clauses, relations: Readable, wanted: tuple[str, ...] = ()) -> F
     key = _key(query, rows, groups)
     asked = [*(item for item, _ in order), *needed]
     hidden = _hidden(query, chosen, asked, key, groups)
-    marks = [item for item in dict.fromkeys(present.values()) if item not in (*chosen.shown.values(), *hidden)]
+    marks = _marks(present, (*chosen.shown.values(), *hidden))
     plan, places = computed(query, rows, [*chosen.shown.values(), *hidden, *marks, *tested.values()], groups)
     plan = _filtered(plan, [bound(test, lambda name: plan.column(places[tested[name]])) for test in query.having])
     plan, where = _projected(query, chosen, hidden, marks, plan, places)
-    told = tuple(range(len(plan.schema))) if query.distinct else None if key is None else tuple(where[k] for k in key)
+    told = _told(query, key, plan, where)
     full = _completed([(where[item], way) for item, way in order], range(len(plan.schema)) if told is None else told)
     if query.after is not None:
         records = {where[item]: path for path, item in present.items() if item in marks}
         plan = Filter(plan, after(plan, full, query.after, len(chosen.shown), records))
-    record = _record(
-        {path: number for number, path in enumerate(chosen.shown)},
-        {path: where[item] for path, item in present.items()},
-    )
+    record = _record(_numbers(chosen.shown), {path: where[item] for path, item in present.items()})
     own = tuple(where[group] for group in groups) if chosen.records else ()
     return Flat(plan, record, told, full, tuple(where[item] for item in needed), rows, chosen.records, groups, own)
+
+
+def _marks(present: Mapping[Path, Item], taken: Sequence[Item]) -> list[Item]:
+    """The items that only tell whether a record is there, and are no column yet."""
+    return [item for item in dict.fromkeys(present.values()) if item not in taken]
+
+
+def _numbers(paths: Iterable[Path]) -> dict[Path, int]:
+    return {path: number for number, path in enumerate(paths)}
+
+
+def _told(query: Clauses, key: tuple[int, ...] | None, plan: Plan, where: Mapping[Item, int]) -> tuple[int, ...] | None:
+    """The columns of the plan that tell its rows apart; None if nothing does."""
+    if query.distinct:
+        return tuple(range(len(plan.schema)))
+    return None if key is None else tuple(where[column] for column in key)
 
 
 def _presence(query: Clauses, chosen: Selection, rows: FlatRows, groups: tuple[int, ...]) -> dict[Path, Item]:

@@ -145,27 +145,7 @@ def _keys(
     if clause.args.get("all") and not any(v.bare and v.called("all") for v in site.scope.visible):
         keys = tuple(dict.fromkeys(untyped(e) for e in select.items if not _aggregates(e)))
         return keys, (keys,)
-    inner = replace(site, aggregates=False, windows=False)
-    factors: list[Sets] = []
-    plain: list[Expression] = []
-    if clause.args.get("all"):  # a column is called so
-        plain, factors = [site.scope.find(("all",))], [((site.scope.find(("all",)),),)]
-    for part in clause.expressions:
-        if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)):
-            factors.append(_sets(part, select, inner))
-        else:
-            keys = _set(part, select, inner) if isinstance(part, exp.Tuple) else (_key(part, select, inner),)
-            plain += keys
-            factors.append((keys,))
-    after = [p for name in ("rollup", "cube", "grouping_sets") for p in clause.args.get(name) or []]
-    for part in after:
-        if part.expressions:
-            # ``GROUP BY a, b GROUPING SETS ((a), (b))``: the keys only say what there is.
-            factors = [f for f in factors if f[0] not in {(p,) for p in plain}] if part is after[0] else factors
-            factors.append(_sets(part, select, inner))
-        else:
-            different = tuple(dict.fromkeys(plain))
-            factors = [_prefixes(different) if isinstance(part, exp.Rollup) else _subsets(different)]
+    plain, factors = _factors(clause, select, replace(site, aggregates=False, windows=False))
     if _count(factors) > MOST_SETS:
         raise site.context.error("too many grouping sets", clause, f"at most {MOST_SETS} are possible")
     sets = tuple(tuple(dict.fromkeys(k for part in chosen for k in part)) for chosen in product(*factors))
@@ -173,6 +153,31 @@ def _keys(
     for key in keys:
         _check_key(key, clause, site.context)
     return keys, (keys,) if len(sets) == 1 and set(sets[0]) == set(keys) else sets
+
+
+def _factors(clause: exp.Group, select: UnfinishedSelect, site: Site) -> tuple[list[Expression], list[Sets]]:
+    """The plain keys, and the parts of GROUP BY as sets of keys: groups are made by one set of each part, together."""
+    factors: list[Sets] = []
+    plain: list[Expression] = []
+    if clause.args.get("all"):  # a column is called so
+        plain, factors = [site.scope.find(("all",))], [((site.scope.find(("all",)),),)]
+    for part in clause.expressions:
+        if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)):
+            factors.append(_sets(part, select, site))
+        else:
+            keys = _set(part, select, site) if isinstance(part, exp.Tuple) else (_key(part, select, site),)
+            plain += keys
+            factors.append((keys,))
+    after = [p for name in ("rollup", "cube", "grouping_sets") for p in clause.args.get(name) or []]
+    for part in after:
+        if part.expressions:
+            # ``GROUP BY a, b GROUPING SETS ((a), (b))``: the keys only say what there is.
+            factors = [f for f in factors if f[0] not in {(p,) for p in plain}] if part is after[0] else factors
+            factors.append(_sets(part, select, site))
+        else:
+            different = tuple(dict.fromkeys(plain))
+            factors = [_prefixes(different) if isinstance(part, exp.Rollup) else _subsets(different)]
+    return plain, factors
 
 
 def _count(factors: list[Sets]) -> int:

@@ -69,23 +69,15 @@ class Domain:
                 return Filter(self.pushed(input_), *self.moved([predicate]))
             case Project(input_, expressions, names):
                 return self._over(self.pushed(input_), self.moved(expressions), names)
-            case Distinct(input_):
-                return Distinct(self.pushed(input_))
             case Explode(input_, array):
                 (moved_array,) = self.moved([array])
                 return replace(plan, input=self.pushed(input_), array=moved_array)
-            case Union():
-                return Union(tuple(map(self.pushed, plan.inputs)))
-            case Intersect(left, right, keeps_all):
-                return Intersect(self.pushed(left), self.pushed(right), keeps_all)
-            case Except(left, right, keeps_all):
-                return Except(self.pushed(left), self.pushed(right), keeps_all)
+            case Distinct() | Union() | Intersect() | Except():
+                return plan.with_inputs(*map(self.pushed, plan.inputs))
             case Aggregate():
                 return self._aggregated(plan)
-            case Top(input_, order, limit, offset, partition):
-                moved = zip(self.moved(plan.expressions), (how for _, how in order), strict=True)
-                columns = (*range(self.width), *(self.width + column for column in partition))
-                return Top(self.pushed(input_), tuple(moved), limit, offset, columns)
+            case Top():
+                return self._top(plan)
             case Window():
                 return self._window(plan)
             case Join():
@@ -103,6 +95,11 @@ class Domain:
                     f"a {type(plan).__name__} reads columns of the query around it",
                     hint="write the subquery as a join",
                 )
+
+    def _top(self, plan: Top) -> Plan:
+        order = zip(self.moved(plan.expressions), (how for _, how in plan.order), strict=True)
+        partition = (*range(self.width), *(self.width + column for column in plan.partition))
+        return Top(self.pushed(plan.input), tuple(order), plan.limit, plan.offset, partition)
 
     def _own(self, plan: Plan) -> tuple[Column, ...]:
         return plan.columns[: self.width]

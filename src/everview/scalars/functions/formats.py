@@ -7,6 +7,7 @@ days are English. Another letter is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -81,6 +82,18 @@ def _written(micros: Any, pattern: str) -> Value:
     return pc.binary_join_element_wise(*parts, pa.scalar(""))
 
 
+# Letters for plain numbers: how often one may stand there, and the number by the day and the time of day.
+_NUMBERS: Final[dict[str, tuple[int, Callable[[Any, Any], Any]]]] = {
+    "d": (2, lambda days, time: days - _month_start(days) + 1),
+    "D": (3, lambda days, time: days - _year_start(days) + 1),
+    "Q": (2, lambda days, time: _months(days) % 12 // 3 + 1),
+    "H": (2, lambda days, time: time // 3_600_000_000),
+    "h": (2, lambda days, time: (time // 3_600_000_000 + 11) % 12 + 1),
+    "m": (2, lambda days, time: time // 60_000_000 % 60),
+    "s": (2, lambda days, time: time // 1_000_000 % 60),
+}
+
+
 def _piece(piece: Piece, days: Any, time: Any, pattern: str) -> Value:
     count = piece.count
     match piece.letter:
@@ -92,27 +105,15 @@ def _piece(piece: Piece, days: Any, time: Any, pattern: str) -> Value:
         case "M":
             month = _months(days) % 12
             return _padded(month + 1, count) if count <= 2 else _one_of(_MONTHS, month, count, pattern)
-        case "d" if count <= 2:
-            return _padded((days - _month_start(days)) + 1, count)
-        case "D" if count <= 3:
-            return _padded(days - _year_start(days) + 1, count)
         case "E":
             return _one_of(_DAYS, (days + 3) % 7, max(count, 3), pattern)
-        case "Q" if count <= 2:
-            return _padded(_months(days) % 12 // 3 + 1, count)
         case "a" if count == 1:
             return pa.array(["AM", "PM"]).take(pa.array(time // (DAY // 2)))
-        case "H" if count <= 2:
-            return _padded(time // 3_600_000_000, count)
-        case "h" if count <= 2:
-            return _padded((time // 3_600_000_000 + 11) % 12 + 1, count)
-        case "m" if count <= 2:
-            return _padded(time // 60_000_000 % 60, count)
-        case "s" if count <= 2:
-            return _padded(time // 1_000_000 % 60, count)
         case "S" if count <= 9:
             digits = _padded(time % 1_000_000 * 1_000, 9)
             return pc.utf8_slice_codeunits(digits, 0, count)
+        case letter if letter in _NUMBERS and count <= _NUMBERS[letter][0]:
+            return _padded(_NUMBERS[letter][1](days, time), count)
         case _:
             raise _unknown(pattern, piece.letter * count)
 

@@ -192,75 +192,80 @@ def _negated(number: exp.Expr | None) -> exp.Expr:
     return number
 
 
+class PlainParser(PipeParser):
+    """Spark's parser, with operators and functions as Spark 4 reads them."""
+
+    FUNCTIONS = {}  # noqa: RUF012
+    # sqlglot's readers of these drop an argument: the frequency of percentile.
+    FUNCTION_PARSERS = {  # noqa: RUF012
+        name: reader
+        for name, reader in Spark.Parser.FUNCTION_PARSERS.items()
+        if name not in ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE")
+    }
+    ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
+    NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one
+
+    def _parse_unary(self) -> exp.Expr | None:
+        """A minus before a number is a part of it: ``-1::STRING`` is a text. A plus makes a number of a text."""
+        if self._curr.token_type == T.DASH and self._next.token_type == T.NUMBER:
+            self._advance()
+            return _negated(super()._parse_unary())
+        if not self._match(T.PLUS):
+            return super()._parse_unary()
+        operand = self._present(self._parse_unary())
+        number = isinstance(operand, (exp.Literal, exp.Neg)) and not operand.is_string
+        return operand if number else exp.Anonymous(this="positive", expressions=[operand])
+
+    def _present(self, operand: exp.Expr | None) -> exp.Expr:
+        if operand is None:
+            self.raise_error("an operand is missing")
+        assert operand is not None, "a text without one of its operands is refused"
+        return operand
+
+    def _parse_bitwise(self) -> exp.Expr | None:
+        """Parse a chain of operators with two stacks, so that a long chain needs no deep recursion."""
+        operands: list[Any] = [self._parse_factor()]
+        waiting: list[InfixOperator] = []
+
+        def apply() -> None:
+            right, left = operands.pop(), operands.pop()
+            operands.append(self.expression(waiting.pop().build(this=left, expression=right)))
+
+        while (operator := self._operator_ahead()) is not None:
+            self._advance(len(operator.tokens))
+            while waiting and waiting[-1].level <= operator.level:
+                apply()
+            waiting.append(operator)
+            operands.append(self._present(self._parse_factor()))
+        while waiting:
+            apply()
+        return operands[0]
+
+    def _operator_ahead(self) -> InfixOperator | None:
+        """The operator that stands next; between its signs there is no space."""
+        for operator in OPERATORS.get(self._curr.token_type, ()):
+            ahead = self._tokens[self._index : self._index + len(operator.tokens)]
+            touching = all(a.end + 1 == b.start for a, b in pairwise(ahead))
+            if touching and tuple(token.token_type for token in ahead) == operator.tokens:
+                return operator
+        return None
+
+    def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
+        """Comparisons from left to right, then one predicate of what they give: ``1 = 2 IS NULL``."""
+        this = self._parse_compared()
+        return self._parse_range(this, parse_is=True) if parse_is else this
+
+    def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        return self._parse_equality()
+
+    def _parse_compared(self) -> exp.Expr | None:
+        this = self._parse_bitwise()
+        while self._match_set(COMPARISONS):
+            this = self._build_predicate(COMPARISONS[self._prev.token_type], this, self._parse_bitwise())
+        return this
+
+
 class Plain(Spark):
     """Spark's dialect, with functions by the names that were written."""
 
-    class Parser(PipeParser):
-        FUNCTIONS = {}  # noqa: RUF012
-        # sqlglot's readers of these drop an argument: the frequency of percentile.
-        FUNCTION_PARSERS = {  # noqa: RUF012
-            name: reader
-            for name, reader in Spark.Parser.FUNCTION_PARSERS.items()
-            if name not in ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE")
-        }
-        ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
-        NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one
-
-        def _parse_unary(self) -> exp.Expr | None:
-            """A minus before a number is a part of it: ``-1::STRING`` is a text. A plus makes a number of a text."""
-            if self._curr.token_type == T.DASH and self._next.token_type == T.NUMBER:
-                self._advance()
-                return _negated(super()._parse_unary())
-            if not self._match(T.PLUS):
-                return super()._parse_unary()
-            operand = self._present(self._parse_unary())
-            number = isinstance(operand, (exp.Literal, exp.Neg)) and not operand.is_string
-            return operand if number else exp.Anonymous(this="positive", expressions=[operand])
-
-        def _present(self, operand: exp.Expr | None) -> exp.Expr:
-            if operand is None:
-                self.raise_error("an operand is missing")
-            assert operand is not None, "a text without one of its operands is refused"
-            return operand
-
-        def _parse_bitwise(self) -> exp.Expr | None:
-            """Parse a chain of operators with two stacks, so that a long chain needs no deep recursion."""
-            operands: list[Any] = [self._parse_factor()]
-            waiting: list[InfixOperator] = []
-
-            def apply() -> None:
-                right, left = operands.pop(), operands.pop()
-                operands.append(self.expression(waiting.pop().build(this=left, expression=right)))
-
-            while (operator := self._operator_ahead()) is not None:
-                self._advance(len(operator.tokens))
-                while waiting and waiting[-1].level <= operator.level:
-                    apply()
-                waiting.append(operator)
-                operands.append(self._present(self._parse_factor()))
-            while waiting:
-                apply()
-            return operands[0]
-
-        def _operator_ahead(self) -> InfixOperator | None:
-            """The operator that stands next; between its signs there is no space."""
-            for operator in OPERATORS.get(self._curr.token_type, ()):
-                ahead = self._tokens[self._index : self._index + len(operator.tokens)]
-                touching = all(a.end + 1 == b.start for a, b in pairwise(ahead))
-                if touching and tuple(token.token_type for token in ahead) == operator.tokens:
-                    return operator
-            return None
-
-        def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
-            """Comparisons from left to right, then one predicate of what they give: ``1 = 2 IS NULL``."""
-            this = self._parse_compared()
-            return self._parse_range(this, parse_is=True) if parse_is else this
-
-        def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
-            return self._parse_equality()
-
-        def _parse_compared(self) -> exp.Expr | None:
-            this = self._parse_bitwise()
-            while self._match_set(COMPARISONS):
-                this = self._build_predicate(COMPARISONS[self._prev.token_type], this, self._parse_bitwise())
-            return this
+    Parser = PlainParser

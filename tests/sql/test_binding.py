@@ -269,7 +269,7 @@ def test_each_statement_sees_those_before_it() -> None:
         DROP VIEW IF EXISTS plain CASCADE;
         BEGIN; COMMIT; ROLLBACK"""
     _, insert, plain, kept, update, delete, explain, drop, begin, commit, rollback = bind(text, tables())
-    assert isinstance(insert, sql.Insert)
+    assert isinstance(insert, sql.InsertRows)
     assert insert.plan.schema.names == ("id", "n", "m")
     assert isinstance(insert.plan, Project)
     assert [str(e) for e in insert.plan.expressions] == ["CAST(col2 AS BIGINT)", "'x'", "CAST(col1 AS DECIMAL(10,2))"]
@@ -278,12 +278,12 @@ def test_each_statement_sees_those_before_it() -> None:
     assert isinstance(kept, sql.CreateView)
     assert (kept.materialized, kept.or_replace, kept.plan.schema.names) == (True, True, ("q",))
     assert {p.relation for p in parts(kept.plan) if isinstance(p, Scan)} == {"z"}, "a plain view is read in its place"
-    assert isinstance(update, sql.Update)
+    assert isinstance(update, sql.UpdateRows)
     assert len(update.plan.schema) == 6, "each row as it is, and as it will be"
-    assert isinstance(delete, sql.Delete)
+    assert isinstance(delete, sql.DeleteRows)
     assert delete.plan.schema.names == ("id", "n", "m")
     assert isinstance(explain, sql.Explain)
-    assert {p.relation for p in parts(explain.of.plan) if isinstance(p, Scan)} == {"kept"}  # pyright: ignore
+    assert {p.relation for p in parts(explain.statement.plan) if isinstance(p, Scan)} == {"kept"}  # pyright: ignore
     assert isinstance(drop, sql.Drop)
     assert (drop.kind, drop.names, drop.if_exists, drop.cascade) == ("view", ("plain",), True, True)
     assert [type(s) for s in (begin, commit, rollback)] == [sql.Begin, sql.Commit, sql.Rollback]

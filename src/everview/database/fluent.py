@@ -22,9 +22,9 @@ from everview.errors import DefinitionError
 from everview.frontends.fluent import (
     Clauses,
     Home,
-    Part,
     PreparedQuery,
     Query,
+    QueryPart,
     from_text,
     named_plans,
     parts,
@@ -82,7 +82,7 @@ class AtDatabase(Home):
 # -- now
 
 
-def answered(database: Core, part: Part) -> Any:
+def answered(database: Core, part: QueryPart) -> Any:
     """The answer of a query, put together from the rows of all its parts at one moment."""
     with database.still:
         return trees(part, {name: _rows(database, one.plan) for name, one in part.walk("")})
@@ -142,7 +142,7 @@ def read_query(catalog: Catalog, name: str, text: str, dialect: str = FLUENT) ->
     return next(view for view in views(catalog, whole, query) if view.name == name)
 
 
-def part_of(catalog: Catalog, name: str) -> Part | None:
+def part_of(catalog: Catalog, name: str) -> QueryPart | None:
     """The parts of a view's fluent query, with plans that scan the views of the parts; None for other views."""
     view = catalog.views[name]
     if view.dialect != FLUENT or view.text is None or view.whole != name:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from everview.frontends.fluent import Part
+from everview.frontends.fluent import QueryPart
 from everview.listening import Handle
 from everview.runtimes.pull import PulledFeed, PulledFeeds
 from everview.runtimes.pull.fluent import AtPipeline
@@ -26,11 +26,11 @@ def at_sources(database: Core) -> AtPipeline:
     return AtPipeline(database.attached.pipeline, _living)
 
 
-def _living(name: str, part: Part, feeds: PulledFeeds) -> Shape:
+def _living(name: str, part: QueryPart, feeds: PulledFeeds) -> Shape:
     return in_shape(name, part, Root(feeds, name), Owned(feeds))
 
 
-def in_shape(name: str, part: Part, root: views.Feed, feeds: views.Feeds) -> Shape:
+def in_shape(name: str, part: QueryPart, root: views.Feed, feeds: views.Feeds) -> Shape:
     """The living view of a query in the shape that it asks for: a value, a list, a table, or a tree."""
     if part.scalar:
         return ScalarView(root, name=name)

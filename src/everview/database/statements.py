@@ -22,15 +22,15 @@ from everview.frontends.sql import (
     Commit,
     CreateTable,
     CreateView,
-    Delete,
+    DeleteRows,
     Drop,
     Explain,
-    Insert,
+    InsertRows,
     Merge,
     Rollback,
     Select,
     Statement,
-    Update,
+    UpdateRows,
     bind,
 )
 from everview.frontends.sql.parse import parse
@@ -86,21 +86,21 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return _create_view(db, statement, known)
         case Drop():
             return _drop(db, statement)
-        case Insert():
+        case InsertRows():
             with db.transactions.block() as tx:
                 return tx.add_rows(statement.table, *_inserted(db, statement))
-        case Delete():
+        case DeleteRows():
             with db.transactions.block() as tx:
                 rows, weights = db.holdings.answered(statement.plan)
                 return -tx.add_rows(statement.table, rows, -weights)
-        case Update():
+        case UpdateRows():
             return _update(db, statement)
         case Merge():
             return _merge(db, statement)
         case Select():
             return select(db, statement)
         case Explain():
-            return explained(statement.of)
+            return explained(statement.statement)
         case Begin():
             return db.transactions.begin()
         case Commit():
@@ -111,7 +111,7 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             raise AssertionError(f"{statement} is no statement")
 
 
-def _inserted(db: Core, statement: Insert) -> tuple[pa.Table, Any]:
+def _inserted(db: Core, statement: InsertRows) -> tuple[pa.Table, Any]:
     """The rows of an INSERT and their weights; the error of a value that does not fit names its column."""
     try:
         return db.holdings.answered(statement.plan)
@@ -119,7 +119,7 @@ def _inserted(db: Core, statement: Insert) -> tuple[pa.Table, Any]:
         raise _of_column(error, statement) from None
 
 
-def _of_column(error: CastFailure, statement: Insert) -> CastFailure:
+def _of_column(error: CastFailure, statement: InsertRows) -> CastFailure:
     plan = statement.plan
     assert isinstance(plan, Project), "an INSERT computes every column of its table"
     for name, value in zip(plan.names, plan.expressions_, strict=True):
@@ -172,7 +172,7 @@ def _drop(db: Core, statement: Drop) -> None:
         db.definitions.drop(name, if_exists=statement.if_exists, cascade=statement.cascade)
 
 
-def _update(db: Core, statement: Update) -> int:
+def _update(db: Core, statement: UpdateRows) -> int:
     """The rows as they were go, and come as they will be, in one act: keys may change places."""
     rows, weights = db.holdings.answered(statement.plan)
     names = db.catalog.tables[statement.table].schema.names

@@ -1,7 +1,7 @@
-"""Aggregates: what the calls read becomes columns, FILTER becomes NULL, and no groups at all become one.
+"""Lower aggregates: arguments become columns, FILTER makes them NULL, and an aggregate without groups gets one key.
 
-Without groups there is a row also of nothing. So all rows agree on a key, and a constant row, the results of
-nothing, is there unless the key is: ``aggregate ∪ (constant ▷ aggregate)``.
+Without groups there is one row even if there is no input. So all rows agree on a key, and a constant row, the results
+over no rows, stands in while that key is absent: ``aggregate ∪ (constant ▷ aggregate)``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Direct = tuple[tuple[Expression, Direction], ...]
 
 @dataclass(frozen=True)
 class Wanted:
-    """A call as the operator knows it, its arguments still expressions."""
+    """A call of the operator whose arguments are still expressions."""
 
     function: str
     arguments: tuple[Expression, ...] = ()
@@ -63,9 +63,9 @@ def grouped(plan: Aggregate, stream: Stream) -> Stream:
     stream, places = extended(stream, expressions)
     calls: dict[str, Call] = {}
     start = len(groups)
-    for number, found in enumerate(wanted):
-        stop = start + len(found.expressions)
-        calls[f"result {number}"] = found.call(places[start:stop], stream.circuit)
+    for number, one in enumerate(wanted):
+        stop = start + len(one.expressions)
+        calls[f"result {number}"] = one.call(places[start:stop], stream.circuit)
         start = stop
     if not groups:
         return _of_all(plan, stream, calls)
@@ -76,16 +76,18 @@ def grouped(plan: Aggregate, stream: Stream) -> Stream:
 
 
 def _aggregated(stream: Stream, by: Sequence[int], calls: dict[str, Call]) -> Stream:
-    """One row a group: its columns, then the results under names that no column has."""
-    taken = {stream.schema.names[at] for at in by}
+    """One row for each group: its columns, then the results under names that no column has."""
+    taken = {stream.schema.names[column] for column in by}
     prefix = ""
     while any(f"{prefix}{name}" in taken for name in calls):
         prefix += "the "
-    return aggregated(stream, [stream.schema.names[at] for at in by], {f"{prefix}{n}": c for n, c in calls.items()})
+    return aggregated(
+        stream, [stream.schema.names[column] for column in by], {f"{prefix}{n}": c for n, c in calls.items()}
+    )
 
 
 def _of_all(plan: Aggregate, stream: Stream, calls: dict[str, Call]) -> Stream:
-    """The results of all rows, or of nothing."""
+    """The results over all rows; those over no rows if there are none."""
     keyed = everywhere(stream)
     made = _aggregated(keyed, [len(keyed.schema) - 1], calls)
     declared = _as_declared(plan, picked(made, range(1, len(made.schema)), plan.names))
@@ -101,88 +103,88 @@ def _as_declared(plan: Aggregate, stream: Stream) -> Stream:
     if stream.schema.types == plan.schema.types:
         return stream.under(plan.schema)
     expressions: list[Expression] = []
-    for at, (found, wanted) in enumerate(zip(stream.schema.fields, plan.schema.fields, strict=True)):
-        expressions.append(cast(Column(at, found.name, found.type, found.nullable), wanted.type))
+    for number, (given, wanted) in enumerate(zip(stream.schema.fields, plan.schema.fields, strict=True)):
+        expressions.append(cast(Column(number, given.name, given.type, given.nullable), wanted.type))
     return projected(stream, expressions, plan.schema.names).under(plan.schema)
 
 
 # -- which call is which
 
 
-def wanted_of(found: AggregateCall) -> Wanted:
-    """A call of SQL as the operator knows it."""
-    name = found.function.lower()
+def wanted_of(asked: AggregateCall) -> Wanted:
+    """The operator's call for a call of the plan."""
+    name = asked.function.lower()
     if name.startswith(USER):
-        return _user(found)
+        return _user(asked)
     make = CALLS.get(name)
     if make is None:
-        raise unknown_name("aggregate", found.function, list(CALLS))
-    return make(found)
+        raise unknown_name("aggregate", asked.function, list(CALLS))
+    return make(asked)
 
 
 def _plain(function: str) -> Callable[[AggregateCall], Wanted]:
-    def make(found: AggregateCall) -> Wanted:
-        (value,) = _of(found, 1)
-        return Wanted(function, (_kept(found, value),), distinct=found.distinct)
+    def make(asked: AggregateCall) -> Wanted:
+        (value,) = _of(asked, 1)
+        return Wanted(function, (_kept(asked, value),), distinct=asked.distinct)
 
     return make
 
 
 def _unordered(function: str) -> Callable[[AggregateCall], Wanted]:
-    """A call for which every different value is as good as all of them."""
+    """The maker of calls whose result does not depend on repetitions, so that DISTINCT changes nothing."""
 
-    def make(found: AggregateCall) -> Wanted:
-        (value,) = _of(found, 1)
-        return Wanted(function, (_kept(found, value),))
+    def make(asked: AggregateCall) -> Wanted:
+        (value,) = _of(asked, 1)
+        return Wanted(function, (_kept(asked, value),))
 
     return make
 
 
-def _count(found: AggregateCall) -> Wanted:
-    if not found.arguments:
-        if found.filter is None:
+def _count(asked: AggregateCall) -> Wanted:
+    if not asked.arguments:
+        if asked.filter is None:
             return Wanted("count")
-        return Wanted("count", (_kept(found, TRUE),))
-    if found.distinct:
-        first, *others = found.arguments
-        return Wanted("count", (_kept(found, first), *others), distinct=True)
-    if len(found.arguments) == 1:
-        return Wanted("count", (_kept(found, found.arguments[0]),))
-    there = call("and", *(call("is_not_null", a) for a in found.arguments))
-    return Wanted("count", (_kept(found, call("if", there, TRUE, Literal(None, BOOLEAN))),))
+        return Wanted("count", (_kept(asked, TRUE),))
+    if asked.distinct:
+        first, *others = asked.arguments
+        return Wanted("count", (_kept(asked, first), *others), distinct=True)
+    if len(asked.arguments) == 1:
+        return Wanted("count", (_kept(asked, asked.arguments[0]),))
+    there = call("and", *(call("is_not_null", a) for a in asked.arguments))
+    return Wanted("count", (_kept(asked, call("if", there, TRUE, Literal(None, BOOLEAN))),))
 
 
-def _count_if(found: AggregateCall) -> Wanted:
-    (value,) = _of(found, 1)
-    return Wanted("count", (_kept(found, call("if", value, TRUE, Literal(None, BOOLEAN))),))
+def _count_if(asked: AggregateCall) -> Wanted:
+    (value,) = _of(asked, 1)
+    return Wanted("count", (_kept(asked, call("if", value, TRUE, Literal(None, BOOLEAN))),))
 
 
 def _end(function: str) -> Callable[[AggregateCall], Wanted]:
-    """The first or last value in an order; without one, in the order of the values themselves."""
+    """The maker of `first` and `last`; without an ORDER BY, in the order of the values themselves."""
 
-    def make(found: AggregateCall) -> Wanted:
-        value, skips = found.arguments[0], _skips_nulls(found)
-        order = _order(found)
-        if found.filter is not None:
-            kept = call("coalesce", found.filter, Literal(False, BOOLEAN))
+    def make(asked: AggregateCall) -> Wanted:
+        value, skips = asked.arguments[0], _skips_nulls(asked)
+        order = _order(asked)
+        if asked.filter is not None:
+            kept = call("coalesce", asked.filter, Literal(False, BOOLEAN))
             order = ((kept, Direction.DESC if function == "first" else Direction.ASC), *order)
-        return Wanted(function, (_kept(found, value),), order, nulls=not skips)
+        return Wanted(function, (_kept(asked, value),), order, nulls=not skips)
 
     return make
 
 
-def _skips_nulls(found: AggregateCall) -> bool:
-    """``first(x, true)`` passes over NULL."""
-    return len(found.arguments) > 1 and isinstance(found.arguments[1], Literal) and bool(found.arguments[1].value)
+def _skips_nulls(asked: AggregateCall) -> bool:
+    """Whether a call passes over NULL, as ``first(x, true)`` does."""
+    return len(asked.arguments) > 1 and isinstance(asked.arguments[1], Literal) and bool(asked.arguments[1].value)
 
 
 def _by(function: str) -> Callable[[AggregateCall], Wanted]:
-    """The value in the row where another one is greatest or least; rows in which that is NULL do not count."""
+    """The maker of `max_by` and `min_by`; rows whose second argument is NULL do not count."""
     direction = Direction.ASC if function == "last" else Direction.ASC_NULLS_LAST
 
-    def make(found: AggregateCall) -> Wanted:
-        value, by = _of(found, 2)
-        by = _kept(found, by)
+    def make(asked: AggregateCall) -> Wanted:
+        value, by = _of(asked, 2)
+        by = _kept(asked, by)
         known = call("if", call("is_null", by), Literal(None, value.type), value)
         return Wanted(function, (known,), ((by, direction),), nulls=True)
 
@@ -190,57 +192,57 @@ def _by(function: str) -> Callable[[AggregateCall], Wanted]:
 
 
 def _percentile(function: str) -> Callable[[AggregateCall], Wanted]:
-    def make(found: AggregateCall) -> Wanted:
-        value, fraction = found.arguments if len(found.arguments) == 2 else (found.arguments[0], Literal(0.5, BOOLEAN))
+    def make(asked: AggregateCall) -> Wanted:
+        value, fraction = asked.arguments if len(asked.arguments) == 2 else (asked.arguments[0], Literal(0.5, BOOLEAN))
         if not isinstance(fraction, Literal) or fraction.value is None or not 0 <= fraction.value <= 1:
-            raise SchemaError(f"{found.function} at {fraction}", hint="give a constant from 0 to 1")
-        kept = _kept(found, value)
+            raise SchemaError(f"{asked.function} at {fraction}", hint="give a constant from 0 to 1")
+        kept = _kept(asked, value)
         extra = {"fraction": float(fraction.value)}
-        return Wanted(function, (kept,), _own_order(found, kept), found.distinct, extra=extra)
+        return Wanted(function, (kept,), _own_order(asked, kept), asked.distinct, extra=extra)
 
     return make
 
 
-def _mode(found: AggregateCall) -> Wanted:
-    kept = _kept(found, _of(found, 1)[0])
-    return Wanted("mode", (kept,), _own_order(found, kept), found.distinct)
+def _mode(asked: AggregateCall) -> Wanted:
+    kept = _kept(asked, _of(asked, 1)[0])
+    return Wanted("mode", (kept,), _own_order(asked, kept), asked.distinct)
 
 
-def _own_order(found: AggregateCall, value: Expression) -> Direct:
+def _own_order(asked: AggregateCall, value: Expression) -> Direct:
     """The direction in which the values themselves are read."""
-    return tuple((value, direction(how)) for _, how in found.order)
+    return tuple((value, direction(how)) for _, how in asked.order)
 
 
-def _array(found: AggregateCall) -> Wanted:
-    (value,) = _of(found, 1)
-    return Wanted("array", (_kept(found, value),), _order(found), distinct=found.distinct)
+def _array(asked: AggregateCall) -> Wanted:
+    (value,) = _of(asked, 1)
+    return Wanted("array", (_kept(asked, value),), _order(asked), distinct=asked.distinct)
 
 
-def _list(found: AggregateCall) -> Wanted:
-    """All values with their NULLs; a filter, which would make more of them, is not for it."""
-    assert found.filter is None, "a filter cannot be told from NULL"
-    return Wanted("array", _of(found, 1), _order(found), distinct=found.distinct, nulls=True)
+def _list(asked: AggregateCall) -> Wanted:
+    """A call for all values including NULLs; it takes no filter, as a filter makes NULLs of other rows."""
+    assert asked.filter is None, "a filter cannot be told from NULL"
+    return Wanted("array", _of(asked, 1), _order(asked), distinct=asked.distinct, nulls=True)
 
 
-def _set(found: AggregateCall) -> Wanted:
-    (value,) = _of(found, 1)
-    return Wanted("array", (_kept(found, value),), distinct=True)
+def _set(asked: AggregateCall) -> Wanted:
+    (value,) = _of(asked, 1)
+    return Wanted("array", (_kept(asked, value),), distinct=True)
 
 
-def _text(found: AggregateCall) -> Wanted:
-    value, *rest = found.arguments
+def _text(asked: AggregateCall) -> Wanted:
+    value, *rest = asked.arguments
     separator = rest[0].value if rest and isinstance(rest[0], Literal) else ""
     return Wanted(
-        "string", (_kept(found, value),), _order(found), distinct=found.distinct, extra={"separator": separator or ""}
+        "string", (_kept(asked, value),), _order(asked), distinct=asked.distinct, extra={"separator": separator or ""}
     )
 
 
-def _user(found: AggregateCall) -> Wanted:
+def _user(asked: AggregateCall) -> Wanted:
     """A user's aggregate; like all of SQL's, it does not see NULL."""
-    function = user_aggregate(found.function.removeprefix(USER))
-    first, *others = found.arguments
-    returns = {"returns": Field("result", found.type)}
-    return Wanted("user", (_kept(found, first), *others), _order(found), found.distinct, False, returns, function)
+    function = user_aggregate(asked.function.removeprefix(USER))
+    first, *others = asked.arguments
+    returns = {"returns": Field("result", asked.type)}
+    return Wanted("user", (_kept(asked, first), *others), _order(asked), asked.distinct, False, returns, function)
 
 
 # How a call of each form becomes one of the operator; a grouping set's indicators are gone by then.
@@ -262,19 +264,19 @@ _FORMS: Mapping[Form, Callable[[str], Callable[[AggregateCall], Wanted]]] = {
 CALLS = {name: _FORMS[line.form](line.computed) for name, line in IN_PLANS.items() if line.form in _FORMS}
 
 
-def _of(found: AggregateCall, count: int) -> tuple[Expression, ...]:
-    if len(found.arguments) != count:
-        raise SchemaError(f"{found.function} of {len(found.arguments)} values", hint=f"{found.function} takes {count}")
-    return found.arguments
+def _of(asked: AggregateCall, count: int) -> tuple[Expression, ...]:
+    if len(asked.arguments) != count:
+        raise SchemaError(f"{asked.function} of {len(asked.arguments)} values", hint=f"{asked.function} takes {count}")
+    return asked.arguments
 
 
-def _kept(found: AggregateCall, value: Expression) -> Expression:
+def _kept(asked: AggregateCall, value: Expression) -> Expression:
     """The value where the filter holds, else NULL, which no call counts."""
-    return value if found.filter is None else call("if", found.filter, value, Literal(None, value.type))
+    return value if asked.filter is None else call("if", asked.filter, value, Literal(None, value.type))
 
 
-def _order(found: AggregateCall) -> Direct:
-    return tuple((by, direction(how)) for by, how in found.order)
+def _order(asked: AggregateCall) -> Direct:
+    return tuple((by, direction(how)) for by, how in asked.order)
 
 
 def direction(how: str) -> Direction:

@@ -1,4 +1,4 @@
-"""Relations that are written down. They stand at the root of a circuit; a child is given what the root has."""
+"""Lower literal relations. They stand at the root of a circuit; a child circuit imports them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from everview.types import Schema
 
 def written(plan: Values, circuit: Circuit) -> Stream:
     """The stream of `Values`."""
-    return constant(circuit, [tuple(found.value for found in row) for row in plan.rows], plan.schema)
+    return constant(circuit, [tuple(literal.value for literal in row) for row in plan.rows], plan.schema)
 
 
 def constant(circuit: Circuit, rows: Sequence[tuple[Any, ...]], schema: Schema) -> Stream:
-    """These rows, a row as often as it stands there."""
+    """The stream of these rows; a row that is listed twice has weight 2."""
     root = circuit
     while root.parent is not None:
         root = root.parent

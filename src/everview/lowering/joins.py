@@ -1,6 +1,6 @@
-"""Joins: equalities become keys, the rest of the condition a filter over the pairs.
+"""Lower joins: equalities become keys, the rest of the condition a filter over the pairs.
 
-NULL equals nothing: rows whose key is NULL find no partner, so the side that is only looked up gives them up. Where
+NULL equals nothing: rows whose key is NULL find no partner, so the side that is only looked up drops them. Where
 pairs are filtered, the rows that have a partner are the distinct left (or right) rows of the pairs that are left;
 equal rows have the same partners, so a row is known by all its columns.
 """
@@ -27,7 +27,7 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Sides:
-    """Both sides of a join with columns for their keys, and the condition that the keys leave."""
+    """Both sides of a join with columns for their keys, and the rest of the condition."""
 
     left: Stream
     right: Stream
@@ -39,14 +39,14 @@ class Sides:
     @staticmethod
     def of(left: Stream, right: Stream, condition: Expression | None) -> Sides:
         widths = len(left.schema), len(right.schema)
-        found = split(condition, widths[0])
-        left, lefts = _each_once(*extended(left, [key.left for key in found.keys]))
-        right, rights = _each_once(*extended(right, [key.right for key in found.keys]))
+        parts = split(condition, widths[0])
+        left, lefts = _each_once(*extended(left, [key.left for key in parts.keys]))
+        right, rights = _each_once(*extended(right, [key.right for key in parts.keys]))
         keys = tuple(
             replace(key, null_safe=key.null_safe and left.schema[a].nullable and right.schema[b].nullable)
-            for key, a, b in zip(found.keys, lefts, rights, strict=True)
+            for key, a, b in zip(parts.keys, lefts, rights, strict=True)
         )
-        return Sides(left, right, keys, (lefts, rights), widths, found.rest)
+        return Sides(left, right, keys, (lefts, rights), widths, parts.rest)
 
     @property
     def pairs(self) -> Pairs:
@@ -54,31 +54,31 @@ class Sides:
 
     def known(self, side: int) -> Stream:
         """A side without the rows whose keys equal nothing."""
-        places = [at for at, key in zip(self.places[side], self.keys, strict=True) if not key.null_safe]
+        places = [column for column, key in zip(self.places[side], self.keys, strict=True) if not key.null_safe]
         return present((self.left, self.right)[side], places)
 
     def own(self, side: int) -> Stream:
-        """A side as it was."""
+        """A side without the columns that were added for keys."""
         return picked((self.left, self.right)[side], range(self.widths[side]))
 
 
 def _each_once(stream: Stream, places: Sequence[int]) -> tuple[Stream, tuple[int, ...]]:
-    """The stream with copies of key columns that stand in several keys: a key is of different columns."""
-    columns, found = list(range(len(stream.schema))), list[int]()
-    for at in places:
-        if at in found:
-            columns.append(at)
-            at = len(columns) - 1  # noqa: PLW2901
-        found.append(at)
-    return picked(stream, columns), tuple(found)
+    """The stream with a copy of each column that occurs in several keys, so that all keys are different columns."""
+    columns, places_of_copies = list(range(len(stream.schema))), list[int]()
+    for place in places:
+        if place in places_of_copies:
+            columns.append(place)
+            place = len(columns) - 1  # noqa: PLW2901
+        places_of_copies.append(place)
+    return picked(stream, columns), tuple(places_of_copies)
 
 
 def joined(plan: Join, left: Stream, right: Stream) -> Stream:
     """The stream of a join."""
     sides = Sides.of(left, right, plan.condition)
     if plan.kind in ("semi", "anti"):
-        found = _with_partner(plan, sides, LEFT)
-        return found if plan.kind == "semi" else sides.own(LEFT) - found
+        rows = _with_partner(plan, sides, LEFT)
+        return rows if plan.kind == "semi" else sides.own(LEFT) - rows
     parts = [_pairs_of(plan, sides)]
     if plan.kind in ("left", "full"):
         parts.append(_padded(plan, sides.own(LEFT) - _with_partner(plan, sides, LEFT), 0))
@@ -94,8 +94,8 @@ def _pairs_of(plan: Join, sides: Sides) -> Stream:
     left = sides.left if plan.kind in ("left", "full", "semi", "anti") else sides.known(LEFT)
     right = sides.right if plan.kind == "right" else sides.known(RIGHT)
     names = iter(plan.both.names)
-    chosen = [(LEFT, left.schema.names[at], next(names)) for at in range(sides.widths[0])]
-    chosen += [(RIGHT, right.schema.names[at], next(names)) for at in range(sides.widths[1])]
+    chosen = [(LEFT, left.schema.names[column], next(names)) for column in range(sides.widths[0])]
+    chosen += [(RIGHT, right.schema.names[column], next(names)) for column in range(sides.widths[1])]
     return filtered(left.join(right, sides.pairs, select=chosen), sides.rest)
 
 
@@ -105,8 +105,8 @@ def _with_partner(plan: Join, sides: Sides, side: int) -> Stream:
     width, names = sides.widths[side], (sides.left, sides.right)[side].schema.names
     if sides.rest is None:
         pairs = sides.pairs if side == LEFT else [(b, a) for a, b in sides.pairs]
-        found = mine.semijoin(other, pairs) if pairs else _unless_empty(mine, other)
-        return picked(found, range(width))
+        matched = mine.semijoin(other, pairs) if pairs else _unless_empty(mine, other)
+        return picked(matched, range(width))
     places = range(sides.widths[0]) if side == LEFT else range(sides.widths[0], sum(sides.widths))
     own = sides.own(side)
     partners = picked(_pairs_of(plan, sides), list(places), names[:width])
@@ -131,16 +131,16 @@ def everywhere(stream: Stream) -> Stream:
 def _padded(plan: Join, rows: Stream, start: int) -> Stream:
     """Rows of one side as results, NULL for the columns of the other."""
     width = len(rows.schema)
-    own = tuple(at - start if start <= at < start + width else None for at in range(len(plan.schema)))
+    own = tuple(column - start if start <= column < start + width else None for column in range(len(plan.schema)))
     schema = Schema(
-        Field(f.name, f.type, True if at is None else rows.schema.fields[at].nullable)
-        for at, f in zip(own, plan.schema.fields, strict=True)
+        Field(f.name, f.type, True if column is None else rows.schema.fields[column].nullable)
+        for column, f in zip(own, plan.schema.fields, strict=True)
     )
     return rows.circuit.add(Pad(Layout(rows.schema), own, schema), [rows])
 
 
 def in_force(plan: Asof, left: Stream, right: Stream) -> Stream:
-    """The stream of an as-of join; NULL meets nothing where the other side has none, and at no time anything."""
+    """The stream of an as-of join, without rows that match nothing: with NULL as time, or as a key never NULL there."""
     right = present(right, _unmet(plan.keys, left, 1) | {plan.at[1]})
     if plan.how == "inner":
         left = present(left, _unmet(plan.keys, right, 0) | {plan.at[0]})
@@ -161,7 +161,7 @@ def in_force(plan: Asof, left: Stream, right: Stream) -> Stream:
 
 
 def _unmet(keys: Sequence[tuple[int, int]], other: Stream, side: int) -> set[int]:
-    """The keys of one side, the right if 1, that are never NULL on the other."""
+    """The key columns of one side (1 is the right) whose partners on the other side are never NULL."""
     return {pair[side] for pair in keys if not other.schema.fields[pair[1 - side]].nullable}
 
 
@@ -170,8 +170,8 @@ def joined_all(plan: Multiway, streams: Sequence[Stream]) -> Stream:
     atoms: list[Atom] = []
     for stream, terms in zip(streams, plan.variables, strict=True):
         joining = () if plan.null_safe else plan.shared
-        known = present(stream, [at for at, v in enumerate(terms) if v in joining])
+        known = present(stream, [column for column, v in enumerate(terms) if v in joining])
         atoms.append(Atom(known, tuple(None if v is None else f"v{v}" for v in terms)))
     chosen = list(dict.fromkeys(f"v{v}" for v in plan.select))
-    found = join(atoms, select=chosen, order=None if plan.order is None else [f"v{v}" for v in plan.order])
-    return picked(found, [chosen.index(f"v{v}") for v in plan.select], plan.names)
+    joined = join(atoms, select=chosen, order=None if plan.order is None else [f"v{v}" for v in plan.order])
+    return picked(joined, [chosen.index(f"v{v}") for v in plan.select], plan.names)

@@ -1,4 +1,4 @@
-"""From a plan to a circuit: every node by its own small lowering.
+"""Lower a plan to a circuit, every node by its own small lowering.
 
 The circuit is a query over whole Z-sets; `everview.circuit.incrementalize` makes it one over changes. A part that
 several plans share becomes one node, because building the same operator twice gives the same node.
@@ -19,8 +19,9 @@ several plans share becomes one node, because building the same operator twice g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
@@ -42,7 +43,10 @@ from everview.plan.nodes import (
     Filter,
     Intersect,
     Join,
+    Lateral,
+    Leaf,
     Multiway,
+    OverOne,
     Project,
     Recursive,
     Reference,
@@ -51,6 +55,7 @@ from everview.plan.nodes import (
     Union,
     Values,
     Window,
+    closed,
 )
 from everview.plan.references import check_monotone, free_references
 from everview.types import unknown_name
@@ -66,7 +71,7 @@ def lower(plan: Plan, relations: Mapping[str, Stream], circuit: Circuit | None =
 
 
 class Lowering:
-    """The streams of plans in one circuit; what is lowered once is known after."""
+    """The streams of plans in one circuit, each part lowered once."""
 
     def __init__(self, circuit: Circuit, relations: Mapping[str, Stream], outer: Lowering | None = None) -> None:
         self.circuit = circuit
@@ -80,22 +85,22 @@ class Lowering:
         """The stream of a plan, under its schema; inputs come first, however deep the plan is."""
         waiting = [plan]
         while waiting:
-            here = waiting[-1]
-            missing = [] if here in self._known else [i for i in self._inputs(here) if i not in self._known]
+            node = waiting[-1]
+            missing = [] if node in self._known else [i for i in self._inputs(node) if i not in self._known]
             if missing:
                 waiting.extend(reversed(missing))
                 continue
             waiting.pop()
-            if here not in self._known:
-                self._known[here] = self._entered(here)
+            if node not in self._known:
+                self._known[node] = self._entered(node)
         return self._known[plan]
 
     def _enters(self, plan: Plan) -> bool:
-        """What does not depend on a recursion is computed outside of it, and enters."""
+        """Whether a plan is computed outside the recursion and enters it: it does not depend on the recursion."""
         return self.outer is not None and not (free_references(plan) & self._references.keys())
 
     def _inputs(self, plan: Plan) -> tuple[Plan, ...]:
-        """What is to be lowered here before a plan is."""
+        """The plans to lower in this circuit before a plan is."""
         return () if isinstance(plan, Recursive) or self._enters(plan) else plan.inputs
 
     def _entered(self, plan: Plan) -> Stream:
@@ -105,6 +110,19 @@ class Lowering:
 
     def _lowered(self, plan: Plan) -> Stream:
         inputs = [self._known[i] for i in self._inputs(plan)]
+        match closed(plan):
+            case Scan() | Values() | Reference() as leaf:
+                return self._leaf(leaf)
+            case Recursive() as recursion:
+                return self._recursive(recursion)
+            case Join() | Asof() | Multiway() | Union() | Intersect() | Except() as several:
+                return _over_several(several, inputs)
+            case Lateral():
+                raise AssertionError(f"{plan} has no lowering")
+            case one:
+                return _over_one(one, inputs[0])
+
+    def _leaf(self, plan: Leaf) -> Stream:
         match plan:
             case Scan(relation):
                 if relation not in self.relations:
@@ -116,45 +134,18 @@ class Lowering:
                 if name not in self._references:
                     raise unknown_name("recursive relation", name, self._references)
                 return self._references[name]
-            case Project(_, expressions, names):
-                return projected(inputs[0], expressions, names)
-            case Filter(_, predicate):
-                return filtered(inputs[0], predicate)
-            case Explode():
-                return exploded(inputs[0], plan)
-            case Aggregate():
-                return grouped(plan, inputs[0])
-            case Distinct():
-                return inputs[0].distinct()
-            case Top():
-                return first(plan, inputs[0])
-            case Window():
-                return over(plan, inputs[0])
-            case Join():
-                return joined(plan, *inputs)
-            case Asof():
-                return in_force(plan, *inputs)
-            case Multiway():
-                return joined_all(plan, inputs)
-            case Union():
-                alike = [stream.under(plan.schema) for stream in inputs]
-                return alike[0].plus(*alike[1:]) if len(alike) > 1 else alike[0]
-            case Intersect() | Except():
-                return _compared(plan, *inputs)
-            case Recursive():
-                return self._recursive(plan)
             case _:
-                raise AssertionError(f"{plan} has no lowering")
+                assert_never(plan)
 
     def _recursive(self, plan: Recursive) -> Stream:
-        """Bodies over the same bindings share their loop."""
+        """The stream of a recursion; bodies over the same bindings share their loop."""
         around = replace(plan, body=plan.bindings[0][1])
         if around not in self._loops:
             self._loops[around] = self._loop(plan)
         return self._loops[around].of(plan.body)
 
     def _loop(self, plan: Recursive) -> Lowering:
-        """Every binding is fed back, together, until nothing is new: ``R ← distinct(plan(R))``; a bag as it is."""
+        """The loop that feeds all bindings back until nothing is new: ``R ← distinct(plan(R))``, bags as they are."""
         check_monotone(plan)
         check_ends(plan)
         names = ", ".join(name for name, _ in plan.bindings)
@@ -164,10 +155,47 @@ class Lowering:
         for name, bound in plan.bindings:
             inside._references[name], again[name] = inside.circuit.feedback(bound.schema)
         for name, bound in plan.bindings:
-            found = inside.of(bound) if name in plan.bags else inside.of(bound).distinct()
-            again[name](found)
-            body._references[name] = inside.circuit.leave(found).under(bound.schema)
+            derived = inside.of(bound) if name in plan.bags else inside.of(bound).distinct()
+            again[name](derived)
+            body._references[name] = inside.circuit.leave(derived).under(bound.schema)
         return body
+
+
+def _over_one(plan: OverOne, stream: Stream) -> Stream:
+    match plan:
+        case Project(_, expressions, names):
+            return projected(stream, expressions, names)
+        case Filter(_, predicate):
+            return filtered(stream, predicate)
+        case Explode():
+            return exploded(stream, plan)
+        case Aggregate():
+            return grouped(plan, stream)
+        case Distinct():
+            return stream.distinct()
+        case Top():
+            return first(plan, stream)
+        case Window():
+            return over(plan, stream)
+        case _:
+            assert_never(plan)
+
+
+def _over_several(plan: Join | Asof | Multiway | Union | Intersect | Except, inputs: Sequence[Stream]) -> Stream:
+    match plan:
+        case Join():
+            return joined(plan, *inputs)
+        case Asof():
+            return in_force(plan, *inputs)
+        case Multiway():
+            return joined_all(plan, inputs)
+        case Union():
+            alike = [stream.under(plan.schema) for stream in inputs]
+            return alike[0].plus(*alike[1:]) if len(alike) > 1 else alike[0]
+        case Intersect() | Except():
+            return _compared(plan, *inputs)
+        case _:
+            assert_never(plan)
 
 
 def _compared(plan: Intersect | Except, left: Stream, right: Stream) -> Stream:

@@ -1,4 +1,4 @@
-"""What depends on the order of rows: the first of them, and windows.
+"""Lower plans that depend on the order of rows: the first rows, and windows.
 
 Ties are broken by the values of all columns, so that the result is a function of the rows. Windows with the same
 partition and order are one operator; the others follow, one after the other.
@@ -40,10 +40,10 @@ def first(plan: Top, stream: Stream) -> Stream:
     width = len(stream.schema)
     stream, places = extended(stream, plan.expressions)
     names = stream.schema.names
-    order = [(names[at], how) for at, (_, how) in zip(places, plan.order, strict=True)]
+    order = [(names[column], how) for column, (_, how) in zip(places, plan.order, strict=True)]
     limit = ALL if plan.limit is None else plan.limit
-    found = stream.top(limit, order, by=[names[at] for at in plan.partition], skip=plan.offset)
-    return picked(found, range(width))
+    rows = stream.top(limit, order, by=[names[column] for column in plan.partition], skip=plan.offset)
+    return picked(rows, range(width))
 
 
 def over(plan: Window, stream: Stream) -> Stream:
@@ -52,25 +52,25 @@ def over(plan: Window, stream: Stream) -> Stream:
     where: list[int] = [0] * len(plan.calls)
     for numbers in by_window(plan.calls):
         start = len(stream.schema)
-        stream = _windowed(stream, [plan.calls[at] for at in numbers])
+        stream = _windowed(stream, [plan.calls[number_] for number_ in numbers])
         for place, number in enumerate(numbers):
             where[number] = start + place
-    found = picked(stream, [*range(width), *where], plan.schema.names)
-    if found.schema.types == plan.schema.types:
-        return found
+    rows = picked(stream, [*range(width), *where], plan.schema.names)
+    if rows.schema.types == plan.schema.types:
+        return rows
     declared = [
-        cast(Column(at, f.name, f.type, f.nullable), wanted.type)
-        for at, (f, wanted) in enumerate(zip(found.schema.fields, plan.schema.fields, strict=True))
+        cast(Column(number_, f.name, f.type, f.nullable), wanted.type)
+        for number_, (f, wanted) in enumerate(zip(rows.schema.fields, plan.schema.fields, strict=True))
     ]
-    return projected(found, declared, plan.schema.names)
+    return projected(rows, declared, plan.schema.names)
 
 
 def by_window(calls: Sequence[WindowCall]) -> list[list[int]]:
     """The numbers of the calls with the same partition and order."""
-    found: dict[object, list[int]] = {}
+    windows: dict[object, list[int]] = {}
     for number, call in enumerate(calls):
-        found.setdefault((call.partition, call.order), []).append(number)
-    return list(found.values())
+        windows.setdefault((call.partition, call.order), []).append(number)
+    return list(windows.values())
 
 
 def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
@@ -78,28 +78,32 @@ def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
     width, first_call = len(stream.schema), calls[0]
     arguments = [_arguments(call) for call in calls]
     by = tuple(e for e, _ in first_call.order)
-    wanted = [*first_call.partition, *by, *(e for found in arguments for e in found)]
+    wanted = [*first_call.partition, *by, *(e for read in arguments for e in read)]
     stream, places = extended(stream, wanted)
     partition = list(dict.fromkeys(places[: len(first_call.partition)]))
     start = len(first_call.partition)
     directions: dict[int, Direction] = {}
-    for at, (_, how) in zip(places[start:], first_call.order, strict=False):
-        directions.setdefault(at, direction(how))
-    ordered = [at for at in directions if at not in partition]
-    for at in range(len(stream.schema)):
-        directions.setdefault(at, Direction.ASC)
-    fields = (*partition, *ordered, *(at for at in directions if at not in partition and at not in ordered))
-    order = tuple((place, directions[at]) for place, at in enumerate(fields) if at not in partition)
+    for column, (_, how) in zip(places[start:], first_call.order, strict=False):
+        directions.setdefault(column, direction(how))
+    ordered = [column for column in directions if column not in partition]
+    for column in range(len(stream.schema)):
+        directions.setdefault(column, Direction.ASC)
+    fields = (
+        *partition,
+        *ordered,
+        *(column for column in directions if column not in partition and column not in ordered),
+    )
+    order = tuple((place, directions[column]) for place, column in enumerate(fields) if column not in partition)
     indexed = stream.circuit.add(Index(Layout(stream.schema), fields, len(partition), order), [stream])
     rest = iter(places[start + len(by) :])
     made = [
-        _over(call, [fields.index(next(rest)) for _ in found], indexed.schema, number)
-        for number, (call, found) in enumerate(zip(calls, arguments, strict=True))
+        _over(call, [fields.index(next(rest)) for _ in read], indexed.schema, number)
+        for number, (call, read) in enumerate(zip(calls, arguments, strict=True))
     ]
     operator = WindowOperator(indexed.layout, order, len(ordered), tuple(made))
-    found = stream.circuit.add(operator, [indexed])
-    back = [fields.index(at) for at in range(width)]
-    return picked(found, [*back, *range(len(fields), len(found.schema))], [
+    read = stream.circuit.add(operator, [indexed])
+    back = [fields.index(column) for column in range(width)]
+    return picked(read, [*back, *range(len(fields), len(read.schema))], [
         *stream.schema.names[:width], *(call.result.name for call in made)
     ])  # fmt: skip
 
@@ -112,7 +116,7 @@ def _name(call: WindowCall) -> str:
 
 
 def _arguments(call: WindowCall) -> tuple[Expression, ...]:
-    """What a call reads of each row."""
+    """The expressions that a call reads of each row."""
     name = _name(call)
     if name in RANKS:
         return ()
@@ -133,12 +137,12 @@ def _over(call: WindowCall, fields: Sequence[int], schema: Schema, number: int) 
     name = _name(call)
     nullable = name not in NEVER_NULL
     if name in RANKS:
-        of = DOUBLE if name in ("percent_rank", "cume_dist") else INTEGER
+        type_ = DOUBLE if name in ("percent_rank", "cume_dist") else INTEGER
     elif name in COPIES or name in ("min", "max"):
-        of = schema.fields[fields[0]].type
+        type_ = schema.fields[fields[0]].type
     else:
-        of = Call(name, tuple(fields)).result(schema, "").type
-    result = Field(_fresh(schema, f"window {number}"), of, nullable)
+        type_ = Call(name, tuple(fields)).result(schema, "").type
+    result = Field(_fresh(schema, f"window {number}"), type_, nullable)
     unit, start, end = _frame(call)
     return Over(name, tuple(fields), result, unit, start, end, _number(call, name), _skips(call, name))
 
@@ -164,12 +168,12 @@ def _number(call: WindowCall, name: str) -> int:
     place = 0 if name == "ntile" else 1
     if name not in ("lag", "lead", "nth_value", "ntile") or len(call.arguments) <= place:
         return 1
-    found = call.arguments[place]
-    if not isinstance(found, Literal) or not isinstance(found.value, int):
-        raise SchemaError(f"{call.function} by {found}", hint="give a constant")
-    if name in ("ntile", "nth_value") and found.value < 1:
-        raise SchemaError(f"{call.function} of {found}", hint="give 1 or more")
-    return found.value
+    argument = call.arguments[place]
+    if not isinstance(argument, Literal) or not isinstance(argument.value, int):
+        raise SchemaError(f"{call.function} by {argument}", hint="give a constant")
+    if name in ("ntile", "nth_value") and argument.value < 1:
+        raise SchemaError(f"{call.function} of {argument}", hint="give 1 or more")
+    return argument.value
 
 
 def _skips(call: WindowCall, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What acts on each row alone: projections, filters, and columns that are added for those who need one.
+"""Lower plans that act on each row alone: projections, filters, and added columns.
 
 A column that is read as it is stays words; only what is computed goes through Arrow. A function is named by the
 expressions that it evaluates, so that the same ones make the same node, in every run.
@@ -28,11 +28,11 @@ SHOWN = 60  # characters of an expression in the name of its function
 def projected(stream: Stream, expressions: Sequence[Expression], names: Sequence[str]) -> Stream:
     """The values of some expressions, under these names."""
     names = unique(names)
-    plain = [at for at, e in enumerate(expressions) if isinstance(e, Column)]
-    computed = [at for at, e in enumerate(expressions) if not isinstance(e, Column)]
+    plain = [place for place, e in enumerate(expressions) if isinstance(e, Column)]
+    computed = [place for place, e in enumerate(expressions) if not isinstance(e, Column)]
     if computed:
-        stream = _mapped(stream, [expressions[at] for at in plain], [expressions[at] for at in computed])
-        fields = tuple((*plain, *computed).index(at) for at in range(len(expressions)))
+        stream = _mapped(stream, [expressions[place] for place in plain], [expressions[place] for place in computed])
+        fields = tuple((*plain, *computed).index(place) for place in range(len(expressions)))
     else:
         fields = tuple(e.index for e in expressions if isinstance(e, Column))
     return picked(stream, fields, names)
@@ -40,9 +40,9 @@ def projected(stream: Stream, expressions: Sequence[Expression], names: Sequence
 
 def picked(stream: Stream, fields: Sequence[int], names: Iterable[str] | None = None) -> Stream:
     """Some columns, in this order, under new names."""
-    found = [stream.schema.fields[f] for f in fields]
-    given = unique(f.name for f in found) if names is None else unique(names)
-    schema = Schema(Field(name, f.type, f.nullable) for name, f in zip(given, found, strict=True))
+    chosen = [stream.schema.fields[f] for f in fields]
+    given = unique(f.name for f in chosen) if names is None else unique(names)
+    schema = Schema(Field(name, f.type, f.nullable) for name, f in zip(given, chosen, strict=True))
     if tuple(fields) == tuple(range(len(stream.schema))) and schema == stream.schema:
         return stream
     return stream.circuit.add(Project(stream.layout, tuple(fields), schema), [stream])
@@ -58,7 +58,7 @@ def filtered(stream: Stream, predicate: Expression | None) -> Stream:
     if predicate is None:
         return stream
     arguments, (rebased,) = _rebased([predicate])
-    return stream.filter(evaluating((rebased,)), columns=[stream.schema.names[at] for at in arguments])
+    return stream.filter(evaluating((rebased,)), columns=[stream.schema.names[column] for column in arguments])
 
 
 def extended(stream: Stream, expressions: Sequence[Expression]) -> tuple[Stream, tuple[int, ...]]:
@@ -68,7 +68,7 @@ def extended(stream: Stream, expressions: Sequence[Expression]) -> tuple[Stream,
     places = tuple(e.index if isinstance(e, Column) else width + added.index(e) for e in expressions)
     if not added:
         return stream, places
-    own = [Column(at, f.name, f.type, f.nullable) for at, f in enumerate(stream.schema.fields)]
+    own = [Column(column, f.name, f.type, f.nullable) for column, f in enumerate(stream.schema.fields)]
     return _mapped(stream, own, added), places
 
 
@@ -84,7 +84,7 @@ def exploded(stream: Stream, plan: plans.Explode) -> Stream:
 
 def present(stream: Stream, columns: Iterable[int]) -> Stream:
     """The rows in which some columns are not NULL, under a schema that says so."""
-    fields = tuple(sorted({at for at in columns if stream.schema.fields[at].nullable}))
+    fields = tuple(sorted({column for column in columns if stream.schema.fields[column].nullable}))
     return stream.circuit.add(Present(stream.layout, fields), [stream]) if fields else stream
 
 
@@ -100,8 +100,8 @@ def _mapped(stream: Stream, kept: Sequence[Expression], computed: Sequence[Expre
     """The columns that are kept, then those that are computed."""
     arguments, rebased = _rebased(computed)
     keep = tuple(e.index for e in kept if isinstance(e, Column))
-    fields = [stream.schema.fields[at] for at in keep] + [field_of(e, stream.schema) for e in computed]
-    names = unique([*(f.name for f in fields[: len(keep)]), *(f"computed {at}" for at in range(len(computed)))])
+    fields = [stream.schema.fields[column] for column in keep] + [field_of(e, stream.schema) for e in computed]
+    names = unique([*(f.name for f in fields[: len(keep)]), *(f"computed {column}" for column in range(len(computed)))])
     schema = Schema(Field(name, f.type, f.nullable) for name, f in zip(names, fields, strict=True))
     name = stream.circuit.function(evaluating(rebased), "columns")
     return stream.circuit.add(Map(stream.layout, name, schema, keep, arguments), [stream])
@@ -109,8 +109,8 @@ def _mapped(stream: Stream, kept: Sequence[Expression], computed: Sequence[Expre
 
 def _rebased(expressions: Sequence[Expression]) -> tuple[tuple[int, ...], tuple[Expression, ...]]:
     """The columns that expressions read, at least one, and the expressions over just those."""
-    found: set[int] = set()
+    read: set[int] = set()
     for expression in expressions:
-        found |= columns_of(expression)
-    arguments = tuple(sorted(found)) or (0,)  # of no columns nobody knows how many rows there are
+        read |= columns_of(expression)
+    arguments = tuple(sorted(read)) or (0,)  # of no columns nobody knows how many rows there are
     return arguments, tuple(moved(e, arguments.index) for e in expressions)

@@ -1,4 +1,4 @@
-"""Which parts of a predicate words alone can tell; the others are evaluated on what is left."""
+"""Tests on words: parts of a predicate that need no decoded values; the rest is evaluated on the rows that pass."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ TURNED = {
 
 
 def told_apart(predicate: Expression, schema: Schema) -> tuple[tuple[Test, ...], Expression | None]:
-    """The tests of words that a predicate asks for, and what remains of it."""
+    """The tests on words that a predicate contains, and the rest of the predicate."""
     tests: list[Test] = []
     rest: list[Expression] = []
     for part in conjuncts(predicate):
-        found = _test(part, schema)
-        if found is None:
+        test = _test(part, schema)
+        if test is None:
             rest.append(part)
         else:
-            tests.append(found)
+            tests.append(test)
     return tuple(tests), conjunction(rest)
 
 
@@ -50,8 +50,8 @@ def _against(value: Expression, how: str, members: Sequence[Expression], schema:
     """A column against constants of its type."""
     if not isinstance(value, Column):
         return None
-    of = schema.fields[value.index].type
-    constants = [member.value for member in members if isinstance(member, Literal) and member.type == of]
+    type_ = schema.fields[value.index].type
+    constants = [member.value for member in members if isinstance(member, Literal) and member.type == type_]
     if not constants or len(constants) < len(members) or None in constants:
         return None
     return _if_testable(Test(value.index, how, tuple(constants)), schema)

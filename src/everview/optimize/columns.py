@@ -1,13 +1,13 @@
 """Columns that nobody reads are left out, as far down as it goes.
 
-First every node is asked what its readers need of it, from the top, all readers together; then the plan is built
-anew from the bottom. So a part that is shared stays shared. Where rows as a whole matter (distinct, sets, places in
-an order, recursion) all columns do.
+From the top, every node collects the columns that any of its readers needs; then the plan is built anew from the
+bottom. So a part that is shared stays shared. Where rows as a whole matter (distinct, sets, places in an order,
+recursion), all columns are needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from everview.plan.node import Plan, unique
@@ -39,25 +39,25 @@ def prune_columns(plan: Plan) -> Plan:
 
 
 def narrow_joins(plan: Plan) -> Plan:
-    """The same, with projections below joins: what only a condition has read, or another join, is not kept."""
+    """The plan with projections below joins, so that no join keeps a column that only earlier conditions read."""
     return _built(_Kept(plan), plan)
 
 
 def _built(needs: _Needs, plan: Plan) -> Plan:
     built = needs.built(plan)
-    return _picked(built, [built.places[at] for at in range(len(plan.schema))], plan)
+    return _picked(built, [built.places[column] for column in range(len(plan.schema))], plan)
 
 
 @dataclass(frozen=True)
 class Narrow:
-    """A node that was built anew, and where its old columns stand."""
+    """A node that was built anew, and the new positions of its old columns."""
 
     plan: Plan
     places: dict[int, int]
 
 
 def _typed(value: Expression) -> Expression:
-    """A bare NULL as text: whoever reads its column knows that it is NULL, and may keep it only to count rows."""
+    """The value with a bare NULL as text: a column needs a type, and one of NULLs is kept only to count rows."""
     return Literal(None, STRING) if value.type == VOID else value
 
 
@@ -65,15 +65,24 @@ def _with_a_type(field: Field) -> Field:
     return replace(field, type=STRING) if field.type == VOID else field
 
 
+def _projected(inner: Narrow, expressions: Sequence[Expression], names: Sequence[str], needed: list[int]) -> Narrow:
+    kept = tuple(_typed(_moved(expressions[column], inner)) for column in needed)
+    return _numbered(Project(inner.plan, kept, tuple(names[column] for column in needed)), needed)
+
+
+def _picked_values(row: Sequence[Literal], columns: list[int], fields: list[Field]) -> tuple[Literal, ...]:
+    return tuple(Literal(row[column].value, field.type) for column, field in zip(columns, fields, strict=True))
+
+
 def _picked(narrow: Narrow, columns: list[int], old: Plan) -> Plan:
     plan = narrow.plan
     if columns == list(range(len(plan.schema))) and plan.schema.names == old.schema.names:
         return plan
-    return Project(plan, tuple(plan.column(at) for at in columns), old.schema.names)
+    return Project(plan, tuple(plan.column(column) for column in columns), old.schema.names)
 
 
 class _Needs:
-    """What is needed of every node."""
+    """The columns that readers need of every node."""
 
     def __init__(self, plan: Plan) -> None:
         self.needs: dict[Plan, set[int]] = {plan: set(range(len(plan.schema)))}
@@ -92,15 +101,11 @@ class _Needs:
             case Scan():
                 return _some(plan, needed)
             case Values(rows, schema):
-                fields = [_with_a_type(schema.fields[at]) for at in needed]
-                narrow = tuple(
-                    tuple(Literal(row[at].value, f.type) for at, f in zip(needed, fields, strict=True)) for row in rows
-                )
+                fields = [_with_a_type(schema.fields[column]) for column in needed]
+                narrow = tuple(_picked_values(row, needed, fields) for row in rows)
                 return _numbered(Values(narrow, Schema(fields)), needed)
             case Project(input_, expressions, names):
-                inner = self.built(input_)
-                kept = tuple(_typed(_moved(expressions[at], inner)) for at in needed)
-                return _numbered(Project(inner.plan, kept, tuple(names[at] for at in needed)), needed)
+                return _projected(self.built(input_), expressions, names, needed)
             case Filter(input_, predicate):
                 inner = self.built(input_)
                 return replace(inner, plan=Filter(inner.plan, _moved(predicate, inner)))
@@ -116,13 +121,16 @@ class _Needs:
                 inputs = (_some_of(self.built(i), needed) for i in plan.inputs)
                 return _numbered(Union(tuple(inputs)), needed)
             case Asof(left, right):
-                a, b = self.built(left), _whole(self.built(right), right)
-                keys = tuple((a.places[x], y) for x, y in plan.keys)
-                made = replace(plan, left=a.plan, right=b, keys=keys, at=(a.places[plan.at[0]], plan.at[1]))
-                return Narrow(made, _beside(a.places, len(a.plan.schema), _same(right), len(left.schema)))
+                return self._asof(plan, self.built(left), _whole(self.built(right), right))
             case _:
                 inputs = tuple(_whole(self.built(i), i) for i in plan.inputs)
                 return Narrow(plan.with_inputs(*inputs), _same(plan))
+
+    def _asof(self, plan: Asof, left: Narrow, right: Plan) -> Narrow:
+        keys = tuple((left.places[a], b) for a, b in plan.keys)
+        times = (left.places[plan.at[0]], plan.at[1])
+        made = replace(plan, left=left.plan, right=right, keys=keys, at=times)
+        return Narrow(made, _beside(left.places, len(left.plan.schema), _same(plan.right), len(plan.left.schema)))
 
     def _sides(self, plan: Plan) -> list[Narrow]:
         """The inputs of a join."""
@@ -138,14 +146,14 @@ class _Needs:
 
     def _multiway(self, plan: Multiway, needed: list[int]) -> Narrow:
         inner = self._sides(plan)
-        read = {plan.select[at] for at in needed} | plan.shared
+        read = {plan.select[column] for column in needed} | plan.shared
         terms: list[tuple[int | None, ...]] = []
         for narrow, old in zip(inner, plan.variables, strict=True):
             own: list[int | None] = [None] * len(narrow.plan.schema)
             for before, after in narrow.places.items():
                 own[after] = old[before] if old[before] in read else None
             terms.append(tuple(own))
-        select, names = tuple(plan.select[at] for at in needed), tuple(plan.names[at] for at in needed)
+        select, names = tuple(plan.select[column] for column in needed), tuple(plan.names[column] for column in needed)
         order = None if plan.order is None else tuple(v for v in plan.order if v in read)
         made = Multiway(tuple(n.plan for n in inner), tuple(terms), select, names, order, plan.null_safe)
         return _numbered(made, needed)
@@ -154,24 +162,24 @@ class _Needs:
         inner, count = self.built(plan.input), len(plan.groups)
         chosen = _calls(plan, needed)
         groups = tuple(_moved(g, inner) for g in plan.groups)
-        calls = tuple(c for at in chosen if isinstance(c := _moved(plan.calls[at], inner), AggregateCall))
-        kept = [*range(count), *(count + at for at in chosen)]
-        made = Aggregate(inner.plan, groups, calls, tuple(plan.names[at] for at in kept))
+        calls = tuple(c for column in chosen if isinstance(c := _moved(plan.calls[column], inner), AggregateCall))
+        kept = [*range(count), *(count + column for column in chosen)]
+        made = Aggregate(inner.plan, groups, calls, tuple(plan.names[column] for column in kept))
         return _numbered(made, kept)
 
     def _window(self, plan: Window, needed: list[int]) -> Narrow:
         inner, width = self.built(plan.input), len(plan.input.schema)
-        chosen = [at - width for at in needed if at >= width]
+        chosen = [column - width for column in needed if column >= width]
         if not chosen:
             return inner
-        calls = tuple(c for at in chosen if isinstance(c := _moved(plan.calls[at], inner), WindowCall))
-        made = Window(inner.plan, calls, tuple(plan.names[at] for at in chosen))
+        calls = tuple(c for column in chosen if isinstance(c := _moved(plan.calls[column], inner), WindowCall))
+        made = Window(inner.plan, calls, tuple(plan.names[column] for column in chosen))
         places = {width + old: len(inner.plan.schema) + new for new, old in enumerate(chosen)}
         return Narrow(made, inner.places | places)
 
 
 class _Kept(_Needs):
-    """What is needed of every node, and of what a join keeps nothing else."""
+    """The needed columns, with the inputs of joins projected to nothing else."""
 
     def _sides(self, plan: Plan) -> list[Narrow]:
         asked = _asked(plan, self.needs[plan])
@@ -199,52 +207,62 @@ def _from_the_top(plan: Plan) -> list[Plan]:
 
 
 def _asked(plan: Plan, needed: set[int]) -> list[set[int]]:
-    """What a node needs of its inputs, when this much of it is needed."""
+    """The columns of its inputs that a node needs if these of its own columns are needed."""
     match plan:
         case Project(_, expressions, _):
-            return [_read(expressions[at] for at in needed)]
+            return [_read(expressions[column] for column in needed)]
         case Filter(_, predicate):
             return [needed | columns_of(predicate)]
         case Join(left):
-            width = len(left.schema)
-            both = _read(plan.expressions) | needed
-            return [{at for at in both if at < width}, {at - width for at in both if at >= width}]
-        case Multiway(_, variables, select):
-            read = {select[at] for at in needed} | plan.shared
-            return [{at for at, variable in enumerate(terms) if variable in read} for terms in variables]
+            return list(_apart(_read(plan.expressions) | needed, len(left.schema)))
+        case Multiway():
+            return _asked_of_atoms(plan, needed)
         case Aggregate():
-            return [_read([*plan.groups, *(plan.calls[at] for at in _calls(plan, sorted(needed)))])]
+            return [_read([*plan.groups, *(plan.calls[column] for column in _calls(plan, sorted(needed)))])]
         case Window(input_):
-            width = len(input_.schema)
-            calls = [plan.calls[at - width] for at in needed if at >= width]
-            if all(call.function in OF_PEERS or _is_of_all(call) for call in calls):
-                return [{at for at in needed if at < width} | _read(calls)]
-            return [set(range(width))]
+            return [_asked_of_window(plan, needed, len(input_.schema))]
         case Union():
             return [set(needed) for _ in plan.inputs]
         case Asof(left, right):
-            width = len(left.schema)
-            own = {at for at in needed if at < width} | {a for a, _ in plan.keys} | {plan.at[0]}
-            return [own, set(range(len(right.schema)))]
+            own, _ = _apart(needed, len(left.schema))
+            return [own | {a for a, _ in plan.keys} | {plan.at[0]}, set(range(len(right.schema)))]
         case Recursive() | Top() | _:
             return [set(range(len(i.schema))) for i in plan.inputs]
 
 
+def _apart(columns: set[int], width: int) -> tuple[set[int], set[int]]:
+    """The columns before ``width``, and those from there on, counted from 0."""
+    return {column for column in columns if column < width}, {column - width for column in columns if column >= width}
+
+
+def _asked_of_window(plan: Window, needed: set[int], width: int) -> set[int]:
+    own, results = _apart(needed, width)
+    calls = [plan.calls[number] for number in results]
+    if all(call.function in OF_PEERS or _is_of_all(call) for call in calls):
+        return own | _read(calls)
+    return set(range(width))
+
+
+def _asked_of_atoms(plan: Multiway, needed: set[int]) -> list[set[int]]:
+    read = {plan.select[column] for column in needed} | plan.shared
+    return [{column for column, variable in enumerate(terms) if variable in read} for terms in plan.variables]
+
+
 def _is_of_all(call: WindowCall) -> bool:
-    """Whether it is an aggregate of whole peers, or of the whole partition."""
+    """Whether a call is an aggregate of whole peers, or of the whole partition."""
     ordered = call.function in ("first_value", "last_value", "nth_value", "lag", "lead", "ntile", "row_number")
     return not ordered and (call.frame is None or call.frame.unit == "range")
 
 
 def _calls(plan: Aggregate, needed: list[int]) -> list[int]:
-    """The calls of an aggregate that are read; one at least where there are no groups, whose row must stay."""
+    """The calls of an aggregate that are read; at least one if there are no groups, as the single row must stay."""
     count = len(plan.groups)
-    found = [at - count for at in needed if at >= count]
-    return found or ([] if count else [0])
+    calls = [column - count for column in needed if column >= count]
+    return calls or ([] if count else [0])
 
 
 def _read(expressions: Iterable[Expression]) -> set[int]:
-    return {at for e in expressions for at in columns_of(e)}
+    return {column for e in expressions for column in columns_of(e)}
 
 
 def _moved(expression: Expression, inner: Narrow) -> Expression:
@@ -256,30 +274,35 @@ def _numbered(plan: Plan, columns: list[int]) -> Narrow:
 
 
 def _same(plan: Plan) -> dict[int, int]:
-    return {at: at for at in range(len(plan.schema))}
+    return {column: column for column in range(len(plan.schema))}
 
 
 def _some(plan: Plan, needed: list[int]) -> Narrow:
     if len(needed) == len(plan.schema):
         return Narrow(plan, _same(plan))
     names = plan.schema.names
-    return _numbered(Project(plan, tuple(plan.column(at) for at in needed), tuple(names[at] for at in needed)), needed)
+    return _numbered(
+        Project(plan, tuple(plan.column(column) for column in needed), tuple(names[column] for column in needed)),
+        needed,
+    )
 
 
 def _some_of(narrow: Narrow, needed: list[int]) -> Plan:
     """The needed columns of a part, in their order."""
-    places = [narrow.places[at] for at in needed]
+    places = [narrow.places[column] for column in needed]
     if places == list(range(len(narrow.plan.schema))):
         return narrow.plan
     plan = narrow.plan
-    return Project(plan, tuple(plan.column(at) for at in places), unique(plan.schema.names[at] for at in places))
+    return Project(
+        plan, tuple(plan.column(column) for column in places), unique(plan.schema.names[column] for column in places)
+    )
 
 
 def _whole(narrow: Narrow, old: Plan) -> Plan:
-    """All columns of a part, where they were."""
-    return _picked(narrow, [narrow.places[at] for at in range(len(old.schema))], old)
+    """All columns of a part, in their old positions."""
+    return _picked(narrow, [narrow.places[column] for column in range(len(old.schema))], old)
 
 
 def _beside(a: dict[int, int], width: int, b: dict[int, int], old_width: int) -> dict[int, int]:
-    """Where the columns of two parts stand beside each other."""
+    """The new positions of the columns of two parts side by side."""
     return a | {old_width + old: width + new for old, new in b.items()}

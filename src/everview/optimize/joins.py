@@ -40,13 +40,13 @@ class Tree:
     @property
     def starts(self) -> list[int]:
         """The first column of each relation, and the number of all."""
-        found = [0]
+        starts = [0]
         for relation in self.relations:
-            found.append(found[-1] + len(relation.schema))
-        return found
+            starts.append(starts[-1] + len(relation.schema))
+        return starts
 
     def relation_of(self, column: int) -> int:
-        return next(at for at, start in enumerate(self.starts[1:]) if column < start)
+        return next(number for number, start in enumerate(self.starts[1:]) if column < start)
 
     def reads(self, condition: Expression) -> frozenset[int]:
         """The relations that a condition reads."""
@@ -54,15 +54,15 @@ class Tree:
 
     def equalities(self) -> dict[Expression, tuple[int, int]]:
         """The conditions that are equalities of columns of two relations, of one type."""
-        found: dict[Expression, tuple[int, int]] = {}
+        equalities: dict[Expression, tuple[int, int]] = {}
         for condition in self.conditions:
             match condition:
                 case Call("equal", (Column(a, _, of), Column(b, _, other))) if of == other:
                     if self.relation_of(a) != self.relation_of(b):
-                        found[condition] = a, b
+                        equalities[condition] = a, b
                 case _:
                     pass
-        return found
+        return equalities
 
 
 class _Arranging:
@@ -103,14 +103,20 @@ class _Arranging:
                     return plan
                 if _strictness(right) <= max(map(_strictness, self._tree(left, root=True).relations)):
                     return plan
-                reads = [at for e in conjuncts(condition) for at in columns_of(e) if at < len(left.schema)]
+                reads = [column for e in conjuncts(condition) for column in columns_of(e) if column < len(left.schema)]
                 start, end, width = len(a.schema), len(left.schema), len(b.schema)
-                if all(at < start for at in reads):
-                    over = moved(condition, lambda at: at if at < start else at - end + start) if condition else None
-                    return Join(self._sunk(Join(a, right, "semi", over)), b, "inner", left.condition)
-                if all(at >= start for at in reads):
+                if all(column < start for column in reads):
                     over = (
-                        moved(condition, lambda at: at - start if at < end else at - end + width) if condition else None
+                        moved(condition, lambda column: column if column < start else column - end + start)
+                        if condition
+                        else None
+                    )
+                    return Join(self._sunk(Join(a, right, "semi", over)), b, "inner", left.condition)
+                if all(column >= start for column in reads):
+                    over = (
+                        moved(condition, lambda column: column - start if column < end else column - end + width)
+                        if condition
+                        else None
                     )
                     return Join(a, self._sunk(Join(b, right, "semi", over)), "inner", left.condition)
             case _:
@@ -118,13 +124,13 @@ class _Arranging:
         return plan
 
     def _tree(self, plan: Plan, *, root: bool = False) -> Tree:
-        """A join that several read stays one, so that they read the same."""
+        """The tree of inner joins at a plan; a join with several readers is a leaf, so that it stays shared."""
         shared = not root and self._readers.get(plan, 0) > 1
         if shared or not isinstance(plan, Join) or plan.kind != "inner":
             return Tree((plan,), ())
         left, right = self._tree(plan.left), self._tree(plan.right)
         width = len(plan.left.schema)
-        theirs = tuple(moved(c, lambda at: at + width) for c in right.conditions)
+        theirs = tuple(moved(c, lambda column: column + width) for c in right.conditions)
         own = tuple(conjuncts(plan.condition))
         return Tree((*left.relations, *right.relations), (*left.conditions, *theirs, *own))
 
@@ -134,7 +140,7 @@ class _Arranging:
         equalities = tree.equalities()
         variable = _classes(tree.starts[-1], equalities.values())
         edges = [
-            frozenset(variable[at] for at in range(start, stop))
+            frozenset(variable[column] for column in range(start, stop))
             for start, stop in zip(tree.starts, tree.starts[1:], strict=False)
         ]
         shared = {v for edge in edges for v in edge if sum(v in other for other in edges) > 1}
@@ -143,7 +149,7 @@ class _Arranging:
         if not _connected(joined) or not (_is_cyclic(joined) or (whole and _meet_in_three(joined, shared))):
             return None
         terms = tuple(
-            tuple(variable[at] for at in range(start, stop))
+            tuple(variable[column] for column in range(start, stop))
             for start, stop in zip(tree.starts, tree.starts[1:], strict=False)
         )
         made = Multiway(tree.relations, terms, tuple(variable), plan.schema.names)
@@ -160,25 +166,25 @@ class _Arranging:
             for column in range(starts[relation], starts[relation + 1]):
                 places[column] = len(places)
         waiting = list(tree.conditions)
-        found, known = tree.relations[order[0]], {order[0]}
+        joined, known = tree.relations[order[0]], {order[0]}
         for relation in order[1:]:
             known.add(relation)
             now = [c for c in waiting if tree.reads(c) <= known]
             waiting = [c for c in waiting if c not in now]
             condition = conjunction(moved(c, places.__getitem__) for c in now)
-            found = Join(found, tree.relations[relation], "inner", condition)
+            joined = Join(joined, tree.relations[relation], "inner", condition)
         if order == sorted(order):
-            return found
-        columns = tuple(found.column(places[at]) for at in range(len(plan.schema)))
-        return Project(found, columns, plan.schema.names)
+            return joined
+        columns = tuple(joined.column(places[place]) for place in range(len(plan.schema)))
+        return Project(joined, columns, plan.schema.names)
 
     def _order(self, tree: Tree) -> list[int]:
         waiting = list(range(len(tree.relations)))
         sizes = [self._size(relation) for relation in tree.relations]
         if None not in sizes:
-            waiting.sort(key=lambda at: sizes[at] or 0)
+            waiting.sort(key=lambda number: sizes[number] or 0)
         else:
-            waiting.sort(key=lambda at: _first_guess(tree.relations[at]))
+            waiting.sort(key=lambda number: _first_guess(tree.relations[number]))
         order = [waiting.pop(0)]
         ties = [tree.reads(c) for c in tree.conditions if isinstance(c, Call) and c.function == "equal"]
         loose = [tree.reads(c) for c in tree.conditions]
@@ -186,10 +192,10 @@ class _Arranging:
             known = frozenset(order)
             following = next(
                 (
-                    at
+                    number
                     for conditions in (ties, loose)
-                    for at in waiting
-                    if any(at in read and len(read) > 1 and read <= known | {at} for read in conditions)
+                    for number in waiting
+                    if any(number in read and len(read) > 1 and read <= known | {number} for read in conditions)
                 ),
                 waiting[0],
             )
@@ -198,27 +204,27 @@ class _Arranging:
         return order
 
     def _size(self, plan: Plan) -> int | None:
-        """How many rows a relation may have, if that is known."""
+        """The number of rows that a relation may have; None if it is unknown."""
         match plan:
             case Scan(relation):
-                found = self.statistics.get(relation)
-                return None if found is None else int(found.rows)
+                known = self.statistics.get(relation)
+                return None if known is None else int(known.rows)
             case Project(input_):
                 return self._size(input_)
             case Filter(input_):
-                found = self._size(input_)
-                return None if found is None else found // 3
+                known = self._size(input_)
+                return None if known is None else known // 3
             case _:
                 return None
 
 
 def _first_guess(plan: Plan) -> tuple[int, bool, int]:
-    """Which of two relations is taken first: what a recursion has found so far is more than what it was found from."""
+    """The rank of a relation of unknown size: by strict conditions, then not recursive, then with narrow tables."""
     return -_strictness(plan), bool(free_references(plan)), _breadth(plan)
 
 
 def _strictness(plan: Plan) -> int:
-    """How much conditions ask of a relation's rows: an equality most."""
+    """How strictly conditions filter a relation: an equality counts most."""
     match plan:
         case Filter(input_, predicate):
             return _strictness(input_) + sum(map(_asks, conjuncts(predicate)))
@@ -231,7 +237,7 @@ def _strictness(plan: Plan) -> int:
 
 
 def _breadth(plan: Plan) -> int:
-    """How many columns the tables of a relation have: what others refer to has few, and few rows."""
+    """The number of columns of a relation's tables: tables that others refer to have few columns, and few rows."""
     return sum(len(part.schema) for part in node.walk(plan) if isinstance(part, Scan))
 
 
@@ -254,29 +260,29 @@ def _is_inner(plan: Plan) -> bool:
 
 
 def _classes(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """The class of each column, numbered as they come: columns that are equal have one."""
+    """The class of each column, numbered as they come; equal columns share a class."""
     parent = list(range(count))
 
-    def root(at: int) -> int:
-        while parent[at] != at:
-            at = parent[at]
-        return at
+    def root(column: int) -> int:
+        while parent[column] != column:
+            column = parent[column]
+        return column
 
     for a, b in pairs:
         parent[max(root(a), root(b))] = min(root(a), root(b))
     numbers: dict[int, int] = {}
-    return [numbers.setdefault(root(at), len(numbers)) for at in range(count)]
+    return [numbers.setdefault(root(member), len(numbers)) for member in range(count)]
 
 
 def _connected(edges: Sequence[frozenset[int]]) -> bool:
     """Whether every relation is reached from the first by shared variables."""
     reached, waiting = {0}, [0]
     while waiting:
-        here = edges[waiting.pop()]
-        for at, edge in enumerate(edges):
-            if at not in reached and here & edge:
-                reached.add(at)
-                waiting.append(at)
+        edge_vars = edges[waiting.pop()]
+        for number, edge in enumerate(edges):
+            if number not in reached and edge_vars & edge:
+                reached.add(number)
+                waiting.append(number)
     return len(reached) == len(edges)
 
 
@@ -285,7 +291,7 @@ def _meet_in_three(edges: Sequence[frozenset[int]], shared: Iterable[int]) -> bo
 
 
 def _is_cyclic(edges: Sequence[frozenset[int]]) -> bool:
-    """Whether ears can be taken off until nothing is left (then it is not): relations that hang on one other.
+    """Whether the graph is cyclic: removing ears, relations that hang on one other, leaves several.
 
     >>> _is_cyclic([frozenset({0, 1}), frozenset({1, 2}), frozenset({0, 2})])
     True
@@ -300,9 +306,9 @@ def _is_cyclic(edges: Sequence[frozenset[int]]) -> bool:
             alone = {v for v in edge if sum(v in other for other in left) == 1}
             edge.difference_update(alone)
             changed = changed or bool(alone)
-        for at, edge in enumerate(left):
-            if any(edge <= other for i, other in enumerate(left) if i != at):
-                del left[at]
+        for number, edge in enumerate(left):
+            if any(edge <= other for i, other in enumerate(left) if i != number):
+                del left[number]
                 changed = True
                 break
     return len(left) > 1

@@ -50,9 +50,9 @@ def optimize(plan: Plan, statistics: Mapping[str, Statistics] | None = None) -> 
         Project a
           Scan edge
     """
-    found = plan
+    better = plan
     for change in PASSES:
-        found = arrange_joins(found, statistics) if change is arrange_joins else change(found)
-    if found.schema.names != plan.schema.names:
-        found = Project(found, found.columns, plan.schema.names)
-    return found
+        better = arrange_joins(better, statistics) if change is arrange_joins else change(better)
+    if better.schema.names != plan.schema.names:
+        better = Project(better, better.columns, plan.schema.names)
+    return better

@@ -71,7 +71,7 @@ class _Pushing:
         return self._known[plan]
 
     def _is_shared(self, plan: Plan) -> bool:
-        """Filtered for one reader it would be computed again for the others."""
+        """Whether a plan has several readers: filtered for one, it would be computed again for the others."""
         return self._readers.get(plan, 0) > 1 and not isinstance(plan, Project | Filter)
 
     def _pushed(self, plan: Plan, parts: Parts) -> Plan:
@@ -106,11 +106,11 @@ class _Pushing:
                 return _filtered(plan.with_inputs(*(self.of(i, []) for i in plan.inputs)), parts)
 
     def _project(self, plan: Project, input_: Plan, expressions: Sequence[Expression], parts: Parts) -> Plan:
-        low = [p for p in parts if all(_cheap(expressions[at]) for at in columns_of(p))]
+        low = [p for p in parts if all(_cheap(expressions[column]) for column in columns_of(p))]
         high = [p for p in parts if p not in low]
         if any(map(fallible, high)):
             # What fails stays behind what stood before it.
-            first = next(at for at, p in enumerate(parts) if p in high)
+            first = next(column for column, p in enumerate(parts) if p in high)
             low = [p for p in low if parts.index(p) < first or not fallible(p)]
             high = [p for p in parts if p not in low]
         return _filtered(plan.with_inputs(self.of(input_, [_put_in(p, expressions) for p in low])), high)
@@ -126,19 +126,19 @@ class _Pushing:
         lefts: Parts = []
         rights: Parts = []
         if plan.kind == "inner":
-            lefts += _implied(condition, lambda at: at < width)
-            rights += _implied(condition, lambda at: at >= width)
+            lefts += _implied(condition, lambda column: column < width)
+            rights += _implied(condition, lambda column: column >= width)
         if plan.kind in ("inner", "semi"):
-            lefts += _taken(condition, lambda at: at < width)
+            lefts += _taken(condition, lambda column: column < width)
         if plan.kind in ("inner", "semi", "left", "anti"):
-            rights += _taken(condition, lambda at: at >= width)
+            rights += _taken(condition, lambda column: column >= width)
         if plan.kind == "right":
-            lefts += _taken(condition, lambda at: at < width)
+            lefts += _taken(condition, lambda column: column < width)
         if plan.kind in ("left", "semi", "anti"):
-            lefts += _taken(above, lambda at: at < width)
+            lefts += _taken(above, lambda column: column < width)
         if plan.kind == "right":
-            rights += _taken(above, lambda at: at >= width)
-        right = self.of(plan.right, [moved(p, lambda at: at - width) for p in rights])
+            rights += _taken(above, lambda column: column >= width)
+        right = self.of(plan.right, [moved(p, lambda column: column - width) for p in rights])
         made = replace(plan, left=self.of(plan.left, lefts), right=right, condition=conjunction(condition))
         return _filtered(made, above)
 
@@ -149,23 +149,23 @@ def _filtered(plan: Plan, parts: Sequence[Expression]) -> Plan:
 
 
 def _taken(parts: Parts, where: Callable[[int], bool]) -> Parts:
-    """The conditions that read only certain columns, and never fail; they are removed from the list."""
-    found = [p for p in parts if columns_of(p) and all(map(where, columns_of(p))) and not fallible(p)]
-    parts[:] = [p for p in parts if p not in found]
-    return found
+    """Take the conditions out of the list that read only certain columns and never fail."""
+    taken = [p for p in parts if columns_of(p) and all(map(where, columns_of(p))) and not fallible(p)]
+    parts[:] = [p for p in parts if p not in taken]
+    return taken
 
 
 def _implied(parts: Parts, where: Callable[[int], bool]) -> Parts:
-    """What alternatives over both sides say of one: ``(a AND x) OR (b AND y)`` is met only where ``a OR b`` is."""
-    found: Parts = []
+    """Conditions on one side that alternatives imply: ``(a AND x) OR (b AND y)`` implies ``a OR b``."""
+    implied: Parts = []
     for part in parts:
         if not (isinstance(part, Call) and part.function == "or") or fallible(part):
             continue
         sides = [conjunction(_taken(list(conjuncts(own)), where)) for own in part.arguments]
         known = [own for own in sides if own is not None]
         if len(known) == len(sides) and known != list(part.arguments):
-            found.append(simplified(call("or", *known)))
-    return found
+            implied.append(simplified(call("or", *known)))
+    return implied
 
 
 def _safe(parts: Parts) -> tuple[Parts, Parts]:
@@ -180,12 +180,12 @@ def _parted(parts: Parts, columns: set[int]) -> tuple[Parts, Parts]:
 
 def _partitioning(plan: Window) -> set[int]:
     """The columns that tell the partitions of all windows apart."""
-    found = [{e.index for e in c.partition if isinstance(e, Column)} for c in plan.calls]
-    return set[int].intersection(*found) if found else set(range(len(plan.input.schema)))
+    partitions = [{e.index for e in c.partition if isinstance(e, Column)} for c in plan.calls]
+    return set[int].intersection(*partitions) if partitions else set(range(len(plan.input.schema)))
 
 
 def _cheap(expression: Expression) -> bool:
-    """Whether it may as well be computed once more."""
+    """Whether an expression costs so little that it may be computed twice."""
     if isinstance(expression, Column | Literal):
         return True
     return not fallible(expression) and not any(isinstance(e, UserCall) for e in walk(expression))
@@ -199,7 +199,7 @@ def _put_in(expression: Expression, values: Sequence[Expression]) -> Expression:
 
 
 def _strengthened(plan: Join, parts: Parts) -> JoinKind:
-    """The kind of a join whose padded rows are not wanted."""
+    """The kind of a join without the padded rows that the conditions above it reject."""
     if plan.kind not in ("left", "right", "full"):
         return plan.kind
     width = len(plan.left.schema)

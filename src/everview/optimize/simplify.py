@@ -1,4 +1,4 @@
-"""What can be known before any row comes: constants are folded, conditions decided, needless nodes dropped."""
+"""Simplify plans before any row comes: fold constants, decide conditions, drop needless nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from everview.types import BOOLEAN
 
 
 def fold_constants(plan: Plan) -> Plan:
-    """The plan with constant expressions evaluated, and what follows from conditions that are always true or false."""
+    """The plan with constant expressions evaluated, and nodes decided whose conditions are always true or false."""
     return node.rewritten(plan, lambda part: _decided(_folded(part)))
 
 
@@ -79,7 +79,7 @@ def _shorter(e: Expression) -> Expression:
 
 
 def _logic(e: Call, keeps: Literal, ends: Literal) -> Expression:
-    """AND and OR without what changes nothing, up to what decides them."""
+    """AND or OR without operands that change nothing, cut off at one that decides the result."""
     parts: list[Expression] = []
     for part in e.arguments:
         if part == keeps or part in parts:
@@ -94,9 +94,9 @@ def _logic(e: Call, keeps: Literal, ends: Literal) -> Expression:
 
 
 def _factored(e: Expression) -> Expression:
-    """What every alternative asks for is asked for once: ``(a AND b) OR (a AND c)`` is ``a AND (b OR c)``.
+    """The expression with shared conditions in front: ``(a AND b) OR (a AND c)`` is ``a AND (b OR c)``.
 
-    So an equality in all of them is one that a join can have as its key.
+    An equality in all alternatives can then be a key of a join.
     """
     if not (isinstance(e, Call) and e.function == "or") or fallible(e):
         return e
@@ -128,23 +128,28 @@ def _decided(plan: Plan) -> Plan:
             if predicate == TRUE:
                 return input_
             never = isinstance(predicate, Literal) or any(p == FALSE for p in conjuncts(predicate))
-            return _nothing(plan) if never or _is_nothing(input_) else plan
+            return _unless(never or _is_nothing(input_), plan)
         case Join():
             return _decided_join(plan)
         case Union():
             return _decided_union(plan)
         case Aggregate(input_, groups):
-            return _nothing(plan) if groups and _is_nothing(input_) else plan
+            return _unless(bool(groups) and _is_nothing(input_), plan)
         case Project(input_) | Distinct(input_) | Window(input_):
-            return _nothing(plan) if _is_nothing(input_) else plan
+            return _unless(_is_nothing(input_), plan)
         case Top(input_, _, limit):
-            return _nothing(plan) if _is_nothing(input_) or limit == 0 else plan
+            return _unless(_is_nothing(input_) or limit == 0, plan)
         case Intersect(left, right):
-            return _nothing(plan) if _is_nothing(left) or _is_nothing(right) else plan
+            return _unless(_is_nothing(left) or _is_nothing(right), plan)
         case Except(left):
-            return _nothing(plan) if _is_nothing(left) else plan
+            return _unless(_is_nothing(left), plan)
         case _:
             return plan
+
+
+def _unless(empty: bool, plan: Plan) -> Plan:
+    """The plan, or a plan without rows if it is known to be empty."""
+    return _nothing(plan) if empty else plan
 
 
 def _decided_join(plan: Join) -> Plan:
@@ -174,8 +179,8 @@ def _decided_union(plan: Union) -> Plan:
     kept = [i for i in flat if not _is_nothing(i)]
     if not kept:
         return _nothing(plan)
-    found = Union(tuple(kept))
-    return found if found.schema == plan.schema else plan
+    union = Union(tuple(kept))
+    return union if union.schema == plan.schema else plan
 
 
 # -- nodes that are needless
@@ -206,7 +211,7 @@ def _same(input_: Plan, expressions: Sequence[Expression], plan: Plan) -> bool:
 
 
 def _merge(inner: Sequence[Expression], outer: Sequence[Expression]) -> bool:
-    """Whether nothing is computed twice then, and nothing that fails is passed by or reached in another order."""
+    """Whether two projections may become one: nothing is computed twice, and nothing that may fail is dropped."""
     uses = [0] * len(inner)
 
     def note(e: Expression) -> Expression:

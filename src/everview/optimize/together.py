@@ -1,4 +1,4 @@
-"""Several plans made better together: a loop that some of them share is optimized once, and stays shared."""
+"""Optimize several plans together: a loop that some of them share is optimized once, and stays shared."""
 
 from __future__ import annotations
 

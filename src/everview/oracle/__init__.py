@@ -1,4 +1,4 @@
-"""What a query circuit means: every operator by its definition, over all rows at once, from scratch.
+"""The meaning of a query circuit: every operator by its definition, over all rows at once, from scratch.
 
 The incremental circuit is held to this: after every tick, a view's contents are `evaluate` of all that its
 sources were given. So the oracle shares nothing with what it checks: rows are tuples of Python values, Z-sets
@@ -23,9 +23,9 @@ __all__ = ["contents", "evaluate", "schema_of", "sources_of"]
 
 
 def evaluate(circuit: Circuit, inputs: Mapping[str, Entries], views: Iterable[str] | None = None) -> dict[str, ZSet]:
-    """What the sinks of a query circuit hold when its sources hold ``inputs``, rows as a view shows them.
+    """The rows that sinks of a query circuit hold when its sources hold ``inputs``, as a view shows them.
 
-    All sinks, or those that are named.
+    ``views`` names the sinks; by default all of them.
 
     >>> circuit = Circuit()
     >>> orders = circuit.source("orders", "customer STRING, amount BIGINT NOT NULL")
@@ -33,16 +33,16 @@ def evaluate(circuit: Circuit, inputs: Mapping[str, Entries], views: Iterable[st
     >>> evaluate(circuit, {"orders": ZSet({("Ada", 5): 1, ("Ada", 1): 2, ("Bob", 7): 1})})
     {'totals': ZSet({('Ada', 7): 1, ('Bob', 7): 1})}
     """
-    found = contents(circuit, inputs, circuit.sinks if views is None else views)
-    return {name: ZSet.of(rows.outside(schema_of(circuit, name))) for name, rows in found.items()}
+    held = contents(circuit, inputs, circuit.sinks if views is None else views)
+    return {name: ZSet.of(rows.outside(schema_of(circuit, name))) for name, rows in held.items()}
 
 
 def contents(circuit: Circuit, inputs: Mapping[str, Entries], views: Iterable[str]) -> dict[str, Rows]:
     """`evaluate`, with rows as the oracle holds them."""
     wanted = {name: _sink(circuit, name).input for name in views}
-    given = {at: _entered(circuit, at, inputs.get(name, ())) for name, at in circuit.sources.items()}
-    found = CircuitStreams(circuit, wanted.values()).given(given)
-    return {name: found[stream] for name, stream in wanted.items()}
+    given = {node: _entered(circuit, node, inputs.get(name, ())) for name, node in circuit.sources.items()}
+    streams = CircuitStreams(circuit, wanted.values()).given(given)
+    return {name: streams[stream] for name, stream in wanted.items()}
 
 
 def schema_of(circuit: Circuit, view: str) -> Schema:
@@ -53,11 +53,11 @@ def schema_of(circuit: Circuit, view: str) -> Schema:
 def sources_of(circuit: Circuit, views: Iterable[str]) -> list[str]:
     """The sources that some views depend on."""
     needed = reached(circuit, (_sink(circuit, name).input for name in views))
-    return [name for name, at in circuit.sources.items() if at in needed]
+    return [name for name, node in circuit.sources.items() if node in needed]
 
 
-def _entered(circuit: Circuit, at: int, entries: Entries) -> Rows:
-    source = circuit[at]
+def _entered(circuit: Circuit, node: int, entries: Entries) -> Rows:
+    source = circuit[node]
     assert isinstance(source, Source)
     return Rows.inside(source.schema, entries)
 

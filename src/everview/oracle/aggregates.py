@@ -1,8 +1,8 @@
-"""What aggregates mean: plain functions of a group's rows, each with its weight.
+"""The meaning of aggregates: plain functions of a group's rows, each with its weight.
 
 Numbers are whole multiples of a unit (1, a power of ten, 2^-1074), so that sums and squares are Python's integers:
-exact, in one pass, and rounded once at the end. What reads an order takes the values of positive weight, a value of
-weight w w times.
+exact, in one pass, and rounded once at the end. Aggregates that read an order take the values of positive weight, a
+value of weight w as w values.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ def aggregated(aggregate: Aggregate, group: Sequence[int], rows: Rows, functions
     """A row for every group whose weights sum to more than zero."""
     there = {key: entries for key, entries in rows.by(group).items() if sum(w for _, w in entries) > 0}
     results = [_results(call, aggregate.source, list(there.values()), functions) for call in aggregate.calls]
-    return Rows({key + tuple(found): 1 for key, *found in zip(there, *results, strict=True)})
+    return Rows({key + tuple(values): 1 for key, *values in zip(there, *results, strict=True)})
 
 
 def result(call: Call, schema: Schema, entries: list[Entry], functions: Mapping[str, Function] | None = None) -> Any:
-    """What a call gives for one group."""
+    """The result of a call for one group."""
     return _results(call, schema, [entries], functions or {})[0]
 
 
 def _results(call: Call, schema: Schema, groups: list[list[Entry]], functions: Mapping[str, Function]) -> list[Any]:
-    """What a call gives for every group."""
+    """The results of a call for all groups."""
     if not call.fields:
         return [sum(w for _, w in entries) for entries in groups]
     if call.function == "user":
@@ -55,27 +55,27 @@ def _results(call: Call, schema: Schema, groups: list[list[Entry]], functions: M
 
 
 def _meaning(call: Call, schema: Schema) -> Callable[[list[Entry]], Any]:
-    """What a call is of one group."""
-    of, result = schema.fields[call.fields[0]].type, call.result(schema, "result").type
+    """The function from a group's entries to the result of a call."""
+    type_, result = schema.fields[call.fields[0]].type, call.result(schema, "result").type
     match call.function:
         case "count":
             return lambda entries: sum(w for _, w in _present(call, entries))
         case "sum" | "avg" | "avg double":
-            return lambda entries: _sum(call, of, result, _values(call, entries))
+            return lambda entries: _sum(call, type_, result, _values(call, entries))
         case "variance" | "variance pop":
-            return lambda entries: _rounded(_variance(call, of, _values(call, entries)))
+            return lambda entries: _rounded(_variance(call, type_, _values(call, entries)))
         case "stddev" | "stddev pop":
-            return lambda entries: _root(_variance(call, of, _values(call, entries)))
+            return lambda entries: _root(_variance(call, type_, _values(call, entries)))
         case "bool_and" | "bool_or":
             return lambda entries: _truth(call, _values(call, entries))
         case "min" | "max":
-            return _extreme(call, of)
+            return _extreme(call, type_)
         case "first":
             return lambda entries: next((value for (value,), _ in ordered(call, schema, entries)), None)
         case "last":
             return lambda entries: next((value for (value,), _ in reversed(ordered(call, schema, entries))), None)
         case "percentile" | "percentile discrete" | "quantile":
-            return lambda entries: _percentile(call, of, ordered(call, schema, entries))
+            return lambda entries: _percentile(call, type_, ordered(call, schema, entries))
         case "mode":
             return lambda entries: _mode(ordered(call, schema, entries))
         case "array":
@@ -87,29 +87,29 @@ def _meaning(call: Call, schema: Schema) -> Callable[[list[Entry]], Any]:
 
 
 def _present(call: Call, entries: Sequence[Entry]) -> Iterator[Entry]:
-    """What a call is of: the values of its fields, none of them NULL; the different ones once, if it says so."""
+    """The arguments of a call in entries without NULL; different ones once if it is DISTINCT."""
     pick = picking(call.fields)
-    found = ((pick(row), w) for row, w in entries)
-    values = ((value, w) for value, w in found if None not in value)
+    picked = ((pick(row), w) for row, w in entries)
+    values = ((value, w) for value, w in picked if None not in value)
     return ((value, 1) for value, w in Rows.of(values) if w > 0) if call.distinct else values
 
 
 def _values(call: Call, entries: Sequence[Entry]) -> Values:
-    """What a call of one field is of."""
+    """The arguments of a call of one field."""
     if call.distinct:
         return [(value, w) for (value,), w in _present(call, entries)]
-    (at,) = call.fields
-    return [(row[at], w) for row, w in entries if row[at] is not None]
+    (field,) = call.fields
+    return [(row[field], w) for row, w in entries if row[field] is not None]
 
 
 # -- added up
 
 
-def _multiples(of: Type) -> tuple[Callable[[Any], int], int]:
-    """How a finite number is a multiple of a unit, and how many units make one."""
-    if isinstance(of, Decimal):
-        return (lambda value: int(value.scaleb(of.scale, DIGITS))), 10**of.scale
-    if of in (FLOAT, DOUBLE):
+def _multiples(type_: Type) -> tuple[Callable[[Any], int], int]:
+    """A function from a finite number to its count of units, and the number of units in 1."""
+    if isinstance(type_, Decimal):
+        return (lambda value: int(value.scaleb(type_.scale, DIGITS))), 10**type_.scale
+    if type_ in (FLOAT, DOUBLE):
         return _float_multiple, 1 << FINEST
     return int, 1
 
@@ -119,9 +119,9 @@ def _float_multiple(value: float) -> int:
     return numerator << (FINEST + 1 - denominator.bit_length())
 
 
-def _endless(of: Type, values: Values) -> list[float]:
+def _endless(type_: Type, values: Values) -> list[float]:
     """The infinities and NaN whose weights do not cancel, once each."""
-    if of not in (FLOAT, DOUBLE):
+    if type_ not in (FLOAT, DOUBLE):
         return []
     sums: dict[float, int] = {}
     for value, w in values:
@@ -130,34 +130,34 @@ def _endless(of: Type, values: Values) -> list[float]:
     return [value for value, w in sums.items() if w]
 
 
-def _finite(of: Type, values: Values) -> Values:
-    return [(value, w) for value, w in values if math.isfinite(value)] if of in (FLOAT, DOUBLE) else values
+def _finite(type_: Type, values: Values) -> Values:
+    return [(value, w) for value, w in values if math.isfinite(value)] if type_ in (FLOAT, DOUBLE) else values
 
 
-def _sum(call: Call, of: Type, result: Type, values: Values) -> Any:
+def _sum(call: Call, type_: Type, result: Type, values: Values) -> Any:
     """The exact sum or quotient, rounded once; with an infinity or NaN, that, or NaN if there are several."""
     count = sum(w for _, w in values)
     if count == 0:
         return None
     divisor = 1 if call.function == "sum" else count
-    endless = _endless(of, values)
+    endless = _endless(type_, values)
     if endless:
         # NaN is always the same object: that is how it equals itself inside a row.
         lone = math.copysign(1, divisor) * endless[0]
         return lone if len(endless) == 1 and lone == lone else math.nan
-    multiple, unit = _multiples(of)
-    total = sum(multiple(value) * w for value, w in _finite(of, values))
+    multiple, unit = _multiples(type_)
+    total = sum(multiple(value) * w for value, w in _finite(type_, values))
     if result == BIGINT:
         return _in_range(total, call, result)
     exact = Fraction(total, unit * divisor)
     return _in_range(_decimal(exact, result), call, result) if isinstance(result, Decimal) else _float(exact)
 
 
-def _decimal(x: Fraction, of: Decimal) -> decimal.Decimal:
-    """Rounded once, half away from zero."""
-    scaled = x * 10**of.scale
+def _decimal(x: Fraction, type_: Decimal) -> decimal.Decimal:
+    """A fraction as a DECIMAL, rounded once, half away from zero."""
+    scaled = x * 10**type_.scale
     size = math.floor(abs(scaled) + Fraction(1, 2))
-    return decimal.Decimal(size if scaled >= 0 else -size).scaleb(-of.scale, DIGITS)
+    return decimal.Decimal(size if scaled >= 0 else -size).scaleb(-type_.scale, DIGITS)
 
 
 def _float(x: Fraction) -> float:
@@ -167,22 +167,22 @@ def _float(x: Fraction) -> float:
         return math.inf if x > 0 else -math.inf
 
 
-def _in_range(value: Any, call: Call, of: Type) -> Any:
-    limit = 10 ** (of.precision - of.scale) if isinstance(of, Decimal) else 2**63
-    if -limit <= value < limit and (of == BIGINT or value != -limit):
+def _in_range(value: Any, call: Call, type_: Type) -> Any:
+    limit = 10 ** (type_.precision - type_.scale) if isinstance(type_, Decimal) else 2**63
+    if -limit <= value < limit and (type_ == BIGINT or value != -limit):
         return value
-    raise WeightOverflow(f"{call.function} of a group left the range of {of}", hint="cast it to a wider type")
+    raise WeightOverflow(f"{call.function} of a group left the range of {type_}", hint="cast it to a wider type")
 
 
-def _variance(call: Call, of: Type, values: Values) -> Fraction | float | None:
-    """Exact; of too few values NULL, of one that is not finite NaN."""
+def _variance(call: Call, type_: Type, values: Values) -> Fraction | float | None:
+    """The exact variance; NULL for too few values, NaN if one is not finite."""
     count, lost = sum(w for _, w in values), 0 if call.function.endswith("pop") else 1
     if count <= lost:
         return None
-    if _endless(of, values):
+    if _endless(type_, values):
         return math.nan
-    multiple, unit = _multiples(of)
-    numbers = [(multiple(value), w) for value, w in _finite(of, values)]
+    multiple, unit = _multiples(type_)
+    numbers = [(multiple(value), w) for value, w in _finite(type_, values)]
     sums, squares = sum(x * w for x, w in numbers), sum(x * x * w for x, w in numbers)
     return Fraction(count * squares - sums * sums, count * (count - lost) * unit * unit)
 
@@ -192,7 +192,7 @@ def _rounded(x: Fraction | float | None) -> float | None:
 
 
 def _root(x: Fraction | float | None) -> float | None:
-    """The root of what was rounded; scaled by a power of four, so that a square may be beyond the floats."""
+    """The square root; computed on a value scaled by a power of four, as the square may be beyond the floats."""
     if not isinstance(x, Fraction):
         return x
     if x <= 0:
@@ -214,9 +214,9 @@ def _truth(call: Call, values: Values) -> bool | None:
 # -- in order
 
 
-def _extreme(call: Call, of: Type) -> Callable[[list[Entry]], Any]:
+def _extreme(call: Call, type_: Type) -> Callable[[list[Entry]], Any]:
     """The least or greatest value of positive weight, NULL if there is none."""
-    choose, key = (min if call.function == "min" else max), rank(of)
+    choose, key = (min if call.function == "min" else max), rank(type_)
 
     def extreme(entries: list[Entry]) -> Any:
         values = _values(call, entries)
@@ -228,33 +228,33 @@ def _extreme(call: Call, of: Type) -> Callable[[list[Entry]], Any]:
 
 
 def _sums(values: Values) -> dict[Any, int]:
-    found: dict[Any, int] = {}
+    sums: dict[Any, int] = {}
     for value, w in values:
-        found[value] = found.get(value, 0) + w
-    return found
+        sums[value] = sums.get(value, 0) + w
+    return sums
 
 
 def ordered(call: Call, schema: Schema, entries: list[Entry]) -> list[Entry]:
     """The arguments of a call, in the order that it asks for and then in their own; with weights, all positive."""
     items = [*call.order, *((field, Direction.ASC) for field in call.fields)]
-    order: list[Keyed] = [(at, schema.fields[f].type, how) for at, (f, how) in enumerate(items)]
+    order: list[Keyed] = [(place, schema.fields[f].type, how) for place, (f, how) in enumerate(items)]
     arguments = picking(range(len(call.order), len(items)))
     pick = picking([field for field, _ in items])
-    found = [(row, w) for row, w in Rows.of((pick(row), w) for row, w in entries) if w > 0]
+    chosen = [(row, w) for row, w in Rows.of((pick(row), w) for row, w in entries) if w > 0]
     if not call.nulls:
-        found = [(row, w) for row, w in found if None not in arguments(row)]
-    return [(arguments(row), 1 if call.distinct else w) for row, w in in_order(found, order)]
+        chosen = [(row, w) for row, w in chosen if None not in arguments(row)]
+    return [(arguments(row), 1 if call.distinct else w) for row, w in in_order(chosen, order)]
 
 
-def _percentile(call: Call, of: Type, values: Sequence[Entry]) -> Any:
+def _percentile(call: Call, type_: Type, values: Sequence[Entry]) -> Any:
     """The value at a fraction of the group, as the reference of aggregates says; numbers as floats."""
     count = sum(w for _, w in values)
     if count == 0:
         return None
-    number = isinstance(of, Decimal) or of.sql in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE")
+    number = isinstance(type_, Decimal) or type_.sql in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE")
     if call.function != "percentile":
-        found = _at(values, max(1, math.ceil(call.fraction * count)) - 1)
-        return float(found) if number and call.function == "percentile discrete" else found
+        value = _at(values, max(1, math.ceil(call.fraction * count)) - 1)
+        return float(value) if number and call.function == "percentile discrete" else value
     place = call.fraction * (count - 1)
     low, high = math.floor(place), math.ceil(place)
     a, b = float(_at(values, low)), float(_at(values, high))
@@ -266,8 +266,8 @@ def _percentile(call: Call, of: Type, values: Sequence[Entry]) -> Any:
 
 def _mode(values: Sequence[Entry]) -> Any:
     """The most frequent value; of several, the first in the order; NULL of none."""
-    ((found,), _) = max(values, key=lambda entry: entry[1], default=((None,), 0))
-    return found
+    ((value,), _) = max(values, key=lambda entry: entry[1], default=((None,), 0))
+    return value
 
 
 def _at(values: Sequence[Entry], place: int) -> Any:
@@ -285,7 +285,7 @@ def _lists(call: Call, values: Sequence[Entry]) -> Row:
     if count > LONGEST:
         name = call.user or call.function
         raise WeightOverflow(f"{name} of a group would take {count:,} values", hint="group by more columns")
-    return tuple(tuple(row[at] for row, w in values for _ in range(w)) for at in range(len(call.fields)))
+    return tuple(tuple(row[place] for row, w in values for _ in range(w)) for place in range(len(call.fields)))
 
 
 def _text(call: Call, values: Sequence[Entry]) -> str | None:

@@ -1,4 +1,4 @@
-"""What an as-of join means: of all right rows with a left row's key, the one in force at its time."""
+"""The meaning of an as-of join: of all right rows with a left row's key, the one in force at its time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def in_force(asof: Asof, left: Rows, right: Rows) -> Rows:
     key, time = picking(range(asof.left.key)), asof.left.key
     width, empty = len(asof.left.schema), (None,) * len(asof.right.schema)
     pick = picking([field if side == 0 else width + field for side, field in asof.picks])
-    groups = {found: History(asof, entries) for found, entries in right.by(range(asof.right.key)).items()}
+    groups = {group: History(asof, entries) for group, entries in right.by(range(asof.right.key)).items()}
     nothing = History(asof, [])
     sums: list[Entry] = []
     for row, w in left:
@@ -37,7 +37,7 @@ class History:
         schema, time = asof.right.schema, asof.right.key
         self.type = schema.fields[time].type
         self.place: Callable[[Any], Any] = rank(self.type) or (lambda value: value)
-        order = [(at, schema.fields[at].type, Direction.ASC) for at in range(time + 1, len(schema))]
+        order = [(field, schema.fields[field].type, Direction.ASC) for field in range(time + 1, len(schema))]
         present = [entry for entry in entries if entry[1] > 0 and entry[0][time] is not None]
         last = {self.place(row[time]): row for row, _ in in_order(present, order)}
         self.places = sorted(last)
@@ -50,12 +50,12 @@ class History:
         first, past = bisect_left(self.places, self.place(t)), bisect_right(self.places, self.place(t))
         before = (first if self.asof.strict else past) - 1
         after = past if self.asof.strict else first
-        found = self._nearer(
+        row = self._nearer(
             t, self.rows[before] if before >= 0 else None, self.rows[after] if after < len(self.rows) else None
         )
-        if found is None or (self.asof.tolerance is not None and self._distance(t, found) > self.asof.tolerance):
+        if row is None or (self.asof.tolerance is not None and self._distance(t, row) > self.asof.tolerance):
             return None
-        return found
+        return row
 
     def _nearer(self, t: Any, before: Row | None, after: Row | None) -> Row | None:
         match self.asof.toward:
@@ -72,8 +72,8 @@ class History:
         return distance(self.type, t, row[self.asof.right.key])
 
 
-def distance(of: Type, a: Any, b: Any) -> int:
+def distance(type_: Type, a: Any, b: Any) -> int:
     """How far apart two times are: in days, in microseconds, or in units of a number's last digit."""
     if isinstance(a, date):
         return abs(a.toordinal() - b.toordinal())
-    return int(abs(a - b) * (10**of.scale if isinstance(of, Decimal) else 1))
+    return int(abs(a - b) * (10**type_.scale if isinstance(type_, Decimal) else 1))

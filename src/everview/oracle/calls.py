@@ -1,7 +1,7 @@
 """User functions as the oracle calls them: on blocks of rows or groups, of growing size.
 
-A vectorised function means what it says of each row. Called with rows in other company than in a tick, one that looks
-at its neighbours gives itself away.
+A vectorised function must give each row its value whatever other rows it is called with. The blocks here differ from
+those of a tick, so a function that looks at neighbouring rows gives itself away.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST = 4096  # rows of a block
 
 
 def called(operator: Map | Filter | FlatMap, function: Function, rows: Rows) -> Rows:
-    """What a function makes of every row."""
+    """The rows that a function makes of every row."""
     schema, given, weights = operator.source.schema, list(rows.weights), list(rows.weights.values())
     match operator:
         case FlatMap(_, _, out):
@@ -54,36 +54,36 @@ def _images(
 def _block_by_block(
     function: Function, types: Sequence[Type], given: Sequence[Sequence[Any]], out: Sequence[Type]
 ) -> list[list[Any]]:
-    found: list[list[Any]] = [[] for _ in out]
+    columns: list[list[Any]] = [[] for _ in out]
     for block in _blocks(len(given)):
-        for column, more in zip(found, _block(function, types, given[block], out), strict=True):
+        for column, more in zip(columns, _block(function, types, given[block], out), strict=True):
             column.extend(more)
-    return found
+    return columns
 
 
 def _blocks(count: int) -> Iterator[slice]:
-    """The first alone, then twice as many each time.
+    """Slices that begin with one row and double in size.
 
     >>> [(block.start, block.stop) for block in _blocks(5)]
     [(0, 1), (1, 3), (3, 5)]
     """
-    at, size = 0, 1
-    while at < count:
-        yield slice(at, min(at + size, count))
-        at, size = at + size, min(2 * size, LARGEST)
+    start, size = 0, 1
+    while start < count:
+        yield slice(start, min(start + size, count))
+        start, size = start + size, min(2 * size, LARGEST)
 
 
 def _block(
     function: Function, types: Sequence[Type], given: Sequence[Sequence[Any]], out: Sequence[Type]
 ) -> list[list[Any]]:
-    columns = [to_arrow(of, [row[at] for row in given]) for at, of in enumerate(types)]
+    columns = [to_arrow(type_, [row[field] for row in given]) for field, type_ in enumerate(types)]
     if function.shape == "rows":
         results = [function.call(*row) for row in _python_rows(columns, len(given))]
         tuples = [result if isinstance(result, tuple) else (result,) for result in results]
-        return [from_python(of, values) for of, values in zip(out, zip(*tuples, strict=True), strict=True)]
+        return [from_python(type_, values) for type_, values in zip(out, zip(*tuples, strict=True), strict=True)]
     result = function.call(*columns)
     arrays = result if isinstance(result, tuple) else (result,)
-    return [from_arrow(of, _repeated(array, len(given))) for of, array in zip(out, arrays, strict=True)]
+    return [from_arrow(type_, _repeated(array, len(given))) for type_, array in zip(out, arrays, strict=True)]
 
 
 def _python_rows(columns: Sequence[Any], count: int) -> Iterable[Row]:
@@ -92,17 +92,17 @@ def _python_rows(columns: Sequence[Any], count: int) -> Iterable[Row]:
 
 
 def _repeated(column: Any, count: int) -> Any:
-    """A single value stands for as many."""
+    """A column of ``count`` values; a scalar is repeated."""
     return [column.as_py()] * count if isinstance(column, pa.Scalar) else column
 
 
 def _flattened(function: Function, schema: Schema, out: Schema, rows: Rows) -> Iterator[tuple[Row, int]]:
-    columns = [to_arrow(of, [row[at] for row in rows.weights]) for at, of in enumerate(schema.types)]
-    found, weights = list[Row](), list[int]()
+    columns = [to_arrow(type_, [row[field] for row in rows.weights]) for field, type_ in enumerate(schema.types)]
+    kept, weights = list[Row](), list[int]()
     for row, w in zip(_python_rows(columns, len(rows)), rows.weights.values(), strict=True):
         for image in function.call(*row):
-            found.append(image if isinstance(image, tuple) else (image,))
+            kept.append(image if isinstance(image, tuple) else (image,))
             weights.append(w)
-    images = zip(*found, strict=True) if found else [()] * len(out)
-    landed = [from_python(of, values) for of, values in zip(out.types, images, strict=True)]
-    return zip(zip(*landed, strict=True) if landed else found, weights, strict=True)
+    images = zip(*kept, strict=True) if kept else [()] * len(out)
+    landed = [from_python(type_, values) for type_, values in zip(out.types, images, strict=True)]
+    return zip(zip(*landed, strict=True) if landed else kept, weights, strict=True)

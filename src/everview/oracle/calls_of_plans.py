@@ -1,4 +1,4 @@
-"""What aggregate calls of a plan mean, over the rows of a group."""
+"""The meaning of a plan's aggregate calls, over the rows of a group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, assert_never
 from everview.errors import SchemaError
 from everview.operators.aggregate import Call
 from everview.operators.aggregate.call import FieldOrder
-from everview.operators.aggregate.registry import aggregate_of
+from everview.operators.aggregate.registry import AggregateFunction, aggregate_of
 from everview.operators.index import Direction
 from everview.oracle.aggregates import ordered, result
 from everview.oracle.rows import Entry, Row
@@ -17,10 +17,10 @@ from everview.types import Field, Schema
 
 
 def called(call: AggregateCall, given: list[Entry]) -> Any:
-    """A call over rows that hold its arguments, and then what it is ordered by; each with its weight."""
+    """The result of a call over weighted rows that hold its arguments and then its ORDER BY keys."""
     name, count = call.function.lower(), len(call.arguments)
-    schema = Schema(Field(f"c{at}", e.type) for at, e in enumerate((*call.arguments, *(by for by, _ in call.order))))
-    order = tuple((count + at, direction(how)) for at, (_, how) in enumerate(call.order))
+    schema = Schema(Field(f"c{n}", e.type) for n, e in enumerate((*call.arguments, *(by for by, _ in call.order))))
+    order = tuple((count + n, direction(how)) for n, (_, how) in enumerate(call.order))
     if name.startswith(USER):
         return _users(call, schema, order, given)
     line = aggregate_of(name)
@@ -29,36 +29,45 @@ def called(call: AggregateCall, given: list[Entry]) -> Any:
             return _counted(call, given)
         case "count if":
             return sum(w for row, w in given if row[0] is True)
-        case "values" | "different values":
-            made = Call(line.computed, (0,), call.distinct and line.form == "values")
-        case "end":
-            skips = count > 1 and constant(call.arguments[1])
-            made = Call(line.computed, (0,), order=order, nulls=not skips)
         case "by":
             return _extreme_by(line.computed, schema, given)
+        case _:
+            return result(_operators_call(call, line, order), schema, given)
+
+
+def _operators_call(call: AggregateCall, line: AggregateFunction, order: FieldOrder) -> Call:
+    """The operator's call that means the same as a call of the plan."""
+    count = len(call.arguments)
+    match line.form:
+        case "values" | "different values":
+            return Call(line.computed, (0,), call.distinct and line.form == "values")
+        case "end":
+            skips = count > 1 and constant(call.arguments[1])
+            return Call(line.computed, (0,), order=order, nulls=not skips)
         case "mode":
-            made = Call("mode", (0,), call.distinct, _own_order(call))
+            return Call("mode", (0,), call.distinct, _own_order(call))
         case "percentile" | "median":
             fraction = float(constant(call.arguments[-1])) if line.form == "percentile" else 0.5
-            made = Call(line.computed, (0,), call.distinct, _own_order(call), fraction=fraction)
+            return Call(line.computed, (0,), call.distinct, _own_order(call), fraction=fraction)
         case "array":
-            made = Call("array", (0,), call.distinct, order)
+            return Call("array", (0,), call.distinct, order)
         case "array with nulls":
-            made = Call("array", (0,), call.distinct, order, nulls=True)
+            return Call("array", (0,), call.distinct, order, nulls=True)
         case "set":
-            made = Call("array", (0,), True)
+            return Call("array", (0,), True)
         case "text":
             separator = constant(call.arguments[1]) if count > 1 else ""
-            made = Call("string", (0,), call.distinct, order, separator=separator)
+            return Call("string", (0,), call.distinct, order, separator=separator)
+        case "count" | "count if" | "by":
+            raise AssertionError(f"the meaning of {call.function} is no call of the operator")
         case "count different" | "grouping":
-            raise AssertionError(f"a plan has no {name}")
+            raise AssertionError(f"a plan has no {call.function}")
         case _:
             assert_never(line.form)
-    return result(made, schema, given)
 
 
 def _users(call: AggregateCall, schema: Schema, order: FieldOrder, given: list[Entry]) -> Any:
-    """A user's function of the lists of one group; of no values NULL."""
+    """The result of a user's function for the lists of one group; NULL if there are no values."""
     function = registered(call.function.removeprefix(USER)).function
     fields, returns = tuple(range(len(call.arguments))), Field("result", call.type)
     made = Call("user", fields, call.distinct, order, user=function.name, returns=returns)

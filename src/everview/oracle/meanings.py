@@ -1,8 +1,8 @@
-"""What each operator of a query means: a line in one table, from whole Z-sets of plain rows to one.
+"""The meaning of each query operator: a line in one table, from whole Z-sets of plain rows to one.
 
-Nothing here is shared with what operators do; an operator's class only says what it is made of. Operators over changes
-have no line: each is the change of another's result. An aggregate has none, since it means something of the rows
-before they are weighed (see `streams`).
+Nothing here shares code with the operators; their classes are read as data only. Operators over changes have no line:
+each computes the change of another operator's result. An aggregate has none, since its meaning is a function of the
+rows before they are weighed (see `streams`).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _exploded(operator: Explode, inputs: Inputs, functions: Functions) -> Rows:
 
 
 def _images(explode: Explode, row: Row) -> Iterator[Row]:
-    """The rows that one becomes."""
+    """The rows that an `Explode` makes of one row."""
     kept, elements = tuple(row[f] for f in explode.keep), row[explode.array]
     for place, element in enumerate(elements or ()):
         yield (*kept, element) if explode.place is None else (*kept, place, element)
@@ -110,7 +110,7 @@ def _written(operator: Written, inputs: Inputs, functions: Functions) -> Rows:
 
 
 def _by(meaning: Callable[..., Rows]) -> Meaning:
-    """A meaning of an operator and its inputs, one by one."""
+    """The meaning that calls a function with the operator and each input as an argument."""
     return lambda operator, inputs, functions: meaning(operator, *inputs)
 
 

@@ -1,7 +1,7 @@
-"""What a plan means: every node by its definition, over all rows at once, from scratch.
+"""The meaning of a plan: every node by its definition, over all rows at once, from scratch.
 
 Rows are tuples of Python values, bags are plain dictionaries; nothing is optimized, lowered or compiled. A subquery
-is evaluated again for every row of the query around it, which is what it means.
+is evaluated again for every row of the query around it, as SQL defines it.
 
 >>> from everview.plan.nodes import Distinct, Project, Scan
 >>> from everview.types import Schema
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from everview.circuit.bounds import LoopBounds
 from everview.errors import ArithmeticFailure, EndlessLoop
@@ -38,7 +38,10 @@ from everview.plan.nodes import (
     Intersect,
     Join,
     Lateral,
+    Leaf,
     Multiway,
+    OverOne,
+    OverSeveral,
     Project,
     Recursive,
     Reference,
@@ -47,6 +50,7 @@ from everview.plan.nodes import (
     Union,
     Values,
     Window,
+    closed,
 )
 from everview.scalars.expressions import (
     AggregateCall,
@@ -71,7 +75,7 @@ Given = Mapping[str, Iterable[tuple[Any, int]]]
 
 
 def evaluate(plan: Plan, relations: Given) -> ZSet:
-    """What a plan holds when its relations hold these weighted rows, as people see it."""
+    """The rows of a plan when its relations hold these weighted rows, as views show them."""
     return ZSet.of(contents(plan, relations).outside(plan.schema))
 
 
@@ -81,22 +85,36 @@ def contents(plan: Plan, relations: Given) -> Rows:
 
 
 class Evaluation:
-    """Plans over relations that hold certain rows."""
+    """The evaluation of plans over relations that hold given rows."""
 
     def __init__(self, relations: Given) -> None:
         self.relations = relations
         self.bound: dict[str, Rows] = {}
 
     def of(self, plan: Plan, outside: Outside) -> Rows:
+        match closed(plan):
+            case Scan() | Values() | Reference() as leaf:
+                return self._leaf(leaf)
+            case Join() | Asof() | Lateral() | Multiway() | Union() | Intersect() | Except() | Recursive() as several:
+                return self._over_several(several, outside)
+            case one:
+                return self._over_one(one, outside)
+
+    def _leaf(self, plan: Leaf) -> Rows:
         match plan:
             case Scan(relation, schema):
                 if relation not in self.relations:
                     raise unknown_name("relation", relation, self.relations)
                 return Rows.inside(schema, self.relations[relation])
             case Values(rows, schema):
-                return Rows.inside(schema, [(tuple(found.value for found in row), 1) for row in rows])
+                return Rows.inside(schema, [(tuple(literal.value for literal in row), 1) for row in rows])
             case Reference(name):
                 return self.bound[name]
+            case _:
+                assert_never(plan)
+
+    def _over_one(self, plan: OverOne, outside: Outside) -> Rows:
+        match plan:
             case Project(input_, expressions, _):
                 return Rows.of((self._values(expressions, r, outside), w) for r, w in self.of(input_, outside))
             case Filter(input_, predicate):
@@ -110,31 +128,38 @@ class Evaluation:
                 return self._top(plan, outside)
             case Window():
                 return self._window(plan, outside)
+            case Explode():
+                return Rows.of(self._explode(plan, outside))
+            case _:
+                assert_never(plan)
+
+    def _over_several(self, plan: OverSeveral, outside: Outside) -> Rows:
+        match plan:
             case Join():
                 return Rows.of(self._join(plan, outside))
             case Asof():
                 return Rows.of(self._asof(plan, outside))
             case Lateral():
                 return Rows.of(self._lateral(plan, outside))
-            case Explode():
-                return Rows.of(self._explode(plan, outside))
             case Multiway():
                 return self._multiway(plan, outside)
             case Union():
                 return Rows.of(entry for i in plan.inputs for entry in self.of(i, outside))
-            case Intersect(left, right, keeps_all):
-                a, b = self._both(left, right, outside)
-                found = {r: min(w, b[r]) for r, w in a.items() if r in b}
-                return Rows(found if keeps_all else dict.fromkeys(found, 1))
-            case Except(left, right, keeps_all):
-                a, b = self._both(left, right, outside)
-                if keeps_all:
-                    return Rows({r: w - b.get(r, 0) for r, w in a.items() if w > b.get(r, 0)})
-                return Rows({r: 1 for r in a if r not in b})
+            case Intersect() | Except():
+                return self._compared(plan, outside)
             case Recursive():
                 return self._recursive(plan, outside)
             case _:
-                raise AssertionError(f"the oracle knows no {plan}")
+                assert_never(plan)
+
+    def _compared(self, plan: Intersect | Except, outside: Outside) -> Rows:
+        a, b = self._both(plan.left, plan.right, outside)
+        if isinstance(plan, Intersect):
+            shared = {r: min(w, b[r]) for r, w in a.items() if r in b}
+            return Rows(shared if plan.all else dict.fromkeys(shared, 1))
+        if plan.all:
+            return Rows({r: w - b.get(r, 0) for r, w in a.items() if w > b.get(r, 0)})
+        return Rows({r: 1 for r in a if r not in b})
 
     # -- expressions
 
@@ -142,7 +167,7 @@ class Evaluation:
         return tuple(self._value(e, row, outside) for e in expressions)
 
     def _value(self, expression: Expression, row: Row, outside: Outside) -> Any:
-        """The value of an expression; columns and what comes from other queries are put in as constants first."""
+        """The value of an expression; columns, outer columns and subqueries become constants first."""
 
         def known(e: Expression) -> Expression:
             match e:
@@ -151,14 +176,14 @@ class Evaluation:
                 case Outer(index, depth):
                     return Literal(_out(e.type, outside[-depth][index]), e.type)
                 case Exists(plan, negated):
-                    found = any(w > 0 for _, w in self.of(plan, (*outside, row)))
-                    return Literal(found != negated, e.type)
+                    verdict = any(w > 0 for _, w in self.of(plan, (*outside, row)))
+                    return Literal(verdict != negated, e.type)
                 case Scalar(plan):
                     return Literal(_out(e.type, self._scalar(plan, (*outside, row))), e.type)
                 case InQuery(arguments, plan, negated):
                     given = tuple(_in(a.type, value_of(a, ())) for a in arguments)
-                    found = _among(given, self.of(plan, (*outside, row)))
-                    return Literal(found if found is None else found != negated, e.type)
+                    verdict = _among(given, self.of(plan, (*outside, row)))
+                    return Literal(verdict if verdict is None else verdict != negated, e.type)
                 case _:
                     return e
 
@@ -182,7 +207,7 @@ class Evaluation:
         )
 
     def _call(self, call: AggregateCall, entries: list[Entry], outside: Outside) -> Any:
-        """A call over the rows that its filter keeps, each as the call's arguments and what it is ordered by."""
+        """The result of a call over the rows that its filter keeps, each as arguments and ORDER BY keys."""
         kept = [e for e in entries if call.filter is None or self._value(call.filter, e[0], outside) is True]
         by = tuple(e for e, _ in call.order)
         given = [(self._values((*call.arguments, *by), row, outside), w) for row, w in kept]
@@ -191,24 +216,24 @@ class Evaluation:
     def _ordered(
         self, rows: Iterable[Entry], order: Order, types: Sequence[Type], outside: Outside
     ) -> list[tuple[Row, Row]]:
-        """Rows by some expressions and then by all their columns, a row of weight w w times, each with the values."""
+        """Rows sorted by some expressions and then by all columns, each with the sort keys; weight w makes w rows."""
         width = len(order)
         keyed: list[Entry] = [
             ((*self._values([e for e, _ in order], row, outside), *row), w) for row, w in rows if w > 0
         ]
-        keys = [(at, e.type, direction(how)) for at, (e, how) in enumerate(order)]
-        keys += [(width + at, of, Direction.ASC) for at, of in enumerate(types)]
+        keys = [(place, e.type, direction(how)) for place, (e, how) in enumerate(order)]
+        keys += [(width + place, type_, Direction.ASC) for place, type_ in enumerate(types)]
         return [(row[:width], row[width:]) for row, w in in_order(keyed, keys) for _ in range(w)]
 
     def _top(self, plan: Top, outside: Outside) -> Rows:
-        found: list[Entry] = []
+        first: list[Entry] = []
         for rows in self.of(plan.input, outside).by(plan.partition).values():
             ordered = self._ordered(rows, plan.order, plan.input.schema.types, outside)[plan.offset :]
-            found += [(row, 1) for _, row in (ordered if plan.limit is None else ordered[: plan.limit])]
-        return Rows.of(found)
+            first += [(row, 1) for _, row in (ordered if plan.limit is None else ordered[: plan.limit])]
+        return Rows.of(first)
 
     def _window(self, plan: Window, outside: Outside) -> Rows:
-        """Calls over the same window together, one window after the other; what is there by then breaks ties."""
+        """Window calls, those of one window together, one window after the other; earlier results break ties."""
         entries = list(self.of(plan.input, outside))
         windows: dict[object, list[int]] = {}
         for number, call in enumerate(plan.calls):
@@ -220,8 +245,8 @@ class Evaluation:
             types += [call.type for call in calls]
             numbers += chosen
         width = len(plan.input.schema)
-        places = [*range(width), *(width + numbers.index(at) for at in range(len(plan.calls)))]
-        return Rows.of((tuple(row[at] for at in places), w) for row, w in entries)
+        places = [*range(width), *(width + numbers.index(place) for place in range(len(plan.calls)))]
+        return Rows.of((tuple(row[place] for place in places), w) for row, w in entries)
 
     def _windowed(
         self, calls: Sequence[WindowCall], entries: list[Entry], types: Sequence[Type], outside: Outside
@@ -237,8 +262,8 @@ class Evaluation:
                 arguments = [self._values(call.arguments, row, outside) for _, row in ordered]
                 kept = [call.filter is None or self._value(call.filter, row, outside) is True for _, row in ordered]
                 results.append(framed(call, keys, arguments, kept))
-            for at, (_, row) in enumerate(ordered):
-                yield (*row, *(_result(call, found[at]) for call, found in zip(calls, results, strict=True))), 1
+            for place, (_, row) in enumerate(ordered):
+                yield (*row, *(_result(call, values[place]) for call, values in zip(calls, results, strict=True))), 1
 
     # -- several relations
 
@@ -264,9 +289,9 @@ class Evaluation:
     def _lateral(self, plan: Lateral, outside: Outside) -> Iterator[Entry]:
         nothing = (None,) * len(plan.right.schema)
         for row, w in self.of(plan.left, outside):
-            found = list(self.of(plan.right, (*outside, row)))
-            yield from ((row + other, w * v) for other, v in found)
-            if not found and plan.kind == "left":
+            partners = list(self.of(plan.right, (*outside, row)))
+            yield from ((row + other, w * v) for other, v in partners)
+            if not partners and plan.kind == "left":
                 yield row + nothing, w
 
     def _explode(self, plan: Explode, outside: Outside) -> Iterator[Entry]:
@@ -279,51 +304,53 @@ class Evaluation:
 
     def _asof(self, plan: Asof, outside: Outside) -> Iterator[Entry]:
         right = [row for row, w in self.of(plan.right, outside) if w > 0]
-        here, there = plan.at
-        of = plan.left.schema.fields[here].type
+        left_time, right_time = plan.at
+        type_ = plan.left.schema.fields[left_time].type
         nothing = (None,) * len(plan.right.schema)
-        ties = [(at, f.type, Direction.ASC) for at, f in enumerate(plan.right.schema.fields) if at != there]
+        ties = [
+            (field, f.type, Direction.ASC) for field, f in enumerate(plan.right.schema.fields) if field != right_time
+        ]
         for row, w in self.of(plan.left, outside):
-            t = row[here]
+            t = row[left_time]
             near = [r for r in right if all(row[a] == r[b] for a, b in plan.keys) and t is not None]
-            near = [r for r in near if r[there] is not None and _in_force(plan, t, r[there])]
+            near = [r for r in near if r[right_time] is not None and _in_force(plan, t, r[right_time])]
             if plan.tolerance is not None:
-                near = [r for r in near if distance(of, t, r[there]) <= _units(plan.tolerance, of)]
+                near = [r for r in near if distance(type_, t, r[right_time]) <= _units(plan.tolerance, type_)]
             if not near:
                 if plan.how == "left":
                     yield row + nothing, w
                 continue
-            best = min(near, key=lambda r, t=t: (distance(of, t, r[there]), r[there] > t))[there]
-            last = in_order([(r, 1) for r in near if r[there] == best], ties)[-1][0]
+            best = min(near, key=lambda r, t=t: (distance(type_, t, r[right_time]), r[right_time] > t))[right_time]
+            last = in_order([(r, 1) for r in near if r[right_time] == best], ties)[-1][0]
             yield row + last, w
 
     def _multiway(self, plan: Multiway, outside: Outside) -> Rows:
         joining: frozenset[int] = frozenset() if plan.null_safe else plan.shared
-        found: list[tuple[dict[int, Any], int]] = [({}, 1)]
+        bindings: list[tuple[dict[int, Any], int]] = [({}, 1)]
         for input_, terms in zip(plan.inputs, plan.variables, strict=True):
             rows = list(self.of(input_, outside))
-            found = [
+            bindings = [
                 (bound, v * w)
-                for before, v in found
+                for before, v in bindings
                 for row, w in rows
                 if (bound := _bound(before, terms, row, joining)) is not None
             ]
-        return Rows.of((tuple(bound[v] for v in plan.select), w) for bound, w in found)
+        return Rows.of((tuple(bound[v] for v in plan.select), w) for bound, w in bindings)
 
     def _both(self, left: Plan, right: Plan, outside: Outside) -> tuple[dict[Row, int], dict[Row, int]]:
         a, b = ({row: w for row, w in self.of(side, outside) if w > 0} for side in (left, right))
         return a, b
 
     def _recursive(self, plan: Recursive, outside: Outside) -> Rows:
-        """All bindings from nothing, together, until a round gives what the last one gave; sets, but for bags."""
+        """The body over all bindings, computed in rounds from nothing until a round changes nothing."""
         before = dict(self.bound)
         self.bound = before | {name: Rows({}) for name, _ in plan.bindings}
         limit = LoopBounds.given().of(None, grows=grows(plan))
         for _ in range(limit):
-            found = {name: self._binding(plan, name, p, outside) for name, p in plan.bindings}
-            if all(found[name].weights == self.bound[name].weights for name in found):
+            derived = {name: self._binding(plan, name, p, outside) for name, p in plan.bindings}
+            if all(derived[name].weights == self.bound[name].weights for name in derived):
                 break
-            self.bound = self.bound | found
+            self.bound = self.bound | derived
         else:
             raise EndlessLoop(f"a recursion has not ended after {limit:,} rounds", hint="does it make new values?")
         result = self.of(plan.body, outside)
@@ -331,27 +358,27 @@ class Evaluation:
         return result
 
     def _binding(self, plan: Recursive, name: str, part: Plan, outside: Outside) -> Rows:
-        found = self.of(part, outside)
-        return found if name in plan.bags else Rows({row: 1 for row, w in found if w > 0})
+        rows = self.of(part, outside)
+        return rows if name in plan.bags else Rows({row: 1 for row, w in rows if w > 0})
 
 
 def _result(call: WindowCall, value: Any) -> Any:
-    """What a window function gives, as rows hold it: one that chooses among values gives what a row held."""
+    """The result of a window function as rows hold it; a function that picks a value of a row gives it unchanged."""
     return value if call.function.lower() in CHOOSING else _in(call.type, value)
 
 
-def _in(of: Type, value: Any) -> Any:
-    change = inward(of) if value is not None else None
+def _in(type_: Type, value: Any) -> Any:
+    change = inward(type_) if value is not None else None
     return value if change is None else change(value)
 
 
-def _out(of: Type, value: Any) -> Any:
-    change = outward(of) if value is not None else None
+def _out(type_: Type, value: Any) -> Any:
+    change = outward(type_) if value is not None else None
     return value if change is None else change(value)
 
 
 def _among(given: Row, rows: Rows) -> bool | None:
-    """Whether a row is there; unknown if none is, but one might be where something is NULL."""
+    """Whether a row is among others; unknown if none equals it, but one with NULL might."""
     answers = {_equal(given, row) for row, w in rows if w > 0}
     return True if True in answers else None if None in answers else False
 
@@ -363,24 +390,24 @@ def _equal(a: Row, b: Row) -> bool | None:
 
 def _bound(before: dict[int, Any], terms: Sequence[int | None], row: Row, shared: frozenset[int]) -> Any:
     """A binding with the values of a row, unless they differ or are NULL where they join."""
-    found = dict(before)
+    binding = dict(before)
     for variable, value in zip(terms, row, strict=True):
         if variable is None:
             continue
         if variable in shared and value is None:
             return None
-        if found.setdefault(variable, value) != value:
+        if binding.setdefault(variable, value) != value:
             return None
-    return found
+    return binding
 
 
-def _in_force(plan: Asof, t: Any, at: Any) -> bool:
-    if plan.strict and at == t:
+def _in_force(plan: Asof, t: Any, since: Any) -> bool:
+    if plan.strict and since == t:
         return False
-    return plan.direction == "nearest" or (at <= t if plan.direction == "backward" else at >= t)
+    return plan.direction == "nearest" or (since <= t if plan.direction == "backward" else since >= t)
 
 
-def _units(tolerance: Any, of: Type) -> Any:
+def _units(tolerance: Any, type_: Type) -> Any:
     if isinstance(tolerance, timedelta):
-        return tolerance.days if of == DATE else tolerance // timedelta(microseconds=1)
+        return tolerance.days if type_ == DATE else tolerance // timedelta(microseconds=1)
     return tolerance

@@ -1,4 +1,4 @@
-"""What operators on rows mean: projections, joins, and the first rows in an order."""
+"""The meaning of operators on rows: projections, joins, and the first rows in an order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from everview.types import Field, Schema
 
 
 def projected(rows: Rows, fields: Sequence[int | None], width: int) -> Rows:
-    """Some fields of rows that have so many."""
+    """Some fields of rows that have ``width`` fields."""
     if list(fields) == list(range(width)):
         return rows
     pick = picking(fields)
@@ -40,22 +40,22 @@ def joined(join: JoinStream, left: Rows, right: Rows) -> Rows:
 def joined_all(join: Multijoin, relations: Sequence[Rows]) -> Rows:
     """Every binding of the variables that all relations hold, weights multiplied."""
     known: list[int] = []
-    found: list[Entry] = [((), 1)]
+    bindings: list[Entry] = [((), 1)]
     for variables, rows in zip(join.variables, relations, strict=True):
-        shared = [at for at, variable in enumerate(variables) if variable in known]
-        fresh = picking([at for at, variable in enumerate(variables) if variable not in known])
-        bound, partners = picking([known.index(variables[at]) for at in shared]), rows.by(shared)
+        shared = [place for place, variable in enumerate(variables) if variable in known]
+        fresh = picking([place for place, variable in enumerate(variables) if variable not in known])
+        bound, partners = picking([known.index(variables[place]) for place in shared]), rows.by(shared)
         nobody: list[Entry] = []
-        found = [
-            ((*before, *fresh(row)), v * w) for before, v in found for row, w in partners.get(bound(before), nobody)
+        bindings = [
+            ((*before, *fresh(row)), v * w) for before, v in bindings for row, w in partners.get(bound(before), nobody)
         ]
         known += [variable for variable in variables if variable not in known]
     pick = picking([known.index(variable) for variable in join.select])
-    return Rows.of((pick(binding), w) for binding, w in found)
+    return Rows.of((pick(binding), w) for binding, w in bindings)
 
 
 def matching(match: Matching, rows: Rows) -> Rows:
-    """The rows in which these fields are the same, and those have these values."""
+    """The rows in which given pairs of fields are equal and given fields have given values."""
     fields = match.source.schema.fields
     given = Schema(fields[field] for field, _ in match.constants)
     ((constants, _),) = Rows.inside(given, [(tuple(value for _, value in match.constants), 1)])
@@ -76,13 +76,13 @@ def passing(where: Where, rows: Rows) -> Rows:
 
 
 def _passes(test: Test, row: Row, constants: list[Any], fields: Sequence[Field]) -> bool:
-    value, of = row[test.field], fields[test.field].type
+    value, type_ = row[test.field], fields[test.field].type
     if test.how in ("is_null", "is_not_null"):
         return (value is None) == (test.how == "is_null")
     others = constants if test.other is None else [row[test.other]]
     if value is None or None in others:
         return False
-    place = rank(of) or (lambda found: found)
+    place = rank(type_) or (lambda value_: value_)
     return any(_holds(test.how, place(value), place(other)) for other in others)
 
 
@@ -98,13 +98,13 @@ def _holds(how: str, a: Any, b: Any) -> bool:
 
 
 def semijoined(semijoin: Semijoin, left: Rows, keys: Rows) -> Rows:
-    """The rows whose key is there: more often than not."""
-    key, found = picking(range(semijoin.left.key)), keys.weights
-    return Rows({row: w for row, w in left if found.get(key(row), 0) > 0})
+    """The rows whose key has a positive weight on the other side."""
+    key, weights = picking(range(semijoin.left.key)), keys.weights
+    return Rows({row: w for row, w in left if weights.get(key(row), 0) > 0})
 
 
 def compared(bags: Bags, left: Rows, right: Rows) -> Rows:
-    """Rows as often as both have them, or as the left has more; less than none is none."""
+    """The bag intersection (as often as both have a row) or difference (as often as the left has more)."""
     other = {row: max(w, 0) for row, w in right}
     if bags.compare == "common":
         return Rows({row: min(w, other[row]) for row, w in left if w > 0 and other.get(row)})
@@ -115,13 +115,13 @@ def first(top: Top, rows: Rows) -> Rows:
     """Of each group, the rows that take places ``skip`` to ``skip + limit``; weight w takes w places."""
     directions, fields = dict(top.order), top.source.schema.fields
     rest = range(top.source.key, len(fields))
-    order: list[Keyed] = [(at, fields[at].type, directions.get(at, Direction.ASC)) for at in rest]
-    found: dict[Row, int] = {}
+    order: list[Keyed] = [(field, fields[field].type, directions.get(field, Direction.ASC)) for field in rest]
+    kept: dict[Row, int] = {}
     for entries in rows.by(range(top.source.key)).values():
         place = 0
         for row, w in in_order([e for e in entries if e[1] > 0], order):
             inside = min(place + w, top.skip + top.limit) - max(place, top.skip)
             if inside > 0:
-                found[row] = inside
+                kept[row] = inside
             place += w
-    return Rows(found)
+    return Rows(kept)

@@ -18,7 +18,7 @@ Groups = dict[Row, list[Entry]]
 
 
 class Rows:
-    """Rows and their weights; not to be changed, so that groups of them are found once.
+    """Rows and their weights; never changed, so that each grouping is computed once.
 
     >>> Rows.of([((1, "a"), 1), ((2, "b"), 1), ((2, "b"), -1)]).weights
     {(1, 'a'): 1}
@@ -32,7 +32,7 @@ class Rows:
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Rows:
-        """The sum of weighted rows. It is checked when it is complete, so their order never matters."""
+        """The sum of weighted rows; checked when complete, so that the order of entries does not matter."""
         sums: dict[Row, int] = {}
         before = sums.get
         for row, w in entries:
@@ -47,17 +47,17 @@ class Rows:
 
     @classmethod
     def inside(cls, schema: Schema, entries: Iterable[Entry]) -> Rows:
-        """Rows that people gave, of Python values; those of a batch come column by column."""
+        """Rows of Python values, or of a batch, as the oracle holds them."""
         if isinstance(entries, Batch) and len(schema):
             table = entries.to_arrow()
-            columns = [from_arrow(of, table.column(at)) for at, of in enumerate(schema.types)]
+            columns = [from_arrow(type_, table.column(field)) for field, type_ in enumerate(schema.types)]
             return cls(dict(zip(zip(*columns, strict=True), entries.weights.tolist(), strict=True)))
         pairs = list(entries)
         rows = changed(schema.types, inward)([row for row, _ in pairs]) if pairs else []
         return cls.of(zip(rows, (w for _, w in pairs), strict=True))
 
     def outside(self, schema: Schema) -> list[Entry]:
-        """Rows for people."""
+        """The rows as views show them."""
         return seen(schema, self.weights.items())
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ class Rows:
 
 
 def seen(schema: Schema, entries: Iterable[Entry]) -> list[Entry]:
-    """Entries of the oracle as people see them."""
+    """Entries of the oracle as views show them."""
     pairs = list(entries)
     rows = changed(schema.types, outward)([row for row, _ in pairs]) if pairs else []
     return list(zip(rows, (w for _, w in pairs), strict=True))
@@ -88,8 +88,8 @@ def difference(a: Mapping[Row, int], b: Mapping[Row, int]) -> dict[Row, int]:
     """``a − b``."""
     if a == b:
         return {}
-    found = {row: w - b.get(row, 0) for row, w in a.items() if w != b.get(row)}
-    return found | {row: -w for row, w in b.items() if row not in a}
+    weights = {row: w - b.get(row, 0) for row, w in a.items() if w != b.get(row)}
+    return weights | {row: -w for row, w in b.items() if row not in a}
 
 
 def picking(fields: Sequence[int | None]) -> Callable[[Row], Row]:

@@ -1,4 +1,4 @@
-"""What CAST means, one value at a time."""
+"""The meaning of CAST, one value at a time."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ _BITS: Final[dict[Type, int]] = {TINYINT: 8, SMALLINT: 16, INTEGER: 32, BIGINT: 
 
 
 class NoValue(Exception):
-    """There is no such value."""
+    """Raised where an expression has no value: a cast or a function that fails."""
 
 
-def cast_value(value: Any, of: Type, to: Type) -> Any:
+def cast_value(value: Any, type_: Type, to: Type) -> Any:
     """The value as the other type; raises `NoValue`."""
-    if value is None or of == to or to == ANY or to in INTERVALS:
+    if value is None or type_ == to or to == ANY or to in INTERVALS:
         return value
-    if isinstance(of, Array) and isinstance(to, Array):
-        return [cast_value(v, of.element, to.element) for v in value]
-    if isinstance(of, Struct) and isinstance(to, Struct):
-        parts = zip(value.values(), of.fields, to.fields, strict=True)
+    if isinstance(type_, Array) and isinstance(to, Array):
+        return [cast_value(v, type_.element, to.element) for v in value]
+    if isinstance(type_, Struct) and isinstance(to, Struct):
+        parts = zip(value.values(), type_.fields, to.fields, strict=True)
         return {b.name: cast_value(v, a.type, b.type) for v, a, b in parts}
     if to == STRING:
-        return _text(value, of)
+        return _text(value, type_)
     if isinstance(value, str):
         return _read(value.strip("".join(map(chr, range(33)))), value, to)
-    return _convert(value, of, to)
+    return _convert(value, type_, to)
 
 
 def rounded_decimal(exact: Any, to: Decimal) -> decimal.Decimal:
@@ -66,13 +66,13 @@ def rounded_decimal(exact: Any, to: Decimal) -> decimal.Decimal:
 
 
 def _integer(exact: Any, to: Type) -> int:
-    found = math.trunc(exact)
-    if not -(1 << (_BITS[to] - 1)) <= found < 1 << (_BITS[to] - 1):
+    integer = math.trunc(exact)
+    if not -(1 << (_BITS[to] - 1)) <= integer < 1 << (_BITS[to] - 1):
         raise NoValue(f"outside {to}")
-    return found
+    return integer
 
 
-def _convert(value: Any, of: Type, to: Type) -> Any:
+def _convert(value: Any, type_: Type, to: Type) -> Any:
     if to == BOOLEAN:
         return value != 0
     if isinstance(value, dt.datetime):
@@ -81,7 +81,7 @@ def _convert(value: Any, of: Type, to: Type) -> Any:
         return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
     if to == TIMESTAMP:
         return _from_seconds(value)
-    exact = Fraction(_shortest(value, of)) if isinstance(value, float) and math.isfinite(value) else value
+    exact = Fraction(_shortest(value, type_)) if isinstance(value, float) and math.isfinite(value) else value
     if isinstance(value, float) and not math.isfinite(value) and to not in (FLOAT, DOUBLE):
         raise NoValue("not finite")
     if isinstance(to, Decimal):
@@ -93,8 +93,8 @@ def _convert(value: Any, of: Type, to: Type) -> Any:
     return _integer(Fraction(value) if isinstance(value, (float, decimal.Decimal)) else value, to)
 
 
-def _shortest(value: float, of: Type) -> str:
-    if of != FLOAT:
+def _shortest(value: float, type_: Type) -> str:
+    if type_ != FLOAT:
         return repr(value)
     for digits in range(1, 18):
         text = f"{value:.{digits}g}"
@@ -137,14 +137,14 @@ def _from_seconds(value: Any) -> dt.datetime:
 # -- text
 
 
-def _text(value: Any, of: Type) -> str:
+def _text(value: Any, type_: Type) -> str:
     match value:
         case bool():
             return "true" if value else "false"
         case bytes():
             return value.decode(errors="replace")
         case float():
-            return _float_text(value, of)
+            return _float_text(value, type_)
         case decimal.Decimal():
             return f"{value:f}"
         case dt.datetime():
@@ -159,12 +159,12 @@ def _timestamp_text(value: dt.datetime) -> str:
     return whole + (f".{value.microsecond:06}".rstrip("0") if value.microsecond else "")
 
 
-def _float_text(value: float, of: Type) -> str:
+def _float_text(value: float, type_: Type) -> str:
     if not math.isfinite(value):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     if value == 0:
         return "-0.0" if math.copysign(1, value) < 0 else "0.0"
-    number = decimal.Decimal(_shortest(value, of))
+    number = decimal.Decimal(_shortest(value, type_))
     if decimal.Decimal("0.001") <= abs(number) < 10_000_000:
         text = f"{number:f}"
         text = text.rstrip("0") if "." in text else text

@@ -71,22 +71,22 @@ def murmur3(data: bytes, seed: int) -> int:
 
 def _words(data: bytes) -> Iterator[int]:
     whole = len(data) - len(data) % 4
-    for at in range(0, whole, 4):
-        yield int.from_bytes(data[at : at + 4], "little")
+    for start in range(0, whole, 4):
+        yield int.from_bytes(data[start : start + 4], "little")
     for byte in data[whole:]:
         yield (byte if byte < 128 else byte - 256) % 2**32
 
 
-def _bytes(value: Any, of: Type) -> bytes:
-    """What is hashed of a value: four or eight bytes of a number, least first; text and bytes as they are."""
+def _bytes(value: Any, type_: Type) -> bytes:
+    """The bytes of a value that are hashed: four or eight of a number, least first; text and bytes as they are."""
     match value:
         case bool():
             return struct.pack("<i", value)
         case int():
-            return struct.pack("<q" if of == BIGINT else "<i", value)
+            return struct.pack("<q" if type_ == BIGINT else "<i", value)
         case float():
             value = math.nan if value != value else value + 0.0
-            return struct.pack("<f" if of == FLOAT else "<d", value)
+            return struct.pack("<f" if type_ == FLOAT else "<d", value)
         case dt.datetime():
             return struct.pack("<q", (value - EPOCH) // dt.timedelta(microseconds=1))
         case dt.date():
@@ -97,14 +97,14 @@ def _bytes(value: Any, of: Type) -> bytes:
             return value
         case _:
             assert isinstance(value, decimal.Decimal)
-            assert isinstance(of, Decimal)
-            return _decimal(value, of)
+            assert isinstance(type_, Decimal)
+            return _decimal(value, type_)
 
 
-def _decimal(value: decimal.Decimal, of: Decimal) -> bytes:
+def _decimal(value: decimal.Decimal, type_: Decimal) -> bytes:
     with decimal.localcontext(decimal.Context(prec=60)):
-        whole = int(value * 10**of.scale)
-    if of.precision <= 18:
+        whole = int(value * 10**type_.scale)
+    if type_.precision <= 18:
         return struct.pack("<q", whole)
     size = 1
     while not -(1 << (8 * size - 1)) <= whole < 1 << (8 * size - 1):
@@ -113,25 +113,25 @@ def _decimal(value: decimal.Decimal, of: Decimal) -> bytes:
 
 
 def chained(function: Callable[[bytes, int], int], bits: int) -> Callable[[Type, list[Type], list[Any]], int]:
-    """Each value's hash is the seed of the next; NULL leaves it."""
+    """The hash of several values: each hash is the seed of the next, NULL leaves the seed."""
 
-    def after(seed: int, value: Any, of: Type) -> int:
+    def after(seed: int, value: Any, type_: Type) -> int:
         if value is None:
             return seed
-        if isinstance(of, Array):
+        if isinstance(type_, Array):
             for item in value:
-                seed = after(seed, item, of.element)
+                seed = after(seed, item, type_.element)
             return seed
-        if isinstance(of, Struct):
-            for f in of.fields:
+        if isinstance(type_, Struct):
+            for f in type_.fields:
                 seed = after(seed, value[f.name], f.type)
             return seed
-        return function(_bytes(value, of), seed)
+        return function(_bytes(value, type_), seed)
 
     def run(out: Type, types: list[Type], values: list[Any]) -> int:
         seed = 42
-        for value, of in zip(values, types, strict=True):
-            seed = after(seed, value, of)
+        for value, type_ in zip(values, types, strict=True):
+            seed = after(seed, value, type_)
         return seed - (1 << bits) if seed >= 1 << (bits - 1) else seed
 
     return run

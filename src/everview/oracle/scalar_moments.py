@@ -1,4 +1,4 @@
-"""What the functions of dates, timestamps and intervals mean, one value at a time, by Python's `datetime`."""
+"""The meaning of functions of dates, timestamps and intervals, one value at a time, by Python's `datetime`."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _months_between(a: dt.datetime, b: dt.datetime, rounded: bool = True) -> flo
     if a.day == b.day or last:
         return float(months)
     clock = [x.hour * 3600 + x.minute * 60 + x.second for x in (a, b)]
-    found = months + ((a.day - b.day) * 86400 + clock[0] - clock[1]) / (31 * 86400.0)
-    return round(found * 1e8) / 1e8 if rounded else found
+    between = months + ((a.day - b.day) * 86400 + clock[0] - clock[1]) / (31 * 86400.0)
+    return round(between * 1e8) / 1e8 if rounded else between
 
 
 def _first_day(day: dt.date, unit: str) -> dt.date | None:
@@ -72,23 +72,23 @@ def _first_day(day: dt.date, unit: str) -> dt.date | None:
     return day - dt.timedelta(days=day.weekday()) if unit == "week" else None
 
 
-def _date_trunc(unit: str, at: dt.datetime) -> dt.datetime | None:
-    day = _first_day(at.date(), unit)
+def _date_trunc(unit: str, moment: dt.datetime) -> dt.datetime | None:
+    day = _first_day(moment.date(), unit)
     if day is not None:
         return dt.datetime(day.year, day.month, day.day, tzinfo=dt.UTC)
     match unit.lower():
         case "day" | "dd":
-            return at.replace(hour=0, minute=0, second=0, microsecond=0)
+            return moment.replace(hour=0, minute=0, second=0, microsecond=0)
         case "hour":
-            return at.replace(minute=0, second=0, microsecond=0)
+            return moment.replace(minute=0, second=0, microsecond=0)
         case "minute":
-            return at.replace(second=0, microsecond=0)
+            return moment.replace(second=0, microsecond=0)
         case "second":
-            return at.replace(microsecond=0)
+            return moment.replace(microsecond=0)
         case "millisecond":
-            return at.replace(microsecond=at.microsecond // 1000 * 1000)
+            return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
         case "microsecond":
-            return at
+            return moment
         case _:
             return None
 
@@ -101,7 +101,7 @@ def _make_date(year: int, month: int, day: int) -> dt.date:
 
 
 def _since(unit: int) -> Callable[[dt.datetime], int]:
-    return lambda at: (at - EPOCH) // _MICRO // unit
+    return lambda moment: (moment - EPOCH) // _MICRO // unit
 
 
 def _until(unit: int) -> Callable[[int], dt.datetime]:
@@ -114,37 +114,37 @@ _PARTS: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|(.)", re.DOTALL)
 
 
 def _tokens(pattern: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    tokens: list[tuple[str, str]] = []
     for quoted, letters, _, mark in _PARTS.findall(pattern):
         if letters:
-            found.append(("letters", letters))
+            tokens.append(("letters", letters))
         else:
-            found.append(("text", mark or quoted.replace("''", "'") or "'"))
-    return found
+            tokens.append(("text", mark or quoted.replace("''", "'") or "'"))
+    return tokens
 
 
-def _written(at: dt.datetime, letters: str) -> str:
+def _written(moment: dt.datetime, letters: str) -> str:
     count = len(letters)
-    hour = at.hour % 12 or 12
-    numbers = {"M": at.month, "d": at.day, "H": at.hour, "h": hour, "m": at.minute, "s": at.second}
-    numbers |= {"D": at.timetuple().tm_yday, "Q": (at.month - 1) // 3 + 1, "y": at.year}
+    hour = moment.hour % 12 or 12
+    numbers = {"M": moment.month, "d": moment.day, "H": moment.hour, "h": hour, "m": moment.minute, "s": moment.second}
+    numbers |= {"D": moment.timetuple().tm_yday, "Q": (moment.month - 1) // 3 + 1, "y": moment.year}
     match letters[0]:
         case "y" if count == 2:
-            return f"{at.year % 100:02}"
+            return f"{moment.year % 100:02}"
         case "M" if count >= 3:
-            return at.strftime("%B" if count == 4 else "%b")
+            return moment.strftime("%B" if count == 4 else "%b")
         case "E":
-            return at.strftime("%A" if count == 4 else "%a")
+            return moment.strftime("%A" if count == 4 else "%a")
         case "a":
-            return "AM" if at.hour < 12 else "PM"
+            return "AM" if moment.hour < 12 else "PM"
         case "S":
-            return f"{at.microsecond:06}000"[:count]
+            return f"{moment.microsecond:06}000"[:count]
         case letter:
             return str(numbers[letter]).rjust(count, "0")
 
 
-def _date_format(at: dt.datetime, pattern: str) -> str:
-    return "".join(text if kind == "text" else _written(at, text) for kind, text in _tokens(pattern))
+def _date_format(moment: dt.datetime, pattern: str) -> str:
+    return "".join(text if kind == "text" else _written(moment, text) for kind, text in _tokens(pattern))
 
 
 def _read(text: str, pattern: str) -> dt.datetime:
@@ -164,7 +164,7 @@ def _read(text: str, pattern: str) -> dt.datetime:
     match = re.fullmatch(regex, text, re.ASCII)
     if match is None:
         raise NoValue(f"not of the form {pattern}")
-    parts = {token[0]: (token, found) for token, found in zip(letters, match.groups(), strict=True)}
+    parts = {token[0]: (token, text_part) for token, text_part in zip(letters, match.groups(), strict=True)}
     try:
         return _assembled(parts)
     except (ValueError, KeyError):
@@ -192,8 +192,8 @@ def _assembled(parts: dict[str, tuple[str, str]]) -> dt.datetime:
 
 
 def _unix_timestamp(value: Any, pattern: str | None = None) -> int:
-    at = value if pattern is None else _read(value, pattern)
-    return math.trunc(Decimal((at - EPOCH) // _MICRO) / 1_000_000)
+    moment = value if pattern is None else _read(value, pattern)
+    return math.trunc(Decimal((moment - EPOCH) // _MICRO) / 1_000_000)
 
 
 def _to_timestamp(text: str, pattern: str | None = None) -> dt.datetime:
@@ -210,10 +210,10 @@ MOMENTS: Final[Mapping[str, Callable[..., Any]]] = {
     "dayofyear": lambda day: day.timetuple().tm_yday,
     "weekofyear": lambda day: day.isocalendar().week,
     "yearofweek": lambda day: day.isocalendar().year,
-    "hour": lambda at: at.hour,
-    "minute": lambda at: at.minute,
-    "second": lambda at: at.second,
-    "second_fraction": lambda at: Decimal(at.second * 1_000_000 + at.microsecond).scaleb(-6),
+    "hour": lambda moment: moment.hour,
+    "minute": lambda moment: moment.minute,
+    "second": lambda moment: moment.second,
+    "second_fraction": lambda moment: Decimal(moment.second * 1_000_000 + moment.microsecond).scaleb(-6),
     "date_add": _moved(_add_days),
     "date_sub": _moved(lambda day, by: _add_days(day, -by)),
     "add_months": _moved(_add_months),
@@ -223,8 +223,8 @@ MOMENTS: Final[Mapping[str, Callable[..., Any]]] = {
     "subtract_months_to": _moved(lambda when, by: _add_months(when, -by)),
     "add_days_to": _moved(lambda day, by: day + _interval(by)),
     "subtract_days_to": _moved(lambda day, by: day - _interval(by)),
-    "add_time_to": _moved(lambda at, by: at + _interval(by)),
-    "subtract_time_to": _moved(lambda at, by: at - _interval(by)),
+    "add_time_to": _moved(lambda moment, by: moment + _interval(by)),
+    "subtract_time_to": _moved(lambda moment, by: moment - _interval(by)),
     "add_intervals": lambda a, b: _span(_micros(a) + _micros(b)),
     "subtract_intervals": lambda a, b: _span(_micros(a) - _micros(b)),
     "scale_interval": lambda n, b: _span(n * _micros(b)),

@@ -1,4 +1,4 @@
-"""What the functions of text and bytes mean, one value at a time; those of regular expressions by Python's own."""
+"""The meaning of functions of text and bytes, one value at a time; regular expressions are Python's own."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from everview.errors import BadPattern
 
 
 def _initcap(text: str) -> str:
-    found, start = "", True
+    title, start = "", True
     for letter in text:
-        found += letter.title() if start else letter.lower()
+        title += letter.title() if start else letter.lower()
         start = letter == " "
-    return found
+    return title
 
 
 def _trim(left: bool, right: bool) -> Callable[..., str]:
@@ -38,18 +38,18 @@ def _replace(text: str, old: str, new: str = "") -> str:
 
 
 def _translate(text: str, old: str, new: str) -> str:
-    found = ""
+    translated = ""
     for letter in text:
-        at = old.find(letter)
-        found += letter if at < 0 else new[at : at + 1]
-    return found
+        place = old.find(letter)
+        translated += letter if place < 0 else new[place : place + 1]
+    return translated
 
 
 def _substring(text: Any, start: int, size: int | None = None) -> Any:
     places = range(1, len(text) + 1)
     begin = start if start > 0 else len(text) + start + 1 if start < 0 else 1
     end = len(text) if size is None else begin + size - 1
-    kept = [at for at in places if begin <= at <= end]
+    kept = [place for place in places if begin <= place <= end]
     return text[kept[0] - 1 : kept[-1]] if kept else text[:0]
 
 
@@ -69,10 +69,10 @@ def _pad(left: bool) -> Callable[..., str]:
 def _concat(*parts: Any) -> Any:
     if not parts:
         return ""
-    found = parts[0]
+    joined = parts[0]
     for part in parts[1:]:
-        found = found + part
-    return found
+        joined = joined + part
+    return joined
 
 
 def _concat_ws(separator: str | None, *words: Any) -> str | None:
@@ -93,11 +93,11 @@ def _locate(part: str | None, text: str | None, start: int | None = 1) -> int | 
         return 0
     if part == "":
         return 1
-    return next((at + 1 for at in range(start - 1, len(text) + 1) if text[at : at + len(part)] == part), 0)
+    return next((place + 1 for place in range(start - 1, len(text) + 1) if text[place : place + len(part)] == part), 0)
 
 
 def _like(text: str, pattern: str, escape: str = "\\") -> bool:
-    """By recursion over text and pattern."""
+    """Whether a text is like a pattern, followed letter by letter."""
     tokens: list[tuple[str, bool]] = []
     letters = list(pattern)
     while letters:
@@ -114,7 +114,7 @@ def _like(text: str, pattern: str, escape: str = "\\") -> bool:
             reached = set(range(min(reached), len(text) + 1)) if reached else reached
         else:
             any_letter = letter == "_" and not plain
-            reached = {at + 1 for at in reached if at < len(text) and (any_letter or text[at] == letter)}
+            reached = {place + 1 for place in reached if place < len(text) and (any_letter or text[place] == letter)}
     return len(text) in reached
 
 
@@ -135,16 +135,16 @@ def _regexp_extract(text: str, pattern: str, group: int = 1) -> str:
 
 
 def _split(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found: list[str] = []
+    parts: list[str] = []
     begin = 0
     for match in re.finditer(pattern, text, re.ASCII):
-        if limit > 0 and len(found) == limit - 1:
+        if limit > 0 and len(parts) == limit - 1:
             break
         if match.end() == 0 or (pattern == "" and match.end() == len(text)):
             continue
-        found.append(text[begin : match.start()])
+        parts.append(text[begin : match.start()])
         begin = match.end()
-    return [*found, text[begin:]]
+    return [*parts, text[begin:]]
 
 
 def _array_join(items: list[Any], separator: str, instead: str | None = None) -> str:
@@ -171,7 +171,7 @@ def _unhex(text: str) -> bytes | None:
     if any(c not in "0123456789abcdefABCDEF" for c in text):
         return None
     text = "0" * (len(text) % 2) + text
-    return bytes(int(text[at : at + 2], 16) for at in range(0, len(text), 2))
+    return bytes(int(text[place : place + 2], 16) for place in range(0, len(text), 2))
 
 
 def _unbase64(text: str) -> bytes | None:

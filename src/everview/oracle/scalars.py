@@ -1,6 +1,6 @@
-"""What a scalar expression means: one row, Python's own numbers, dates and text, nothing shared with what computes it.
+"""The meaning of scalar expressions: row by row, with Python's numbers, dates and text, sharing no code with kernels.
 
-Values are what people see: a `datetime` in UTC for TIMESTAMP, a list for ARRAY, a dict for STRUCT. An interval is a
+Values are as views show them: a `datetime` in UTC for TIMESTAMP, a list for ARRAY, a dict for STRUCT. An interval is a
 number of months or of microseconds.
 
 >>> from everview.plan.typing import call, literal
@@ -11,24 +11,20 @@ number of months or of microseconds.
 from __future__ import annotations
 
 import datetime as dt
-import decimal
-import math
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any, Final
 
 from everview.errors import ArithmeticFailure, CastFailure, EverviewError
-from everview.oracle.scalar_casts import NoValue, cast_value, rounded_decimal
+from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_hashes import chained, murmur3, xxh64
 from everview.oracle.scalar_moments import MOMENTS
+from everview.oracle.scalar_numbers import NUMBERS, plain
 from everview.oracle.scalar_texts import TEXTS
 from everview.oracle.values import inward
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal, Now, UserCall
 from everview.scalars.functions.user import registered
-from everview.types import ANY, BIGINT, DATE, DOUBLE, FLOAT, INTEGER, SMALLINT, TINYINT, Array, Decimal, Struct, Type
-
-BITS: Final[dict[Type, int]] = {TINYINT: 8, SMALLINT: 16, INTEGER: 32, BIGINT: 64}
+from everview.types import ANY, DATE, Array, Struct, Type
 
 
 def value_of(expression: Expression, row: Sequence[Any], now: dt.datetime | None = None) -> Any:
@@ -36,13 +32,13 @@ def value_of(expression: Expression, row: Sequence[Any], now: dt.datetime | None
     match expression:
         case Column(index):
             return row[index]
-        case Literal(value, of):
-            return _outward(value, of)
+        case Literal(value, type_):
+            return _outward(value, type_)
         case Now():
             moment = now or dt.datetime.now(dt.UTC)
             return moment.astimezone(dt.UTC).date() if expression.type == DATE else moment
-        case Cast(argument, of, try_):
-            return _cast(value_of(argument, row, now), argument.type, of, try_, expression)
+        case Cast(argument, type_, try_):
+            return _cast(value_of(argument, row, now), argument.type, type_, try_, expression)
         case UserCall(name, arguments):
             return _user(name, [value_of(a, row, now) for a in arguments], expression)
         case Call(function, arguments) if function in _CHOOSING:
@@ -53,19 +49,19 @@ def value_of(expression: Expression, row: Sequence[Any], now: dt.datetime | None
             raise AssertionError(expression)
 
 
-def _outward(value: Any, of: Type) -> Any:
+def _outward(value: Any, type_: Type) -> Any:
     if value is None:
         return None
-    if isinstance(of, Array):
-        return [_outward(v, of.element) for v in value]
-    if isinstance(of, Struct) and not isinstance(value, dict):
-        return {f.name: _outward(v, f.type) for f, v in zip(of.fields, value, strict=True)}
+    if isinstance(type_, Array):
+        return [_outward(v, type_.element) for v in value]
+    if isinstance(type_, Struct) and not isinstance(value, dict):
+        return {f.name: _outward(v, f.type) for f, v in zip(type_.fields, value, strict=True)}
     return value
 
 
-def _cast(value: Any, of: Type, to: Type, try_: bool, expression: Expression) -> Any:
+def _cast(value: Any, type_: Type, to: Type, try_: bool, expression: Expression) -> Any:
     try:
-        return cast_value(value, of, to)
+        return cast_value(value, type_, to)
     except NoValue:
         if try_:
             return None
@@ -79,8 +75,8 @@ def _user(name: str, values: list[Any], expression: UserCall) -> Any:
     if function.shape == "rows":
         return function.call(*values)
     arrays = [pa.array([v], a.type.arrow) for v, a in zip(values, expression.arguments, strict=True)]
-    found = function.call(*arrays)
-    return (found[0] if isinstance(found, tuple) else found)[0].as_py()
+    results = function.call(*arrays)
+    return (results[0] if isinstance(results, tuple) else results)[0].as_py()
 
 
 def _call(expression: Call, values: list[Any]) -> Any:
@@ -92,12 +88,12 @@ def _call(expression: Call, values: list[Any]) -> Any:
         return None
     types = [a.type for a in expression.arguments]
     try:
-        found = function(expression.type, types, values)
+        value = function(expression.type, types, values)
     except NoValue as none:
         if attempt:
             return None
         raise _failure(name)(f"{none} in {expression}: {values!r}", hint="use the try_ function") from None
-    return found
+    return value
 
 
 def _is_one_row(count: int) -> bool:
@@ -116,37 +112,37 @@ Later = list[Callable[[], Any]]
 
 
 def _case(branches: Later) -> Any:
-    for at in range(0, len(branches) - 1, 2):
-        if branches[at]():
-            return branches[at + 1]()
+    for place in range(0, len(branches) - 1, 2):
+        if branches[place]():
+            return branches[place + 1]()
     return branches[-1]()
 
 
 def _coalesce(branches: Later) -> Any:
     for branch in branches:
-        found = branch()
-        if found is not None:
-            return found
+        value = branch()
+        if value is not None:
+            return value
     return None
 
 
 def _and(branches: Later) -> Any:
     unknown = False
     for branch in branches:
-        found = branch()
-        if found is False:
+        value = branch()
+        if value is False:
             return False
-        unknown = unknown or found is None
+        unknown = unknown or value is None
     return None if unknown else True
 
 
 def _or(branches: Later) -> Any:
     unknown = False
     for branch in branches:
-        found = branch()
-        if found is True:
+        value = branch()
+        if value is True:
             return True
-        unknown = unknown or found is None
+        unknown = unknown or value is None
     return None if unknown else False
 
 
@@ -159,194 +155,20 @@ _CHOOSING: Final[Mapping[str, Callable[[Later], Any]]] = {
 }
 
 
-# -- numbers
-
-
-def fit(of: Type, exact: Any) -> Any:
-    """An exact number as a value of a type, or no value."""
-    if of in BITS:
-        if not -(1 << (BITS[of] - 1)) <= exact < 1 << (BITS[of] - 1):
-            raise NoValue("overflow")
-        return int(exact)
-    if isinstance(of, Decimal):
-        return rounded_decimal(exact, of)
-    return exact
-
-
-def _exact(value: Any) -> Any:
-    return Fraction(value) if isinstance(value, decimal.Decimal) else value
-
-
-def _arithmetic(of: Type, function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-    if of in (FLOAT, DOUBLE):
-        return _single(of, function(a, b))
-    return fit(of, function(_exact(a), _exact(b)))
-
-
-def _single(of: Type, value: float) -> float:
-    if of != FLOAT:
-        return value
-    import numpy as np
-
-    with np.errstate(all="ignore"):
-        return float(np.float32(value))
-
-
-def _divide(of: Type, types: list[Type], values: list[Any]) -> Any:
-    a, b = values
-    if b == 0:
-        raise NoValue("division by zero")
-    return a / b if of in (FLOAT, DOUBLE) and math.isfinite(b) else _divide_exactly(of, a, b)
-
-
-def _divide_exactly(of: Type, a: Any, b: Any) -> Any:
-    if of in (FLOAT, DOUBLE):
-        return a / b
-    return fit(of, _exact(a) / _exact(b))
-
-
-def _integral_divide(of: Type, types: list[Type], values: list[Any]) -> Any:
-    a, b = map(_exact, values)
-    if b == 0:
-        raise NoValue("division by zero")
-    return fit(of, math.trunc(Fraction(a) / Fraction(b)))
-
-
-def _remainder(a: Any, b: Any) -> Any:
-    if b == 0:
-        raise NoValue("division by zero")
-    if isinstance(a, float) or isinstance(b, float):
-        return math.nan if math.isinf(a) or a != a or b != b else math.fmod(a, b)
-    return a - b * math.trunc(Fraction(a) / Fraction(b))
-
-
-def _pmod(of: Type, types: list[Type], values: list[Any]) -> Any:
-    a, b = values if of in (FLOAT, DOUBLE) else map(_exact, values)
-    rest = _remainder(a, b)
-    return fit(of, _remainder(_single(of, rest + b), b) if rest < 0 else rest)
-
-
-def _wrapped(of: Type, value: int) -> int:
-    bits = BITS[of]
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
-
-
-def _shift(how: str) -> Callable[..., Any]:
-    def run(of: Type, types: list[Type], values: list[Any]) -> int:
-        value, by = values[0], values[1] % BITS[of]
-        if how == "left":
-            return _wrapped(of, value << by)
-        return value >> by if how == "right" else _wrapped(of, (value & ((1 << BITS[of]) - 1)) >> by)
-
-    return run
-
-
-def _float(function: Callable[..., float]) -> Callable[..., Any]:
-    def run(of: Type, types: list[Type], values: list[Any]) -> float:
-        try:
-            return function(*values)
-        except OverflowError:
-            return math.inf
-        except ValueError:
-            return math.nan
-
-    return run
-
-
-def _log(function: Callable[[float], float], above: float = 0.0) -> Callable[..., Any]:
-    def run(of: Type, types: list[Type], values: list[Any]) -> float | None:
-        if values[0] <= above:
-            return None
-        return function(values[0])
-
-    return run
-
-
-def _log_of(of: Type, types: list[Type], values: list[Any]) -> float | None:
-    base, value = values
-    if base <= 0 or value <= 0:
-        return None
-    top, bottom = math.log(value), math.log(base)
-    if bottom == 0:
-        return math.nan if top == 0 or top != top else math.copysign(math.inf, top)
-    return top / bottom if math.isfinite(top) or math.isfinite(bottom) else math.nan
-
-
-def _pow(a: float, b: float) -> float:
-    if b != b or (math.isinf(b) and abs(a) == 1):
-        return math.nan
-    try:
-        return math.pow(a, b)
-    except OverflowError:
-        return -math.inf if a < 0 and b % 2 == 1 else math.inf
-    except ValueError:
-        odd = math.copysign(1, a) < 0 and b % 2 == 1
-        return (-math.inf if odd else math.inf) if a == 0 else math.nan
-
-
-def _sign(a: float) -> float:
-    return a if a != a else float((a > 0) - (a < 0))
-
-
-def _whole(function: Callable[[Any], int]) -> Callable[..., Any]:
-    def run(of: Type, types: list[Type], values: list[Any]) -> Any:
-        value, *scale = values
-        if isinstance(value, decimal.Decimal):
-            unit = Fraction(10) ** (scale[0] if scale else 0)
-            return fit(of, Fraction(function(Fraction(value) * unit)) / unit)
-        if isinstance(value, float):
-            if value != value:
-                return 0
-            if math.isinf(value):
-                raise NoValue("overflow")
-            return 2**63 - 1 if value == 2.0**63 else fit(of, function(value))
-        return value
-
-    return run
-
-
-def _round(how: str) -> Callable[..., Any]:
-    def run(of: Type, types: list[Type], values: list[Any]) -> Any:
-        value, scale = values
-        if isinstance(value, float):
-            return _round_float(value, scale, how, types[0])
-        if isinstance(value, int) and scale >= 0:
-            return value
-        with decimal.localcontext(decimal.Context(prec=200)):
-            number = decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-scale), how)
-        return fit(of, Fraction(number))
-
-    return run
-
-
-def _round_float(value: float, scale: int, how: str, of: Type) -> float:
-    if not math.isfinite(value):
-        return value
-    if of == FLOAT:
-        import numpy as np
-
-        text = str(np.float32(value))
-    else:
-        text = repr(value)
-    with decimal.localcontext(decimal.Context(prec=800)):
-        return _single(of, float(decimal.Decimal(text).quantize(decimal.Decimal(1).scaleb(-scale), how)))
-
-
 # -- comparison
 
 
 def compare(a: Any, b: Any) -> int:
-    """-1, 0 or 1; NULL comes first inside arrays and structs, NaN last."""
+    """The order of two values as -1, 0 or 1; NULL comes first inside arrays and structs, NaN last."""
     if a is None or b is None:
         return (a is not None) - (b is not None)
     if isinstance(a, dict):
         a, b = list(a.values()), list(b.values())
     if isinstance(a, list):
         for x, y in zip(a, b, strict=False):
-            found = compare(x, y)
-            if found:
-                return found
+            order = compare(x, y)
+            if order:
+                return order
         return (len(a) > len(b)) - (len(a) < len(b))
     if isinstance(a, str):
         a, b = a.encode(), b.encode()
@@ -356,20 +178,20 @@ def compare(a: Any, b: Any) -> int:
 
 
 def _comparing(test: Callable[[int], bool]) -> Callable[..., Any]:
-    return lambda of, types, values: test(_compared(types, values))
+    return lambda type_, types, values: test(_compared(types, values))
 
 
-def _null_safe(of: Type, types: list[Type], values: list[Any]) -> bool:
+def _null_safe(type_: Type, types: list[Type], values: list[Any]) -> bool:
     return _compared(types, values) == 0
 
 
 def _compared(types: list[Type], values: list[Any]) -> int:
-    """`compare`; values of ANY go by their kinds first."""
+    """The order of two values; those of type ANY by their kinds first."""
     change = inward(ANY) if ANY in types and None not in values else None
     return compare(*(values if change is None else map(change, values)))
 
 
-def _in(of: Type, types: list[Type], values: list[Any]) -> bool | None:
+def _in(type_: Type, types: list[Type], values: list[Any]) -> bool | None:
     value, *chosen = values
     if value is None:
         return None
@@ -379,7 +201,7 @@ def _in(of: Type, types: list[Type], values: list[Any]) -> bool | None:
 
 
 def _extreme(largest: bool) -> Callable[..., Any]:
-    def run(of: Type, types: list[Type], values: list[Any]) -> Any:
+    def run(type_: Type, types: list[Type], values: list[Any]) -> Any:
         known = [v for v in values if v is not None]
         if not known:
             return None
@@ -391,97 +213,52 @@ def _extreme(largest: bool) -> Callable[..., Any]:
 # -- arrays
 
 
-def _contains(of: Type, types: list[Type], values: list[Any]) -> bool | None:
+def _contains(type_: Type, types: list[Type], values: list[Any]) -> bool | None:
     array, value = values
     if any(v is not None and compare(v, value) == 0 for v in array):
         return True
     return None if any(v is None for v in array) else False
 
 
-def _element_at(of: Type, types: list[Type], values: list[Any]) -> Any:
+def _element_at(type_: Type, types: list[Type], values: list[Any]) -> Any:
     array, index = values
     if index == 0 or abs(index) > len(array):
         raise NoValue("the index is outside the array")
     return array[index - 1] if index > 0 else array[index]
 
 
-def _try_element_at(of: Type, types: list[Type], values: list[Any]) -> Any:
+def _try_element_at(type_: Type, types: list[Type], values: list[Any]) -> Any:
     array, index = values
     if index == 0:
         raise NoValue("0 is no index")
-    return None if abs(index) > len(array) else _element_at(of, types, values)
+    return None if abs(index) > len(array) else _element_at(type_, types, values)
 
 
-def _distinct(of: Type, types: list[Type], values: list[Any]) -> list[Any]:
-    found: list[Any] = []
+def _distinct(type_: Type, types: list[Type], values: list[Any]) -> list[Any]:
+    distinct: list[Any] = []
     for item in values[0]:
-        if not any(compare(item, other) == 0 for other in found):
-            found.append(item)
-    return found
+        if not any(compare(item, other) == 0 for other in distinct):
+            distinct.append(item)
+    return distinct
 
 
-def _flattened(of: Type, types: list[Type], values: list[Any]) -> list[Any] | None:
+def _flattened(type_: Type, types: list[Type], values: list[Any]) -> list[Any] | None:
     return None if any(part is None for part in values[0]) else [item for part in values[0] for item in part]
 
 
-def _sorted(of: Type, types: list[Type], values: list[Any]) -> list[Any]:
+def _sorted(type_: Type, types: list[Type], values: list[Any]) -> list[Any]:
     array, *up = values
     return sorted(array, key=cmp_to_key(compare), reverse=up == [False])
 
 
 def _of_array(largest: bool) -> Callable[..., Any]:
     chosen = _extreme(largest)
-    return lambda of, types, values: chosen(of, types, values[0])
-
-
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda of, types, values: function(*values)
-
-
-def _typed(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    return lambda of, types, values: _arithmetic(of, function, *values)
+    return lambda type_, types, values: chosen(type_, types, values[0])
 
 
 FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
-    "add": _typed(lambda a, b: a + b),
-    "subtract": _typed(lambda a, b: a - b),
-    "multiply": _typed(lambda a, b: a * b),
-    "divide": _divide,
-    "integral_divide": _integral_divide,
-    "modulo": _typed(_remainder),
-    "pmod": _pmod,
-    "negate": lambda of, types, values: fit(of, -_exact(values[0])),
-    "positive": _plain(lambda a: a),
-    "abs": lambda of, types, values: fit(of, abs(_exact(values[0]))),
-    "bit_and": _plain(lambda a, b: a & b),
-    "bit_or": _plain(lambda a, b: a | b),
-    "bit_xor": _plain(lambda a, b: a ^ b),
-    "bit_not": _plain(lambda a: ~a),
-    "is_one_row": _plain(_is_one_row),
-    "shiftleft": _shift("left"),
-    "shiftright": _shift("right"),
-    "shiftrightunsigned": _shift("unsigned"),
-    "sqrt": _float(math.sqrt),
-    "cbrt": _float(math.cbrt),
-    "exp": _float(math.exp),
-    "sin": _float(math.sin),
-    "cos": _float(math.cos),
-    "tan": _float(math.tan),
-    "atan": _float(math.atan),
-    "atan2": _float(lambda y, x: math.atan2(y + 0.0, x + 0.0)),
-    "radians": _float(lambda x: x * (math.pi / 180.0)),
-    "degrees": _float(lambda x: x * (180.0 / math.pi)),
-    "pow": _float(_pow),
-    "sign": _float(_sign),
-    "ln": _log(math.log),
-    "log10": _log(math.log10),
-    "log2": _log(math.log2),
-    "log1p": _log(math.log1p, -1.0),
-    "log": _log_of,
-    "ceil": _whole(math.ceil),
-    "floor": _whole(math.floor),
-    "round": _round(decimal.ROUND_HALF_UP),
-    "bround": _round(decimal.ROUND_HALF_EVEN),
+    "is_one_row": plain(_is_one_row),
+    **NUMBERS,
     "equal": _comparing(lambda c: c == 0),
     "not_equal": _comparing(lambda c: c != 0),
     "less": _comparing(lambda c: c < 0),
@@ -492,14 +269,14 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "in": _in,
     "greatest": _extreme(largest=True),
     "least": _extreme(largest=False),
-    "not": _plain(lambda a: not a),
-    "is_null": _plain(lambda a: a is None),
-    "is_not_null": _plain(lambda a: a is not None),
-    "is_nan": _plain(lambda a: a is not None and a != a),
-    "nanvl": lambda of, types, values: values[1] if values[0] is not None and values[0] != values[0] else values[0],
-    "array": lambda of, types, values: list(values),
+    "not": plain(lambda a: not a),
+    "is_null": plain(lambda a: a is None),
+    "is_not_null": plain(lambda a: a is not None),
+    "is_nan": plain(lambda a: a is not None and a != a),
+    "nanvl": lambda type_, types, values: values[1] if values[0] is not None and values[0] != values[0] else values[0],
+    "array": lambda type_, types, values: list(values),
     "array_contains": _contains,
-    "size": _plain(len),
+    "size": plain(len),
     "element_at": _element_at,
     "try_element_at": _try_element_at,
     "sort_array": _sorted,
@@ -507,12 +284,12 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "flatten": _flattened,
     "array_min": _of_array(largest=False),
     "array_max": _of_array(largest=True),
-    "get_field": _plain(lambda value, name: value[name]),
-    "named_struct": lambda of, types, values: dict(zip(values[::2], values[1::2], strict=True)),
+    "get_field": plain(lambda value, name: value[name]),
+    "named_struct": lambda type_, types, values: dict(zip(values[::2], values[1::2], strict=True)),
     "xxhash64": chained(xxh64, 64),
     "hash": chained(murmur3, 32),
-    **{name: _plain(function) for name, function in TEXTS.items()},
-    **{name: _plain(function) for name, function in MOMENTS.items()},
+    **{name: plain(function) for name, function in TEXTS.items()},
+    **{name: plain(function) for name, function in MOMENTS.items()},
 }
 _SEES_NULL: Final = frozenset(
     {

@@ -1,6 +1,6 @@
-"""What the streams of a circuit hold, node by node; a child again and again, until nothing changes.
+"""The contents of a circuit's streams, node by node; a child is iterated until nothing changes.
 
-A stream whose inputs are the same as before holds the same as before. So what does not depend on a loop is computed
+A stream whose inputs have not changed is not computed again. So a stream that does not depend on a loop is computed
 once for all its iterations.
 """
 
@@ -22,69 +22,71 @@ SHOWN = 8  # iterations whose sizes an error shows
 
 
 class CircuitStreams:
-    """The streams of a circuit that some wanted ones depend on, as often as they are asked for."""
+    """The streams of a circuit that some wanted ones depend on, ready to be evaluated many times."""
 
     def __init__(self, circuit: Circuit, wanted: Iterable[int]) -> None:
         self.circuit = circuit
         needed = reached(circuit, wanted)
-        self._order = [at for at in circuit.order() if at in needed]
+        self._order = [number for number in circuit.order() if number in needed]
         self._known: dict[int, tuple[Inputs, Rows]] = {}
-        self._loops = {at: FixedPoint(circuit, at) for at in self._order if isinstance(circuit[at], Child)}
+        self._loops = {
+            number: FixedPoint(circuit, number) for number in self._order if isinstance(circuit[number], Child)
+        }
 
     def given(self, outside: Mapping[int, Rows]) -> dict[int, Rows]:
-        """What every stream holds, given those that come from outside or from an iteration before."""
-        found = dict(outside)
-        for at in self._order:
-            node = self.circuit[at]
+        """The contents of every stream, given those from outside or from an iteration before."""
+        held = dict(outside)
+        for number in self._order:
+            node = self.circuit[number]
             match node:
                 case Apply():
-                    found[at] = self._applied(at, node, tuple(found[i] for i in _needs(self.circuit, at)))
+                    held[number] = self._applied(number, node, tuple(held[i] for i in _needs(self.circuit, number)))
                 case Child():
-                    self._loops[at].run(found)
+                    self._loops[number].run(held)
                 case Export(_, child, stream):
-                    found[at] = self._loops[child].found[stream]
+                    held[number] = self._loops[child].found[stream]
                 case Source() | Import() | Feedback() | Sink():
-                    if at not in found:
-                        raise _no_query(self.circuit, at)
+                    if number not in held:
+                        raise _no_query(self.circuit, number)
                 case _:
                     assert_never(node)
-        return found
+        return held
 
-    def _applied(self, at: int, node: Apply, inputs: Inputs) -> Rows:
-        known = self._known.get(at)
+    def _applied(self, number: int, node: Apply, inputs: Inputs) -> Rows:
+        known = self._known.get(number)
         if known is None or any(a is not b for a, b in zip(known[0], inputs, strict=True)):
-            known = self._known[at] = inputs, self._apply(at, node, inputs)
+            known = self._known[number] = inputs, self._apply(number, node, inputs)
         return known[1]
 
-    def _apply(self, at: int, node: Apply, inputs: Inputs) -> Rows:
+    def _apply(self, number: int, node: Apply, inputs: Inputs) -> Rows:
         operator, functions = node.operator, self.circuit.functions
         if isinstance(operator, Aggregate):
-            return aggregated(operator, _weighed(self.circuit, at)[0].group, inputs[0], functions)
+            return aggregated(operator, _weighed(self.circuit, number)[0].group, inputs[0], functions)
         meaning = MEANINGS.get(type(operator))
         if meaning is None:
-            raise _no_query(self.circuit, at)
+            raise _no_query(self.circuit, number)
         return meaning(operator, inputs, functions)
 
 
 class FixedPoint:
-    """A child: its streams when another iteration would change none of its feedbacks, which begin empty."""
+    """A child circuit at its fixed point: feedbacks begin empty, and iterations go on until none changes."""
 
-    def __init__(self, parent: Circuit, at: int) -> None:
-        child = parent[at]
+    def __init__(self, parent: Circuit, number: int) -> None:
+        child = parent[number]
         assert isinstance(child, Child)
         if child.changes:
-            raise _no_query(parent, at)
+            raise _no_query(parent, number)
         self.child = child
         nodes = list(enumerate(child.circuit))
         self.imports = {i: node.parent for i, node in nodes if isinstance(node, Import)}
         self.feedbacks = {i: _connected(node.input) for i, node in nodes if isinstance(node, Feedback)}
-        exported = [node.node for node in parent if isinstance(node, Export) and node.child == at]
+        exported = [node.node for node in parent if isinstance(node, Export) and node.child == number]
         self.streams = CircuitStreams(child.circuit, [*self.feedbacks.values(), *exported])
         self.entered: dict[int, Rows] | None = None
         self.found: dict[int, Rows] = {}
 
     def run(self, outer: Mapping[int, Rows]) -> None:
-        """Find the fixed point, unless what enters is what entered before."""
+        """Compute the fixed point, unless the entering streams are those of the last run."""
         entered = {i: outer[stream] for i, stream in self.imports.items()}
         if self.entered is None or any(self.entered[i] is not rows for i, rows in entered.items()):
             self.found = self._fixed_point(entered)
@@ -94,10 +96,10 @@ class FixedPoint:
         fed, sizes = dict.fromkeys(self.feedbacks, Rows({})), list[int]()
         limit = LoopBounds.given().of(self.child.limit, grows=self.child.grows)
         for _ in range(limit):
-            found = self.streams.given(entered | fed)
-            again = {i: _unless_same(found[stream], fed[i]) for i, stream in self.feedbacks.items()}
+            held = self.streams.given(entered | fed)
+            again = {i: _unless_same(held[stream], fed[i]) for i, stream in self.feedbacks.items()}
             if all(again[i] is fed[i] for i in fed):
-                return found
+                return held
             fed = again
             sizes = [*sizes[1 - SHOWN :], sum(map(len, fed.values()))]
         last = ", ".join(f"{n:,}" for n in sizes)
@@ -113,22 +115,22 @@ def _unless_same(rows: Rows, before: Rows) -> Rows:
 
 
 def reached(circuit: Circuit, wanted: Iterable[int]) -> set[int]:
-    """The nodes that these depend on."""
-    found, waiting = set[int](), list(wanted)
+    """The wanted nodes and all nodes that they depend on."""
+    nodes, waiting = set[int](), list(wanted)
     while waiting:
-        at = waiting.pop()
-        if at not in found:
-            found.add(at)
-            waiting += _needs(circuit, at)
-    return found
+        number = waiting.pop()
+        if number not in nodes:
+            nodes.add(number)
+            waiting += _needs(circuit, number)
+    return nodes
 
 
-def _needs(circuit: Circuit, at: int) -> tuple[int, ...]:
-    """What a node means something of; an aggregate of the rows that were weighed, however it adds them up."""
-    node = circuit[at]
+def _needs(circuit: Circuit, number: int) -> tuple[int, ...]:
+    """The nodes whose contents give a node its meaning; for an aggregate, the rows before they are weighed."""
+    node = circuit[number]
     match node:
         case Apply() if isinstance(node.operator, Aggregate):
-            return (_weighed(circuit, at)[1],)
+            return (_weighed(circuit, number)[1],)
         case Source() | Import() | Feedback():
             return ()
         case Apply() | Sink() | Child() | Export():
@@ -137,9 +139,9 @@ def _needs(circuit: Circuit, at: int) -> tuple[int, ...]:
             assert_never(node)
 
 
-def _weighed(circuit: Circuit, at: int) -> tuple[Weigh, int]:
-    """What turns an aggregate's rows into entries, and the stream of all those rows; it comes first among its kind."""
-    node = circuit[at]
+def _weighed(circuit: Circuit, number: int) -> tuple[Weigh, int]:
+    """The first `Weigh` before an aggregate, and the stream of all rows that it weighs."""
+    node = circuit[number]
     assert isinstance(node, Apply), "an aggregate reads weighed entries"
     operator, source = node.operator, _connected(node.inputs[0])
     return (operator, source) if isinstance(operator, Weigh) else _weighed(circuit, source)
@@ -150,13 +152,13 @@ def _connected(stream: int | None) -> int:
     return stream
 
 
-def _no_query(circuit: Circuit, at: int) -> CircuitError:
-    if isinstance(circuit[at], Feedback):
+def _no_query(circuit: Circuit, number: int) -> CircuitError:
+    if isinstance(circuit[number], Feedback):
         return CircuitError(
-            f"{circuit.label(at)} is of the tick before, and a query over whole Z-sets has only one",
+            f"{circuit.label(number)} is of the tick before, and a query over whole Z-sets has only one",
             hint="delays mean something to a circuit at work, or inside a child; leave out the views that have them",
         )
     return CircuitError(
-        f"{circuit.label(at)} is no part of a query over whole Z-sets",
+        f"{circuit.label(number)} is no part of a query over whole Z-sets",
         hint="evaluate the circuit as it was before `incrementalize`, without traces",
     )

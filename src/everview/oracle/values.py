@@ -1,9 +1,9 @@
 """Values as the oracle holds them: two are the same exactly when Python says that they are equal.
 
-Within a column of one type that is nearly so from the beginning. Of floats there is one NaN and one zero; arrays
+Python's values of one type nearly have that property already. Of floats there is one NaN and one zero; arrays
 and structs are tuples; a timestamp is its microseconds, an atom its bytes; a value of ANY is a tuple that begins
-with its kind, because ``True == 1 == 1.0``. `inward` and `outward` go between those and the values that people see,
-`arrow` and `landed` between those and Arrow's, which functions see.
+with its kind, because ``True == 1 == 1.0``. `inward` and `outward` convert from and to the values that views show,
+`arrow` and `landed` to and from Arrow's, which functions see.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Change = Callable[[Any], Any] | None  # None is the identity
 
 
 @cache
-def inward(of: Type) -> Change:
-    """From a value as people see it; NULL stays itself."""
-    match of:
+def inward(type_: Type) -> Change:
+    """The change of a value that people see to one that the oracle holds; NULL stays NULL."""
+    match type_:
         case Array(element):
             change = _each(inward(element))
             return lambda values: tuple(map(change, values))
@@ -38,21 +38,21 @@ def inward(of: Type) -> Change:
             changes = [(f.name, _each(inward(f.type))) for f in fields]
             return lambda value: tuple(change(value[name]) for name, change in changes)
         case Atom():
-            return of.host.to_bytes
-        case _ if of == ANY:
+            return type_.host.to_bytes
+        case _ if type_ == ANY:
             return _tagged
-        case _ if of in (FLOAT, DOUBLE):
+        case _ if type_ in (FLOAT, DOUBLE):
             return _float
-        case _ if of == TIMESTAMP:
+        case _ if type_ == TIMESTAMP:
             return _moment
         case _:
             return None
 
 
 @cache
-def outward(of: Type) -> Change:
+def outward(type_: Type) -> Change:
     """The inverse of `inward`."""
-    match of:
+    match type_:
         case Array(element):
             change = _each(outward(element))
             return lambda values: list(map(change, values))
@@ -60,17 +60,17 @@ def outward(of: Type) -> Change:
             changes = [(f.name, _each(outward(f.type))) for f in fields]
             return lambda values: {name: change(v) for (name, change), v in zip(changes, values, strict=True)}
         case Atom():
-            return of.host.from_bytes
-        case _ if of == ANY:
+            return type_.host.from_bytes
+        case _ if type_ == ANY:
             return _untagged
-        case _ if of == TIMESTAMP:
+        case _ if type_ == TIMESTAMP:
             return lambda moment: EPOCH + timedelta(microseconds=moment)
         case _:
             return None
 
 
 def _each(change: Change) -> Callable[[Any], Any]:
-    """A change of what may be NULL."""
+    """A change that leaves NULL as it is."""
     if change is None:
         return _same
     return lambda value: None if value is None else change(value)
@@ -85,19 +85,19 @@ def _float(value: float) -> float:
 
 
 def _moment(value: datetime) -> int:
-    """Microseconds since 1970 in UTC, which is also what a time without zone is taken to be."""
+    """Microseconds since 1970; a time without zone is in UTC."""
     return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
 
 
 def changed(types: Sequence[Type], change: Callable[[Type], Change]) -> Callable[[list[Any]], list[Any]]:
-    """A change of rows, column by column; of nothing where all columns stay."""
-    changes = [change(of) for of in types]
-    if all(found is None for found in changes):
+    """A change of rows, column by column; the rows as they are if no column changes."""
+    changes = [change(type_) for type_ in types]
+    if all(each is None for each in changes):
         return _same
 
     def rows_of(rows: list[Any]) -> list[Any]:
         columns = zip(changes, zip(*rows, strict=True), strict=True)
-        return list(zip(*(map(_each(found), column) if found else column for found, column in columns), strict=True))
+        return list(zip(*(map(_each(each), column) if each else column for each, column in columns), strict=True))
 
     return rows_of
 
@@ -106,7 +106,7 @@ def changed(types: Sequence[Type], change: Callable[[Type], Change]) -> Callable
 
 
 def _tagged(value: Any) -> tuple[Any, ...]:
-    """The kind, then what orders the values of a kind; NULL only inside others."""
+    """A value of ANY as its kind and a key that orders values of that kind; NULL occurs only inside others."""
     match value:
         case None:
             return (KINDS["NULL"],)
@@ -167,21 +167,21 @@ def _last_nan(value: float) -> tuple[bool, float]:
 
 
 @cache
-def rank(of: Type) -> Change:
+def rank(type_: Type) -> Change:
     """A key that sorts the values of a type; inside a value NULL is first. Text is in the order of its bytes."""
-    match of:
+    match type_:
         case Array(element):
             key = _nulls_first(rank(element))
             return lambda values: tuple(map(key, values))
         case Struct(fields):
             keys = [_nulls_first(rank(f.type)) for f in fields]
             return lambda values: tuple(key(v) for key, v in zip(keys, values, strict=True))
-        case _ if of in (FLOAT, DOUBLE):
+        case _ if type_ in (FLOAT, DOUBLE):
             return _last_nan
-        case _ if of == SYMBOL:
+        case _ if type_ == SYMBOL:
             return lambda symbol: symbol.name
-        case _ if of == ID:
-            return lambda found: found.raw
+        case _ if type_ == ID:
+            return lambda value: value.raw
         case _:
             return None
 
@@ -195,14 +195,14 @@ Keyed = tuple[int, Type, Direction]  # a place in the row, what stands there, an
 
 
 def in_order(entries: list[tuple[Any, int]], order: Sequence[Keyed]) -> list[tuple[Any, int]]:
-    """Weighted rows by one place after the other; sorting is stable, so the last one goes first."""
-    for at, of, direction in reversed(order):
+    """Weighted rows sorted by one field after the other, the last one first, as sorting is stable."""
+    for place, type_, direction in reversed(order):
         descends = direction in (Direction.DESC, Direction.DESC_NULLS_FIRST)
         nulls_first = direction in (Direction.ASC, Direction.DESC_NULLS_FIRST)
-        absent = [e for e in entries if e[0][at] is None]
-        present = [e for e in entries if e[0][at] is not None] if absent else entries
-        key = rank(of) or _same
-        present = sorted(present, key=lambda e, at=at, key=key: key(e[0][at]), reverse=descends)
+        absent = [e for e in entries if e[0][place] is None]
+        present = [e for e in entries if e[0][place] is not None] if absent else entries
+        key = rank(type_) or _same
+        present = sorted(present, key=lambda e, place=place, key=key: key(e[0][place]), reverse=descends)
         entries = absent + present if nulls_first else present + absent
     return entries
 
@@ -211,29 +211,29 @@ def in_order(entries: list[tuple[Any, int]], order: Sequence[Keyed]) -> list[tup
 
 
 @cache
-def arrow(of: Type) -> Change:
-    """From a value as the oracle holds it to what Arrow takes: names for symbols, bytes for IDs, atoms and ANY."""
-    match of:
+def arrow(type_: Type) -> Change:
+    """From a value of the oracle to one that Arrow takes: names for symbols, bytes for IDs, atoms and ANY."""
+    match type_:
         case Array(element):
             change = _each(arrow(element))
             return lambda values: list(map(change, values))
         case Struct(fields):
             changes = [(f.name, _each(arrow(f.type))) for f in fields]
             return lambda values: {name: change(v) for (name, change), v in zip(changes, values, strict=True)}
-        case _ if of == ANY:
+        case _ if type_ == ANY:
             return lambda value: pack(_untagged(value))
-        case _ if of == SYMBOL:
+        case _ if type_ == SYMBOL:
             return lambda symbol: symbol.name
-        case _ if of == ID:
-            return lambda found: found.raw
+        case _ if type_ == ID:
+            return lambda held: held.raw
         case _:
             return None  # an atom is its bytes already
 
 
 @cache
-def landed(of: Type) -> Change:
-    """From what Arrow gives to a value as the oracle holds it: the inverse of `arrow`."""
-    match of:
+def landed(type_: Type) -> Change:
+    """The change of a value that Arrow gives to one that the oracle holds: the inverse of `arrow`."""
+    match type_:
         case Array(element):
             change = _each(landed(element))
             return lambda values: tuple(map(change, values))
@@ -242,47 +242,47 @@ def landed(of: Type) -> Change:
             return lambda value: tuple(change(value[name]) for name, change in changes)
         case Atom():
             return None
-        case _ if of == ANY:
+        case _ if type_ == ANY:
             return lambda value: _tagged(unpack(value))
-        case _ if of == SYMBOL:
+        case _ if type_ == SYMBOL:
             return Symbol
-        case _ if of == ID:
+        case _ if type_ == ID:
             return Id
         case _:
-            return inward(of)
+            return inward(type_)
 
 
-def to_arrow(of: Type, values: Sequence[Any]) -> Any:
+def to_arrow(type_: Type, values: Sequence[Any]) -> Any:
     """A column of values as the oracle holds them."""
-    change = arrow(of)
-    return pa.array(values if change is None else list(map(_each(change), values)), of.arrow)
+    change = arrow(type_)
+    return pa.array(values if change is None else list(map(_each(change), values)), type_.arrow)
 
 
-def from_arrow(of: Type, column: Any) -> list[Any]:
+def from_arrow(type_: Type, column: Any) -> list[Any]:
     """A column that a function gave, as values of the type that was declared."""
     if not isinstance(column, pa.Array | pa.ChunkedArray):
-        column = pa.array(column, of.arrow)
-    elif column.type != of.arrow:
-        column = pa.array(column.to_pylist(), of.arrow)
-    if of == TIMESTAMP:
+        column = pa.array(column, type_.arrow)
+    elif column.type != type_.arrow:
+        column = pa.array(column.to_pylist(), type_.arrow)
+    if type_ == TIMESTAMP:
         return column.cast(pa.int64()).to_pylist()
-    change = landed(of)
+    change = landed(type_)
     return column.to_pylist() if change is None else list(map(_each(change), column.to_pylist()))
 
 
-def from_python(of: Type, values: Sequence[Any]) -> list[Any]:
+def from_python(type_: Type, values: Sequence[Any]) -> list[Any]:
     """A column of values that a function of one row gave."""
-    if _is_hosts(of):
-        return list(map(_each(inward(of)), values))
-    return from_arrow(of, [v.name if isinstance(v, Symbol) else v.raw if isinstance(v, Id) else v for v in values])
+    if _is_hosts(type_):
+        return list(map(_each(inward(type_)), values))
+    return from_arrow(type_, [v.name if isinstance(v, Symbol) else v.raw if isinstance(v, Id) else v for v in values])
 
 
-def _is_hosts(of: Type) -> bool:
-    """Whether its values are Python's own, of which Arrow knows only bytes."""
-    match of:
+def _is_hosts(type_: Type) -> bool:
+    """Whether values of a type are Python objects that Arrow holds as bytes."""
+    match type_:
         case Array(element):
             return _is_hosts(element)
         case Struct(fields):
             return any(_is_hosts(f.type) for f in fields)
         case _:
-            return of == ANY or isinstance(of, Atom)
+            return type_ == ANY or isinstance(type_, Atom)

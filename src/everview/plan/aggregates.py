@@ -26,13 +26,13 @@ def aggregate_call(
     DOUBLE
     """
     line = aggregate_of(function)
-    schema = Schema(Field(f"a{at}", a.type, a.nullable) for at, a in enumerate(arguments))
-    found = Call(line.computed, tuple(range(len(schema)))).result(schema, "x")
-    nullable = line.of_nothing is None and (found.nullable or filter is not None or line.nullable)
-    return AggregateCall(function, arguments, distinct, filter, order, found.type, nullable)
+    schema = Schema(Field(f"a{number}", a.type, a.nullable) for number, a in enumerate(arguments))
+    field = Call(line.computed, tuple(range(len(schema)))).result(schema, "x")
+    nullable = line.of_nothing is None and (field.nullable or filter is not None or line.nullable)
+    return AggregateCall(function, arguments, distinct, filter, order, field.type, nullable)
 
 
 def of_nothing(call: AggregateCall) -> Any:
-    """What a call gives when there are no rows."""
+    """The result of a call over no rows."""
     line = IN_PLANS.get(call.function.lower())  # none of a user's aggregate
     return None if line is None else line.of_nothing

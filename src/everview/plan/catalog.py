@@ -1,7 +1,7 @@
 """The contract with front ends: each reads a text against a catalog, and gives named plans.
 
-`Readable` is all that a front end is told of what stands around a text. A database, a pipeline and a set of sources
-each adapt what they hold to it. `NamedPlan` is all that a front end gives back, and they make views of it.
+`Readable` is all that a front end knows of the world around a text: a database, a pipeline and a set of sources each
+implement it. `NamedPlan` is all that a front end gives back, and becomes a view there.
 
 >>> edges = Tables({"edge": Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL")}, keys={"edge": ("a",)})
 >>> list(edges.names()), edges.is_set("edge")

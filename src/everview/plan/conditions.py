@@ -14,7 +14,7 @@ from everview.types import Field
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An equality of a value of the left and one of the right, each over its own side's columns."""
+    """An equality between a value of the left and one of the right, each over its own side's columns."""
 
     left: Expression
     right: Expression
@@ -41,15 +41,15 @@ def conjuncts(condition: Expression | None) -> Iterator[Expression]:
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression | None:
-    """All of them; None if there are none."""
-    found = tuple(dict.fromkeys(parts))
-    if not found:
+    """The condition that all parts are true; None if there are none."""
+    conjuncts_ = tuple(dict.fromkeys(parts))
+    if not conjuncts_:
         return None
-    return found[0] if len(found) == 1 else call("and", *found)
+    return conjuncts_[0] if len(conjuncts_) == 1 else call("and", *conjuncts_)
 
 
 def split(condition: Expression | None, width: int) -> Split:
-    """The condition of a join whose left side has so many columns."""
+    """Split the condition of a join whose left side has ``width`` columns."""
     keys: list[Key] = []
     rest: list[Expression] = []
     for part in conjuncts(condition):
@@ -69,17 +69,17 @@ def _key(part: Expression, width: int) -> Key | None:
         a, b = b, a
     if _side(a, width) != 0 or _side(b, width) != 1 or isinstance(a.type, Passing):
         return None  # a key is a column, and no column holds an interval
-    return Key(a, moved(b, lambda at: at - width), part.function == "null_safe_equal")
+    return Key(a, moved(b, lambda column: column - width), part.function == "null_safe_equal")
 
 
 def _side(expression: Expression, width: int) -> int | None:
-    """0 if it reads the left only, 1 the right only, else None."""
-    sides = {int(at >= width) for at in columns_of(expression)}
+    """The side that an expression reads: 0 for the left only, 1 for the right only, else None."""
+    sides = {int(column >= width) for column in columns_of(expression)}
     return sides.pop() if len(sides) == 1 else None
 
 
 def _stripped(a: Expression, b: Expression) -> tuple[Expression, Expression]:
-    """Both without casts that only widen, where they have one type then."""
+    """Both operands without widening casts, if they then have one type."""
     x, y = _bare(a), _bare(b)
     return (x, y) if x.type == y.type else (a, b)
 

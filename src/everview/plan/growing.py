@@ -1,4 +1,4 @@
-"""Recursions that make new values: which do, and which of them nothing can end.
+"""Recursions that make new values, and those among them that can never end.
 
 A recursion that only moves values around ends, because there are only so many rows of them. One that computes may go
 on for ever. Whether it does is a matter of the data as soon as another relation takes part; but a step that reads
@@ -25,7 +25,7 @@ TURNED: Final = {"less": "greater", "less_equal": "greater_equal", "greater": "l
 
 
 def grows(plan: Recursive) -> bool:
-    """May a recursion make values that its inputs do not have?"""
+    """Whether a recursion may make values that its inputs do not have."""
     bound = frozenset(name for name, _ in plan.bindings)
     seen, waiting = set[Plan](), [part for _, part in plan.bindings]
     while waiting:  # plans may be deep, and share parts
@@ -53,10 +53,10 @@ def check_ends(plan: Recursive) -> None:
     """Refuse a recursion of which one step, by itself, goes on for ever from the first row on."""
     for name, part in plan.bindings:
         for step in _steps(part, name):
-            ways = {at: way for at, made in enumerate(step.columns) if (way := _way(made, at)) is not None}
+            ways = {column: way for column, made in enumerate(step.columns) if (way := _way(made, column)) is not None}
             if ways and all(_stays_true(condition, ways) for condition in step.conditions):
-                at = next(iter(ways))
-                raise _endless(name, part.schema.names[at], step.columns[at], ways[at])
+                column = next(iter(ways))
+                raise _endless(name, part.schema.names[column], step.columns[column], ways[column])
 
 
 class _Step:
@@ -67,7 +67,7 @@ class _Step:
 
 
 def _steps(plan: Plan, name: str) -> Iterator[_Step]:
-    """The branches of a plan that only filter and project a relation, from the outside in, and then put together."""
+    """The branches of a plan that only filter and project one relation, each as a single step."""
     waiting: list[tuple[Plan, tuple[Project | Filter, ...]]] = [(plan, ())]
     for _ in range(MOST):
         if not waiting:
@@ -87,7 +87,7 @@ def _steps(plan: Plan, name: str) -> Iterator[_Step]:
 
 
 def _within(step: _Step, around: tuple[Project | Filter, ...]) -> _Step:
-    """A step with what is done to its rows, the last first."""
+    """A step with the projections and filters around it applied, the innermost first."""
     for part in reversed(around):
         if isinstance(part, Project):
             step = _Step(tuple(_over(e, step) for e in part.expressions), step.conditions)
@@ -102,8 +102,8 @@ def _over(expression: Expression, step: _Step) -> Expression:
     return rewritten(expression, lambda e: step.columns[e.index] if isinstance(e, Column) else e)
 
 
-def _way(made: Expression, at: int) -> int | None:
-    """1 if a column gets more with every round, -1 if less, 0 if longer; None if nobody knows."""
+def _way(made: Expression, column: int) -> int | None:
+    """How a column changes in every round: 1 if it rises, -1 if it falls, 0 if it gets longer, None if unknown."""
     made = _plain(made)
     if not isinstance(made, Call) or len(made.arguments) != 2:
         return None
@@ -112,9 +112,9 @@ def _way(made: Expression, at: int) -> int | None:
         left, right = right, left
     if made.function == "concat":
         texts = [e for e in (left, right) if isinstance(e, Literal)]
-        return 0 if any(_is(e, at) for e in (left, right)) and [e for e in texts if e.value] else None
+        return 0 if any(_is(e, column) for e in (left, right)) and [e for e in texts if e.value] else None
     by: Any = right.value if isinstance(right, Literal) else None
-    if not _is(left, at) or not isinstance(by, int | float) or by == 0:
+    if not _is(left, column) or not isinstance(by, int | float) or by == 0:
         return None
     return {"add": 1, "subtract": -1}[made.function] * (1 if by > 0 else -1) if made.function in _STEPS else None
 
@@ -123,42 +123,42 @@ _STEPS: Final = ("add", "subtract")
 
 
 def _plain(expression: Expression) -> Expression:
-    """Without casts, which keep what goes up going up."""
+    """The expression without its casts, which never change whether it rises or falls."""
     while isinstance(expression, Cast):
         expression = expression.argument
     return expression
 
 
-def _is(expression: Expression, at: int) -> bool:
-    return isinstance(expression, Column) and expression.index == at
+def _is(expression: Expression, column: int) -> bool:
+    return isinstance(expression, Column) and expression.index == column
 
 
 def _stays_true(condition: Expression, ways: Mapping[int, int]) -> bool:
-    """Does a condition that is true once stay so in all rounds? So that it ends nothing."""
+    """Whether a condition that is true once stays true in all rounds, so that it never ends the recursion."""
     if not isinstance(condition, Call):
         return condition == TRUE
     if condition.function == "is_not_null":
-        return any(_is(_plain(condition.arguments[0]), at) for at in ways)
+        return any(_is(_plain(condition.arguments[0]), column) for column in ways)
     if condition.function not in TURNED:
         return False
     left, right = map(_plain, condition.arguments)
     function = condition.function
     if isinstance(left, Literal):
         left, right, function = right, left, TURNED[function]
-    at = next((at for at, way in ways.items() if way and _rises(left, at)), None)
-    if at is None or not isinstance(right, Literal):
+    column = next((column for column, way in ways.items() if way and _rises(left, column)), None)
+    if column is None or not isinstance(right, Literal):
         return False
-    return function in (("greater", "greater_equal") if ways[at] > 0 else ("less", "less_equal"))
+    return function in (("greater", "greater_equal") if ways[column] > 0 else ("less", "less_equal"))
 
 
-def _rises(expression: Expression, at: int) -> bool:
-    """The column itself, or the column and a constant."""
-    if _is(expression, at):
+def _rises(expression: Expression, column: int) -> bool:
+    """Whether an expression is the column itself, or the column plus a constant."""
+    if _is(expression, column):
         return True
     if not isinstance(expression, Call) or expression.function not in _STEPS or len(expression.arguments) != 2:
         return False
     left, right = map(_plain, expression.arguments)
-    return _is(left, at) and isinstance(right, Literal)
+    return _is(left, column) and isinstance(right, Literal)
 
 
 def _endless(name: str, column: str, made: Expression, way: int) -> EndlessLoop:

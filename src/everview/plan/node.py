@@ -1,4 +1,4 @@
-"""What all nodes of a plan share: a schema, inputs, expressions, and how plans are walked and rewritten.
+"""The base of all plan nodes: schema, inputs and expressions, and functions that walk and rewrite plans.
 
 A node is a frozen value. Columns are positions; names are for people, and where two would be the same the later one
 gets a number.
@@ -25,10 +25,10 @@ def node(cls: type[T]) -> type[T]:
     by_fields = made.__hash__
 
     def cached(self: Any) -> int:
-        found = self.__dict__.get("_hash")
-        if found is None:
-            found = self.__dict__["_hash"] = by_fields(self)
-        return found
+        value = self.__dict__.get("_hash")
+        if value is None:
+            value = self.__dict__["_hash"] = by_fields(self)
+        return value
 
     made.__hash__ = cached
     return made
@@ -41,33 +41,33 @@ class Plan:
 
     @property
     def inputs(self) -> tuple[Plan, ...]:
-        """The plans that it is computed from; not those inside its expressions."""
+        """The plans that this one is computed from; not those inside its expressions."""
         return ()
 
     def with_inputs(self, *inputs: Plan) -> Plan:
-        """The same over other inputs."""
+        """The same node over other inputs."""
         assert not inputs
         return self
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions that it evaluates on rows of its inputs."""
+        """The expressions that the node evaluates on rows of its inputs."""
         return ()
 
     def with_expressions(self, *expressions: Expression) -> Plan:
-        """The same with other expressions."""
+        """The same node with other expressions."""
         assert not expressions
         return self
 
-    def column(self, at: int) -> Column:
-        """The expression that reads one of its columns."""
-        field = self.schema.fields[at]
-        return Column(at, field.name, field.type, field.nullable)
+    def column(self, index: int) -> Column:
+        """The expression that reads one of the plan's columns."""
+        field = self.schema.fields[index]
+        return Column(index, field.name, field.type, field.nullable)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The expressions that read its columns, in order."""
-        return tuple(self.column(at) for at in range(len(self.schema)))
+        """The expressions that read the plan's columns, in order."""
+        return tuple(self.column(index) for index in range(len(self.schema)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # pyright: ignore[reportArgumentType]
@@ -86,14 +86,14 @@ class Derived(Plan):
 
     @cached_property
     def schema(self) -> Schema:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The columns of its rows."""
+        """The columns of the plan's rows."""
         return Schema(self._fields())
 
     def _fields(self) -> Iterable[Field]:
         raise NotImplementedError
 
 
-class Unary(Derived):
+class UnaryPlan(Derived):
     input: Plan
 
     @property
@@ -125,38 +125,38 @@ class Binary(Derived):
 
 
 def field_of(expression: Expression, schema: Schema) -> Field:
-    """The field that an expression fills; a column is what the input has."""
+    """The field that an expression fills; a column keeps the field of the input."""
     if isinstance(expression, Column):
         return schema.fields[expression.index]
     return Field("", expression.type, expression.nullable)
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, with a number after those that were there before.
+    """The names, made unique by a number after repeated ones.
 
     >>> unique(["id", "name", "id"])
     ('id', 'name', 'id_2')
     """
-    found: dict[str, None] = {}
+    taken: dict[str, None] = {}
     for name in names:
         candidate, number = name, 2
-        while candidate in found:
+        while candidate in taken:
             candidate, number = f"{name}_{number}", number + 1
-        found[candidate] = None
-    return tuple(found)
+        taken[candidate] = None
+    return tuple(taken)
 
 
-def named(names: Sequence[str], found: Iterable[Field]) -> tuple[Field, ...]:
-    return tuple(Field(name, f.type, f.nullable) for name, f in zip(unique(names), found, strict=True))
+def named(names: Sequence[str], fields: Iterable[Field]) -> tuple[Field, ...]:
+    return tuple(Field(name, f.type, f.nullable) for name, f in zip(unique(names), fields, strict=True))
 
 
 def beside(left: Schema, right: Schema) -> tuple[tuple[str, ...], tuple[Field, ...]]:
     return (*left.names, *right.names), (*left.fields, *right.fields)
 
 
-def check_count(what: str, found: Sequence[Any], names: Sequence[Any]) -> None:
-    if len(found) != len(names):
-        raise SchemaError(f"{what} has {len(found)} columns and {len(names)} names", hint="name every column")
+def check_count(what: str, given: Sequence[Any], names: Sequence[Any]) -> None:
+    if len(given) != len(names):
+        raise SchemaError(f"{what} has {len(given)} columns and {len(names)} names", hint="name every column")
 
 
 def check_predicate(what: str, predicate: Expression) -> None:
@@ -172,11 +172,11 @@ def walk(plan: Plan) -> Iterator[Plan]:
     seen: set[Plan] = set()
     waiting = [plan]
     while waiting:
-        here = waiting.pop()
-        if here not in seen:
-            seen.add(here)
-            yield here
-            waiting.extend(reversed(here.inputs))
+        node_ = waiting.pop()
+        if node_ not in seen:
+            seen.add(node_)
+            yield node_
+            waiting.extend(reversed(node_.inputs))
 
 
 def rewritten(plan: Plan, change: Callable[[Plan], Plan], known: dict[Plan, Plan] | None = None) -> Plan:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from everview.errors import SchemaError
 from everview.operators.window import NEVER_NULL
@@ -29,7 +29,7 @@ from everview.plan.node import (
     Binary,
     Derived,
     Plan,
-    Unary,
+    UnaryPlan,
     beside,
     check_count,
     check_predicate,
@@ -59,7 +59,7 @@ class Scan(Plan):
 
 @node
 class Values(Plan):
-    """A relation that is written down; a row that is written twice is there twice."""
+    """A relation of literal rows; a row that is listed twice is there twice."""
 
     rows: tuple[tuple[Constant, ...], ...]
     schema: Schema
@@ -74,7 +74,7 @@ class Values(Plan):
 
 @node
 class Reference(Plan):
-    """What a recursive binding holds so far, inside `Recursive`."""
+    """The rows that a recursive binding holds so far, inside `Recursive`."""
 
     name: str
     schema: Schema
@@ -84,8 +84,8 @@ class Reference(Plan):
 
 
 @node
-class Project(Unary):
-    """Every row's values of some expressions; as many rows as before."""
+class Project(UnaryPlan):
+    """The values of some expressions for every row; as many rows as before."""
 
     input: Plan
     expressions_: tuple[Expression, ...]
@@ -106,7 +106,7 @@ class Project(Unary):
 
 
 @node
-class Filter(Unary):
+class Filter(UnaryPlan):
     """The rows for which a predicate is true; neither false nor NULL."""
 
     input: Plan
@@ -125,10 +125,10 @@ class Filter(Unary):
 
 
 @node
-class Aggregate(Unary):
-    """One row a group: the values of the grouping expressions, then the results of the calls.
+class Aggregate(UnaryPlan):
+    """One row for each group: the values of the grouping expressions, then the results of the calls.
 
-    Without groups there is always one row, also of nothing. ``names`` are of both.
+    Without groups there is always one row, also over no rows. ``names`` are those of groups and calls.
     """
 
     input: Plan
@@ -155,14 +155,14 @@ class Aggregate(Unary):
 
 
 @node
-class Distinct(Unary):
+class Distinct(UnaryPlan):
     """One of each row."""
 
     input: Plan
 
 
 @node
-class Top(Unary):
+class Top(UnaryPlan):
     """The rows at places ``offset`` to ``offset + limit`` in an order, of each partition if there are columns of one.
 
     Ties are broken by the values of all columns, so the result is a function of the rows.
@@ -184,7 +184,7 @@ class Top(Unary):
 
 
 @node
-class Window(Unary):
+class Window(UnaryPlan):
     """Every row with the results of window functions after its own columns."""
 
     input: Plan
@@ -208,7 +208,7 @@ class Window(Unary):
 
 
 @node
-class Explode(Unary):
+class Explode(UnaryPlan):
     """Every row once for each element of an array, with the element after its own columns.
 
     A row whose array is empty or NULL is not there; with ``outer`` it is, once, with NULL. With ``place`` the place of
@@ -270,7 +270,7 @@ class Join(Binary):
 
     @cached_property
     def both(self) -> Schema:
-        """The columns that its condition reads: of the left, then of the right."""
+        """The columns that the condition reads: of the left, then of the right."""
         return Schema(named(*beside(self.left.schema, self.right.schema)))
 
     def _fields(self) -> Iterable[Field]:
@@ -278,7 +278,9 @@ class Join(Binary):
             return self.left.schema.fields
         count = len(self.left.schema)
         padded = (self.kind in ("right", "full"), self.kind in ("left", "full"))
-        return [Field(f.name, f.type, f.nullable or padded[at >= count]) for at, f in enumerate(self.both.fields)]
+        return [
+            Field(f.name, f.type, f.nullable or padded[column >= count]) for column, f in enumerate(self.both.fields)
+        ]
 
 
 @node
@@ -301,14 +303,14 @@ class Asof(Binary):
         count = len(self.left.schema)
         padded = self.how == "left"
         both = named(*beside(self.left.schema, self.right.schema))
-        return [Field(f.name, f.type, f.nullable or (padded and at >= count)) for at, f in enumerate(both)]
+        return [Field(f.name, f.type, f.nullable or (padded and column >= count)) for column, f in enumerate(both)]
 
 
 @node
 class Lateral(Binary):
-    """Each row of the left with the rows that the right has for it: the right reads it as `Outer` of depth 1.
+    """Each row of the left with the rows of the right for it: the right reads the left row as `Outer` of depth 1.
 
-    A left one keeps rows for which the right has none. Decorrelation turns it into joins.
+    A left lateral join keeps rows for which the right has none. Decorrelation turns it into joins.
     """
 
     left: Plan
@@ -318,11 +320,14 @@ class Lateral(Binary):
     def _fields(self) -> Iterable[Field]:
         count = len(self.left.schema)
         both = named(*beside(self.left.schema, self.right.schema))
-        return [Field(f.name, f.type, f.nullable or (self.kind == "left" and at >= count)) for at, f in enumerate(both)]
+        return [
+            Field(f.name, f.type, f.nullable or (self.kind == "left" and column >= count))
+            for column, f in enumerate(both)
+        ]
 
 
 class _Alike(Derived):
-    """Inputs with as many columns of the same types; the names are the first's."""
+    """A node over inputs with columns of the same types; the first input gives the names."""
 
     def _check(self) -> None:
         first, *others = (i.schema for i in self.inputs)
@@ -442,15 +447,28 @@ class Multiway(Derived):
         return frozenset(v for v in seen if seen.count(v) > 1)
 
     def _fields(self) -> Iterable[Field]:
-        found: dict[int, Field] = {}
+        fields: dict[int, Field] = {}
         for plan, terms in zip(self.inputs_, self.variables, strict=True):
             for variable, field in zip(terms, plan.schema.fields, strict=True):
                 if variable is not None:
-                    known = found.setdefault(variable, field)
+                    known = fields.setdefault(variable, field)
                     if variable in self.shared:
                         nullable = self.null_safe and (known.nullable or field.nullable)
-                        found[variable] = Field(known.name, known.type, nullable)
-        return named(self.names, (found[v] for v in self.select))
+                        fields[variable] = Field(known.name, known.type, nullable)
+        return named(self.names, (fields[v] for v in self.select))
+
+
+# -- all nodes: a match over one of these unions can be checked to be complete
+
+Leaf = Scan | Values | Reference
+OverOne = Project | Filter | Explode | Aggregate | Distinct | Top | Window
+OverSeveral = Join | Asof | Lateral | Multiway | Union | Intersect | Except | Recursive
+PlanNode = Leaf | OverOne | OverSeveral
+
+
+def closed(plan: Plan) -> PlanNode:
+    """The plan, known to be one of the nodes of this module."""
+    return cast(PlanNode, plan)
 
 
 def scans(plan: Plan) -> tuple[str, ...]:

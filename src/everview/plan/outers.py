@@ -29,23 +29,23 @@ def has_subqueries(plan: Plan) -> bool:
 
 
 def outers(plan: Plan, depth: int = 1) -> frozenset[Outer]:
-    """What a plan reads of the row ``depth`` queries out, as Outer of depth 1."""
+    """The columns that a plan reads of the row ``depth`` queries out, as Outer of depth 1."""
     cache: dict[int, frozenset[Outer]] = plan.__dict__.setdefault("_outers", {})
     if depth not in cache:
-        found: frozenset[Outer] = frozenset[Outer]().union(*(outers(i, depth) for i in plan.inputs))
-        cache[depth] = found.union(*(outers_of(e, depth) for e in plan.expressions))
+        read: frozenset[Outer] = frozenset[Outer]().union(*(outers(i, depth) for i in plan.inputs))
+        cache[depth] = read.union(*(outers_of(e, depth) for e in plan.expressions))
     return cache[depth]
 
 
 def outers_of(expression: Expression, depth: int = 1) -> frozenset[Outer]:
-    """What an expression of a plan reads of the row ``depth`` queries out."""
-    found: set[Outer] = set()
+    """The columns that an expression of a plan reads of the row ``depth`` queries out."""
+    read: set[Outer] = set()
     for e in ex.walk(expression):
         if isinstance(e, Outer) and e.depth == depth:
-            found.add(replace(e, depth=1))
+            read.add(replace(e, depth=1))
         elif is_subquery(e):
-            found |= outers(e.plan, depth + 1)
-    return frozenset(found)
+            read |= outers(e.plan, depth + 1)
+    return frozenset(read)
 
 
 def with_outers(plan: Plan, change: Callable[[Outer, int], Expression], nesting: int = 0) -> Plan:

@@ -31,12 +31,12 @@ def free_references(plan: Plan) -> frozenset[str]:
     """The recursive relations that a plan reads and does not bind itself."""
     known = plan.__dict__.get("_free")
     if known is None:
-        found: frozenset[str] = frozenset[str]().union(*map(free_references, plan.inputs))
+        free: frozenset[str] = frozenset[str]().union(*map(free_references, plan.inputs))
         if isinstance(plan, Reference):
-            found |= {plan.name}
+            free |= {plan.name}
         if isinstance(plan, Recursive):
-            found -= {name for name, _ in plan.bindings}
-        known = plan.__dict__["_free"] = found
+            free -= {name for name, _ in plan.bindings}
+        known = plan.__dict__["_free"] = free
     return known
 
 
@@ -44,25 +44,25 @@ EXTREMES = ("min", "max")
 
 
 def check_monotone(plan: Recursive) -> None:
-    """Refuse recursion through what takes rows away when rows are added: such sets need not exist.
+    """Refuse recursion through nodes that remove rows when rows are added: it may have no fixed point.
 
-    The least or greatest value of a group is let through: more rows can only better it. That nothing else depends on
-    a value that was bettered is for the front end to see to: it knows what the values are for.
+    The least or greatest value of a group is allowed: more rows can only improve it. The front end makes sure that
+    nothing else depends on a value before its improvement, as it knows what the values are for.
     """
     bound = frozenset(name for name, _ in plan.bindings)
     for name, part in plan.bindings:
         seen, waiting = set[Plan](), [part]
         while waiting:
-            here = waiting.pop()
-            if here not in seen and free_references(here) & bound:
-                seen.add(here)
-                _check(here, bound, name)
-                waiting.extend(reversed(here.inputs))
+            node = waiting.pop()
+            if node not in seen and free_references(node) & bound:
+                seen.add(node)
+                _check(node, bound, name)
+                waiting.extend(reversed(node.inputs))
 
 
 def _check(plan: Plan, bound: frozenset[str], name: str) -> None:
-    for at, input_ in enumerate(plan.inputs):
-        if _takes_away(plan, at) and free_references(input_) & bound:
+    for number, input_ in enumerate(plan.inputs):
+        if _takes_away(plan, number) and free_references(input_) & bound:
             raise CircuitError(
                 f"recursive relation {name} reads itself through {_what(plan)}",
                 hint="recursion may only add rows; do this outside of it, on its result",
@@ -85,7 +85,7 @@ def _takes_away(plan: Plan, input_: int) -> bool:
 
 
 def not_linear(plan: Plan, names: frozenset[str]) -> str | None:
-    """What keeps a plan from being linear in some relations, where ``f(a + b) = f(a) + f(b)``; None if it is.
+    """The reason why a plan is not linear in some relations (``f(a + b) = f(a) + f(b)``); None if it is.
 
     Only then is the sum of all rounds of a recursion of bags the bag that its equation defines.
     """
@@ -124,16 +124,16 @@ class _Degrees:
                 return "through DISTINCT"
             case _:
                 return f"through {_what(plan)}"
-        return next((found for found in map(self.reason, plan.inputs) if found is not None), None)
+        return next((reason for reason in map(self.reason, plan.inputs) if reason is not None), None)
 
 
 def references_inside(plan: Plan) -> frozenset[str]:
     """The recursive relations that a plan reads, also in the subqueries of its expressions."""
-    found = free_references(plan)
+    names = free_references(plan)
     for part in walk(plan):
         for expression in part.expressions:
-            found = found.union(*map(references_inside, subplans(expression)))
-    return found
+            names = names.union(*map(references_inside, subplans(expression)))
+    return names
 
 
 def subplans(expression: Expression) -> Iterator[Plan]:

@@ -22,10 +22,10 @@ def times(plan: Plan) -> Iterator[Now]:
 
 
 def check_timeless(view: str, plan: Plan) -> None:
-    """Refuse to keep what depends on the current time: no change of a table would tell that it is over."""
-    found = next(times(plan), None)
-    if found is not None:
+    """Refuse a view that depends on the current time: time passes without a change of any table."""
+    time = next(times(plan), None)
+    if time is not None:
         raise DefinitionError(
-            f"view {view} reads {found}, and no change tells that time has passed",
+            f"view {view} reads {time}, and no change tells that time has passed",
             hint="put the moment into a table, join it and update it; or ask by SELECT, where the time is now",
         )

@@ -1,4 +1,4 @@
-"""Constructing expressions: names resolved, arguments coerced, types inferred, mistakes refused.
+"""Construct expressions: resolve names, coerce arguments, infer types, refuse mistakes.
 
 >>> from everview.types import INTEGER, Decimal
 >>> from everview.scalars.expressions import Column
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def is_function(name: str) -> bool:
-    """Is there a scalar function of that name?"""
+    """Whether there is a scalar function of that name."""
     return ALIASES.get(name.lower(), name.lower()) in SIGNATURES
 
 
@@ -70,11 +70,11 @@ def call(name: str, *arguments: Expression) -> Expression:
     if signature is None:
         raise unknown_name("function", name, sorted(SIGNATURES))
     _check_arity(name, signature, len(arguments))
-    found = signature.rule(name, arguments)
-    if isinstance(found, Expression):
-        return found
-    nullable = any(a.nullable for a in found.arguments) if found.nullable is None else found.nullable
-    return Call(name, found.arguments, found.type, nullable)
+    ruled = signature.rule(name, arguments)
+    if isinstance(ruled, Expression):
+        return ruled
+    nullable = any(a.nullable for a in ruled.arguments) if ruled.nullable is None else ruled.nullable
+    return Call(name, ruled.arguments, ruled.type, nullable)
 
 
 def _check_arity(name: str, signature: FunctionSignature, count: int) -> None:
@@ -85,14 +85,14 @@ def _check_arity(name: str, signature: FunctionSignature, count: int) -> None:
     raise WrongArity(f"{name} takes {takes} arguments, and was given {count}", hint=f"write {name} with {takes}")
 
 
-def literal(value: Any, of: Type | None = None) -> Literal:
-    """A literal of a Python value; without a type, of the one that SQL would give it.
+def literal(value: Any, type_: Type | None = None) -> Literal:
+    """A literal of a Python value; by default of the type that SQL gives it.
 
     >>> literal(1).type, literal(2**40).type, literal(decimal.Decimal("1.50")).type.sql
     (INTEGER, BIGINT, 'DECIMAL(3,2)')
     """
-    if of is not None:
-        return Literal(_inward(value, of), of)
+    if type_ is not None:
+        return Literal(_inward(value, type_), type_)
     match value:
         case None:
             return NULL
@@ -117,9 +117,9 @@ def literal(value: Any, of: Type | None = None) -> Literal:
 
 
 def _integer(value: int) -> Literal:
-    for of, bits in ((INTEGER, 31), (BIGINT, 63)):
+    for type_, bits in ((INTEGER, 31), (BIGINT, 63)):
         if -(1 << bits) <= value < (1 << bits):
-            return Literal(value, of)
+            return Literal(value, type_)
     return number(decimal.Decimal(value))
 
 
@@ -133,16 +133,16 @@ def number(value: decimal.Decimal) -> Literal:
     return Literal(value, Decimal(max(len(digits), -exponent), -exponent))
 
 
-def _inward(value: Any, of: Type) -> Any:
+def _inward(value: Any, type_: Type) -> Any:
     if value is None:
         return None
-    match of:
+    match type_:
         case Array(element):
             return tuple(_inward(v, element) for v in value)
         case Struct(fields):
             values = [value[f.name] for f in fields] if isinstance(value, dict) else value
             return tuple(_inward(v, f.type) for v, f in zip(values, fields, strict=True))
-        case _ if of == TIMESTAMP and isinstance(value, dt.datetime):
+        case _ if type_ == TIMESTAMP and isinstance(value, dt.datetime):
             return value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
         case _:
             return value
@@ -159,8 +159,8 @@ def interval(amount: int | decimal.Decimal, unit: str) -> Literal:
         return Literal(int(amount) * MONTHS[unit], YEAR_MONTH)
     if unit not in MICROS:
         raise unknown_name("unit", unit, [*MONTHS, *MICROS])
-    of = DAY if unit in ("day", "week") else DAY_TIME
-    return Literal(int(amount * MICROS[unit]), of)
+    type_ = DAY if unit in ("day", "week") else DAY_TIME
+    return Literal(int(amount * MICROS[unit]), type_)
 
 
 _SCALAR_CASTS: Final[dict[str, frozenset[str]]] = {
@@ -173,20 +173,20 @@ _SCALAR_CASTS: Final[dict[str, frozenset[str]]] = {
 }
 
 
-def cast(argument: Expression, of: Type, *, try_: bool = False) -> Expression:
+def cast(argument: Expression, type_: Type, *, try_: bool = False) -> Expression:
     """``CAST(argument AS type)``; raises `TypeMismatch` where SQL has no such cast."""
-    if argument.type == of:
+    if argument.type == type_:
         return argument
-    if not castable(argument.type, of):
+    if not castable(argument.type, type_):
         what = "try_cast" if try_ else "cast"
-        raise TypeMismatch(f"there is no {what} of {argument.type} to {of}", hint=f"the value is {argument}")
+        raise TypeMismatch(f"there is no {what} of {argument.type} to {type_}", hint=f"the value is {argument}")
     if isinstance(argument, Literal) and argument.value is None:
-        return Literal(None, of)
-    return Cast(argument, of, try_)
+        return Literal(None, type_)
+    return Cast(argument, type_, try_)
 
 
 def castable(a: Type, b: Type) -> bool:
-    """Has SQL a cast from the one to the other?"""
+    """Whether SQL has a cast from one type to another."""
     if VOID in (a, b) or a == b:
         return b != VOID
     if isinstance(a, Array) and isinstance(b, Array):
@@ -202,7 +202,7 @@ def castable(a: Type, b: Type) -> bool:
     return _cast_name(b) in _SCALAR_CASTS.get(_cast_name(a), frozenset())
 
 
-def _cast_name(of: Type) -> str:
-    if is_number(of):
+def _cast_name(type_: Type) -> str:
+    if is_number(type_):
         return "number"
-    return of.name if isinstance(of, ScalarType) else of.sql
+    return type_.name if isinstance(type_, ScalarType) else type_.sql

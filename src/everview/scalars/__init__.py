@@ -1,1 +1,1 @@
-"""Scalar expressions: what they are, which types they have, and how they are computed on Arrow columns."""
+"""Scalar expressions: their classes, the types of functions and casts, and evaluation on Arrow columns."""

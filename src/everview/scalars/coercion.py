@@ -1,4 +1,4 @@
-"""Which type two types have in common, and what is cast without being asked: Spark's ANSI rules.
+"""Coercion by Spark's ANSI rules: the common type of two types, and implicit casts.
 
 - Numbers meet in the wider type; an integer meets FLOAT in DOUBLE, and a DECIMAL meets either in DOUBLE.
 - Text meets an integer as BIGINT, a fraction as DOUBLE, a date or a timestamp as that.
@@ -46,34 +46,39 @@ _WHOLE: Final[dict[Type, int]] = {TINYINT: 3, SMALLINT: 5, INTEGER: 10, BIGINT: 
 _LEAST_SCALE: Final = 6  # digits after the point that a product or quotient keeps when it must give some up
 
 
-def is_integer(of: Type) -> bool:
-    """TINYINT, SMALLINT, INTEGER or BIGINT."""
-    return of in INTEGERS
+def is_integer(type_: Type) -> bool:
+    """Whether a type is TINYINT, SMALLINT, INTEGER or BIGINT."""
+    return type_ in INTEGERS
 
 
-def is_number(of: Type) -> bool:
-    """An integer, a float or a DECIMAL."""
-    return of in INTEGERS or of in FRACTIONS or isinstance(of, Decimal)
+def bits(type_: Type) -> int:
+    """The number of bits of an integer type."""
+    return 8 << INTEGERS.index(type_)
 
 
-def is_simple(of: Type) -> bool:
-    """A type that is written as text: a number, text, a truth value, a date or a timestamp."""
-    return is_number(of) or of in (STRING, BOOLEAN, DATE, TIMESTAMP)
+def is_number(type_: Type) -> bool:
+    """Whether a type is an integer, a float or a DECIMAL."""
+    return type_ in INTEGERS or type_ in FRACTIONS or isinstance(type_, Decimal)
+
+
+def is_simple(type_: Type) -> bool:
+    """Whether values have a plain text: numbers, text, truth values, dates and timestamps."""
+    return is_number(type_) or type_ in (STRING, BOOLEAN, DATE, TIMESTAMP)
 
 
 def bounded(precision: int, scale: int) -> Decimal:
-    """The DECIMAL of so many digits; beyond 38, digits after the point are given up, down to six of them."""
+    """The DECIMAL of so many digits; beyond 38, digits after the point are dropped, down to six of them."""
     if precision <= MOST_DIGITS:
         return Decimal(precision, scale)
     return Decimal(MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE)))
 
 
-def decimal_of(found: Expression | Type) -> Decimal:
+def decimal_of(given: Expression | Type) -> Decimal:
     """The DECIMAL that holds an integer type; an integer literal takes only the digits it has."""
-    if isinstance(found, Literal) and is_integer(found.type) and found.value is not None:
-        return Decimal(len(str(abs(found.value))), 0)
-    of = found.type if isinstance(found, Expression) else found
-    return of if isinstance(of, Decimal) else Decimal(_WHOLE[of], 0)
+    if isinstance(given, Literal) and is_integer(given.type) and given.value is not None:
+        return Decimal(len(str(abs(given.value))), 0)
+    type_ = given.type if isinstance(given, Expression) else given
+    return type_ if isinstance(type_, Decimal) else Decimal(_WHOLE[type_], 0)
 
 
 def wider(a: Decimal, b: Decimal) -> Decimal:
@@ -85,7 +90,7 @@ def wider(a: Decimal, b: Decimal) -> Decimal:
 
 
 def tightest(a: Type, b: Type) -> Type | None:
-    """The least type that holds both without a look at text."""
+    """The least type that holds both, without converting text; None if there is none."""
     if a == b:
         return a
     if VOID in (a, b):
@@ -105,10 +110,10 @@ def tightest(a: Type, b: Type) -> Type | None:
 
 
 def common(a: Type, b: Type) -> Type | None:
-    """The type in which two values are compared, added, or stand in one column."""
-    found = tightest(a, b)
-    if found is not None:
-        return found
+    """The type in which two values are compared, added, or put in one column; None if there is none."""
+    tight = tightest(a, b)
+    if tight is not None:
+        return tight
     if isinstance(a, Array) and isinstance(b, Array):
         element = common(a.element, b.element)
         return None if element is None else Array(element)
@@ -123,40 +128,40 @@ def common(a: Type, b: Type) -> Type | None:
 
 
 def common_of(arguments: tuple[Expression, ...], what: str) -> Type:
-    """The type that all have in common; raises `TypeMismatch`."""
-    found = arguments[0].type
+    """The common type of all arguments; raises `TypeMismatch`."""
+    shared = arguments[0].type
     for argument in arguments[1:]:
-        met = common(found, argument.type)
+        met = common(shared, argument.type)
         if met is None:
-            raise mismatch(what, (found, argument.type))
-        found = met
-    return found
+            raise mismatch(what, (shared, argument.type))
+        shared = met
+    return shared
 
 
-def coerced(argument: Expression, of: Type) -> Expression:
+def coerced(argument: Expression, type_: Type) -> Expression:
     """The argument as that type: itself, a literal, or under a cast."""
-    if argument.type == of:
+    if argument.type == type_:
         return argument
     if isinstance(argument, Literal):
         if argument.value is None:
-            return Literal(None, of)
-        if is_integer(argument.type) and of in INTEGERS and INTEGERS.index(of) > INTEGERS.index(argument.type):
-            return replace(argument, type=of)
-        if is_integer(argument.type) and isinstance(of, Decimal) and _fits(argument.value, of):
-            return Literal(decimal.Decimal(argument.value), of)
-        if is_integer(argument.type) and of == DOUBLE and abs(argument.value) <= 1 << 53:
-            return Literal(float(argument.value), of)
-    return Cast(argument, of)
+            return Literal(None, type_)
+        if is_integer(argument.type) and type_ in INTEGERS and INTEGERS.index(type_) > INTEGERS.index(argument.type):
+            return replace(argument, type=type_)
+        if is_integer(argument.type) and isinstance(type_, Decimal) and _fits(argument.value, type_):
+            return Literal(decimal.Decimal(argument.value), type_)
+        if is_integer(argument.type) and type_ == DOUBLE and abs(argument.value) <= 1 << 53:
+            return Literal(float(argument.value), type_)
+    return Cast(argument, type_)
 
 
 def implicit(argument: Expression, wanted: Type, what: str) -> Expression:
     """The argument as a function takes it; raises `TypeMismatch` where only an explicit cast would do."""
-    of = argument.type
-    if of == wanted:
+    type_ = argument.type
+    if type_ == wanted:
         return argument
-    if of == VOID or _implied(of, wanted):
+    if type_ == VOID or _implied(type_, wanted):
         return coerced(argument, wanted)
-    raise mismatch(what, (of,), f"it takes {wanted}")
+    raise mismatch(what, (type_,), f"it takes {wanted}")
 
 
 def mismatch(what: str, types: tuple[Type, ...], hint: str = "cast one of them") -> TypeMismatch:
@@ -164,18 +169,18 @@ def mismatch(what: str, types: tuple[Type, ...], hint: str = "cast one of them")
     return TypeMismatch(f"{what} is not defined on {' and '.join(t.sql for t in types)}", hint=hint)
 
 
-def _implied(of: Type, wanted: Type) -> bool:
+def _implied(type_: Type, wanted: Type) -> bool:
     if isinstance(wanted, Passing):
-        return (of, wanted) == (DAY, DAY_TIME)
-    if of == STRING:
+        return (type_, wanted) == (DAY, DAY_TIME)
+    if type_ == STRING:
         return isinstance(wanted, (ScalarType, Decimal)) and (is_simple(wanted) or wanted == BINARY)
     if wanted == STRING:
-        return is_simple(of)
-    if is_number(of) and is_number(wanted):
-        return _numbers(of, wanted) == wanted or wanted in FRACTIONS
-    if isinstance(of, Array) and isinstance(wanted, Array):
-        return of.element in (wanted.element, VOID) or _implied(of.element, wanted.element)
-    return {of, wanted} == {DATE, TIMESTAMP}
+        return is_simple(type_)
+    if is_number(type_) and is_number(wanted):
+        return _numbers(type_, wanted) == wanted or wanted in FRACTIONS
+    if isinstance(type_, Array) and isinstance(wanted, Array):
+        return type_.element in (wanted.element, VOID) or _implied(type_.element, wanted.element)
+    return {type_, wanted} == {DATE, TIMESTAMP}
 
 
 def _numbers(a: Type, b: Type) -> Type:
@@ -200,5 +205,5 @@ def _structs(a: Struct, b: Struct) -> Type | None:
     return Struct(fields)
 
 
-def _fits(value: int, of: Decimal) -> bool:
-    return len(str(abs(value))) <= of.precision - of.scale
+def _fits(value: int, type_: Decimal) -> bool:
+    return len(str(abs(value))) <= type_.precision - type_.scale

@@ -1,8 +1,8 @@
 """Expressions on Arrow columns: one implementation for both runtimes, a column at a time.
 
 A failing function fails the tick: an overflow, a division by zero and a cast of what has no value there raise, naming
-the expression and the first row's operands. CASE, IF, COALESCE, AND and OR evaluate what may fail only on the rows
-that come to it. An expression that occurs twice is evaluated once.
+the expression and the first row's operands. CASE, IF, COALESCE, AND and OR evaluate a branch that may fail only on
+the rows that reach it. An expression that occurs twice is evaluated once.
 
 >>> from everview.scalars.expressions import Column
 >>> from everview.plan.typing import call, literal
@@ -43,13 +43,13 @@ from everview.scalars.functions.user import user_function
 from everview.scalars.text import sql, value_text
 from everview.types import DATE, Field, Schema, Struct, Type
 
-Run = Callable[["Rows"], Value]
+Run = Callable[["ChosenRows"], Value]
 _MOMENT: Final[ContextVar[dt.datetime]] = ContextVar("moment")
 
 
 @contextmanager
 def moment(at: dt.datetime) -> Generator[None]:
-    """Within it, CURRENT_TIMESTAMP is that moment: a tick has one, however many expressions ask."""
+    """Set the value of CURRENT_TIMESTAMP within a block: one moment for all expressions of a tick."""
     token = _MOMENT.set(at if at.tzinfo else at.replace(tzinfo=dt.UTC))
     try:
         yield
@@ -59,9 +59,9 @@ def moment(at: dt.datetime) -> Generator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Evaluate:
-    """Expressions as a function of columns; it pickles, and its `name` is the same in every run.
+    """A picklable function of columns that evaluates expressions; its `name` is the same in every run.
 
-    Without columns it gives scalars: one row stands for all.
+    Called without columns it gives scalars.
     """
 
     expressions: tuple[Expression, ...]
@@ -81,15 +81,15 @@ class Evaluate:
     def __call__(self, *columns: Value) -> tuple[Value, ...]:
         if not self._run:
             self._run.append(Compiler(self.expressions, self.users).runs)
-        rows = Rows(columns, len(columns[0]) if columns else None)
+        rows = ChosenRows(columns, len(columns[0]) if columns else None)
         return tuple(rows.whole(run(rows)) for run in self._run[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Evaluate, (self.expressions, self.users)
 
 
-class Rows:
-    """Columns on which expressions are evaluated, all rows or chosen ones; columns are chosen when they are read."""
+class ChosenRows:
+    """The rows on which expressions are evaluated, all or chosen ones; a column is filtered when it is first read."""
 
     __slots__ = ("_chosen", "_columns", "count", "memo")
 
@@ -100,26 +100,26 @@ class Rows:
         self.memo: dict[int, Value] = {}
 
     def column(self, index: int) -> Value:
-        found = self._columns[index]
-        if self._chosen is not None and len(found) != self.count:
-            found = self._columns[index] = found.take(self._chosen)
-        return found
+        column = self._columns[index]
+        if self._chosen is not None and len(column) != self.count:
+            column = self._columns[index] = column.take(self._chosen)
+        return column
 
-    def choose(self, mask: Any) -> Rows:
-        at = np.flatnonzero(mask)
-        if len(at) == self.count:
+    def choose(self, mask: Any) -> ChosenRows:
+        chosen_rows = np.flatnonzero(mask)
+        if len(chosen_rows) == self.count:
             return self
         # Columns that were chosen already are of this length; the others are chosen from the beginning.
-        chosen = pa.array(at)
+        chosen = pa.array(chosen_rows)
         base = [self.column(i) for i in range(len(self._columns))] if self._chosen is not None else self._columns
-        return Rows(base, len(at), chosen)
+        return ChosenRows(base, len(chosen_rows), chosen)
 
     def whole(self, value: Value) -> Value:
         return value if self.count is None or not is_scalar(value) else pa.repeat(value, self.count)
 
 
 class Compiler:
-    """Expressions as closures over `Rows`; the ones that occur more than once share a place in the memo."""
+    """A compiler of expressions to closures over `ChosenRows`; expressions that occur twice share a memo."""
 
     def __init__(self, expressions: Sequence[Expression], users: Sequence[Function]) -> None:
         self._users = {f.name: f for f in users}
@@ -131,21 +131,21 @@ class Compiler:
         self.runs = tuple(map(self.run, expressions))
 
     def run(self, expression: Expression) -> Run:
-        found = self._made.get(expression)
-        if found is None:
-            found = self._made[expression] = self._remembered(expression, self._run(expression))
-        return found
+        made = self._made.get(expression)
+        if made is None:
+            made = self._made[expression] = self._remembered(expression, self._run(expression))
+        return made
 
     def _remembered(self, expression: Expression, run: Run) -> Run:
         if self._often[expression] < 2:
             return run
         place = self._places.setdefault(expression, len(self._places))
 
-        def remembered(rows: Rows) -> Value:
-            found = rows.memo.get(place)
-            if found is None:
-                found = rows.memo[place] = run(rows)
-            return found
+        def remembered(rows: ChosenRows) -> Value:
+            value = rows.memo.get(place)
+            if value is None:
+                value = rows.memo[place] = run(rows)
+            return value
 
         return remembered
 
@@ -169,13 +169,13 @@ class Compiler:
             case _:
                 raise AssertionError(f"{type(expression).__name__} is no scalar expression of one row")
 
-    def _cast(self, expression: Expression, inner: Run, of: Type, to: Type, try_: bool) -> Run:
-        def run(rows: Rows) -> Value:
+    def _cast(self, expression: Expression, inner: Run, type_: Type, to: Type, try_: bool) -> Run:
+        def run(rows: ChosenRows) -> Value:
             value = inner(rows)
             single = is_scalar(value)
             array = whole(value, 1)
-            found = _settled(convert(array, of, to), try_, lambda at: _cast_failure(expression, array, at, of))
-            return found[0] if single else found
+            cast_ = _settled(convert(array, type_, to), try_, lambda row: _cast_failure(expression, array, row, type_))
+            return cast_[0] if single else cast_
 
         return run
 
@@ -186,19 +186,19 @@ class Compiler:
         inner = [self.run(a) for a in expression.arguments]
         out = expression.type.arrow
 
-        def run(rows: Rows) -> Value:
+        def run(rows: ChosenRows) -> Value:
             values = [i(rows) for i in inner]
             single = all(map(is_scalar, values))
             if single:
                 values = [whole(v, 1) if i == 0 else v for i, v in enumerate(values)]
             try:
-                found = kernel(out, *values)
+                result = kernel(out, *values)
             except pa.ArrowException as error:
                 raise ArithmeticFailure(f"{error} in {sql(expression)}", hint="the tick was not applied") from error
-            found = _settled(found, attempt, lambda at: _failure(expression, values, at))
-            if found.type != out:
-                found = found.cast(out)
-            return found[0] if single and not is_scalar(found) else found
+            result = _settled(result, attempt, lambda row: _failure(expression, values, row))
+            if result.type != out:
+                result = result.cast(out)
+            return result[0] if single and not is_scalar(result) else result
 
         return run
 
@@ -207,76 +207,76 @@ class Compiler:
         inner = [self.run(a) for a in expression.arguments]
         out = Schema((Field(expression.name, expression.type),))
 
-        def run(rows: Rows) -> Value:
+        def run(rows: ChosenRows) -> Value:
             values = [i(rows) for i in inner]
             single = all(map(is_scalar, values))
             arrays = [whole(v, 1 if single else rows.count or 0) for v in values]
             table = pa.table(arrays, names=[str(i) for i in range(len(arrays))])
-            (found,) = function.columns(table, out, check=False)
-            if found.type != expression.type.arrow:
+            (result,) = function.columns(table, out, check=False)
+            if result.type != expression.type.arrow:
                 raise FunctionError(
-                    f"function {expression.name} returned {found.type}, not {expression.type.arrow}",
+                    f"function {expression.name} returned {result.type}, not {expression.type.arrow}",
                     hint=f"declared: {expression.type}",
                 )
-            return found[0] if single else found
+            return result[0] if single else result
 
         return run
 
 
-def scalar(value: Any, of: Type) -> Value:
+def scalar(value: Any, type_: Type) -> Value:
     """A literal's value as an Arrow scalar."""
-    return pa.scalar(_outward(value, of), of.arrow)
+    return pa.scalar(_outward(value, type_), type_.arrow)
 
 
-def _outward(value: Any, of: Type) -> Any:
-    if isinstance(of, Struct) and isinstance(value, tuple):
-        return {f.name: _outward(v, f.type) for f, v in zip(of.fields, value, strict=True)}
+def _outward(value: Any, type_: Type) -> Any:
+    if isinstance(type_, Struct) and isinstance(value, tuple):
+        return {f.name: _outward(v, f.type) for f, v in zip(type_.fields, value, strict=True)}
     return list(value) if isinstance(value, tuple) else value
 
 
 def _now(expression: Now) -> Value:
-    at = _MOMENT.get(None) or dt.datetime.now(dt.UTC)
-    return scalar(at.astimezone(dt.UTC).date() if expression.type == DATE else at, expression.type)
+    moment_ = _MOMENT.get(None) or dt.datetime.now(dt.UTC)
+    return scalar(moment_.astimezone(dt.UTC).date() if expression.type == DATE else moment_, expression.type)
 
 
 # -- failures
 
 
-def _settled(found: Any, attempt: bool, failure: Callable[[int], EverviewError]) -> Value:
-    """The value of what may have failed: NULL there for an attempt, else the error of the first row."""
-    if not isinstance(found, Checked):
-        return found
-    if not found.failed.any():
-        return found.value
+def _settled(result: Any, attempt: bool, failure: Callable[[int], EverviewError]) -> Value:
+    """The values of a result that may have failed: NULL in failed rows of an attempt, else the first row's error."""
+    if not isinstance(result, Checked):
+        return result
+    if not result.failed.any():
+        return result.value
     if not attempt:
-        raise _because(failure(int(np.argmax(found.failed))), found.reason)
-    return pc.if_else(pa.array(found.failed), pa.scalar(None, found.value.type), found.value)
+        raise _because(failure(int(np.argmax(result.failed))), result.reason)
+    return pc.if_else(pa.array(result.failed), pa.scalar(None, result.value.type), result.value)
 
 
 def _because(error: EverviewError, reason: str) -> EverviewError:
     return type(error)(error.message.replace("{reason}", reason, 1), hint=error.hint)
 
 
-def _cast_failure(expression: Expression, array: Value, at: int, of: Type) -> EverviewError:
-    shown = value_text(_plain(array[at]), of)
+def _cast_failure(expression: Expression, array: Value, row: int, type_: Type) -> EverviewError:
+    shown = value_text(_plain(array[row]), type_)
     message = f"{shown} is not {_article(expression.type)}: {{reason}} in {sql(expression)}"
     return CastFailure(message, hint="try_cast gives NULL there")
 
 
-def _article(of: Type) -> str:
-    return f"an {of}" if of.sql[0] in "AEIOU" else f"a {of}"
+def _article(type_: Type) -> str:
+    return f"an {type_}" if type_.sql[0] in "AEIOU" else f"a {type_}"
 
 
 _MARKS: Final = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "integral_divide": "DIV", "modulo": "%"}
 _ATTEMPTS: Final = {*_MARKS} - {"integral_divide"} | {"element_at"}
 
 
-def _failure(expression: Call, values: list[Value], at: int) -> EverviewError:
+def _failure(expression: Call, values: list[Value], row: int) -> EverviewError:
     name = expression.function
     if name == "is_one_row":
         return ArithmeticFailure("{reason}", hint="limit it to one, or take an aggregate such as max of them")
     shown = [
-        value_text(_plain(v if is_scalar(v) else v[at]), a.type)
+        value_text(_plain(v if is_scalar(v) else v[row]), a.type)
         for v, a in zip(values, expression.arguments, strict=True)
     ]
     operands = f" {_MARKS[name]} ".join(shown) if name in _MARKS else f"{name}({', '.join(shown)})"
@@ -293,7 +293,7 @@ def _plain(value: Value) -> Any:
 
 
 def fallible(expression: Expression) -> bool:
-    """May evaluating it raise?"""
+    """Whether evaluating an expression may raise."""
     match expression:
         case Cast(argument, of, try_):
             return (not try_ and not safe(argument.type, of)) or fallible(argument)
@@ -308,7 +308,7 @@ def fallible(expression: Expression) -> bool:
 
 
 def _is_pattern(pattern: Sequence[Expression]) -> bool:
-    """Whether it is a pattern of LIKE, known and good, with its escape if that is given."""
+    """Whether the arguments are a literal LIKE pattern, and its escape if given, that cannot fail."""
     values = [part.value if isinstance(part, Literal) else None for part in pattern]
     if not all(isinstance(value, str) for value in values):
         return False
@@ -319,33 +319,33 @@ def _is_pattern(pattern: Sequence[Expression]) -> bool:
     return True
 
 
-def _case(arguments: tuple[Expression, ...], runs: list[Run], of: Type) -> Run:
-    out = of.arrow
+def _case(arguments: tuple[Expression, ...], runs: list[Run], type_: Type) -> Run:
+    out = type_.arrow
     if any(map(fallible, arguments[1:])):
         return lambda rows: _choose(rows, runs, out) if rows.count is not None else _choose_one(rows, runs)
     return lambda rows: _choose_all(rows, runs) if rows.count is not None else _choose_one(rows, runs)
 
 
-def _choose_one(rows: Rows, runs: list[Run]) -> Value:
-    """Without columns: conditions are scalars."""
+def _choose_one(rows: ChosenRows, runs: list[Run]) -> Value:
+    """CASE without columns, where conditions are scalars."""
     for condition, value in zip(runs[:-1:2], runs[1::2], strict=True):
         if condition(rows).as_py():
             return value(rows)
     return runs[-1](rows)
 
 
-def _choose_all(rows: Rows, runs: list[Run]) -> Value:
-    found = runs[-1](rows)
+def _choose_all(rows: ChosenRows, runs: list[Run]) -> Value:
+    chosen = runs[-1](rows)
     for condition, value in zip(runs[-3::-2], runs[-2::-2], strict=True):
         test = condition(rows)
         if is_scalar(test):
-            found = value(rows) if test.as_py() else found
+            chosen = value(rows) if test.as_py() else chosen
             continue
-        found = pc.if_else(test.fill_null(False) if test.null_count else test, value(rows), found)
-    return found
+        chosen = pc.if_else(test.fill_null(False) if test.null_count else test, value(rows), chosen)
+    return chosen
 
 
-def _choose(rows: Rows, runs: list[Run], out: pa.DataType) -> Value:
+def _choose(rows: ChosenRows, runs: list[Run], out: pa.DataType) -> Value:
     places, parts = [], []
     where = np.arange(rows.count or 0)
     for condition, value in zip(runs[:-1:2], runs[1::2], strict=True):
@@ -363,59 +363,59 @@ def _choose(rows: Rows, runs: list[Run], out: pa.DataType) -> Value:
     return parts[0] if len(parts) == 1 else assembled(parts, places, out)
 
 
-def _coalesce(arguments: tuple[Expression, ...], runs: list[Run], of: Type) -> Run:
-    out = of.arrow
+def _coalesce(arguments: tuple[Expression, ...], runs: list[Run], type_: Type) -> Run:
+    out = type_.arrow
     lazy = any(map(fallible, arguments[1:]))
 
-    def run(rows: Rows) -> Value:
+    def run(rows: ChosenRows) -> Value:
         if rows.count is None:
             return next((v for r in runs if (v := r(rows)).is_valid), pa.scalar(None, out))
         if not lazy:
             return pc.coalesce(*(rows.whole(r(rows)) for r in runs))
-        found = rows.whole(runs[0](rows))
+        values = rows.whole(runs[0](rows))
         for other in runs[1:]:
-            if not found.null_count:
+            if not values.null_count:
                 break
-            mask = found.is_null().to_numpy(zero_copy_only=False)
+            mask = values.is_null().to_numpy(zero_copy_only=False)
             chosen = rows.choose(mask)
             filled, places = chosen.whole(other(chosen)), [np.flatnonzero(~mask), np.flatnonzero(mask)]
-            found = assembled([found.filter(pa.array(~mask)), filled], places, out)
-        return found
+            values = assembled([values.filter(pa.array(~mask)), filled], places, out)
+        return values
 
     return run
 
 
 def _joined(function: Callable[[Value, Value], Value], ends: bool) -> Callable[..., Run]:
-    """AND ends at false, OR at true; NULL does not end them."""
+    """The compiler of AND, which stops at false, or of OR, which stops at true; NULL stops neither."""
 
-    def made(arguments: tuple[Expression, ...], runs: list[Run], of: Type) -> Run:
+    def made(arguments: tuple[Expression, ...], runs: list[Run], type_: Type) -> Run:
         lazy = [False, *map(fallible, arguments[1:])]
 
-        def run(rows: Rows) -> Value:
-            found = runs[0](rows)
+        def run(rows: ChosenRows) -> Value:
+            verdict = runs[0](rows)
             for other, careful in zip(runs[1:], lazy[1:], strict=True):
-                if is_scalar(found):
-                    if found.as_py() is ends:
-                        return found
-                    found = function(found, other(rows))
+                if is_scalar(verdict):
+                    if verdict.as_py() is ends:
+                        return verdict
+                    verdict = function(verdict, other(rows))
                 elif not careful:
-                    found = function(found, other(rows))
+                    verdict = function(verdict, other(rows))
                 else:
-                    found = _where_open(rows, found, other)
-            return found
+                    verdict = _where_open(rows, verdict, other)
+            return verdict
 
         return run
 
-    def _where_open(rows: Rows, found: Value, other: Run) -> Value:
-        opened = truth(pc.not_equal(found, pa.scalar(ends)).fill_null(True))
+    def _where_open(rows: ChosenRows, verdict: Value, other: Run) -> Value:
+        opened = truth(pc.not_equal(verdict, pa.scalar(ends)).fill_null(True))
         if not opened.any():
-            return found
+            return verdict
         chosen = rows.choose(opened)
         if chosen is rows:
-            return function(found, other(rows))
+            return function(verdict, other(rows))
         mask = pa.array(opened)
-        met = function(found.filter(mask), chosen.whole(other(chosen)))
-        return pc.replace_with_mask(found, mask, met)
+        met = function(verdict.filter(mask), chosen.whole(other(chosen)))
+        return pc.replace_with_mask(verdict, mask, met)
 
     return made
 
@@ -446,19 +446,19 @@ def _folded(expression: Expression) -> Expression:
     if not isinstance(expression, (Call, Cast)) or not all(isinstance(c, Literal) for c in expression.children):
         return expression
     try:
-        (found,) = Evaluate((expression,))()
+        (value,) = Evaluate((expression,))()
     except EverviewError:
         return expression
-    return Literal(_inward(found), expression.type)
+    return Literal(_inward(value), expression.type)
 
 
-def _inward(found: Value) -> Any:
-    """A value as literals hold it."""
-    if not found.is_valid:
+def _inward(value: Value) -> Any:
+    """An Arrow value as literals hold it."""
+    if not value.is_valid:
         return None
-    if isinstance(found, pa.DurationScalar):
-        return found.value
-    return _tuples(found.as_py())
+    if isinstance(value, pa.DurationScalar):
+        return value.value
+    return _tuples(value.as_py())
 
 
 def _tuples(value: Any) -> Any:

@@ -26,7 +26,7 @@ TRY: Final = "try_"  # functions of that prefix give NULL where the others raise
 
 
 class Expression:
-    """What a row's columns give: a value of `type`, NULL only where `nullable`."""
+    """A function of a row: a value of `type`, NULL only if `nullable`."""
 
     __slots__ = ()
 
@@ -35,11 +35,11 @@ class Expression:
 
     @property
     def children(self) -> tuple[Expression, ...]:
-        """The expressions that it is made of, of the same row."""
+        """The direct parts of an expression, over the same row."""
         return ()
 
     def with_children(self, children: Sequence[Expression]) -> Expression:
-        """The same with other children; their types are to be the same."""
+        """The same expression with other children of the same types."""
         assert not children
         return self
 
@@ -100,7 +100,7 @@ class Call(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
-    """A value as another type; what has none there raises, or is NULL with `try_`."""
+    """A value as another type; a value that does not fit raises, or becomes NULL with `try_`."""
 
     argument: Expression
     type: Type
@@ -164,7 +164,7 @@ class Outer(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Exists(Expression):
-    """Has the plan any row?"""
+    """Whether the plan has any row."""
 
     plan: Any
     negated: bool = False
@@ -177,7 +177,7 @@ class Exists(Expression):
 
 @dataclass(frozen=True, slots=True)
 class InQuery(Expression):
-    """Is the tuple of arguments a row of the plan? NULL when no row equals it, and NULL might have."""
+    """Whether the tuple of arguments is a row of the plan; NULL if no row equals it, but a NULL might."""
 
     arguments: tuple[Expression, ...]
     plan: Any
@@ -293,7 +293,7 @@ def _reordered(order: Order, rest: Iterator[Expression]) -> Order:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and all that it is made of, from the outside in; not into the plans of subqueries.
+    """The expression and all its parts, from the outside in; not the plans of subqueries.
 
     >>> from everview.plan.typing import call, literal
     >>> [str(e) for e in walk(call("add", literal(1), literal(2)))]
@@ -315,7 +315,7 @@ def rewritten(expression: Expression, change: Callable[[Expression], Expression]
 
 
 def columns_of(expression: Expression) -> frozenset[int]:
-    """The positions of the columns that it reads.
+    """The positions of the columns that an expression reads.
 
     >>> from everview.types import BIGINT
     >>> columns_of(Cast(Column(3, "x", BIGINT), BIGINT))

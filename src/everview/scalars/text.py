@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from everview.scalars.coercion import is_number
 from everview.scalars.expressions import (
@@ -71,33 +71,41 @@ def sql(expression: Expression) -> str:
 
 
 def _written(expression: Expression) -> tuple[str, int]:
-    """The text, and how tightly it binds."""
+    """The text of an expression, and how tightly its outermost operator binds."""
     match expression:
         case Column(_, name) | Outer(_, _, name):
             return _name(name), _ATOM
-        case Literal(value, of):
-            text = value_text(value, of)
+        case Literal(value, type_):
+            text = value_text(value, type_)
             return text, _LEVEL["negate"] if text.startswith("-") else _ATOM
         case Call():
             return _call(expression)
-        case Cast(argument, of, try_):
-            return f"{'TRY_' if try_ else ''}CAST({sql(argument)} AS {of.sql})", _ATOM
+        case Cast(argument, type_, try_):
+            return f"{'TRY_' if try_ else ''}CAST({sql(argument)} AS {type_.sql})", _ATOM
         case UserCall(name, arguments):
             return f"{name}({_listed(arguments)})", _ATOM
         case Now(kind):
             return f"CURRENT_{kind.upper()}", _ATOM
-        case Exists(plan, negated):
-            return f"{'NOT ' if negated else ''}EXISTS ({plan})", _LEVEL["not"]
-        case InQuery(arguments, plan, negated):
-            return f"({_listed(arguments)}) {'NOT ' if negated else ''}IN ({plan})", _LEVEL["in"]
-        case Scalar(plan):
-            return f"({plan})", _ATOM
+        case Exists() | InQuery() | Scalar():
+            return _subquery(expression)
         case AggregateCall():
             return _aggregate(expression), _ATOM
         case WindowCall():
             return _window(expression), _ATOM
         case _:
             return repr(expression), _ATOM
+
+
+def _subquery(expression: Exists | InQuery | Scalar) -> tuple[str, int]:
+    match expression:
+        case Exists(plan, negated):
+            return f"{'NOT ' if negated else ''}EXISTS ({plan})", _LEVEL["not"]
+        case InQuery(arguments, plan, negated):
+            return f"({_listed(arguments)}) {'NOT ' if negated else ''}IN ({plan})", _LEVEL["in"]
+        case Scalar(plan):
+            return f"({plan})", _ATOM
+        case _:
+            assert_never(expression)
 
 
 def _name(name: str) -> str:
@@ -113,8 +121,8 @@ def _within(expression: Expression, level: int) -> str:
     return text if binds >= level else f"({text})"
 
 
-def _call(found: Call) -> tuple[str, int]:
-    name, arguments = found.function, found.arguments
+def _call(call: Call) -> tuple[str, int]:
+    name, arguments = call.function, call.arguments
     level = _LEVEL.get(name, _ATOM)
     if name in _PREFIX:
         return _PREFIX[name] + _within(arguments[0], level + (name == "negate")), level
@@ -161,24 +169,24 @@ _SPECIAL: Final[dict[str, Callable[[tuple[Expression, ...]], str]]] = {
 }
 
 
-def _aggregate(found: AggregateCall) -> str:
-    inner = _listed(found.arguments) or "*"
-    distinct = "DISTINCT " if found.distinct else ""
-    order = f" ORDER BY {_ordered(found.order)}" if found.order else ""
-    kept = f" FILTER (WHERE {sql(found.filter)})" if found.filter is not None else ""
-    return f"{found.function.removeprefix(USER)}({distinct}{inner}{order}){kept}"
+def _aggregate(call: AggregateCall) -> str:
+    inner = _listed(call.arguments) or "*"
+    distinct = "DISTINCT " if call.distinct else ""
+    order = f" ORDER BY {_ordered(call.order)}" if call.order else ""
+    kept = f" FILTER (WHERE {sql(call.filter)})" if call.filter is not None else ""
+    return f"{call.function.removeprefix(USER)}({distinct}{inner}{order}){kept}"
 
 
-def _window(found: WindowCall) -> str:
+def _window(call: WindowCall) -> str:
     parts: list[str] = []
-    if found.partition:
-        parts.append(f"PARTITION BY {_listed(found.partition)}")
-    if found.order:
-        parts.append(f"ORDER BY {_ordered(found.order)}")
-    if found.frame is not None:
-        parts.append(_frame(found.frame))
-    kept = f" FILTER (WHERE {sql(found.filter)})" if found.filter is not None else ""
-    return f"{found.function}({_listed(found.arguments)}){kept} OVER ({' '.join(parts)})"
+    if call.partition:
+        parts.append(f"PARTITION BY {_listed(call.partition)}")
+    if call.order:
+        parts.append(f"ORDER BY {_ordered(call.order)}")
+    if call.frame is not None:
+        parts.append(_frame(call.frame))
+    kept = f" FILTER (WHERE {sql(call.filter)})" if call.filter is not None else ""
+    return f"{call.function}({_listed(call.arguments)}){kept} OVER ({' '.join(parts)})"
 
 
 def _ordered(order: Order) -> str:
@@ -199,18 +207,18 @@ def _bound(bound: Any, side: str) -> str:
     return f"{-bound} PRECEDING" if bound < 0 else f"{bound} FOLLOWING"
 
 
-def value_text(value: Any, of: Type) -> str:
+def value_text(value: Any, type_: Type) -> str:
     """A value as SQL writes it."""
     if value is None:
         return "NULL"
-    if isinstance(of, Array):
-        return f"array({', '.join(value_text(v, of.element) for v in value)})"
-    if isinstance(of, Struct):
+    if isinstance(type_, Array):
+        return f"array({', '.join(value_text(v, type_.element) for v in value)})"
+    if isinstance(type_, Struct):
         parts = value.values() if isinstance(value, dict) else value
-        return f"struct({', '.join(value_text(v, f.type) for v, f in zip(parts, of.fields, strict=True))})"
-    if of in INTERVALS:
-        return _interval(value, of)
-    if of == STRING:
+        return f"struct({', '.join(value_text(v, f.type) for v, f in zip(parts, type_.fields, strict=True))})"
+    if type_ in INTERVALS:
+        return _interval(value, type_)
+    if type_ == STRING:
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     if isinstance(value, bytes):
         return f"X'{value.hex().upper()}'"
@@ -220,25 +228,25 @@ def value_text(value: Any, of: Type) -> str:
         return f"TIMESTAMP '{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ')}'"
     if isinstance(value, dt.date):
         return f"DATE '{value.isoformat()}'"
-    return _number(value, of) if is_number(of) else str(value)
+    return _number(value, type_) if is_number(type_) else str(value)
 
 
-def _number(value: Any, of: Type) -> str:
-    if of in (FLOAT, DOUBLE):
+def _number(value: Any, type_: Type) -> str:
+    if type_ in (FLOAT, DOUBLE):
         if not math.isfinite(value):
-            return f"CAST('{value}' AS {of})"
-        return f"{value!r}{'D' if of == DOUBLE else 'F'}"
-    if isinstance(of, Decimal):
+            return f"CAST('{value}' AS {type_})"
+        return f"{value!r}{'D' if type_ == DOUBLE else 'F'}"
+    if isinstance(type_, Decimal):
         text = f"{value:f}"
         return text if "." in text else f"{text}BD"
-    return f"{value}L" if of == BIGINT else str(value)
+    return f"{value}L" if type_ == BIGINT else str(value)
 
 
-def _interval(value: Any, of: Type) -> str:
+def _interval(value: Any, type_: Type) -> str:
     if isinstance(value, dt.timedelta):
         value = value // dt.timedelta(microseconds=1)
-    if of == YEAR_MONTH:
+    if type_ == YEAR_MONTH:
         return f"INTERVAL {value} MONTH"
-    units = ("day",) if of == DAY else ("day", "hour", "minute", "second", "millisecond", "microsecond")
+    units = ("day",) if type_ == DAY else ("day", "hour", "minute", "second", "millisecond", "microsecond")
     unit = next((u for u in units if value % MICROS[u] == 0), "microsecond")
     return f"INTERVAL {value // MICROS[unit]} {unit.upper()}"

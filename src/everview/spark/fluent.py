@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from everview.codes.rows import to_rows
 from everview.errors import PipelineError
-from everview.frontends.fluent import Home, Part, PreparedQuery, Query, named_plans, trees
+from everview.frontends.fluent import Home, PreparedQuery, Query, QueryPart, named_plans, trees
 from everview.plan.catalog import Tables
 from everview.zset.shown import shown
 
@@ -61,7 +61,7 @@ class AtSparkPipeline(Home):
         return tuple(view.name for view in views)
 
 
-def put_together(name: str, part: Part, tables: Mapping[str, pa.Table]) -> Any:
+def put_together(name: str, part: QueryPart, tables: Mapping[str, pa.Table]) -> Any:
     """The trees of a query, from the rows of its views."""
     rows = {view: shown(one.plan.schema, to_rows(one.plan.schema, tables[view])) for view, one in part.walk(name)}
     return trees(part, rows, name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import PipelineError
-from everview.frontends.fluent import Part
+from everview.frontends.fluent import QueryPart
 from everview.frontends.sql import CreateView, bind
 from everview.frontends.sql.spark import spark_query
 from everview.lowering.lower import Lowering
@@ -47,7 +47,7 @@ class Queries:
     def __init__(self, circuit: Circuit) -> None:
         self._circuit = circuit
         self._views: dict[str, WrittenView] = {}
-        self.fluent: dict[str, Part] = {}  # how the rows of fluent queries are put together
+        self.fluent: dict[str, QueryPart] = {}  # how the rows of fluent queries are put together
         self._streams: dict[str, Stream] = {}
         self._delayed: dict[str, Plan] = {}  # what was derived an epoch ago
         self._lowering = Lowering(circuit, self._streams)  # one for all, so that what views share is there once

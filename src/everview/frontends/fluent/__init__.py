@@ -1,7 +1,7 @@
 """Fluent queries: methods that build a query step by step, and the plans that it becomes.
 
-A query is immutable; every method gives another one, and refuses at once what cannot be. What it becomes is said in
-`everview.frontends.fluent.shape`: one flat plan, or a tree of them where rows lie beneath rows.
+A query is immutable; every method returns another query, and refuses mistakes at once. What a query becomes is told in
+`everview.frontends.fluent.shape`: one flat plan, or a tree of flat plans where rows lie beneath rows.
 """
 
 from everview.frontends.fluent import agg
@@ -10,7 +10,7 @@ from everview.frontends.fluent.conditions import Condition, and_, col, not_, or_
 from everview.frontends.fluent.home import Home, PreparedQuery
 from everview.frontends.fluent.parts import named_plans, parts
 from everview.frontends.fluent.query import Query
-from everview.frontends.fluent.shape import Part, Record
+from everview.frontends.fluent.shape import QueryPart, RecordShape
 from everview.frontends.fluent.stored import from_text, to_text
 from everview.frontends.fluent.trees import trees
 
@@ -18,10 +18,10 @@ __all__ = [
     "Clauses",
     "Condition",
     "Home",
-    "Part",
     "PreparedQuery",
     "Query",
-    "Record",
+    "QueryPart",
+    "RecordShape",
     "agg",
     "and_",
     "col",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from everview.errors import EverviewError, QueryError, TypeMismatch, shown
-from everview.frontends.fluent.conditions import And, Col, Compare, Condition, Not, Or
+from everview.frontends.fluent.conditions import And, Col, ColumnTest, Condition, NotCondition, Or
 from everview.plan.typing import call, literal
 from everview.scalars.coercion import is_integer, is_number, tightest
 from everview.scalars.expressions import FALSE, TRUE, Expression, Literal
@@ -36,41 +36,41 @@ FUNCTIONS = {"=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", "
 PATTERNS = {"like": "like", "ilike": "ilike"}
 
 
-def bound(condition: Condition, of: Lookup) -> Expression:
-    """The expression of a condition; ``of`` finds the column of a name."""
+def bound(condition: Condition, lookup: Lookup) -> Expression:
+    """The expression of a condition; ``lookup`` gives the column of a name."""
     match condition:
         case And(parts):
-            return _joined("and", parts, TRUE, of)
+            return _joined("and", parts, TRUE, lookup)
         case Or(parts):
-            return _joined("or", parts, FALSE, of)
-        case Not(part):
-            return call("not", bound(part, of))
-        case Compare(column, operator, value):
-            return _compared(of(column), column, operator, value, of)
+            return _joined("or", parts, FALSE, lookup)
+        case NotCondition(part):
+            return call("not", bound(part, lookup))
+        case ColumnTest(column, operator, value):
+            return _compared(lookup(column), column, operator, value, lookup)
         case _:
             raise AssertionError(f"{condition} is no condition")
 
 
-def _joined(function: str, parts: tuple[Condition, ...], of_none: Expression, of: Lookup) -> Expression:
-    found = [bound(part, of) for part in parts]
-    return of_none if not found else found[0] if len(found) == 1 else call(function, *found)
+def _joined(function: str, parts: tuple[Condition, ...], of_none: Expression, lookup: Lookup) -> Expression:
+    conditions = [bound(part, lookup) for part in parts]
+    return of_none if not conditions else conditions[0] if len(conditions) == 1 else call(function, *conditions)
 
 
-def _compared(column: Expression, name: str, operator: str, value: Any, of: Lookup) -> Expression:
+def _compared(column: Expression, name: str, operator: str, value: Any, lookup: Lookup) -> Expression:
     if operator.startswith("not "):
-        return call("not", _compared(column, name, operator.removeprefix("not "), value, of))
+        return call("not", _compared(column, name, operator.removeprefix("not "), value, lookup))
     match operator:
         case "is" | "is not":
             return _is(column, name, operator, value)
         case "in":
-            return _in(column, name, value, of)
+            return _in(column, name, value, lookup)
         case "between":
-            low, high = (_operand(column, name, operator, v, of) for v in value)
+            low, high = (_operand(column, name, operator, v, lookup) for v in value)
             return call("and", call("greater_equal", column, low), call("less_equal", column, high))
         case "like" | "ilike":
-            return _liked(column, name, operator, value, of)
+            return _liked(column, name, operator, value, lookup)
         case _:
-            return call(FUNCTIONS[operator], column, _operand(column, name, operator, value, of))
+            return call(FUNCTIONS[operator], column, _operand(column, name, operator, value, lookup))
 
 
 def _is(column: Expression, name: str, operator: str, value: Any) -> Expression:
@@ -78,22 +78,22 @@ def _is(column: Expression, name: str, operator: str, value: Any) -> Expression:
     if value is None:
         return call("is_null" if operator == "is" else "is_not_null", column)
     if isinstance(value, bool) and column.type == BOOLEAN:
-        found = call("null_safe_equal", column, literal(value))
-        return found if operator == "is" else call("not", found)
+        test = call("null_safe_equal", column, literal(value))
+        return test if operator == "is" else call("not", test)
     raise QueryError(
         f"{name} {operator} {shown(value)}",
         hint="it takes None, or a truth value of a BOOLEAN column; else write = or !=",
     )
 
 
-def _in(column: Expression, name: str, values: tuple[Any, ...], of: Lookup) -> Expression:
-    """Of no values it is false, also for NULL."""
+def _in(column: Expression, name: str, values: tuple[Any, ...], lookup: Lookup) -> Expression:
+    """A test for one of several values; with no values it is false, also for NULL."""
     if not values:
         return FALSE
-    return call("in", column, *dict.fromkeys(_operand(column, name, "in", v, of) for v in values))
+    return call("in", column, *dict.fromkeys(_operand(column, name, "in", v, lookup) for v in values))
 
 
-def _liked(column: Expression, name: str, operator: str, value: Any, of: Lookup) -> Expression:
+def _liked(column: Expression, name: str, operator: str, value: Any, lookup: Lookup) -> Expression:
     if column.type != STRING:
         raise TypeMismatch(
             f"{name} {operator} …: {name} is of type {column.type}", hint="patterns are of STRING columns"
@@ -102,12 +102,12 @@ def _liked(column: Expression, name: str, operator: str, value: Any, of: Lookup)
         raise TypeMismatch(f"{name} {operator} {shown(value)}", hint="a pattern is text, as in 'A%'")
     if isinstance(value, str):
         like_regex(value, "\\")  # refused now, not when the first row comes
-    return call(PATTERNS[operator], column, _operand(column, name, operator, value, of))
+    return call(PATTERNS[operator], column, _operand(column, name, operator, value, lookup))
 
 
-def _operand(column: Expression, name: str, operator: str, value: Any, of: Lookup) -> Expression:
+def _operand(column: Expression, name: str, operator: str, value: Any, lookup: Lookup) -> Expression:
     if isinstance(value, Col):
-        other = of(value.name)
+        other = lookup(value.name)
         if tightest(column.type, other.type) is None:
             raise TypeMismatch(
                 f"{name} {operator} {value.name} compares {column.type} and {other.type}",
@@ -117,114 +117,124 @@ def _operand(column: Expression, name: str, operator: str, value: Any, of: Looku
     return constant(value, column.type, f"{name} {operator}")
 
 
-def constant(value: Any, of: Type, where: str) -> Literal:
+def constant(value: Any, type_: Type, where: str) -> Literal:
     """A value as a literal to compare a column of that type with; raises `TypeMismatch` if it is none."""
     if value is None:
-        return Literal(None, of)
+        return Literal(None, type_)
     try:
-        found = _as(value, of)
+        bound_value = _as(value, type_)
     except (EverviewError, ValueError, OverflowError):
         raise TypeMismatch(
-            f"{where} {shown(value)}, which is beyond all values to compare with", hint=f"the column is of type {of}"
+            f"{where} {shown(value)}, which is beyond all values to compare with", hint=f"the column is of type {type_}"
         ) from None
-    if found is None:
+    if bound_value is None:
         raise TypeMismatch(
-            f"{where} {shown(value)}, which is a {type(value).__name__}", hint=f"the column is of type {of}"
+            f"{where} {shown(value)}, which is a {type(value).__name__}", hint=f"the column is of type {type_}"
         )
-    return found
+    return bound_value
 
 
-def _as(value: Any, of: Type) -> Literal | None:
+def _as(value: Any, type_: Type) -> Literal | None:
     match value:
         case bool():
-            return Literal(value, BOOLEAN) if of == BOOLEAN else None
+            return Literal(value, BOOLEAN) if type_ == BOOLEAN else None
         case int() | float() | decimal.Decimal():
-            return _number(value, of) if is_number(of) else None
+            return _number(value, type_) if is_number(type_) else None
         case str():
-            return _text(value, of)
+            return _text(value, type_)
         case bytes():
-            return Literal(value, BINARY) if of == BINARY else Literal(Id(value), ID) if of == ID else None
-        case dt.datetime():
-            return literal(value) if of in (TIMESTAMP, DATE) else None
+            return _bytes(value, type_)
         case dt.date():
-            return literal(value) if of == DATE else _moment(value) if of == TIMESTAMP else None
+            return _dated(value, type_)
         case Symbol():
-            return Literal(value, SYMBOL) if of == SYMBOL else None
+            return Literal(value, SYMBOL) if type_ == SYMBOL else None
         case Id():
-            return Literal(value, ID) if of == ID else None
+            return Literal(value, ID) if type_ == ID else None
         case dict() | list() | tuple():
-            return _nested(value, of)
+            return _nested(value, type_)
         case _:
             return None
 
 
-def _moment(value: dt.date) -> Literal:
-    """Its first moment, in UTC."""
-    return literal(dt.datetime(value.year, value.month, value.day))
+def _bytes(value: bytes, type_: Type) -> Literal | None:
+    if type_ == ID:
+        return Literal(Id(value), ID)
+    return Literal(value, BINARY) if type_ == BINARY else None
 
 
-def _number(value: Any, of: Type) -> Literal | None:
+def _dated(value: dt.date, type_: Type) -> Literal | None:
+    """A timestamp or a date, beside a column of either; a date is its first moment in UTC."""
+    if isinstance(value, dt.datetime):
+        return literal(value) if type_ in (TIMESTAMP, DATE) else None
+    if type_ == TIMESTAMP:
+        return literal(dt.datetime(value.year, value.month, value.day))
+    return literal(value) if type_ == DATE else None
+
+
+def _number(value: Any, type_: Type) -> Literal | None:
     """A number of the column's own type where that holds it exactly, so that the column is compared as it is."""
-    if of == DOUBLE:
-        return literal(value) if isinstance(value, int) and 1 << 53 < abs(value) < 10**38 else Literal(float(value), of)
-    if isinstance(of, DecimalType) and not isinstance(value, float):
-        return _decimal(decimal.Decimal(value), of)
-    if isinstance(value, int) and is_integer(of):
+    if type_ == DOUBLE:
+        return (
+            literal(value) if isinstance(value, int) and 1 << 53 < abs(value) < 10**38 else Literal(float(value), type_)
+        )
+    if isinstance(type_, DecimalType) and not isinstance(value, float):
+        return _decimal(decimal.Decimal(value), type_)
+    if isinstance(value, int) and is_integer(type_):
         wide = literal(value)
-        return Literal(value, of) if tightest(wide.type, of) == of else wide
-    return Literal(value, DOUBLE) if isinstance(value, float) and of == FLOAT else literal(value)
+        return Literal(value, type_) if tightest(wide.type, type_) == type_ else wide
+    return Literal(value, DOUBLE) if isinstance(value, float) and type_ == FLOAT else literal(value)
 
 
-def _decimal(value: decimal.Decimal, of: DecimalType) -> Literal | None:
+def _decimal(value: decimal.Decimal, type_: DecimalType) -> Literal | None:
     try:
-        fitting = value.quantize(decimal.Decimal(1).scaleb(-of.scale), context=decimal.Context(prec=of.precision))
+        fitting = value.quantize(decimal.Decimal(1).scaleb(-type_.scale), context=decimal.Context(prec=type_.precision))
     except decimal.InvalidOperation:
         return literal(value)
-    return Literal(fitting, of) if fitting == value else literal(value)
+    return Literal(fitting, type_) if fitting == value else literal(value)
 
 
-def _text(value: str, of: Type) -> Literal | None:
-    """Text, or what text says of a date, a moment or a decimal number."""
+def _text(value: str, type_: Type) -> Literal | None:
+    """A text as the column's type: text, a date, a timestamp, a DECIMAL, a symbol or an ID; None if it is none."""
     try:
-        if of == DATE:
+        if type_ == DATE:
             return Literal(dt.date.fromisoformat(value), DATE)
-        if of == TIMESTAMP:
+        if type_ == TIMESTAMP:
             return literal(dt.datetime.fromisoformat(value))
-        if isinstance(of, DecimalType):
-            return _decimal(decimal.Decimal(value), of)
+        if isinstance(type_, DecimalType):
+            return _decimal(decimal.Decimal(value), type_)
     except (ValueError, decimal.InvalidOperation):
         return None
-    if of == SYMBOL:
+    if type_ == SYMBOL:
         return Literal(Symbol(value), SYMBOL)
-    if of == ID:
+    if type_ == ID:
         return Literal(Id(value), ID)
-    return Literal(value, STRING) if of == STRING else None
+    return Literal(value, STRING) if type_ == STRING else None
 
 
-def _nested(value: Any, of: Type) -> Literal | None:
+def _nested(value: Any, type_: Type) -> Literal | None:
     """A list of elements, or the fields of a record by name or in order, each as its type has it."""
-    match of:
+    match type_:
         case Array(element) if not isinstance(value, dict):
-            return _all(value, [element] * len(value), of)
+            return _all(value, [element] * len(value), type_)
         case Struct(fields) if isinstance(value, dict):
             named = [value[f.name] for f in fields if f.name in value]
-            return _all(named, [f.type for f in fields], of) if len(named) == len(value) else None
+            return _all(named, [f.type for f in fields], type_) if len(named) == len(value) else None
         case Struct(fields):
-            return _all(value, [f.type for f in fields], of)
+            return _all(value, [f.type for f in fields], type_)
         case _:
             return None
 
 
-def _all(values: Any, types: Sequence[Type], of: Type) -> Literal | None:
+def _all(values: Any, types: Sequence[Type], type_: Type) -> Literal | None:
     if len(values) != len(types):
         return None
-    found = [_exactly(value, each) for value, each in zip(values, types, strict=True)]
-    return None if any(one is None for one in found) else Literal(tuple(one.value for one in found if one), of)
+    literals = [_exactly(value, each) for value, each in zip(values, types, strict=True)]
+    return None if any(one is None for one in literals) else Literal(tuple(one.value for one in literals if one), type_)
 
 
-def _exactly(value: Any, of: Type) -> Literal | None:
-    """A value as one of that very type."""
-    found = Literal(None, of) if value is None else _as(value, of)
-    if found is not None and of == FLOAT:
-        return Literal(float(found.value), FLOAT) if found.value is not None else found
-    return found if found is not None and found.type == of else None
+def _exactly(value: Any, type_: Type) -> Literal | None:
+    """A value as a literal of exactly that type; None if there is none."""
+    bound_value = Literal(None, type_) if value is None else _as(value, type_)
+    if bound_value is not None and type_ == FLOAT:
+        return Literal(float(bound_value.value), FLOAT) if bound_value.value is not None else bound_value
+    return bound_value if bound_value is not None and bound_value.type == type_ else None

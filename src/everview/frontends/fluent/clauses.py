@@ -1,7 +1,7 @@
-"""What a fluent query says, clause by clause.
+"""The clauses of a fluent query.
 
-The order in which clauses are written says nothing, but that a name is known only once it is there: FROM with its
-joins, WHERE, EXISTS, GROUP BY, HAVING, SELECT, DISTINCT, ORDER BY, START AFTER, LIMIT is how they are evaluated.
+Clauses may be written in any order, except that a name is known only after the join that brings it. They are evaluated
+in this order: FROM with its joins, WHERE, EXISTS, GROUP BY, HAVING, SELECT, DISTINCT, ORDER BY, START AFTER, LIMIT.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Another query beside this one, a row for each pair; with ``left`` also for rows without a partner."""
+    """A joined query: a row for each pair; with ``left`` also for rows without a partner."""
 
     kind: Literal["inner", "left"]
     query: Clauses
@@ -35,8 +35,8 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Another query of which a row has a partner (``semi``) or none (``anti``)."""
+class PartnerQuery:
+    """Another query in which a row must have a partner (``semi``), or must have none (``anti``)."""
 
     kind: Literal["semi", "anti"]
     query: Clauses
@@ -44,7 +44,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
+class RelatedQuery:
     """Another query whose rows lie beneath those of this one."""
 
     name: str
@@ -61,7 +61,7 @@ class Clauses:
     alias: str
     joins: tuple[Joined, ...] = ()
     where: tuple[Condition, ...] = ()
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[PartnerQuery, ...] = ()
     groups: tuple[str, ...] | None = None
     having: tuple[Condition, ...] = ()
     selected: tuple[Selected, ...] = ()
@@ -70,16 +70,16 @@ class Clauses:
     after: Any = None  # a row
     limit: int | None = None
     one: bool = False
-    related: tuple[Related, ...] = ()
+    related: tuple[RelatedQuery, ...] = ()
 
     @property
     def aggregates(self) -> bool:
-        """Whether rows are put together in groups, if only in one."""
+        """Whether rows are grouped, be it in a single group."""
         return self.groups is not None or any(isinstance(s.what, Agg) for s in self.selected)
 
     @property
     def most(self) -> int | None:
-        """How many rows at most."""
+        """The greatest number of rows that are asked for; None without a limit."""
         if not self.one:
             return self.limit
         return 1 if self.limit is None else min(1, self.limit)

@@ -1,9 +1,9 @@
-"""Conditions of fluent queries: comparisons of columns, and what all, one or none of them makes.
+"""Conditions of fluent queries: comparisons of columns, joined by AND, OR and NOT.
 
 >>> col("rating") > 3
-Compare(column='rating', operator='>', value=3)
+ColumnTest(column='rating', operator='>', value=3)
 >>> ~col("name").like("A%")
-Not(part=Compare(column='name', operator='like', value='A%'))
+NotCondition(part=ColumnTest(column='name', operator='like', value='A%'))
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OPERATORS: Final[dict[str, str]] = {
 
 
 class Condition:
-    """What is true of a row, false, or unknown; joined by ``&``, ``|`` and ``~``."""
+    """A condition that is true of a row, false, or unknown; combined by ``&``, ``|`` and ``~``."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class Condition:
         return Or((condition(other), self))
 
     def __invert__(self) -> Condition:
-        return Not(self)
+        return NotCondition(self)
 
     def __bool__(self) -> bool:
         raise QueryError(
@@ -51,7 +51,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Compare(Condition):
+class ColumnTest(Condition):
     """A column compared with a value, with another column, or with several values."""
 
     column: str
@@ -74,8 +74,8 @@ class Or(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class Not(Condition):
-    """What is false, is true; what is unknown stays so."""
+class NotCondition(Condition):
+    """The opposite of a condition; unknown stays unknown."""
 
     part: Condition
 
@@ -156,7 +156,7 @@ def col(name: str) -> Col:
     return Col(column_name(name))
 
 
-def compare(column: Any, operator: Any, value: Any) -> Compare:
+def compare(column: Any, operator: Any, value: Any) -> ColumnTest:
     """A comparison as it is written, its operator and its values checked."""
     name = column.name if isinstance(column, Col) else column_name(column)
     if not isinstance(operator, str):
@@ -165,7 +165,7 @@ def compare(column: Any, operator: Any, value: Any) -> Compare:
     if known is None:
         raise unknown_name("operator", operator, OPERATORS)
     try:
-        return Compare(name, known, _value(name, known, value))
+        return ColumnTest(name, known, _value(name, known, value))
     except RecursionError:
         raise QueryError(f"{name} {known} a list that is nested too deeply", hint="give plain values") from None
 
@@ -188,7 +188,7 @@ def _several(name: str, operator: str, value: Any) -> tuple[Any, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy as Python's; of a list a copy, as the list may change, and the query does not."""
+    """A NumPy number as Python's, and a list as a tuple, since a query must not change when a list does."""
     if isinstance(value, list):
         return list(map(_plain, value))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
@@ -223,7 +223,7 @@ def or_(*parts: Any) -> Condition:
 
 def not_(part: Any, *rest: Any) -> Condition:
     """The opposite."""
-    return Not(condition(part, *rest))
+    return NotCondition(condition(part, *rest))
 
 
 def column_name(name: Any) -> str:
@@ -236,7 +236,7 @@ def column_name(name: Any) -> str:
 
 
 def relation_name(name: Any) -> str:
-    """What a relation is called in a query, or rows beneath; anything else is refused."""
+    """The name of a relation in a query, or of rows beneath; anything else is refused."""
     if not isinstance(name, str) or not name:
         raise QueryError(f"{shown(name)} is no name", hint='give a text: "artist"')
     return valid_text(name)
@@ -251,15 +251,15 @@ def valid_text(name: str) -> str:
     return name
 
 
-def columns(of: Condition) -> tuple[str, ...]:
+def columns(condition: Condition) -> tuple[str, ...]:
     """The names of the columns that a condition reads."""
-    match of:
-        case Compare(column, _, value):
+    match condition:
+        case ColumnTest(column, _, value):
             values = value if isinstance(value, tuple) else (value,)
             return (column, *(v.name for v in values if isinstance(v, Col)))
         case And(parts) | Or(parts):
             return tuple(name for part in parts for name in columns(part))
-        case Not(part):
+        case NotCondition(part):
             return columns(part)
         case _:
-            raise AssertionError(f"{of} is no condition")
+            raise AssertionError(f"{condition} is no condition")

@@ -1,4 +1,4 @@
-"""A query as one flat plan: grouped, selected, made distinct; with the columns that nobody sees but others need."""
+"""A query as one flat plan: grouped, selected, made distinct, with hidden columns for order, keys and parts beneath."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from everview.frontends.fluent.conditions import columns
 from everview.frontends.fluent.grouping import computed
 from everview.frontends.fluent.keyset import after
 from everview.frontends.fluent.names import Path
-from everview.frontends.fluent.rows import Rows, rows_of
+from everview.frontends.fluent.rows import FlatRows, rows_of
 from everview.frontends.fluent.selection import Item, Partner, Selection, selection
-from everview.frontends.fluent.shape import Direction, Record
+from everview.frontends.fluent.shape import Direction, RecordShape
 from everview.plan.catalog import Readable
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
@@ -38,17 +38,17 @@ class Flat:
     """
 
     plan: Plan
-    record: Record
+    record: RecordShape
     key: tuple[int, ...] | None
     order: Order
     places: tuple[int, ...]
-    rows: Rows
+    rows: FlatRows
     records: tuple[Agg, ...] = ()
     groups: tuple[int, ...] = ()
     group_places: tuple[int, ...] = ()
 
     def whole(self, query: Clauses) -> Flat:
-        """With only as many rows as the query asks for."""
+        """The plan with the limit of the query."""
         return replace(self, plan=limited(self.plan, self.order, query.most))
 
 
@@ -56,7 +56,7 @@ def limited(plan: Plan, order: Order, limit: int | None, partition: tuple[int, .
     """The first rows of a plan, or of each part of it."""
     if limit is None:
         return plan
-    return Top(plan, tuple((plan.column(at), HOW[way]) for at, way in order), limit, 0, partition)
+    return Top(plan, tuple((plan.column(column), HOW[way]) for column, way in order), limit, 0, partition)
 
 
 def flat(query: Clauses, relations: Readable, wanted: tuple[str, ...] = ()) -> Flat:
@@ -71,32 +71,45 @@ def flat(query: Clauses, relations: Readable, wanted: tuple[str, ...] = ()) -> F
     key = _key(query, rows, groups)
     asked = [*(item for item, _ in order), *needed]
     hidden = _hidden(query, chosen, asked, key, groups)
-    marks = [item for item in dict.fromkeys(present.values()) if item not in (*chosen.shown.values(), *hidden)]
+    marks = _marks(present, (*chosen.shown.values(), *hidden))
     plan, places = computed(query, rows, [*chosen.shown.values(), *hidden, *marks, *tested.values()], groups)
     plan = _filtered(plan, [bound(test, lambda name: plan.column(places[tested[name]])) for test in query.having])
-    plan, at = _projected(query, chosen, hidden, marks, plan, places)
-    told = tuple(range(len(plan.schema))) if query.distinct else None if key is None else tuple(at[k] for k in key)
-    full = _completed([(at[item], way) for item, way in order], range(len(plan.schema)) if told is None else told)
+    plan, where = _projected(query, chosen, hidden, marks, plan, places)
+    told = _told(query, key, plan, where)
+    full = _completed([(where[item], way) for item, way in order], range(len(plan.schema)) if told is None else told)
     if query.after is not None:
-        records = {at[item]: path for path, item in present.items() if item in marks}
+        records = {where[item]: path for path, item in present.items() if item in marks}
         plan = Filter(plan, after(plan, full, query.after, len(chosen.shown), records))
-    record = _record(
-        {path: number for number, path in enumerate(chosen.shown)},
-        {path: at[item] for path, item in present.items()},
-    )
-    own = tuple(at[group] for group in groups) if chosen.records else ()
-    return Flat(plan, record, told, full, tuple(at[item] for item in needed), rows, chosen.records, groups, own)
+    record = _record(_numbers(chosen.shown), {path: where[item] for path, item in present.items()})
+    own = tuple(where[group] for group in groups) if chosen.records else ()
+    return Flat(plan, record, told, full, tuple(where[item] for item in needed), rows, chosen.records, groups, own)
 
 
-def _presence(query: Clauses, chosen: Selection, rows: Rows, groups: tuple[int, ...]) -> dict[Path, Item]:
-    """What says of records whether they are there; of a group, whether any row has a partner."""
+def _marks(present: Mapping[Path, Item], taken: Sequence[Item]) -> list[Item]:
+    """The items that only tell whether a record is there, and are no column yet."""
+    return [item for item in dict.fromkeys(present.values()) if item not in taken]
+
+
+def _numbers(paths: Iterable[Path]) -> dict[Path, int]:
+    return {path: number for number, path in enumerate(paths)}
+
+
+def _told(query: Clauses, key: tuple[int, ...] | None, plan: Plan, where: Mapping[Item, int]) -> tuple[int, ...] | None:
+    """The columns of the plan that tell its rows apart; None if nothing does."""
+    if query.distinct:
+        return tuple(range(len(plan.schema)))
+    return None if key is None else tuple(where[column] for column in key)
+
+
+def _presence(query: Clauses, chosen: Selection, rows: FlatRows, groups: tuple[int, ...]) -> dict[Path, Item]:
+    """The items that tell whether a record is there; in a group, whether any row has a partner."""
     if not query.aggregates:
         return dict(chosen.present)
     known = rows.determined(groups)
-    return {path: at if at in known else Partner(at) for path, at in chosen.present.items()}
+    return {path: column if column in known else Partner(column) for path, column in chosen.present.items()}
 
 
-def _key(query: Clauses, rows: Rows, groups: tuple[int, ...]) -> tuple[int, ...] | None:
+def _key(query: Clauses, rows: FlatRows, groups: tuple[int, ...]) -> tuple[int, ...] | None:
     """The columns of the rows, or of their groups, that tell outputs apart."""
     if query.distinct:
         return ()  # all that is shown does
@@ -106,7 +119,7 @@ def _key(query: Clauses, rows: Rows, groups: tuple[int, ...]) -> tuple[int, ...]
 def _hidden(
     query: Clauses, chosen: Selection, wanted: Sequence[Item], key: Iterable[int] | None, groups: tuple[int, ...]
 ) -> list[Item]:
-    """The items that are needed besides those that are shown, and besides what says whether records are there."""
+    """The items that are needed but not shown, without the marks of records."""
     if query.distinct and chosen.records:
         raise QueryError("distinct of rows with arrays of records", hint="leave distinct() out, or the array")
     if query.distinct:
@@ -116,10 +129,10 @@ def _hidden(
                     f'"{chosen.name(item)}" is not among the columns that are distinct',
                     hint="select it, or leave distinct() out",
                 )
-    found = dict.fromkeys([*wanted, *(key or ()), *(groups if chosen.records else ())])
-    if not chosen.shown and not found and query.aggregates:
+    needed = dict.fromkeys([*wanted, *(key or ()), *(groups if chosen.records else ())])
+    if not chosen.shown and not needed and query.aggregates:
         return [ROWS]
-    return [item for item in found if item not in chosen.shown.values()]
+    return [item for item in needed if item not in chosen.shown.values()]
 
 
 def _filtered(plan: Plan, tests: list[Expression]) -> Plan:
@@ -135,45 +148,45 @@ def _projected(
     plan: Plan,
     places: Mapping[Item, int],
 ) -> tuple[Plan, dict[Item, int]]:
-    """Only the columns that are shown and those that are needed besides, and where each item stands."""
+    """The plan with only the shown, the hidden and the mark columns, and the column of each item."""
     items = [*chosen.shown.values(), *hidden]
     if not items:
         raise QueryError("the query shows no columns", hint="select at least one")
     names = [*map(".".join, chosen.shown), *map(chosen.name, hidden), *map(chosen.name, marks)]
     columns = (*(plan.column(places[item]) for item in items), *(_mark(plan.column(places[item])) for item in marks))
-    found: Plan = Project(plan, columns, tuple(names))
-    at: dict[Item, int] = {}
+    projected: Plan = Project(plan, columns, tuple(names))
+    columns_of_items: dict[Item, int] = {}
     for place, item in enumerate([*items, *marks]):
-        at.setdefault(item, place)
-    return Distinct(found) if query.distinct else found, at
+        columns_of_items.setdefault(item, place)
+    return Distinct(projected) if query.distinct else projected, columns_of_items
 
 
 def _mark(column: Expression) -> Expression:
-    """True where a column has a value, else NULL: whether a record is there, and nothing more of it."""
+    """The mark of a record: true where a column has a value, else NULL."""
     return call("or", call("is_not_null", column), Literal(None, BOOLEAN))
 
 
 def _completed(order: list[tuple[int, Direction]], rest: Iterable[int]) -> Order:
-    """The order with the columns that break ties after it; what stands in it twice decides once.
+    """The order, then the columns that break ties, each column once.
 
     >>> _completed([(2, "desc"), (2, "asc")], [0, 2])
     ((2, 'desc'), (0, 'asc'))
     """
-    found: dict[int, Direction] = {}
-    for at, way in order:
-        found.setdefault(at, way)
-    for at in rest:
-        found.setdefault(at, "asc")
-    return tuple(found.items())
+    directions: dict[int, Direction] = {}
+    for column, way in order:
+        directions.setdefault(column, way)
+    for column in rest:
+        directions.setdefault(column, "asc")
+    return tuple(directions.items())
 
 
-def _record(fields: Mapping[Path, int], present: Mapping[Path, int], before: Path = ()) -> Record:
-    """The record of all columns whose paths begin so."""
-    found: dict[str, int | Record] = {}
+def _record(fields: Mapping[Path, int], present: Mapping[Path, int], before: Path = ()) -> RecordShape:
+    """The record of all columns whose paths begin with ``before``."""
+    shown: dict[str, int | RecordShape] = {}
     depth = len(before)
-    for path, at in fields.items():
-        if path[:depth] != before or path[depth] in found:
+    for path, column in fields.items():
+        if path[:depth] != before or path[depth] in shown:
             continue
         inner = (*before, path[depth])
-        found[path[depth]] = at if path == inner else _record(fields, present, inner)
-    return Record(tuple(found.items()), present.get(before) if before else None)
+        shown[path[depth]] = column if path == inner else _record(fields, present, inner)
+    return RecordShape(tuple(shown.items()), present.get(before) if before else None)

@@ -12,7 +12,7 @@ from everview.errors import TypeMismatch, Ungrouped
 from everview.frontends.fluent.agg import Agg
 from everview.frontends.fluent.clauses import Clauses
 from everview.frontends.fluent.names import STAR
-from everview.frontends.fluent.rows import Rows
+from everview.frontends.fluent.rows import FlatRows
 from everview.frontends.fluent.selection import Item, Partner, name_of
 from everview.operators.aggregate.registry import aggregates_of
 from everview.plan.aggregates import aggregate_call
@@ -24,10 +24,12 @@ from everview.scalars.expressions import AggregateCall
 FUNCTIONS = aggregates_of("fluent")
 
 
-def computed(query: Clauses, rows: Rows, items: Iterable[Item], groups: Sequence[int]) -> tuple[Plan, dict[Item, int]]:
-    """A plan that has all items as columns, and where."""
+def computed(
+    query: Clauses, rows: FlatRows, items: Iterable[Item], groups: Sequence[int]
+) -> tuple[Plan, dict[Item, int]]:
+    """A plan that has all items as columns, and the column of each."""
     if not query.aggregates:
-        return rows.plan, {at: at for at in range(len(rows.plan.schema))}
+        return rows.plan, {column: column for column in range(len(rows.plan.schema))}
     known = rows.determined(groups)
     columns, calls = dict.fromkeys(groups), dict[Agg | Partner, AggregateCall]()
     for item in items:
@@ -38,9 +40,11 @@ def computed(query: Clauses, rows: Rows, items: Iterable[Item], groups: Sequence
         else:
             raise _ungrouped(name_of(rows.scope, item), query)
     if not calls and groups and rows.key() is not None and known.issuperset(rows.key() or ()):
-        return rows.plan, {at: at for at in columns}  # every group is a single row
-    names = [*(name_of(rows.scope, at) for at in columns), *(f"a{number}" for number in range(len(calls)))]
-    plan = Aggregate(rows.plan, tuple(rows.plan.column(at) for at in columns), tuple(calls.values()), tuple(names))
+        return rows.plan, {column: column for column in columns}  # every group is a single row
+    names = [*(name_of(rows.scope, column) for column in columns), *(f"a{number}" for number in range(len(calls)))]
+    plan = Aggregate(
+        rows.plan, tuple(rows.plan.column(column) for column in columns), tuple(calls.values()), tuple(names)
+    )
     return plan, {item: place for place, item in enumerate([*columns, *calls])}
 
 
@@ -52,7 +56,7 @@ def _ungrouped(name: str, query: Clauses) -> Ungrouped:
     )
 
 
-def called(rows: Rows, one: Agg | Partner) -> AggregateCall:
+def called(rows: FlatRows, one: Agg | Partner) -> AggregateCall:
     """The aggregate in the plan, with the type that it gives."""
     if isinstance(one, Partner):
         return aggregate_call("max", (rows.plan.column(one.column),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from everview.frontends.fluent.shape import Part
+from everview.frontends.fluent.shape import QueryPart
 from everview.optimize import optimize
 from everview.plan.catalog import Readable
 from everview.plan.node import Plan
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class Home(Protocol):
-    """Where a query was begun: what it may read there, and what is done with it."""
+    """The database, pipeline or set of sources in which a query is planned and run."""
 
     @property
     def catalog(self) -> Readable:
-        """What a query may read."""
+        """The relations and functions that a query may name."""
         ...
 
     @property
     def definitions(self) -> object:
-        """What plans rest on: another object as soon as a plan made before may not hold any more."""
+        """A token of the definitions that plans rest on; another object once earlier plans may be out of date."""
         ...
 
     def same(self, other: Home) -> bool:
@@ -32,7 +32,7 @@ class Home(Protocol):
         ...
 
     def run(self, query: Query, prepared: PreparedQuery | None = None) -> Any:
-        """What a query gives now; by its plans if they were ``prepared`` and still hold."""
+        """The result of a query now; plans that were ``prepared`` are used if they still hold."""
         ...
 
     def materialize(self, query: Query, name: str | None) -> Any:
@@ -49,7 +49,7 @@ class PreparedQuery:
     """A query that has been checked as a whole, and planned."""
 
     query: Query
-    part: Part
+    part: QueryPart
     definitions: object  # of its home, when it was planned
 
     @classmethod
@@ -58,11 +58,11 @@ class PreparedQuery:
         return cls(query, query.parts(), definitions)
 
     def run(self) -> Any:
-        """What it gives now; see `Query.run`. If definitions have changed since, it is planned anew."""
+        """The result now, as `Query.run` gives it; the query is planned anew if definitions have changed."""
         return self.query.home.run(self.query, self)
 
     def materialize(self, name: str | None = None) -> Any:
-        """A view of it; see `Query.materialize`."""
+        """A view of the query; see `Query.materialize`."""
         return self.query.materialize(name)
 
     def explain(self) -> str:

@@ -1,7 +1,7 @@
-"""Which column a name means: the relations that a query reads, side by side in one flat row.
+"""Lookup of names: the relations that a query reads, side by side in one flat row.
 
-A bare name is a column of the relation that the query is of. Columns of joined ones are named with their alias before:
-``artist.name``. A relation may also be called by the name it has in the database, if only one is called so.
+A bare name is a column of the relation that the query starts from. Columns of joined relations are named with the
+alias before: ``artist.name``. A relation may also be called by its name in the database, if only one has that name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from everview.errors import EverviewError, QueryError, UnknownName
-from everview.frontends.fluent.shape import Record
+from everview.frontends.fluent.shape import RecordShape
 from everview.types import unknown_name
 
 Path = tuple[str, ...]
@@ -18,8 +18,8 @@ STAR = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A relation that a query reads: how it is called, and which columns of the flat row it has.
+class ReadRelation:
+    """A relation that a query reads: its names, and its columns in the flat row.
 
     ``key`` are columns that tell its rows apart, if any do. Where there may be no row at all, ``presence`` tells that
     apart from a row whose key is NULL.
@@ -27,13 +27,13 @@ class Entry:
 
     alias: str
     relation: str  # its name in the database
-    record: Record
+    record: RecordShape
     key: tuple[int, ...] | None
     presence: tuple[int, ...] = ()
 
     def follows(self, known: Collection[int]) -> bool:
         """Whether all its columns follow from known ones, by its key."""
-        return self.key is not None and all(at in known for at in (*self.key, *self.presence))
+        return self.key is not None and all(column in known for column in (*self.key, *self.presence))
 
     def column(self, path: str) -> int | None:
         """The column of a name, which may lead into a record; None if there is none."""
@@ -47,85 +47,87 @@ class Entry:
     def names(self) -> list[str]:
         return [".".join(path) for path, _ in self.paths()]
 
-    def shifted(self, by: int) -> Entry:
-        key = None if self.key is None else tuple(at + by for at in self.key)
-        presence = tuple(at + by for at in self.presence)
+    def shifted(self, by: int) -> ReadRelation:
+        key = None if self.key is None else tuple(column + by for column in self.key)
+        presence = tuple(column + by for column in self.presence)
         return replace(self, record=shifted(self.record, by), key=key, presence=presence)
 
 
-def leaves(record: Record, before: Path = ()) -> Iterator[tuple[Path, int]]:
+def leaves(record: RecordShape, before: Path = ()) -> Iterator[tuple[Path, int]]:
     """The columns of a record and of those beneath, by path."""
-    for name, found in record.fields:
-        if isinstance(found, int):
-            yield (*before, name), found
+    for name, shown in record.fields:
+        if isinstance(shown, int):
+            yield (*before, name), shown
         else:
-            yield from leaves(found, (*before, name))
+            yield from leaves(shown, (*before, name))
 
 
-def presents(record: Record, before: Path = ()) -> Iterator[tuple[Path, int]]:
-    """Of the record and those beneath that may be missing, the column that says so."""
+def presents(record: RecordShape, before: Path = ()) -> Iterator[tuple[Path, int]]:
+    """The columns that mark missing records, of the record and of those beneath, by path."""
     if record.present is not None:
         yield before, record.present
-    for name, found in record.fields:
-        if isinstance(found, Record):
-            yield from presents(found, (*before, name))
+    for name, shown in record.fields:
+        if isinstance(shown, RecordShape):
+            yield from presents(shown, (*before, name))
 
 
-def shifted(record: Record, by: int) -> Record:
+def shifted(record: RecordShape, by: int) -> RecordShape:
     """The record in rows in which its columns stand so many places later."""
-    fields = tuple((name, at + by if isinstance(at, int) else shifted(at, by)) for name, at in record.fields)
-    return Record(fields, None if record.present is None else record.present + by)
+    fields = tuple(
+        (name, shown + by if isinstance(shown, int) else shifted(shown, by)) for name, shown in record.fields
+    )
+    return RecordShape(fields, None if record.present is None else record.present + by)
 
 
-def _column(record: Record, path: str) -> int | None:
-    for name, found in record.fields:
-        if isinstance(found, int) and name == path:
-            return found
-        if isinstance(found, Record) and path.startswith(f"{name}."):
-            return _column(found, path[len(name) + 1 :])
+def _column(record: RecordShape, path: str) -> int | None:
+    for name, shown in record.fields:
+        if isinstance(shown, int) and name == path:
+            return shown
+        if isinstance(shown, RecordShape) and path.startswith(f"{name}."):
+            return _column(shown, path[len(name) + 1 :])
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """The relations of a query, the first of which it is of."""
+class FluentScope:
+    """The relations that a query reads; the first is the one it starts from."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ReadRelation, ...]
 
     @property
-    def own(self) -> Entry:
+    def own(self) -> ReadRelation:
         return self.entries[0]
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> ReadRelation:
         """The relation of an alias, or of a name in the database that only one has."""
-        for found in self.entries:
-            if found.alias == name:
-                return found
-        called = [found for found in self.entries if found.relation == name]
+        for entry in self.entries:
+            if entry.alias == name:
+                return entry
+        called = [entry for entry in self.entries if entry.relation == name]
         if len(called) > 1:
-            aliases = ", ".join(found.alias for found in called)
+            aliases = ", ".join(entry.alias for entry in called)
             raise QueryError(f'"{name}" is read several times', hint=f"say which one is meant: {aliases}")
         if not called:
-            raise unknown_name("relation", name, [found.alias for found in self.entries])
+            raise unknown_name("relation", name, [entry.alias for entry in self.entries])
         return called[0]
 
     def column(self, name: str) -> int:
         """The column of a name; raises `UnknownName`."""
-        found = self.own.column(name)
-        if found is not None:
-            return found
+        column = self.own.column(name)
+        if column is not None:
+            return column
         if "." not in name:
             raise self._unknown(name)
         qualifier, rest = self.split(name)
         entry = self.entry(qualifier)
-        found = entry.column(rest)
-        if found is None:
+        column = entry.column(rest)
+        if column is None:
             error = unknown_name("column", rest, entry.names)
             raise UnknownName(f'column "{name}" does not exist', hint=error.hint)
-        return found
+        return column
 
     def split(self, name: str) -> tuple[str, str]:
-        """A name as that of a relation and that of a column of it, both of which may have dots."""
+        """A name split into that of a relation and that of its column, both of which may have dots."""
         known = {called for entry in self.entries for called in (entry.alias, entry.relation)}
         for qualifier in sorted(known, key=len, reverse=True):
             if name.startswith(f"{qualifier}."):
@@ -145,9 +147,9 @@ class Scope:
             return UnknownName(error.message, hint=f"did you mean {' or '.join(map(repr, there))}?")
         return error
 
-    def _shown(self, entry: Entry) -> list[str]:
+    def _shown(self, entry: ReadRelation) -> list[str]:
         return entry.names if entry is self.own else [f"{entry.alias}.{name}" for name in entry.names]
 
 
-def _some(entry: Entry) -> str:
+def _some(entry: ReadRelation) -> str:
     return ", ".join(f"{entry.alias}.{name}" for name in entry.names[:5])

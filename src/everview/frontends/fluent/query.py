@@ -1,4 +1,4 @@
-"""The query builder: every method gives another query, and refuses at once what cannot be.
+"""The query builder: every method returns another query, and refuses mistakes at once.
 
 >>> from everview import connect
 >>> db = connect()
@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from everview.errors import QueryError, Ungrouped, shown
 from everview.frontends.fluent.agg import Agg
-from everview.frontends.fluent.clauses import Asked, Clauses, Joined, Pairs, Related, Selected
+from everview.frontends.fluent.clauses import Clauses, Joined, Pairs, PartnerQuery, RelatedQuery, Selected
 from everview.frontends.fluent.conditions import (
     Condition,
     and_,
@@ -33,7 +33,7 @@ from everview.frontends.fluent.home import Home, PreparedQuery
 from everview.frontends.fluent.keyset import check_row
 from everview.frontends.fluent.parts import parts
 from everview.frontends.fluent.rows import refuse_nested
-from everview.frontends.fluent.shape import Direction, Part
+from everview.frontends.fluent.shape import Direction, QueryPart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,11 +95,11 @@ class Query:
 
         Without it, all columns are shown, or those of `group_by`. Selecting again shows more.
         """
-        found = [Selected(c if isinstance(c, Agg) else column_name(c)) for c in columns]
+        selected = [Selected(c if isinstance(c, Agg) else column_name(c)) for c in columns]
         for name, what in named.items():
             valid_text(name)
-            found.append(Selected(what.named(name)) if isinstance(what, Agg) else Selected(column_name(what), name))
-        return self._with(selected=(*self.said.selected, *found))
+            selected.append(Selected(what.named(name)) if isinstance(what, Agg) else Selected(column_name(what), name))
+        return self._with(selected=(*self.said.selected, *selected))
 
     def group_by(self, *columns: str) -> Self:
         """One row for each different value of some columns; what follows from them by keys may be selected, too."""
@@ -167,8 +167,8 @@ class Query:
         """A view of the query, which stays right as rows change; under a name, it can be found again."""
         return self.home.materialize(self, name)
 
-    def parts(self, view: str | None = None) -> Part:
-        """The plans that it becomes; see `everview.frontends.fluent.shape`."""
+    def parts(self, view: str | None = None) -> QueryPart:
+        """The plans of the query; see `everview.frontends.fluent.shape`."""
         return parts(self.said, self.home.catalog, view)
 
     def __repr__(self) -> str:
@@ -177,10 +177,10 @@ class Query:
     # -- inside
 
     def _with(self, **changes: Any) -> Self:
-        found = replace(self, said=replace(self.said, **changes))
+        changed = replace(self, said=replace(self.said, **changes))
         with suppress(Ungrouped):  # until the query is used: group_by may follow
-            found.parts()
-        return found
+            changed.parts()
+        return changed
 
     def _other(self, other: Any, what: str) -> Query:
         if not isinstance(other, Query):
@@ -208,14 +208,14 @@ class Query:
         return self._with(joins=(*self.said.joins, Joined(kind, inner, alias, pairs)))
 
     def _columns(self) -> tuple[str, ...]:
-        """The columns of the relation that it is of."""
+        """The columns of the relation that the query starts from."""
         catalog = self.home.catalog
         return catalog.scan(catalog.find(self.said.relation)).schema.names
 
     def _asked(self, kind: Any, other: Query, on: Any) -> Self:
         inner = self._other(other, "exists").said
         refuse_nested(inner, "asked for matches")
-        return self._with(asked=(*self.said.asked, Asked(kind, inner, _on(on))))
+        return self._with(asked=(*self.said.asked, PartnerQuery(kind, inner, _on(on))))
 
     def _related(self, name: str, other: Query, on: Any, *, one: bool) -> Self:
         inner = self._other(other, "related_many").said
@@ -223,7 +223,7 @@ class Query:
         inner = replace(inner, one=True) if one else inner
         if inner.one and not one:
             raise QueryError(f'"{name}" is to be many, and its query gives one', hint="write related_one")
-        return self._with(related=(*self.said.related, Related(name, inner, _on(on), one)))
+        return self._with(related=(*self.said.related, RelatedQuery(name, inner, _on(on), one)))
 
 
 def _on(on: Any, left: str | None = None, right: str | None = None) -> Pairs:
@@ -256,19 +256,19 @@ def _pair(given: Any) -> tuple[str, str]:
 
 
 def _ordered(columns: Iterable[Any], said: Clauses) -> list[tuple[str, Direction]]:
-    found: list[tuple[str, Direction]] = []
+    items: list[tuple[str, Direction]] = []
     for given in columns:
         if isinstance(given, tuple) and len(given) == 2:  # pyright: ignore[reportUnknownArgumentType]
-            found += _ordered(given, said)
-        elif isinstance(given, str) and given in ("asc", "desc") and found:
-            found[-1] = (found[-1][0], given)
+            items += _ordered(given, said)
+        elif isinstance(given, str) and given in ("asc", "desc") and items:
+            items[-1] = (items[-1][0], given)
         elif isinstance(given, str) and given.endswith((" asc", " desc")):
-            found += _ordered(given.rsplit(" ", 1), said)
+            items += _ordered(given.rsplit(" ", 1), said)
         else:
-            found.append((_sortable(column_name(given), said), "asc"))
-    if not found:
+            items.append((_sortable(column_name(given), said), "asc"))
+    if not items:
         raise QueryError("order_by of nothing", hint='name columns: order_by("rating", "desc", "name")')
-    return found
+    return items
 
 
 def _sortable(name: str, said: Clauses) -> str:

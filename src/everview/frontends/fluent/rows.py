@@ -1,4 +1,4 @@
-"""The rows that a query is computed from: its relation beside those that it joins, and of these what is asked for."""
+"""The rows that a query is computed from: its relation, the joined ones beside it, filtered by WHERE and EXISTS."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from everview.errors import QueryError, TypeMismatch
 from everview.frontends.fluent.binding import bound
-from everview.frontends.fluent.clauses import Asked, Clauses, Joined, Pairs
-from everview.frontends.fluent.names import Entry, Scope
+from everview.frontends.fluent.clauses import Clauses, Joined, Pairs, PartnerQuery
+from everview.frontends.fluent.names import FluentScope, ReadRelation
 from everview.frontends.fluent.selection import is_records
-from everview.frontends.fluent.shape import Record
+from everview.frontends.fluent.shape import RecordShape
 from everview.plan.catalog import Readable
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
@@ -23,7 +23,7 @@ from everview.types import Type
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A join that was made: which columns are equal; only if it is ``inner``, in every row."""
+    """The pairs of columns that a join made equal: in every row if it is ``inner``, else where there is a partner."""
 
     lefts: tuple[int, ...]
     rights: tuple[int, ...]
@@ -31,11 +31,11 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Flat rows, the relations that they are made of, and where each begins."""
+class FlatRows:
+    """Flat rows: their plan, the relations side by side in them, and the first column of each."""
 
     plan: Plan
-    scope: Scope
+    scope: FluentScope
     starts: tuple[int, ...]
     besides: tuple[Beside, ...] = ()
 
@@ -49,113 +49,113 @@ class Rows:
 
     def determined(self, by: Iterable[int]) -> frozenset[int]:
         """The columns whose values follow from those of others: by keys, and by the equalities of joins."""
-        found: set[int] = set(by)
+        known: set[int] = set(by)
         while True:
-            count = len(found)
-            for at, entry in enumerate(self.scope.entries):
-                if entry.follows(found):
-                    found.update(self.places(at))
+            count = len(known)
+            for number, entry in enumerate(self.scope.entries):
+                if entry.follows(known):
+                    known.update(self.places(number))
             for beside in self.besides:
-                if found.issuperset(beside.lefts):
-                    found.update(beside.rights)
-                if beside.inner and found.issuperset(beside.rights):
-                    found.update(beside.lefts)
-            if len(found) == count:
-                return frozenset(found)
+                if known.issuperset(beside.lefts):
+                    known.update(beside.rights)
+                if beside.inner and known.issuperset(beside.rights):
+                    known.update(beside.lefts)
+            if len(known) == count:
+                return frozenset(known)
 
     def key(self) -> tuple[int, ...] | None:
         """The columns that tell rows apart; None if nothing does."""
-        found: tuple[int, ...] = ()
-        for at, entry in enumerate(self.scope.entries):
-            if self.determined(found).issuperset(self.places(at)):
+        columns: tuple[int, ...] = ()
+        for number, entry in enumerate(self.scope.entries):
+            if self.determined(columns).issuperset(self.places(number)):
                 continue
             if entry.key is None:
                 return None
-            found += entry.key
-        return found
+            columns += entry.key
+        return columns
 
 
-def rows_of(query: Clauses, relations: Readable) -> Rows:
+def rows_of(query: Clauses, relations: Readable) -> FlatRows:
     """The rows that WHERE and EXISTS leave of the relation and what it joins."""
     base = scanned(query, relations)
     whole = _joined(base, query, relations)
     tests = [bound(condition, whole.column) for condition in query.where]
     width = len(base.plan.schema)
-    own = [test for test in tests if all(at < width for at in columns_of(test))]
+    own = [test for test in tests if all(column < width for column in columns_of(test))]
     if own:  # where it reads the first relation only, before anything is joined
         whole = _joined(_filtered(base, own), query, relations)
-    found = _filtered(whole, [test for test in tests if test not in own])
+    rows = _filtered(whole, [test for test in tests if test not in own])
     for asked in query.asked:
-        found = _asked(found, asked, relations)
-    return found
+        rows = _asked(rows, asked, relations)
+    return rows
 
 
-def scanned(query: Clauses, relations: Readable) -> Rows:
-    """The relation that a query is of, as it is."""
+def scanned(query: Clauses, relations: Readable) -> FlatRows:
+    """All rows of the relation that a query starts from."""
     name = relations.find(query.relation)
     plan = relations.scan(name)
-    record = Record(tuple((column, at) for at, column in enumerate(plan.schema.names)))
+    record = RecordShape(tuple((column, number) for number, column in enumerate(plan.schema.names)))
     key = relations.key(name)
-    entry = Entry(query.alias, name, record, tuple(plan.schema.index(k) for k in key) if key else None)
-    return Rows(plan, Scope((entry,)), (0,))
+    entry = ReadRelation(query.alias, name, record, tuple(plan.schema.index(k) for k in key) if key else None)
+    return FlatRows(plan, FluentScope((entry,)), (0,))
 
 
-def _filtered(rows: Rows, tests: list[Expression]) -> Rows:
+def _filtered(rows: FlatRows, tests: list[Expression]) -> FlatRows:
     test = conjunction(tests)
     if test is None:
         return rows
-    return Rows(Filter(rows.plan, test), rows.scope, rows.starts, rows.besides)
+    return FlatRows(Filter(rows.plan, test), rows.scope, rows.starts, rows.besides)
 
 
-def _joined(rows: Rows, query: Clauses, relations: Readable) -> Rows:
+def _joined(rows: FlatRows, query: Clauses, relations: Readable) -> FlatRows:
     for join in query.joins:
         rows = _beside(rows, join, relations)
     return rows
 
 
-def _beside(rows: Rows, join: Joined, relations: Readable) -> Rows:
+def _beside(rows: FlatRows, join: Joined, relations: Readable) -> FlatRows:
     from everview.frontends.fluent.flat import flat
 
-    found = flat(join.query, relations, tuple(right for _, right in join.pairs)).whole(join.query)
-    plan, record, width = found.plan, found.record, len(rows.plan.schema)
+    other = flat(join.query, relations, tuple(right for _, right in join.pairs)).whole(join.query)
+    plan, record, width = other.plan, other.record, len(rows.plan.schema)
     if join.kind == "left":
         plan, record = _with_presence(plan, record)
-    may_be_null = all(plan.schema.fields[at].nullable for at in found.key or ())
+    may_be_null = all(plan.schema.fields[column].nullable for column in other.key or ())
     presence = () if record.present is None or not may_be_null else (record.present,)
     lefts = tuple(rows.scope.column(left) for left, _ in join.pairs)
-    test = equal(rows.plan, lefts, plan, found.places, join.pairs)
-    entry = Entry(join.alias, relations.find(join.query.relation), record, found.key, presence).shifted(width)
-    beside = Beside(lefts, tuple(at + width for at in found.places), join.kind == "inner")
-    return Rows(
+    test = equal(rows.plan, lefts, plan, other.places, join.pairs)
+    entry = ReadRelation(join.alias, relations.find(join.query.relation), record, other.key, presence).shifted(width)
+    beside = Beside(lefts, tuple(column + width for column in other.places), join.kind == "inner")
+    return FlatRows(
         Join(rows.plan, plan, join.kind, test),
-        Scope((*rows.scope.entries, entry)),
+        FluentScope((*rows.scope.entries, entry)),
         (*rows.starts, width),
         (*rows.besides, beside),
     )
 
 
-def _with_presence(plan: Plan, record: Record) -> tuple[Plan, Record]:
-    """With a column that is never NULL, so that it is NULL only where there is no partner."""
-    at = next((at for at, field in enumerate(plan.schema.fields) if not field.nullable), None)
-    if at is None:
-        at = len(plan.schema)
+def _with_presence(plan: Plan, record: RecordShape) -> tuple[Plan, RecordShape]:
+    """The plan with a column that is never NULL: after a left join it is NULL exactly where there is no partner."""
+    column = next((column for column, field in enumerate(plan.schema.fields) if not field.nullable), None)
+    if column is None:
+        column = len(plan.schema)
         plan = Project(plan, (*plan.columns, TRUE), (*plan.schema.names, "is there"))
-    return plan, Record(record.fields, at)
+    return plan, RecordShape(record.fields, column)
 
 
-def _asked(rows: Rows, asked: Asked, relations: Readable) -> Rows:
+def _asked(rows: FlatRows, asked: PartnerQuery, relations: Readable) -> FlatRows:
     from everview.frontends.fluent.flat import flat
 
-    found = flat(asked.query, relations, tuple(right for _, right in asked.pairs)).whole(asked.query)
+    other = flat(asked.query, relations, tuple(right for _, right in asked.pairs)).whole(asked.query)
     lefts = tuple(rows.scope.column(left) for left, _ in asked.pairs)
-    test = equal(rows.plan, lefts, found.plan, found.places, asked.pairs)
-    return Rows(Join(rows.plan, found.plan, asked.kind, test), rows.scope, rows.starts, rows.besides)
+    test = equal(rows.plan, lefts, other.plan, other.places, asked.pairs)
+    return FlatRows(Join(rows.plan, other.plan, asked.kind, test), rows.scope, rows.starts, rows.besides)
 
 
 def equal(
     left: Plan, lefts: tuple[int, ...], right: Plan, rights: tuple[int, ...], pairs: Pairs, *, nulls: bool = False
 ) -> Expression | None:
-    """That columns of two plans are equal, side by side; with ``nulls`` NULL equals NULL."""
+    """The condition that columns of two plans are equal; with ``nulls`` NULL equals NULL."""
     width, tests = len(left.schema), list[Expression]()
     for a, b, (name, other) in zip(lefts, rights, pairs, strict=True):
         x, y = left.column(a), right.column(b)
@@ -176,7 +176,7 @@ def joinable(a: Type, b: Type) -> bool:
 
 
 def refuse_nested(query: Clauses, what: str) -> None:
-    """A query that is joined or asked is one of flat rows."""
+    """Refuse a query with rows beneath where only flat rows can be joined or tested."""
     if query.related or any(is_records(one.what) for one in query.selected):
         raise QueryError(
             f"a query with related rows cannot be {what}", hint="relate them to the outer query, or leave them out"

@@ -1,4 +1,4 @@
-"""What a query shows: under which path, and which *item* over its rows it is: a column of them, or an aggregate.
+"""The outputs of a query: each has a path, and an *item* over the rows, which is a column or an aggregate.
 
 Columns of the query's own relation stand at the top; those of a joined one beneath its name, as it was written. A
 column that is given a name stands at the top under that.
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from everview.errors import QueryError
 from everview.frontends.fluent.agg import Agg
 from everview.frontends.fluent.clauses import Clauses, Selected
-from everview.frontends.fluent.names import STAR, Path, Scope, leaves, presents
-from everview.frontends.fluent.shape import Record
+from everview.frontends.fluent.names import STAR, FluentScope, Path, leaves, presents
+from everview.frontends.fluent.shape import RecordShape
 
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """Whether any row of a group has a partner, by the column that says so."""
+    """The item that tells whether any row of a group has a partner, by the column that marks it."""
 
     column: int
 
@@ -27,30 +27,30 @@ Item = int | Agg | Partner
 
 
 def is_records(what: str | Agg) -> bool:
-    """Whether it is an array of records, which becomes a part of its own."""
+    """Whether a selected item is an array of records, which becomes a part of its own."""
     return isinstance(what, Agg) and what.function == "array" and what.column.endswith(STAR)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Outputs by path; of records that may be missing, the column that says so; and arrays of records by name."""
+    """The outputs by path, the columns that mark missing records, and the arrays of records by name."""
 
-    scope: Scope
+    scope: FluentScope
     shown: Mapping[Path, Item]
     present: Mapping[Path, int]
     records: tuple[Agg, ...]
 
     def item(self, name: str) -> Item:
-        """What a name means after SELECT: an output, else a column of the rows."""
+        """The item that a name means after SELECT: an output, else a column of the rows."""
         for path, item in self.shown.items():
             if ".".join(path) == name:
                 return item
-        if any(found.name == name for found in self.records):
+        if any(array.name == name for array in self.records):
             raise QueryError(f'"{name}" is an array of records, not a column', hint="name a column")
         return self.scope.column(name)
 
     def name(self, item: Item) -> str:
-        """What a column is called that is not shown."""
+        """The name of the column for an item that is not shown."""
         match item:
             case Agg():
                 return item.name
@@ -60,17 +60,17 @@ class Selection:
                 return name_of(self.scope, item)
 
 
-def name_of(scope: Scope, column: int) -> str:
+def name_of(scope: FluentScope, column: int) -> str:
     """The full name of a column of the rows."""
     for entry in scope.entries:
         before = () if entry is scope.own else (entry.alias,)
-        for path, at in leaves(entry.record, before):
-            if at == column:
+        for path, place in leaves(entry.record, before):
+            if place == column:
                 return ".".join(path)
     return f"column {column}"  # one that only says whether a partner is there
 
 
-def selection(query: Clauses, scope: Scope) -> Selection:
+def selection(query: Clauses, scope: FluentScope) -> Selection:
     """The outputs of a query; raises if two have one name."""
     shown: dict[Path, Item] = {}
     present: dict[Path, int] = {}
@@ -83,12 +83,12 @@ def selection(query: Clauses, scope: Scope) -> Selection:
             _add(shown, path, item)
         if one.name is None:
             present.update(_missing(one.what, scope))
-    kept = {path: at for path, at in present.items() if any(p[: len(path)] == path for p in shown)}
+    kept = {path: column for path, column in present.items() if any(p[: len(path)] == path for p in shown)}
     _check_names(query, shown, records)
     return Selection(scope, shown, kept, tuple(records))
 
 
-def _by_default(query: Clauses, scope: Scope) -> Iterator[Selected]:
+def _by_default(query: Clauses, scope: FluentScope) -> Iterator[Selected]:
     """All columns; of groups, what they are grouped by."""
     if query.groups is not None:
         yield from map(Selected, query.groups)
@@ -97,7 +97,7 @@ def _by_default(query: Clauses, scope: Scope) -> Iterator[Selected]:
         yield Selected(f"{entry.alias}.*")
 
 
-def _add_aggregate(what: Agg, scope: Scope, shown: dict[Path, Item], records: list[Agg]) -> None:
+def _add_aggregate(what: Agg, scope: FluentScope, shown: dict[Path, Item], records: list[Agg]) -> None:
     if is_records(what):
         if what.column != STAR:
             scope.entry(what.column.removesuffix(".*"))
@@ -112,7 +112,7 @@ def _add_aggregate(what: Agg, scope: Scope, shown: dict[Path, Item], records: li
     _add(shown, (what.name,), what)
 
 
-def _columns(one: Selected, scope: Scope) -> Iterator[tuple[Path, int]]:
+def _columns(one: Selected, scope: FluentScope) -> Iterator[tuple[Path, int]]:
     assert isinstance(one.what, str)
     if one.what == STAR:
         for entry in scope.entries:
@@ -123,25 +123,25 @@ def _columns(one: Selected, scope: Scope) -> Iterator[tuple[Path, int]]:
             raise QueryError(f"{one.what} cannot be named {one.name}", hint="name columns one by one")
         yield from leaves(*_entry(one.what.removesuffix(".*"), scope))
         return
-    at = scope.column(one.what)
-    yield (one.name,) if one.name is not None else _path(one.what, at, scope), at
+    column = scope.column(one.what)
+    yield (one.name,) if one.name is not None else _path(one.what, column, scope), column
 
 
-def _entry(name: str, scope: Scope) -> tuple[Record, Path]:
+def _entry(name: str, scope: FluentScope) -> tuple[RecordShape, Path]:
     entry = scope.entry(name)
     return entry.record, () if entry is scope.own else (name,)
 
 
-def _path(name: str, at: int, scope: Scope) -> Path:
+def _path(name: str, place: int, scope: FluentScope) -> Path:
     for path, column in leaves(scope.own.record):
-        if column == at:
+        if column == place:
             return path
     qualifier, _ = scope.split(name)
-    return next(path for path, column in leaves(*_entry(qualifier, scope)) if column == at)
+    return next(path for path, column in leaves(*_entry(qualifier, scope)) if column == place)
 
 
-def _missing(what: str, scope: Scope) -> Iterator[tuple[Path, int]]:
-    """Of the records that a selected name leads into, those that may be missing."""
+def _missing(what: str, scope: FluentScope) -> Iterator[tuple[Path, int]]:
+    """The records that a selected name leads into and that may be missing, each with its mark column."""
     if what == STAR:
         for entry in scope.entries:
             yield from presents(entry.record, () if entry is scope.own else (entry.alias,))
@@ -165,7 +165,7 @@ def _check_names(query: Clauses, shown: Mapping[Path, Item], records: list[Agg])
                 name = ".".join(path[:end])
                 raise QueryError(f'"{name}" would be a column and a record', hint="give the column another name")
     taken = {path[0] for path in shown}
-    for name in (*(found.name for found in records), *(related.name for related in query.related)):
+    for name in (*(array.name for array in records), *(related.name for related in query.related)):
         if name in taken:
             raise QueryError(f'there is a field "{name}" already', hint="give what is beneath another name")
         if "." in name:  # the views of a query are named by the names that lead to them

@@ -1,10 +1,10 @@
 """What a fluent query becomes: a tree of flat plans, and how their rows are put together.
 
-A query without related ones is one `Part`: a plan, and a `Record` that says how one of its flat rows looks to people
-(names, and records beneath for relations that were joined). Every related query is a part beneath, with a plan of its
-own. Its rows carry the columns that say whose they are: a row of the child belongs to every row of the parent with
-the same values there. Only rows that belong to a row of the parent are in the child's plan, at most ``limit`` of each
-parent. So a change of one row is a change of one row of one part, and all else stays as it is.
+A query without related ones is one `QueryPart`: a plan, and a `RecordShape` that says how one of its flat rows looks to
+people (names, and records beneath for relations that were joined). Every related query is a part beneath, with a plan
+of its own. Its rows carry the columns that say whose they are: a row of the child belongs to every row of the parent
+with the same values there. Only rows that belong to a row of the parent are in the child's plan, at most ``limit`` of
+each parent. So a change of one row is a change of one row of one part, and all else stays as it is.
 
 How to build and maintain a tree from parts, for a part ``p`` with parent part ``up``:
 
@@ -17,7 +17,7 @@ How to build and maintain a tree from parts, for a part ``p`` with parent part `
 NULL is before all values ascending, and after them descending; texts are ordered by code point, NaN is the greatest
 number.
 
->>> record = Record((("id", 0), ("artist", Record((("name", 2),), present=1))))
+>>> record = RecordShape((("id", 0), ("artist", RecordShape((("name", 2),), present=1))))
 >>> record.of((7, 3, "Ada")), record.of((8, None, None))
 ({'id': 7, 'artist': {'name': 'Ada'}}, {'id': 8, 'artist': None})
 """
@@ -34,24 +34,24 @@ Direction = Literal["asc", "desc"]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordShape:
     """Names, and for each the column of a flat row that it shows, or a record of further ones.
 
     ``present`` is a column that is NULL exactly in rows in which there is no such record: it is None there.
     """
 
-    fields: tuple[tuple[str, int | Record], ...]
+    fields: tuple[tuple[str, int | RecordShape], ...]
     present: int | None = None
 
     def of(self, row: Sequence[Any]) -> dict[str, Any] | None:
-        """What a flat row looks like."""
+        """The record of a flat row; None if the record is missing."""
         if self.present is not None and row[self.present] is None:
             return None
-        return {name: row[at] if isinstance(at, int) else at.of(row) for name, at in self.fields}
+        return {name: row[shown] if isinstance(shown, int) else shown.of(row) for name, shown in self.fields}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class QueryPart:
     """One flat plan of a query, how its rows look and in which order they come, and the parts beneath.
 
     ``ordered`` says whether the order was asked for; ``order`` is there in any case, completed by what tells rows
@@ -61,7 +61,7 @@ class Part:
 
     name: str  # the field of the parent that holds it; "" of the root
     plan: Plan
-    record: Record
+    record: RecordShape
     order: tuple[tuple[int, Direction], ...]
     ordered: bool = False
     limit: int | None = None
@@ -69,20 +69,20 @@ class Part:
     scalar: bool = False
     parent: tuple[int, ...] = ()  # columns of the parent's plan
     child: tuple[int, ...] = ()  # the columns of this plan that are equal to them
-    children: tuple[Part, ...] = ()
+    children: tuple[QueryPart, ...] = ()
 
     @property
     def nested(self) -> bool:
-        """Whether anything is beneath."""
+        """Whether there are parts beneath."""
         return bool(self.children)
 
     @property
     def plain(self) -> bool:
-        """Whether it is a list of rows as they are: nothing beneath, nothing hidden."""
-        shown = tuple(at for _, at in self.record.fields)
+        """Whether the result is the plan's rows as they are: nothing beneath, nothing hidden."""
+        shown = tuple(column for _, column in self.record.fields)
         return not self.children and not self.one and shown == tuple(range(len(self.plan.schema)))
 
-    def walk(self, name: str) -> Iterator[tuple[str, Part]]:
+    def walk(self, name: str) -> Iterator[tuple[str, QueryPart]]:
         """This part and all beneath, each with the name of its flat view: ``recent``, ``recent.artist``."""
         yield name, self
         for part in self.children:

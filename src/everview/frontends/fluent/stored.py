@@ -1,4 +1,4 @@
-"""A query as text, and back: JSON, in which every clause is an object that is named by what it is.
+"""Queries stored as JSON, in which every clause is an object under the name of its kind.
 
 >>> from everview.frontends.fluent.clauses import Clauses
 >>> from everview.frontends.fluent.conditions import col
@@ -7,7 +7,7 @@
 {"Clauses": {"relation": "track", "alias": "t",
  "where": [{"Compare": {"column": "rating", "operator": ">", "value": 3}}]}}
 >>> from_text(text).where
-(Compare(column='rating', operator='>', value=3),)
+(ColumnTest(column='rating', operator='>', value=3),)
 """
 
 from __future__ import annotations
@@ -22,11 +22,25 @@ from typing import Any
 
 from everview.errors import QueryError, shown
 from everview.frontends.fluent.agg import Agg
-from everview.frontends.fluent.clauses import Asked, Clauses, Joined, Related, Selected
-from everview.frontends.fluent.conditions import And, Col, Compare, Not, Or
+from everview.frontends.fluent.clauses import Clauses, Joined, PartnerQuery, RelatedQuery, Selected
+from everview.frontends.fluent.conditions import And, Col, ColumnTest, NotCondition, Or
 from everview.types import Id, Symbol
 
-CLASSES = {c.__name__: c for c in (Clauses, Joined, Asked, Related, Selected, Agg, Compare, And, Or, Not, Col)}
+# The names under which clauses are written: state directories hold them, so they outlive the names of the classes.
+CLASSES: dict[str, type] = {
+    "Clauses": Clauses,
+    "Joined": Joined,
+    "Asked": PartnerQuery,
+    "Related": RelatedQuery,
+    "Selected": Selected,
+    "Agg": Agg,
+    "Compare": ColumnTest,
+    "And": And,
+    "Or": Or,
+    "Not": NotCondition,
+    "Col": Col,
+}
+WRITTEN = {clause: name for name, clause in CLASSES.items()}
 # Values that JSON has no form for: how they are written, and read.
 WRITERS: dict[type, Callable[[Any], str]] = {
     dt.datetime: dt.datetime.isoformat,
@@ -54,17 +68,17 @@ def to_text(query: Clauses) -> str:
 
 
 def from_text(text: str) -> Clauses:
-    """The query that was written so."""
+    """The query of a text that `to_text` has written."""
     return decoded(json.loads(text))
 
 
 def encoded(value: Any) -> Any:
-    """A value of a query as JSON has it."""
+    """A value of a query in terms of JSON."""
     if _is_plain(value):
         return value
-    if type(value).__name__ in CLASSES:
+    if (written := WRITTEN.get(type(value))) is not None:
         said = {f.name: getattr(value, f.name) for f in fields(value) if not _is_default(getattr(value, f.name), f)}
-        return {type(value).__name__: {name: encoded(part) for name, part in said.items()}}
+        return {written: {name: encoded(part) for name, part in said.items()}}
     if isinstance(value, Mapping):
         return {"row": [[name, encoded(part)] for name, part in value.items()]}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, Sequence) and not isinstance(value, bytes):

@@ -1,11 +1,11 @@
-"""Flat rows put together to trees, all at once: what a query gives when it is run.
+"""Trees made of flat rows, all at once: the result of a query that is run.
 
->>> from everview.frontends.fluent.shape import Record
+>>> from everview.frontends.fluent.shape import RecordShape
 >>> from everview.plan.nodes import Values
 >>> from everview.types import Schema
 >>> nothing = Values((), Schema.parse("id BIGINT"))
->>> albums = Part("albums", nothing, Record((("title", 1),)), ((1, "asc"),), parent=(0,), child=(0,))
->>> artists = Part("", nothing, Record((("id", 0),)), ((0, "desc"),), children=(albums,))
+>>> albums = QueryPart("albums", nothing, RecordShape((("title", 1),)), ((1, "asc"),), parent=(0,), child=(0,))
+>>> artists = QueryPart("", nothing, RecordShape((("id", 0),)), ((0, "desc"),), children=(albums,))
 >>> trees(artists, {"": [(1,), (2,)], ".albums": [(1, "B"), (1, "A")]})
 [{'id': 2, 'albums': []}, {'id': 1, 'albums': [{'title': 'A'}, {'title': 'B'}]}]
 """
@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from everview.frontends.fluent.shape import Direction, Part
+from everview.frontends.fluent.shape import Direction, QueryPart
 from everview.types import Id, Symbol
 
 Row = tuple[Any, ...]
@@ -26,41 +26,41 @@ KINDS: tuple[type, ...] = (bool, int, float, dt.date, dt.datetime, decimal.Decim
 Tree = dict[str, Any]
 
 
-def trees(part: Part, rows: Mapping[str, Iterable[Row]], name: str = "") -> Any:
-    """What a query gives, from the rows of its parts by the names of `Part.walk`."""
-    found = _lists(part, rows, name).get((), [])
+def trees(part: QueryPart, rows: Mapping[str, Iterable[Row]], name: str = "") -> Any:
+    """The result of a query, given the rows of its parts by the names of `QueryPart.walk`."""
+    roots = _lists(part, rows, name).get((), [])
     if part.scalar:
-        (tree,) = found
+        (tree,) = roots
         return next(iter(tree.values()))
-    return _one_or_all(part, found)
+    return _one_or_all(part, roots)
 
 
-def _one_or_all(part: Part, found: list[Tree]) -> Any:
-    return found if not part.one else found[0] if found else None
+def _one_or_all(part: QueryPart, siblings: list[Tree]) -> Any:
+    return siblings if not part.one else siblings[0] if siblings else None
 
 
-def _lists(part: Part, rows: Mapping[str, Iterable[Row]], name: str) -> dict[Row, list[Tree]]:
+def _lists(part: QueryPart, rows: Mapping[str, Iterable[Row]], name: str) -> dict[Row, list[Tree]]:
     """The trees of a part, in order, by the row above that they belong to."""
     beneath = [(child, _lists(child, rows, f"{name}.{child.name}")) for child in part.children]
-    found: dict[Row, list[Tree]] = {}
+    lists: dict[Row, list[Tree]] = {}
     for row in in_order(rows[name], part.order):
         tree = part.record.of(row) or {}
         for child, theirs in beneath:
-            tree[child.name] = _one_or_all(child, theirs.get(tuple(key(row[at]) for at in child.parent), []))
-        found.setdefault(tuple(key(row[at]) for at in part.child), []).append(tree)
-    return found
+            tree[child.name] = _one_or_all(child, theirs.get(tuple(key(row[column]) for column in child.parent), []))
+        lists.setdefault(tuple(key(row[column]) for column in part.child), []).append(tree)
+    return lists
 
 
 def in_order(rows: Iterable[Row], order: Sequence[tuple[int, Direction]]) -> list[Row]:
-    """The rows sorted; the last column first, as every sort keeps what it finds equal."""
-    found = list(rows)
-    for at, way in reversed(order):
-        found.sort(key=lambda row, at=at: rank(row[at]), reverse=way == "desc")
-    return found
+    """The rows sorted by one column after the other, the last one first, as sorting is stable."""
+    ordered = list(rows)
+    for column, way in reversed(order):
+        ordered.sort(key=lambda row, column=column: rank(row[column]), reverse=way == "desc")
+    return ordered
 
 
 def rank(value: Any) -> Any:
-    """What a value is sorted by: NULL before all others, NaN after all other numbers, arrays by their elements.
+    """The sort key of a value: NULL before all others, NaN after all other numbers, arrays by their elements.
 
     Values of several types, which only ANY holds, are sorted by type first.
     """
@@ -79,7 +79,7 @@ def rank(value: Any) -> Any:
 
 
 def key(value: Any) -> Any:
-    """What a value is found by: all NaN are one, and arrays are tuples."""
+    """The lookup key of a value: all NaN are one, and arrays are tuples."""
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     return tuple(map(key, value)) if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -1,7 +1,7 @@
 """SQL in Spark's dialect, or in another, to statements whose queries are plans.
 
-`bind` reads a text against a catalog. It knows relations, columns and types, and refuses with the place in the text
-what is wrong or cannot be maintained; how a plan is computed is not its concern.
+`bind` reads a text against a catalog of relations, columns and types. A mistake, or a query that cannot be maintained,
+is refused with its place in the text. How a plan is computed is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from everview.frontends.sql.statements import (
     Commit,
     CreateTable,
     CreateView,
-    Delete,
+    DeleteRows,
     Drop,
     Explain,
-    Insert,
+    InsertRows,
     Merge,
     Rollback,
     Select,
     Statement,
-    Update,
+    UpdateRows,
 )
 from everview.plan.catalog import CatalogFunction, Tables
 
@@ -30,16 +30,16 @@ __all__ = [
     "Commit",
     "CreateTable",
     "CreateView",
-    "Delete",
+    "DeleteRows",
     "Drop",
     "Explain",
-    "Insert",
+    "InsertRows",
     "Merge",
     "Rollback",
     "Select",
     "Statement",
     "Tables",
-    "Update",
+    "UpdateRows",
     "bind",
     "bind_query",
 ]

@@ -1,6 +1,6 @@
 """Aggregates: from calls as they are written to the calls of the plan that mean them.
 
-The registry of aggregates has their names and forms; here a call of each form is read, and some are written by others:
+The registry of aggregates has names and forms; this module reads a call of each form. Some calls stand for others:
 ``count_if(c)`` counts the rows where c holds, ``median(x)`` is a percentile.
 """
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from everview.frontends.sql import percentiles
-from everview.frontends.sql.expressions import Here, condition, expression, handles
-from everview.frontends.sql.written import NAMES, RANKS, WrittenCall, ordering, read
+from everview.frontends.sql.expressions import Site, condition, expression, handles
+from everview.frontends.sql.written import NAMES, RANKS, SqlCall, ordering, read
 from everview.operators.aggregate.registry import AggregateFunction, Form, Takes
 from everview.plan.aggregates import aggregate_call
 from everview.plan.typing import call, coerced, implicit, is_number, literal
@@ -37,7 +37,7 @@ class BoundAggregate:
     flat: bool = False  # whether values were collected as arrays of one
 
 
-Reader = Callable[[WrittenCall, Here], BoundAggregate]
+Reader = Callable[[SqlCall, Site], BoundAggregate]
 
 INDICATORS: dict[str, Type] = {"grouping": TINYINT, "grouping_id": BIGINT}
 
@@ -45,31 +45,31 @@ INDICATORS: dict[str, Type] = {"grouping": TINYINT, "grouping_id": BIGINT}
 # -- aggregates
 
 
-def aggregate(node: exp.Expr, here: Here) -> Expression | None:
+def aggregate(node: exp.Expr, site: Site) -> Expression | None:
     """A call of an aggregate over a group; None when it is something else."""
-    written = read(node, here)
+    written = read(node, site)
     if written is None:
         return None
     if written.name in RANKS:
         hint = f"write {written.name}(…) OVER (PARTITION BY … ORDER BY …)"
-        raise here.context.error(f"{written.name} without a window", node, hint)
-    if not here.aggregates:
+        raise site.context.error(f"{written.name} without a window", node, hint)
+    if not site.aggregates:
         hint = "an aggregate stands in SELECT, HAVING and ORDER BY, and not in another one"
-        raise here.context.error(f"the aggregate {written.name} in {here.clause}", node, hint)
-    made = made_of(written, here.inside(f"the aggregate {written.name}"))
+        raise site.context.error(f"the aggregate {written.name} in {site.clause}", node, hint)
+    made = made_of(written, site.inside(f"the aggregate {written.name}"))
     return typed(made)
 
 
 def typed(made: BoundAggregate) -> Expression:
-    """The call with its type, which is that of the operator; several percentiles as an array, NULL of no values."""
+    """The value of a bound aggregate; several percentiles are one array, NULL if there are no values."""
     if made.nothing:
-        found = call("flatten", typed_call(made)) if made.flat else typed_call(made)
-        return call("if", call("equal", call("size", found), literal(0)), Literal(None, found.type), found)
+        value = call("flatten", typed_call(made)) if made.flat else typed_call(made)
+        return call("if", call("equal", call("size", value), literal(0)), Literal(None, value.type), value)
     if made.shares is None:
         return typed_call(made)
     each = [typed_call(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares]
-    found = call("array", *each)
-    return call("if", call("is_null", each[0]), Literal(None, found.type), found)
+    value = call("array", *each)
+    return call("if", call("is_null", each[0]), Literal(None, value.type), value)
 
 
 def typed_call(made: BoundAggregate) -> AggregateCall:
@@ -77,45 +77,45 @@ def typed_call(made: BoundAggregate) -> AggregateCall:
     if made.type is not None:
         return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, made.type, True)
     if made.function in INDICATORS:
-        of = INDICATORS[made.function]
-        return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, of, False)
+        type_ = INDICATORS[made.function]
+        return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, type_, False)
     return aggregate_call(made.function, made.arguments, distinct=made.distinct, filter=made.filter, order=made.order)
 
 
-def made_of(written: WrittenCall, here: Here) -> BoundAggregate:
-    kept = None if written.filter is None else condition(written.filter, replace(here, clause="FILTER"))
-    found = _READERS.get(written.name, _user)(written, here)
-    return replace(found, filter=_both(kept, found.filter))
+def made_of(written: SqlCall, site: Site) -> BoundAggregate:
+    kept = None if written.filter is None else condition(written.filter, replace(site, clause="FILTER"))
+    made = _READERS.get(written.name, _user)(written, site)
+    return replace(made, filter=_both(kept, made.filter))
 
 
 def _both(a: Expression | None, b: Expression | None) -> Expression | None:
     return b if a is None else a if b is None else call("and", a, b)
 
 
-def _bound(written: WrittenCall, here: Here, least: int, most: int) -> list[Expression]:
+def _bound(written: SqlCall, site: Site, least: int, most: int) -> list[Expression]:
     count = len(written.arguments)
     if not least <= count <= most:
         takes = str(least) if least == most else f"{least} to {most}"
-        raise here.context.error(f"{written.name} takes {takes} arguments, and was given {count}", written.node)
-    return [expression(argument, here) for argument in written.arguments]
+        raise site.context.error(f"{written.name} takes {takes} arguments, and was given {count}", written.node)
+    return [expression(argument, site) for argument in written.arguments]
 
 
 def _plain(line: AggregateFunction) -> Reader:
-    """One argument, in no order."""
+    """The reader of calls with one argument, whose order does not matter."""
     wanted = _ARGUMENTS[line.takes]
 
-    def make(written: WrittenCall, here: Here) -> BoundAggregate:
-        (argument,) = _bound(written, here, 1, 1)
-        _check_no_order(written, here)
-        function = line.duckdb if line.duckdb and here.context.dialect == "duckdb" else line.name
+    def make(written: SqlCall, site: Site) -> BoundAggregate:
+        (argument,) = _bound(written, site, 1, 1)
+        _check_no_order(written, site)
+        function = line.duckdb if line.duckdb and site.context.dialect == "duckdb" else line.name
         return BoundAggregate(function, (wanted(written.name, argument),), written.distinct)
 
     return make
 
 
-def _check_no_order(written: WrittenCall, here: Here) -> None:
+def _check_no_order(written: SqlCall, site: Site) -> None:
     if written.order and written.name not in ("min", "max", "sum", "avg", "count"):
-        raise here.context.error(f"{written.name} does not depend on an order", written.node, "leave ORDER BY out")
+        raise site.context.error(f"{written.name} does not depend on an order", written.node, "leave ORDER BY out")
 
 
 def _number(name: str, argument: Expression) -> Expression:
@@ -142,16 +142,16 @@ _ARGUMENTS: dict[Takes, Callable[[str, Expression], Expression]] = {
 }
 
 
-def _count(written: WrittenCall, here: Here) -> BoundAggregate:
+def _count(written: SqlCall, site: Site) -> BoundAggregate:
     arguments = written.arguments
     if len(arguments) == 1 and isinstance(arguments[0], exp.Star) and not written.distinct:
-        here.context.only(arguments[0])
+        site.context.only(arguments[0])
         return BoundAggregate("count", ())
     if not arguments:
-        if written.distinct or here.context.dialect == "spark":
-            raise here.context.error("count of what?", written.node, "write count(*)")
+        if written.distinct or site.context.dialect == "spark":
+            raise site.context.error("count of what?", written.node, "write count(*)")
         return BoundAggregate("count", ())
-    bound = tuple(any_value(written.name, expression(a, here)) for a in arguments)
+    bound = tuple(any_value(written.name, expression(a, site)) for a in arguments)
     if written.distinct:
         return BoundAggregate("count", bound, distinct=True)
     if len(bound) > 1:
@@ -159,56 +159,56 @@ def _count(written: WrittenCall, here: Here) -> BoundAggregate:
     return BoundAggregate("count", bound) if any(b.nullable for b in bound) else BoundAggregate("count", ())
 
 
-def _count_if(written: WrittenCall, here: Here) -> BoundAggregate:
-    (test,) = _bound(written, here, 1, 1)
+def _count_if(written: SqlCall, site: Site) -> BoundAggregate:
+    (test,) = _bound(written, site, 1, 1)
     return BoundAggregate("count", (), filter=_truth(written.name, test))
 
 
-def _count_different(written: WrittenCall, here: Here) -> BoundAggregate:
-    return BoundAggregate("count", tuple(_bound(written, here, 1, 2)[:1]), distinct=True)
+def _count_different(written: SqlCall, site: Site) -> BoundAggregate:
+    return BoundAggregate("count", tuple(_bound(written, site, 1, 2)[:1]), distinct=True)
 
 
 def _some(line: AggregateFunction) -> Reader:
-    """The first or last in an order; in none, any value will do, and it is the least or the greatest."""
+    """The reader of `first` and `last`: by ORDER BY if there is one, else the least or the greatest value."""
     end = line.name
 
-    def make(written: WrittenCall, here: Here) -> BoundAggregate:
-        value, *more = _bound(written, here, 1, 2)
+    def make(written: SqlCall, site: Site) -> BoundAggregate:
+        value, *more = _bound(written, site, 1, 2)
         skips = written.skips_nulls or (bool(more) and more[0] == literal(True))
         value = any_value(written.name, value)
         if not written.order:
             return BoundAggregate("min" if end == "first" else "max", (value,))
         rest = (literal(True),) if skips else ()
-        return BoundAggregate(end, (value, *rest), order=ordering(written.order, here))
+        return BoundAggregate(end, (value, *rest), order=ordering(written.order, site))
 
     return make
 
 
 def _by(line: AggregateFunction) -> Reader:
-    """The value where another one is greatest or least; ORDER BY says which of several such rows it is."""
+    """The reader of `max_by` and `min_by`; ORDER BY chooses among rows whose second argument ties."""
     function = line.name
 
-    def make(written: WrittenCall, here: Here) -> BoundAggregate:
-        value, by = (any_value(written.name, b) for b in _bound(written, here, 2, 2))
-        skips = here.context.dialect == "duckdb" and value.nullable
+    def make(written: SqlCall, site: Site) -> BoundAggregate:
+        value, by = (any_value(written.name, b) for b in _bound(written, site, 2, 2))
+        skips = site.context.dialect == "duckdb" and value.nullable
         kept = call("is_not_null", value) if skips else None
         if not written.order:
             return BoundAggregate(function, (value, by), filter=kept)
-        order = ((by, "desc nulls last" if function == "max_by" else "asc nulls last"), *ordering(written.order, here))
+        order = ((by, "desc nulls last" if function == "max_by" else "asc nulls last"), *ordering(written.order, site))
         return BoundAggregate("first", (value,), order=order, filter=_both(kept, call("is_not_null", by)))
 
     return make
 
 
 def _array(line: AggregateFunction) -> Reader:
-    """All values: in Spark without NULLs, ``[]`` of none; elsewhere with NULLs, and of no rows NULL."""
+    """The reader of `array_agg`: Spark drops NULLs and gives ``[]`` for no rows, others keep NULLs and give NULL."""
     distinct = line.form == "set"
 
-    def make(written: WrittenCall, here: Here) -> BoundAggregate:
-        (value,) = (any_value(written.name, b) for b in _bound(written, here, 1, 1))
-        order = ordering(written.order, here)
-        _check_order_of_different(written, order, (value,), here)
-        if here.context.dialect == "spark":
+    def make(written: SqlCall, site: Site) -> BoundAggregate:
+        (value,) = (any_value(written.name, b) for b in _bound(written, site, 1, 1))
+        order = ordering(written.order, site)
+        _check_order_of_different(written, order, (value,), site)
+        if site.context.dialect == "spark":
             return BoundAggregate("collect_list", (value,), distinct or written.distinct, order)
         if not value.nullable:
             return BoundAggregate("collect_list", (value,), written.distinct, order, nothing=True)
@@ -220,68 +220,68 @@ def _array(line: AggregateFunction) -> Reader:
     return make
 
 
-def _check_order_of_different(written: WrittenCall, order: Order, values: tuple[Expression, ...], here: Here) -> None:
-    """A value that counts once has one place only if the order is its own."""
+def _check_order_of_different(written: SqlCall, order: Order, values: tuple[Expression, ...], site: Site) -> None:
+    """Refuse DISTINCT with an ORDER BY of anything but the values: a value that is kept once has no one place there."""
     if written.distinct and any(by not in values for by, _ in order):
         hint = "order by what it is of, or leave ORDER BY out"
-        raise here.context.error(f"{written.name} of distinct values in the order of others", written.node, hint)
+        raise site.context.error(f"{written.name} of distinct values in the order of others", written.node, hint)
 
 
-def _string(written: WrittenCall, here: Here) -> BoundAggregate:
-    """Texts, with a separator between them; if none is written, in Spark nothing, elsewhere a comma."""
-    value, *rest = _bound(written, here, 1, 2)
-    separator = rest[0] if rest else literal("" if here.context.dialect == "spark" else ",")
+def _string(written: SqlCall, site: Site) -> BoundAggregate:
+    """Texts joined by a separator, by default an empty one in Spark and a comma elsewhere."""
+    value, *rest = _bound(written, site, 1, 2)
+    separator = rest[0] if rest else literal("" if site.context.dialect == "spark" else ",")
     if isinstance(separator, Literal) and separator.value is None:
         separator = literal("")
     if not isinstance(separator, Literal) or separator.type != STRING:
-        raise here.context.error("the separator is a text that is written down", written.node, "as in ', '")
-    text, order = implicit(value, STRING, written.name), ordering(written.order, here)
-    _check_order_of_different(written, order, (value, text), here)
+        raise site.context.error("the separator is a text that is written down", written.node, "as in ', '")
+    text, order = implicit(value, STRING, written.name), ordering(written.order, site)
+    _check_order_of_different(written, order, (value, text), site)
     return BoundAggregate("listagg", (text, separator), written.distinct, order)
 
 
-def _percentile(written: WrittenCall, here: Here) -> BoundAggregate:
+def _percentile(written: SqlCall, site: Site) -> BoundAggregate:
     """``percentile(x, 0.9)``, or ``percentile_cont(0.9) WITHIN GROUP (ORDER BY x DESC)``."""
-    asked = percentiles.read(written, _bound(written, here, 1, 3), ordering(written.order, here), here)
+    asked = percentiles.read(written, _bound(written, site, 1, 3), ordering(written.order, site), site)
     arguments = (asked.value, Literal(asked.shares[0], DOUBLE))
     shares = asked.shares if asked.several else None
     return BoundAggregate(asked.function, arguments, written.distinct, asked.order, shares=shares)
 
 
-def _median(written: WrittenCall, here: Here) -> BoundAggregate:
-    (value,) = _bound(written, here, 1, 1)
+def _median(written: SqlCall, site: Site) -> BoundAggregate:
+    (value,) = _bound(written, site, 1, 1)
     return BoundAggregate("percentile_cont", (_number(written.name, value), Literal(0.5, DOUBLE)), written.distinct)
 
 
-def _mode(written: WrittenCall, here: Here) -> BoundAggregate:
+def _mode(written: SqlCall, site: Site) -> BoundAggregate:
     """``mode(x)``, ``mode(x, true)``, or ``mode() WITHIN GROUP (ORDER BY x DESC)``: of several, the first in the order.
 
     Without an order it is the least; Spark then takes any, and DuckDB the one that came first.
     """
     if not written.within:
-        value = any_value(written.name, _bound(written, here, 1, 2)[0])
+        value = any_value(written.name, _bound(written, site, 1, 2)[0])
         return BoundAggregate("mode", (value,), written.distinct)
-    _bound(written, here, 0, 0)
-    value, way = percentiles.one_order(ordering(written.order, here), written, here)
+    _bound(written, site, 0, 0)
+    value, way = percentiles.one_order(ordering(written.order, site), written, site)
     return BoundAggregate("mode", (value,), written.distinct, () if way.startswith("asc") else ((value, way),))
 
 
-def _grouping(written: WrittenCall, here: Here) -> BoundAggregate:
+def _grouping(written: SqlCall, site: Site) -> BoundAggregate:
     most = 1 if written.name == "grouping" else 63
-    return BoundAggregate(written.name, tuple(_bound(written, here, 0 if most > 1 else 1, most)))
+    return BoundAggregate(written.name, tuple(_bound(written, site, 0 if most > 1 else 1, most)))
 
 
-def _user(written: WrittenCall, here: Here) -> BoundAggregate:
+def _user(written: SqlCall, site: Site) -> BoundAggregate:
     """An aggregate that the user wrote: of all rows where no argument is NULL."""
-    user = here.context.catalog.function(written.name)
+    user = site.context.catalog.function(written.name)
     assert user is not None, "a call was read as one of a user's aggregate"
     count = None if user.arguments is None else len(user.arguments)
-    bound = tuple(_bound(written, here, count or 1, count or len(written.arguments) or 1))
+    bound = tuple(_bound(written, site, count or 1, count or len(written.arguments) or 1))
     if user.arguments is not None:
-        bound = tuple(implicit(b, of, written.name) for b, of in zip(bound, user.arguments, strict=True))
+        bound = tuple(implicit(b, type_, written.name) for b, type_ in zip(bound, user.arguments, strict=True))
     arguments = tuple(any_value(written.name, b) for b in bound)
-    order = ordering(written.order, here)
-    _check_order_of_different(written, order, arguments, here)
+    order = ordering(written.order, site)
+    _check_order_of_different(written, order, arguments, site)
     return BoundAggregate(f"{USER}{user.name}", arguments, written.distinct, order, type=user.type)
 
 
@@ -306,8 +306,8 @@ _READERS: dict[str, Reader] = {name: _FORMS[line.form](line) for name, line in N
 
 
 @handles(exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Any, args="*")
-def _dressed(node: exp.Expr, here: Here) -> Expression:
-    found = aggregate(node, here)
-    if found is None:
-        raise here.context.unsupported(f"{node.key.upper()} here", node)
-    return found
+def _dressed(node: exp.Expr, site: Site) -> Expression:
+    inner = aggregate(node, site)
+    if inner is None:
+        raise site.context.unsupported(f"{node.key.upper()} here", node)
+    return inner

@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from everview.frontends.sql.context import Context
-from everview.frontends.sql.expressions import Here, condition
+from everview.frontends.sql.context import QueryContext
+from everview.frontends.sql.expressions import Site, condition
 from everview.frontends.sql.names import Scope, Visible, reread
-from everview.frontends.sql.rows import Rows
+from everview.frontends.sql.rows import NamedRows
 from everview.plan.node import Plan
 from everview.plan.nodes import Asof, Join, Project
 from everview.plan.typing import call
@@ -25,7 +25,7 @@ DIRECTIONS = {
 FLIPPED = {"greater_equal": "less_equal", "greater": "less", "less_equal": "greater_equal", "less": "greater"}
 
 
-def joined(left: Rows, right: Rows, node: exp.Join, context: Context) -> tuple[Plan, Scope]:
+def joined(left: NamedRows, right: NamedRows, node: exp.Join, context: QueryContext) -> tuple[Plan, Scope]:
     """Each row of the left with the row of the right that is in force at its time."""
     side = str(node.args.get("side") or "").upper()
     if side not in ("", "LEFT") or str(node.args.get("kind") or "").upper() not in ("", "INNER", "OUTER"):
@@ -49,31 +49,31 @@ def joined(left: Rows, right: Rows, node: exp.Join, context: Context) -> tuple[P
     return plan, _merged(scope, [part.name for part in node.args.get("using") or []], plan)
 
 
-def _tests(node: exp.Join, both: Scope, context: Context) -> list[Expression]:
-    here = Here(context, both, "ON")
-    found: list[Expression] = []
+def _tests(node: exp.Join, both: Scope, context: QueryContext) -> list[Expression]:
+    site = Site(context, both, "ON")
+    tests: list[Expression] = []
     for part in ("on", "match_condition"):
         if node.args.get(part) is not None:
-            test = condition(node.args[part], here)
-            found += test.children if isinstance(test, Call) and test.function == "and" else [test]
+            test = condition(node.args[part], site)
+            tests += test.children if isinstance(test, Call) and test.function == "and" else [test]
     *names, last = [part.name for part in node.args.get("using") or []] or [None]
     if last is not None:
-        found += [call("equal", *_two(name, both, node, context)) for name in names if name is not None]
-        found.append(call("greater_equal", *_two(last, both, node, context)))
-    return found
+        tests += [call("equal", *_two(name, both, node, context)) for name in names if name is not None]
+        tests.append(call("greater_equal", *_two(last, both, node, context)))
+    return tests
 
 
-def _two(name: str, both: Scope, node: exp.Join, context: Context) -> tuple[Expression, Expression]:
-    found = [v for v in both.visible if v.bare and v.called(name)]
-    if len(found) != 2:
+def _two(name: str, both: Scope, node: exp.Join, context: QueryContext) -> tuple[Expression, Expression]:
+    matched = [v for v in both.visible if v.bare and v.called(name)]
+    if len(matched) != 2:
         raise context.error(f"USING ({name}): the column is not once on each side", node, "write ON")
-    return found[0].expression, found[1].expression
+    return matched[0].expression, matched[1].expression
 
 
 def _sorted(
-    tests: list[Expression], width: int, node: exp.Join, context: Context
+    tests: list[Expression], width: int, node: exp.Join, context: QueryContext
 ) -> tuple[list[tuple[Expression, Expression]], list[tuple[str, Expression, Expression]]]:
-    """The equal keys and the times, each of the left and of the right, on rows of their own side."""
+    """The pairs of equal keys and the pair of times, each expression over the rows of its own side."""
     keys: list[tuple[Expression, Expression]] = []
     times: list[tuple[str, Expression, Expression]] = []
     for test in tests:
@@ -95,7 +95,7 @@ def _sorted(
     return keys, times
 
 
-def _unclear(node: exp.Join, context: Context) -> Exception:
+def _unclear(node: exp.Join, context: QueryContext) -> Exception:
     hint = "write ON a.key = b.key AND a.time >= b.time"
     return context.error("an ASOF JOIN is by equal columns and one time that is not after the other", node, hint)
 
@@ -108,7 +108,7 @@ def _side(expression: Expression, width: int) -> str:
 
 
 def _extended(plan: Plan, expressions: list[Expression]) -> tuple[Plan, list[int]]:
-    """The plan with columns for what is no column, and where each is."""
+    """The plan with a column for every expression, and the positions of these columns."""
     new = [e for e in dict.fromkeys(expressions) if not isinstance(e, Column)]
     columns = [*plan.columns, *(_as_read(e) for e in new)]
     names = (*plan.schema.names, *(f"key {i}" for i in range(len(new))))
@@ -121,7 +121,7 @@ def _as_read(expression: Expression) -> Expression:
 
 
 def _merged(scope: Scope, using: list[str], plan: Plan) -> Scope:
-    """Columns of USING are those of the left."""
+    """The scope in which a column of USING means the left one."""
     seen: set[str] = set()
     visible: list[Visible] = []
     for v in scope.visible:

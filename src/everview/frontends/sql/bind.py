@@ -1,4 +1,4 @@
-"""A text to statements: each is parsed, and bound to what the catalog has."""
+"""Bind the statements of a text: parse each, and look its names up in the catalog."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sqlglot import exp
 from everview.errors import EverviewError, SqlError
 from everview.frontends.sql import comparisons, subqueries, windows
 from everview.frontends.sql import statements as st
-from everview.frontends.sql.context import Bound, Context
-from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.context import Bound, QueryContext
+from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.parse import Parsed, parse, slip_in
 from everview.frontends.sql.queries import complete, query
@@ -31,7 +31,7 @@ HANDLERS = (comparisons, subqueries, windows)
 
 
 class With(Readable):
-    """A catalog with relations besides those of another: what the statements before have made."""
+    """Another catalog, and the relations that earlier statements of the same text create."""
 
     def __init__(self, catalog: Readable) -> None:
         self.catalog = catalog
@@ -59,7 +59,7 @@ class With(Readable):
         return self.catalog.default(table, column)
 
     def after(self, statement: st.Statement) -> None:
-        """What is there once a statement is done."""
+        """Add or drop the relations that a statement creates or drops."""
         match statement:
             case st.CreateTable(_, name, schema, _, defaults):
                 self.made[name], self.defaults[name] = schema, defaults
@@ -82,12 +82,12 @@ def bind(text: str, catalog: Readable, dialect: str = "spark") -> list[st.Statem
     Project a + 1 AS b
       Scan t
     """
-    known, found = With(catalog), list[st.Statement]()
+    known, statements = With(catalog), list[st.Statement]()
     dialect = dialect.lower() or "spark"
     parsed, source = parse(text, dialect)
     dialect = "spark" if dialect == "databricks" else dialect
     for statement in parsed:
-        context = Context(known, source, dialect)
+        context = QueryContext(known, source, dialect)
         try:
             bound = _statement(statement.tree, statement, context)
         except RecursionError:
@@ -95,21 +95,21 @@ def bind(text: str, catalog: Readable, dialect: str = "spark") -> list[st.Statem
         except EverviewError as error:
             source.locate(error, statement.tree)
             raise
-        found.append(st.Explain(statement.text, bound) if statement.explain else bound)
+        statements.append(st.Explain(statement.text, bound) if statement.explain else bound)
         if not statement.explain:
             known.after(bound)
-    return found
+    return statements
 
 
 def bind_query(text: str, catalog: Readable, dialect: str = "spark") -> st.Select:
     """The one query of a text."""
-    found = bind(text, catalog, dialect)
-    if len(found) != 1 or not isinstance(found[0], st.Select):
+    statements = bind(text, catalog, dialect)
+    if len(statements) != 1 or not isinstance(statements[0], st.Select):
         raise SqlError("one query is expected", hint="write SELECT …")
-    return found[0]
+    return statements[0]
 
 
-def _statement(node: exp.Expr, parsed: Parsed, context: Context) -> st.Statement:
+def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Statement:
     text = parsed.text
     match node:
         case exp.Create():
@@ -144,7 +144,7 @@ def _statement(node: exp.Expr, parsed: Parsed, context: Context) -> st.Statement
 # -- CREATE
 
 
-def _create(node: exp.Create, text: str, context: Context) -> st.Statement:
+def _create(node: exp.Create, text: str, context: QueryContext) -> st.Statement:
     context.only(node, "this", "kind", "replace", "expression", "exists", "properties")
     kind = str(node.args["kind"]).upper()
     if kind == "VIEW":
@@ -154,7 +154,7 @@ def _create(node: exp.Create, text: str, context: Context) -> st.Statement:
     raise context.unsupported(f"CREATE {kind}", node, "there are CREATE TABLE and CREATE [MATERIALIZED] VIEW")
 
 
-def _name(node: exp.Expr, context: Context) -> str:
+def _name(node: exp.Expr, context: QueryContext) -> str:
     table = node.this if isinstance(node, exp.Schema) else node
     if not isinstance(table, exp.Table) or table.args.get("db") is not None:
         raise context.unsupported(f"the name {node.sql('spark')[:60]}", node, "relations have one name")
@@ -164,16 +164,16 @@ def _name(node: exp.Expr, context: Context) -> str:
     return table.name
 
 
-def _properties(node: exp.Create, context: Context, *known: type[exp.Expr]) -> list[exp.Expr]:
-    found = node.args.get("properties")
-    for part in [] if found is None else found.expressions:
+def _properties(node: exp.Create, context: QueryContext, *known: type[exp.Expr]) -> list[exp.Expr]:
+    properties = node.args.get("properties")
+    for part in [] if properties is None else properties.expressions:
         if not isinstance(part, known):
             hint = "leave it out"
             raise context.unsupported(f"{part.sql('spark')[:60]} in CREATE", node, hint)
-    return [] if found is None else found.expressions
+    return [] if properties is None else properties.expressions
 
 
-def _create_view(node: exp.Create, text: str, context: Context) -> st.CreateView:
+def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.CreateView:
     name = _name(node.this, context)
     properties = _properties(node, context, exp.MaterializedProperty)
     if node.expression is None:
@@ -190,7 +190,7 @@ def _create_view(node: exp.Create, text: str, context: Context) -> st.CreateView
     return st.CreateView(text, name, plan, bool(properties), replaces, exists, order, context.dialect)
 
 
-def _view_names(node: exp.Expr, bound: Bound, context: Context) -> tuple[str, ...]:
+def _view_names(node: exp.Expr, bound: Bound, context: QueryContext) -> tuple[str, ...]:
     names = bound.names
     if isinstance(node, exp.Schema):
         given = [_column_name(part, context) for part in node.expressions]
@@ -200,13 +200,13 @@ def _view_names(node: exp.Expr, bound: Bound, context: Context) -> tuple[str, ..
     return unique(names)
 
 
-def _column_name(node: exp.Expr, context: Context) -> str:
+def _column_name(node: exp.Expr, context: QueryContext) -> str:
     if isinstance(node, exp.ColumnDef):
         context.only(node, "this")
     return node.name
 
 
-def _create_table(node: exp.Create, text: str, context: Context) -> st.CreateTable:
+def _create_table(node: exp.Create, text: str, context: QueryContext) -> st.CreateTable:
     name = _name(node.this, context)
     _properties(node, context, exp.FileFormatProperty)
     flags = bool(node.args.get("exists")), bool(node.args.get("replace"))
@@ -220,11 +220,11 @@ def _create_table(node: exp.Create, text: str, context: Context) -> st.CreateTab
     fields, keys, defaults = list[Field](), list[list[str]](), dict[str, Expression]()
     for part in node.this.expressions:
         if isinstance(part, exp.ColumnDef):
-            found, key, default = _column(part, context)
-            fields.append(found)
-            keys += [[found.name]] if key else []
+            field, key, default = _column(part, context)
+            fields.append(field)
+            keys += [[field.name]] if key else []
             if default is not None:
-                defaults[found.name] = default
+                defaults[field.name] = default
         else:
             keys.append(_constraint(part, context))
     if len(keys) > 1:
@@ -232,7 +232,7 @@ def _create_table(node: exp.Create, text: str, context: Context) -> st.CreateTab
     return st.CreateTable(text, name, *_keyed(fields, keys, node, context), defaults, *flags)
 
 
-def _keys_beside_query(named: exp.Expr, context: Context) -> list[list[str]]:
+def _keys_beside_query(named: exp.Expr, context: QueryContext) -> list[list[str]]:
     """The key of a table that is made from a query, which gives its columns: ``t (PRIMARY KEY (id)) AS SELECT …``."""
     parts = named.expressions if isinstance(named, exp.Schema) else []
     for part in parts:
@@ -245,9 +245,9 @@ def _keys_beside_query(named: exp.Expr, context: Context) -> list[list[str]]:
 
 
 def _keyed(
-    fields: list[Field], keys: list[list[str]], node: exp.Expr, context: Context
+    fields: list[Field], keys: list[list[str]], node: exp.Expr, context: QueryContext
 ) -> tuple[Schema, tuple[str, ...]]:
-    """The columns, of which those of the key are not nullable, and the names of these."""
+    """The schema, in which key columns are not nullable, and the names of the key columns."""
     by_name = {fold(f.name): f.name for f in fields}
     if len(by_name) < len(fields):
         names = [fold(f.name) for f in fields]
@@ -260,12 +260,12 @@ def _keyed(
     return Schema(replace(f, nullable=False) if f.name in key else f for f in fields), key
 
 
-def _column(node: exp.ColumnDef, context: Context) -> tuple[Field, bool, Expression | None]:
-    """A column, whether it is the key, and its default."""
+def _column(node: exp.ColumnDef, context: QueryContext) -> tuple[Field, bool, Expression | None]:
+    """A column, whether it is the primary key, and its default."""
     context.only(node, "this", "kind", "constraints")
     if node.args.get("kind") is None:
         raise context.error(f'column "{node.name}" of which type?', node, f"write {node.name} BIGINT")
-    of = type_of(node.args["kind"], context)
+    type_ = type_of(node.args["kind"], context)
     nullable, key, default = True, False, None
     for constraint in node.args.get("constraints") or []:
         match getattr(constraint, "kind", None):
@@ -275,17 +275,17 @@ def _column(node: exp.ColumnDef, context: Context) -> tuple[Field, bool, Express
                 context.only(constraint.kind)
                 key = True
             case exp.DefaultColumnConstraint():
-                value = expression(constraint.kind.this, Here(context, Scope(), "DEFAULT"))
-                default = cast(value, of)
+                value = expression(constraint.kind.this, Site(context, Scope(), "DEFAULT"))
+                default = cast(value, type_)
             case exp.CommentColumnConstraint():
                 pass
             case _:
                 what = constraint.sql("spark")[:60]
                 raise context.unsupported(f"{what} of a column", node, "there are PRIMARY KEY, NOT NULL and DEFAULT")
-    return Field(node.name, of, nullable), key, default
+    return Field(node.name, type_, nullable), key, default
 
 
-def _constraint(node: exp.Expr, context: Context) -> list[str]:
+def _constraint(node: exp.Expr, context: QueryContext) -> list[str]:
     inner: Any = node
     if isinstance(node, exp.Constraint) and len(node.expressions) == 1:
         inner = node.expressions[0]
@@ -300,18 +300,18 @@ def _constraint(node: exp.Expr, context: Context) -> list[str]:
 # -- DROP
 
 
-def _drop(node: exp.Drop, text: str, context: Context) -> st.Drop:
+def _drop(node: exp.Drop, text: str, context: QueryContext) -> st.Drop:
     context.only(node, "this", "tables", "kind", "exists", "materialized", "cascade", "restrict")
     kind = str(node.args["kind"]).upper()
     if kind not in ("TABLE", "VIEW"):
         raise context.unsupported(f"DROP {kind}", node, "there are DROP TABLE and DROP VIEW")
     tables = node.args.get("tables") or [node.this]
     names = [_stored(_name(table, context), context) for table in tables]
-    of: Any = kind.lower()
-    return st.Drop(text, of, tuple(names), bool(node.args.get("exists")), bool(node.args.get("cascade")))
+    dropped: Any = kind.lower()
+    return st.Drop(text, dropped, tuple(names), bool(node.args.get("exists")), bool(node.args.get("cascade")))
 
 
-def _stored(name: str, context: Context) -> str:
-    """The name as the catalog has it; one that it does not have stays, the database says what to do."""
+def _stored(name: str, context: QueryContext) -> str:
+    """The name as the catalog spells it; an unknown name stays as written, for the database to judge."""
     known = list(context.catalog.names())
     return name if name in known else next((k for k in known if fold(k) == fold(name)), name)

@@ -1,8 +1,8 @@
 """Expressions that are the same but for the order in which they are written: ``a + 1`` and ``1 + a``.
 
 GROUP BY may write a key in one way and SELECT in another. As in Spark, two expressions are one when their canonical
-forms are equal: what may be exchanged is sorted, ``a > b`` is ``b < a``, and NOT is drawn into a comparison. The
-canonical form is only compared, never evaluated, so reordering cannot change a rounding or an overflow.
+forms are equal: operands that may change places are sorted, ``a > b`` is ``b < a``, and NOT is drawn into a
+comparison. The canonical form is only compared, never evaluated, so reordering cannot change a rounding or an overflow.
 """
 
 from __future__ import annotations

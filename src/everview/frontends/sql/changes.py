@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from everview.errors import EverviewError, NullNotAllowed
 from everview.frontends.sql import statements as st
-from everview.frontends.sql.context import Bound, Context
-from everview.frontends.sql.expressions import Here, condition, expression
+from everview.frontends.sql.context import Bound, QueryContext
+from everview.frontends.sql.expressions import Site, condition, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.queries import untyped_query, with_clause
 from everview.frontends.sql.sets import trimmed
@@ -22,7 +22,7 @@ from everview.scalars.kinds import VOID
 from everview.types import Schema, unknown_name
 
 
-def change(node: exp.Expr, text: str, context: Context) -> st.Statement:
+def change(node: exp.Expr, text: str, context: QueryContext) -> st.Statement:
     """A statement that changes a table."""
     context = with_clause(node, context)
     match node:
@@ -36,13 +36,13 @@ def change(node: exp.Expr, text: str, context: Context) -> st.Statement:
             context.only(node, "expressions")
             (table,) = node.expressions
             scan = _table(table, context)
-            return st.Delete(text, scan.relation, scan)
+            return st.DeleteRows(text, scan.relation, scan)
         case _:
             assert isinstance(node, exp.Merge)
             return _merge(node, text, context)
 
 
-def _table(node: exp.Expr, context: Context) -> Scan:
+def _table(node: exp.Expr, context: QueryContext) -> Scan:
     """A table that can be changed."""
     if not isinstance(node, exp.Table):
         raise context.unsupported(f"a change of {node.sql('spark')[:60]}", node, "name a table")
@@ -60,7 +60,7 @@ def _table(node: exp.Expr, context: Context) -> Scan:
 # -- INSERT
 
 
-def _insert(node: exp.Insert, text: str, context: Context) -> st.Insert:
+def _insert(node: exp.Insert, text: str, context: QueryContext) -> st.InsertRows:
     context.only(node, "this", "expression", "with_", "by_name")
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
     scan = _table(target, context)
@@ -73,15 +73,15 @@ def _insert(node: exp.Insert, text: str, context: Context) -> st.Insert:
     places = _places(listed, bound, scan, node, context)
     columns = [
         _default(scan, i, node, context)
-        if at is None
-        else _assigned(bound.plan.column(at), scan.schema, i, node, context)
-        for i, at in enumerate(places)
+        if place is None
+        else _assigned(bound.plan.column(place), scan.schema, i, node, context)
+        for i, place in enumerate(places)
     ]
-    return st.Insert(text, scan.relation, Project(bound.plan, tuple(columns), scan.schema.names))
+    return st.InsertRows(text, scan.relation, Project(bound.plan, tuple(columns), scan.schema.names))
 
 
-def _inserted(node: exp.Expr, context: Context) -> Bound:
-    """The rows; DEFAULT among the values of VALUES is refused, since leaving the column out says it."""
+def _inserted(node: exp.Expr, context: QueryContext) -> Bound:
+    """The rows to insert; DEFAULT inside VALUES is refused, as leaving the column out says the same."""
     for row in node.expressions if isinstance(node, exp.Values) else []:
         for value in row.expressions if isinstance(row, exp.Tuple) else [row]:
             if isinstance(value, exp.Column | exp.Var) and value.name.upper() == "DEFAULT":
@@ -90,8 +90,10 @@ def _inserted(node: exp.Expr, context: Context) -> Bound:
     return Bound(trimmed(bound), bound.names)
 
 
-def _places(listed: list[str] | None, bound: Bound, scan: Scan, node: exp.Expr, context: Context) -> list[int | None]:
-    """For each column of the table, which column of the rows it takes."""
+def _places(
+    listed: list[str] | None, bound: Bound, scan: Scan, node: exp.Expr, context: QueryContext
+) -> list[int | None]:
+    """For each column of the table, the position of the inserted column that fills it; None for its default."""
     names = scan.schema.names
     if listed is None:
         if len(bound.names) != len(names):
@@ -109,20 +111,20 @@ def _places(listed: list[str] | None, bound: Bound, scan: Scan, node: exp.Expr, 
     return [folded.index(fold(name)) if fold(name) in folded else None for name in names]
 
 
-def _default(scan: Scan, at: int, node: exp.Expr, context: Context) -> Expression:
-    field = scan.schema.fields[at]
-    found = context.catalog.default(scan.relation, field.name)
-    if found is not None:
-        return found
+def _default(scan: Scan, column: int, node: exp.Expr, context: QueryContext) -> Expression:
+    field = scan.schema.fields[column]
+    default = context.catalog.default(scan.relation, field.name)
+    if default is not None:
+        return default
     if not field.nullable:
         hint = f'give "{field.name}" a value: it has no default'
         raise NullNotAllowed(f'column "{field.name}" of {scan.relation} is NOT NULL', hint=hint)
     return Literal(None, field.type)
 
 
-def _assigned(value: Expression, schema: Schema, at: int, node: exp.Expr, context: Context) -> Expression:
-    """A value as the type of a column; what does not fit there raises when it comes."""
-    field = schema.fields[at]
+def _assigned(value: Expression, schema: Schema, column: int, node: exp.Expr, context: QueryContext) -> Expression:
+    """A value cast to the type of a column; a value that does not fit raises when the statement runs."""
+    field = schema.fields[column]
     if value.type == VOID:
         return Literal(None, field.type)
     if not castable(value.type, field.type):
@@ -142,71 +144,71 @@ class Target:
     scope: Scope
 
 
-def _target(node: exp.Expr, context: Context) -> Target:
+def _target(node: exp.Expr, context: QueryContext) -> Target:
     scan = _table(node, context)
     rows = named(Bound(scan, scan.schema.names), node.args.get("alias"), context, node.name)
     return Target(scan, rows.scope)
 
 
-def _where(node: exp.Expr, target: Target, context: Context) -> Plan:
+def _where(node: exp.Expr, target: Target, context: QueryContext) -> Plan:
     if node.args.get("where") is None:
         return target.scan
-    return Filter(target.scan, condition(node.args["where"].this, Here(context, target.scope, "WHERE")))
+    return Filter(target.scan, condition(node.args["where"].this, Site(context, target.scope, "WHERE")))
 
 
-def _update(node: exp.Update, text: str, context: Context) -> st.Update:
+def _update(node: exp.Update, text: str, context: QueryContext) -> st.UpdateRows:
     context.only(node, "this", "expressions", "where", "with_")
     if not node.expressions:
         raise context.error("UPDATE of what?", node, "write UPDATE t SET n = 1 WHERE …")
     target = _target(node.this, context)
-    new = _assignments(node.expressions, target.scan.schema, Here(context, target.scope, "SET"))
+    new = _assignments(node.expressions, target.scan.schema, Site(context, target.scope, "SET"))
     old = target.scan.columns
     changed = [new.get(i, column) for i, column in enumerate(old)]
     names = (*target.scan.schema.names, *(f"new {name}" for name in target.scan.schema.names))
-    return st.Update(text, target.scan.relation, Project(_where(node, target, context), (*old, *changed), names))
+    return st.UpdateRows(text, target.scan.relation, Project(_where(node, target, context), (*old, *changed), names))
 
 
-def _assignments(parts: list[exp.Expr], schema: Schema, here: Here) -> dict[int, Expression]:
-    found: dict[int, Expression] = {}
+def _assignments(parts: list[exp.Expr], schema: Schema, site: Site) -> dict[int, Expression]:
+    assigned: dict[int, Expression] = {}
     for part in parts:
         if not isinstance(part, exp.EQ) or not isinstance(part.this, exp.Column):
-            raise here.context.unsupported(f"SET {part.sql('spark')[:40]}", part, "write SET a = 1, b = 2")
-        at = _column(part.this, schema, here.context)
-        if at in found:
-            raise here.context.error(f'column "{part.this.name}" is set twice', part)
-        found[at] = _assigned(expression(part.expression, here), schema, at, part, here.context)
-    return found
+            raise site.context.unsupported(f"SET {part.sql('spark')[:40]}", part, "write SET a = 1, b = 2")
+        column = _column(part.this, schema, site.context)
+        if column in assigned:
+            raise site.context.error(f'column "{part.this.name}" is set twice', part)
+        assigned[column] = _assigned(expression(part.expression, site), schema, column, part, site.context)
+    return assigned
 
 
-def _column(node: exp.Expr, schema: Schema, context: Context) -> int:
-    at = next((i for i, name in enumerate(schema.names) if fold(name) == fold(node.name)), None)
-    if at is None:
+def _column(node: exp.Expr, schema: Schema, context: QueryContext) -> int:
+    column = next((i for i, name in enumerate(schema.names) if fold(name) == fold(node.name)), None)
+    if column is None:
         error = unknown_name("column", node.name, schema.names)
         context.source.locate(error, node)
         raise error
-    return at
+    return column
 
 
-def _delete(node: exp.Delete, text: str, context: Context) -> st.Delete:
+def _delete(node: exp.Delete, text: str, context: QueryContext) -> st.DeleteRows:
     if node.args.get("tables"):
         raise context.error("DELETE removes whole rows FROM a table", node, "write DELETE FROM t WHERE …")
     context.only(node, "this", "where", "with_")
     target = _target(node.this, context)
-    return st.Delete(text, target.scan.relation, _where(node, target, context))
+    return st.DeleteRows(text, target.scan.relation, _where(node, target, context))
 
 
 # -- MERGE
 
 
-def _merge(node: exp.Merge, text: str, context: Context) -> st.Merge:
-    """Of each pair that matches, the first WHEN whose condition holds; the same of rows of the source without match."""
+def _merge(node: exp.Merge, text: str, context: QueryContext) -> st.Merge:
+    """Bind MERGE: a matched pair, or a source row without match, takes the first WHEN whose condition holds."""
     context.only(node, "this", "using", "on", "whens", "with_")
     target = _target(node.this, context)
     source = _merged_source(node, context)
     scan, width = target.scan, len(target.scan.schema)
     pairs = Join(scan, source[0], "inner")
     both = target.scope.beside(source[1], pairs, width)
-    test = condition(node.args["on"], Here(context, both, "ON"))
+    test = condition(node.args["on"], Site(context, both, "ON"))
     matched: Plan = Join(scan, source[0], "inner", test)
     swapped = Join(source[0], scan, "anti", _swapped(test, width, len(source[0].schema)))
     removed, added, changed = list[Plan](), list[Plan](), list[Plan]()
@@ -214,11 +216,11 @@ def _merge(node: exp.Merge, text: str, context: Context) -> st.Merge:
     for when in node.args["whens"].expressions:
         context.only(when, "matched", "condition", "then")
         of_pair = bool(when.args.get("matched"))
-        here = Here(context, both if of_pair else source[1], "WHEN")
+        site = Site(context, both if of_pair else source[1], "WHEN")
         rows = matched if of_pair else others
         kept = when.args.get("condition")
         if kept is not None:
-            holds = condition(kept, here)
+            holds = condition(kept, site)
             chosen: Plan = Filter(rows, holds)
             rest: Plan = Filter(rows, call("not", call("coalesce", holds, Literal(False, holds.type))))
         else:
@@ -228,14 +230,14 @@ def _merge(node: exp.Merge, text: str, context: Context) -> st.Merge:
             old = Project(chosen, chosen.columns[:width], scan.schema.names)
             changed.append(old)
             removed.append(old)
-            added += _updated(when, chosen, scan, here)
+            added += _updated(when, chosen, scan, site)
         else:
             others = rest
-            added.append(_new(when, chosen, scan, here))
+            added.append(_new(when, chosen, scan, site))
     return st.Merge(text, scan.relation, _all(removed, scan), _all(added, scan), _all(changed, scan))
 
 
-def _merged_source(node: exp.Merge, context: Context) -> tuple[Plan, Scope]:
+def _merged_source(node: exp.Merge, context: QueryContext) -> tuple[Plan, Scope]:
     from everview.frontends.sql.sources import from_clause
 
     rows = from_clause(exp.Select(expressions=[exp.Star()], from_=exp.From(this=node.args["using"])), context)
@@ -248,18 +250,18 @@ def _swapped(test: Expression, left: int, right: int) -> Expression:
     return moved(test, lambda i: i + right if i < left else i - left)
 
 
-def _updated(when: exp.When, rows: Plan, scan: Scan, here: Here) -> list[Plan]:
+def _updated(when: exp.When, rows: Plan, scan: Scan, site: Site) -> list[Plan]:
     then = when.args["then"]
     if isinstance(then, exp.Var) and then.name.upper() == "DELETE":
         return []
     if not isinstance(then, exp.Update) or not then.expressions:
-        raise here.context.unsupported(f"WHEN MATCHED THEN {then.sql('spark')[:40]}", when, "UPDATE SET or DELETE")
-    new = _assignments(then.expressions, scan.schema, here)
+        raise site.context.unsupported(f"WHEN MATCHED THEN {then.sql('spark')[:40]}", when, "UPDATE SET or DELETE")
+    new = _assignments(then.expressions, scan.schema, site)
     columns = tuple(new.get(i, rows.column(i)) for i in range(len(scan.schema)))
     return [Project(rows, columns, scan.schema.names)]
 
 
-def _new(when: exp.When, rows: Plan, scan: Scan, here: Here) -> Plan:
+def _new(when: exp.When, rows: Plan, scan: Scan, site: Site) -> Plan:
     then = when.args["then"]
     if (
         not isinstance(then, exp.Insert)
@@ -267,15 +269,15 @@ def _new(when: exp.When, rows: Plan, scan: Scan, here: Here) -> Plan:
         or not isinstance(then.expression, exp.Tuple)
     ):
         hint = "write INSERT (a, b) VALUES (x, y)"
-        raise here.context.unsupported(f"WHEN NOT MATCHED THEN {then.sql('spark')[:40]}", when, hint)
-    places = [_column(c, scan.schema, here.context) for c in then.this.expressions]
+        raise site.context.unsupported(f"WHEN NOT MATCHED THEN {then.sql('spark')[:40]}", when, hint)
+    places = [_column(c, scan.schema, site.context) for c in then.this.expressions]
     if len(places) != len(then.expression.expressions):
-        raise here.context.error("INSERT of more or fewer values than columns", when)
+        raise site.context.error("INSERT of more or fewer values than columns", when)
     given = {
-        at: _assigned(expression(value, here), scan.schema, at, when, here.context)
-        for at, value in zip(places, then.expression.expressions, strict=True)
+        column: _assigned(expression(value, site), scan.schema, column, when, site.context)
+        for column, value in zip(places, then.expression.expressions, strict=True)
     }
-    columns = [given[i] if i in given else _default(scan, i, when, here.context) for i in range(len(scan.schema))]
+    columns = [given[i] if i in given else _default(scan, i, when, site.context) for i in range(len(scan.schema))]
     return Project(rows, tuple(columns), scan.schema.names)
 
 

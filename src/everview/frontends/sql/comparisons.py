@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from everview.frontends.sql.expressions import Here, all_of, as_moment, bare, compared, expression, handles
+from everview.frontends.sql.expressions import Site, all_of, as_moment, bare, compared, expression, handles
 from everview.frontends.sql.subqueries import quantified, within
 from everview.plan.typing import call
 from everview.scalars.expressions import Expression
@@ -22,37 +22,37 @@ COMPARISONS: dict[type[exp.Expr], str] = {
 
 
 @handles(*COMPARISONS, args="this expression")
-def _comparison(node: exp.Binary, here: Here) -> Expression:
+def _comparison(node: exp.Binary, site: Site) -> Expression:
     name, left, right = COMPARISONS[type(node)], bare(node.this), bare(node.expression)
     if isinstance(right, (exp.Any, exp.All)):
-        return quantified(name, node, left, right, here)
+        return quantified(name, node, left, right, site)
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-        return _tuples(name, node, left, right, here)
-    return compared(name, expression(left, here), expression(right, here))
+        return _tuples(name, node, left, right, site)
+    return compared(name, expression(left, site), expression(right, site))
 
 
-def _tuples(name: str, node: exp.Expr, left: exp.Tuple, right: exp.Tuple, here: Here) -> Expression:
+def _tuples(name: str, node: exp.Expr, left: exp.Tuple, right: exp.Tuple, site: Site) -> Expression:
     if len(left.expressions) != len(right.expressions):
         counts = f"{len(left.expressions)} and {len(right.expressions)}"
-        raise here.context.error(f"tuples of {counts} values are compared", node, "give both as many")
+        raise site.context.error(f"tuples of {counts} values are compared", node, "give both as many")
     if name not in ("equal", "not_equal", "null_safe_equal"):
-        raise here.context.unsupported(f"{name} of tuples", node, "compare the parts")
+        raise site.context.unsupported(f"{name} of tuples", node, "compare the parts")
     pairs = zip(left.expressions, right.expressions, strict=True)
-    parts = [compared(name.removeprefix("not_"), expression(a, here), expression(b, here)) for a, b in pairs]
-    found = all_of("and", parts)
-    return call("not", found) if name == "not_equal" else found
+    parts = [compared(name.removeprefix("not_"), expression(a, site), expression(b, site)) for a, b in pairs]
+    verdict = all_of("and", parts)
+    return call("not", verdict) if name == "not_equal" else verdict
 
 
 @handles(exp.Between, args="this low high symmetric")
-def _between(node: exp.Between, here: Here) -> Expression:
-    value, low, high = (expression(node.args[part], here) for part in ("this", "low", "high"))
+def _between(node: exp.Between, site: Site) -> Expression:
+    value, low, high = (expression(node.args[part], site) for part in ("this", "low", "high"))
     if node.args.get("symmetric"):
         low, high = call("least", low, high), call("greatest", low, high)
     return call("and", compared("greater_equal", value, low), compared("less_equal", value, high))
 
 
 @handles(exp.In, args="this expressions query unnest")
-def _in(node: exp.In, here: Here) -> Expression:
+def _in(node: exp.In, site: Site) -> Expression:
     left = bare(node.this)
     values = left.expressions if isinstance(left, exp.Tuple) else [left]
     query = node.args.get("query")
@@ -60,53 +60,53 @@ def _in(node: exp.In, here: Here) -> Expression:
     if query is None and len(options) == 1 and isinstance(bare(options[0]), exp.Query):
         query = bare(options[0])
     if query is not None:
-        return within([expression(v, here) for v in values], node, query, here)
+        return within([expression(v, site) for v in values], node, query, site)
     if node.args.get("unnest") is not None:
-        raise here.context.unsupported("IN UNNEST", node, "write array_contains(array, value)")
+        raise site.context.unsupported("IN UNNEST", node, "write array_contains(array, value)")
     if isinstance(left, exp.Tuple):
-        found = [_tuples("equal", node, left, _tuple(option, here), here) for option in options]
-        return all_of("or", found)
-    value = expression(left, here)
-    listed = [as_moment(expression(option, here), value.type) for option in options]
+        tests = [_tuples("equal", node, left, _tuple(option, site), site) for option in options]
+        return all_of("or", tests)
+    value = expression(left, site)
+    listed = [as_moment(expression(option, site), value.type) for option in options]
     if not listed:
-        raise here.context.error("IN of an empty list", node, "list at least one value")
+        raise site.context.error("IN of an empty list", node, "list at least one value")
     return call("in", value, *dict.fromkeys(listed))
 
 
-def _tuple(node: exp.Expr, here: Here) -> exp.Tuple:
+def _tuple(node: exp.Expr, site: Site) -> exp.Tuple:
     node = bare(node)
     if not isinstance(node, exp.Tuple):
-        raise here.context.error("a tuple is compared with a value", node, "write ((1, 2), (3, 4))")
+        raise site.context.error("a tuple is compared with a value", node, "write ((1, 2), (3, 4))")
     return node
 
 
 @handles(exp.Like, exp.ILike, args="this expression negate")
-def _like(node: exp.Expr, here: Here) -> Expression:
-    return _liked(node, None, here)
+def _like(node: exp.Expr, site: Site) -> Expression:
+    return _liked(node, None, site)
 
 
 @handles(exp.Escape, args="this expression")
-def _escaped(node: exp.Escape, here: Here) -> Expression:
+def _escaped(node: exp.Escape, site: Site) -> Expression:
     if not isinstance(node.this, (exp.Like, exp.ILike)):
-        raise here.context.unsupported("ESCAPE here", node, "it follows LIKE")
-    here.context.only(node.this, "this", "expression", "negate")
-    return _liked(node.this, expression(node.expression, here), here)
+        raise site.context.unsupported("ESCAPE here", node, "it follows LIKE")
+    site.context.only(node.this, "this", "expression", "negate")
+    return _liked(node.this, expression(node.expression, site), site)
 
 
-def _liked(node: exp.Expr, escape: Expression | None, here: Here) -> Expression:
+def _liked(node: exp.Expr, escape: Expression | None, site: Site) -> Expression:
     """LIKE, of one pattern or of several; ``NOT LIKE ANY`` holds if the text is unlike any one of them."""
     name = "like" if isinstance(node, exp.Like) else "ilike"
-    value, pattern = expression(node.this, here), bare(node.expression)
+    value, pattern = expression(node.this, site), bare(node.expression)
 
     def liked(option: exp.Expr) -> Expression:
-        found = call(name, value, expression(option, here), *(() if escape is None else (escape,)))
-        return call("not", found) if node.args.get("negate") else found
+        test = call(name, value, expression(option, site), *(() if escape is None else (escape,)))
+        return call("not", test) if node.args.get("negate") else test
 
     if not isinstance(pattern, (exp.Any, exp.All)):
         return liked(pattern)
     options = _options(pattern.this)
     if not options:
-        raise here.context.error("LIKE of an empty list", node, "list at least one pattern")
+        raise site.context.error("LIKE of an empty list", node, "list at least one pattern")
     return all_of("or" if isinstance(pattern, exp.Any) else "and", [liked(option) for option in options])
 
 
@@ -116,6 +116,6 @@ def _options(node: exp.Expr) -> list[exp.Expr]:
 
 
 @handles(exp.RegexpLike, args="this expression negate")
-def _matches(node: exp.RegexpLike, here: Here) -> Expression:
-    found = call("rlike", expression(node.this, here), expression(node.expression, here))
-    return call("not", found) if node.args.get("negate") else found
+def _matches(node: exp.RegexpLike, site: Site) -> Expression:
+    test = call("rlike", expression(node.this, site), expression(node.expression, site))
+    return call("not", test) if node.args.get("negate") else test

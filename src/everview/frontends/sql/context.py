@@ -1,4 +1,4 @@
-"""What binding knows besides the tree: the catalog, the text, common table expressions, and where it stands."""
+"""The context in which a query is bound: the catalog, the text, common table expressions, and the row around it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from everview.errors import SqlError
 from everview.frontends.sql.names import Scope
-from everview.frontends.sql.places import Source
+from everview.frontends.sql.places import SqlText
 from everview.plan.catalog import Readable
 from everview.plan.node import Plan
 from everview.scalars.expressions import Expression
@@ -31,18 +31,18 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Context:
-    """Where a query stands: everything that it may name, except the columns of its own rows."""
+class QueryContext:
+    """Everything that a query may name, except the columns of its own rows."""
 
     catalog: Readable
-    source: Source
+    source: SqlText
     dialect: str = "spark"
     ctes: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
     outer: Scope | None = None  # the row around, for subqueries
     depth: int = 0
 
-    def deeper(self, node: exp.Expr) -> Context:
-        """One level further in; refuses what no stack could hold."""
+    def deeper(self, node: exp.Expr) -> QueryContext:
+        """The context one level further in; refuses nesting that no stack could hold."""
         if self.depth >= DEEPEST:
             raise self.too_deep(node)
         return replace(self, depth=self.depth + 1)
@@ -58,7 +58,7 @@ class Context:
         return self.source.error(f"{what} is not supported", node, hint=hint)
 
     def only(self, node: exp.Expr, *known: str) -> None:
-        """Everything that a node says is among what is known; nothing is read over."""
+        """Refuse a node with arguments other than the known ones, so that nothing written is ignored."""
         for name, value in node.args.items():
             if name in known or value is None or value is False or value == []:
                 continue

@@ -1,4 +1,4 @@
-"""Python functions in SQL, by decorator: of columns, and of groups.
+"""Decorators that register Python functions for SQL: scalar functions and aggregates.
 
 >>> import pyarrow.compute as pc
 >>> from everview.plan.catalog import registered_function
@@ -51,11 +51,11 @@ def aggregate(type: str | Type | Any, *, name: str | None = None, by_group: bool
     return _registering("aggregate", type, name, "rows" if by_group else "columns", aggregate=True)
 
 
-def _registering(decorator: str, of: object, name: str | None, shape: Shape, *, aggregate: bool) -> Callable[[F], F]:
-    result = parse_type(of) if isinstance(of, str) else of
+def _registering(decorator: str, type_: object, name: str | None, shape: Shape, *, aggregate: bool) -> Callable[[F], F]:
+    result = parse_type(type_) if isinstance(type_, str) else type_
     if not isinstance(result, Type):
         raise DefinitionError(
-            f"a function of which type? @{decorator} was given {shown(of)}", hint=f'write @ev.{decorator}("DOUBLE")'
+            f"a function of which type? @{decorator} was given {shown(type_)}", hint=f'write @ev.{decorator}("DOUBLE")'
         )
 
     def registering(call: F) -> F:

@@ -33,29 +33,29 @@ def tokens_as_spark(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _strings(tokens: list[Token], text: str) -> list[Token]:
-    r"""Strings side by side are one, a doubled quote is a quote, a backslash escapes what follows.
+    r"""The tokens with strings as Spark reads them: neighbours join, a doubled quote is one, a backslash escapes.
 
     >>> text = r"SELECT 'O''Brien', 'a' r'\b', '\101\t'"
     >>> [token.text for token in _strings(Spark().tokenize(text), text) if token.token_type == T.STRING]
     ["O'Brien", 'a\\b', 'A\t']
     """
-    found: list[Token] = []
+    read: list[Token] = []
     for token in tokens:
         opened = text[
             token.start : token.start + 1
         ]  # the rest of a statement that sqlglot does not read is a string, too
         if token.token_type not in (T.STRING, T.RAW_STRING) or not opened or opened not in "'\"rR":
-            found.append(token)
+            read.append(token)
             continue
-        before = found[-1] if found else None
+        before = read[-1] if read else None
         if before is not None and _is_hexadecimal(before, token, text):
-            found[-1] = _token(token, T.HEX_STRING, token.text, before.start)
+            read[-1] = _token(token, T.HEX_STRING, token.text, before.start)
         elif before is None or before.token_type != T.STRING:
-            found.append(_token(token, T.STRING, _value(token, text), token.start))
+            read.append(_token(token, T.STRING, _value(token, text), token.start))
         else:
             between = text[token.start] if _goes_on(before, token, text) else ""
-            found[-1] = _token(token, T.STRING, before.text + between + _value(token, text), before.start)
-    return found
+            read[-1] = _token(token, T.STRING, before.text + between + _value(token, text), before.start)
+    return read
 
 
 def _token(token: Token, kind: TokenType, text: str, start: int) -> Token:
@@ -73,7 +73,7 @@ def _is_hexadecimal(before: Token, token: Token, text: str) -> bool:
 
 
 def _goes_on(before: Token, token: Token, text: str) -> bool:
-    """Whether a string follows one at once, in the same quotes, so that the two quotes between them are one."""
+    """Whether two strings in the same quotes touch, so that the two quotes between them mean one quote."""
     opened = text[before.start] not in "rR"
     return opened and before.end + 1 == token.start and text[before.end] == text[token.start]
 
@@ -85,8 +85,8 @@ def unescaped(written: str) -> str:
     'é\nq\\%'
     """
 
-    def plain(found: re.Match[str]) -> str:
-        code = found[1]
+    def plain(match: re.Match[str]) -> str:
+        code = match[1]
         if len(code) == 3:
             return chr(int(code, 8))
         if len(code) > 1:
@@ -147,12 +147,12 @@ def _named(before: Token | None, token: Token, after: Token | None) -> Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """An operator that binds less than a product; one of a lower level binds more."""
+class InfixOperator:
+    """An infix operator that binds less tightly than a product; a lower level binds more tightly."""
 
     level: int
     tokens: tuple[TokenType, ...]
-    of: Callable[..., exp.Expr]
+    build: Callable[..., exp.Expr]
 
 
 def _unsigned_shift(this: exp.Expr, expression: exp.Expr) -> exp.Expr:
@@ -161,15 +161,18 @@ def _unsigned_shift(this: exp.Expr, expression: exp.Expr) -> exp.Expr:
 
 
 # By the first token; of those that start with the same one, the longest first.
-OPERATORS: dict[TokenType, tuple[Operator, ...]] = {
-    T.PLUS: (Operator(1, (T.PLUS,), exp.Add),),
-    T.DASH: (Operator(1, (T.DASH,), exp.Sub),),
-    T.DPIPE: (Operator(1, (T.DPIPE,), exp.DPipe),),
-    T.GT: (Operator(2, (T.GT, T.GT, T.GT), _unsigned_shift), Operator(2, (T.GT, T.GT), exp.BitwiseRightShift)),
-    T.LT: (Operator(2, (T.LT, T.LT), exp.BitwiseLeftShift),),
-    T.AMP: (Operator(3, (T.AMP,), exp.BitwiseAnd),),
-    T.CARET: (Operator(4, (T.CARET,), exp.BitwiseXor),),
-    T.PIPE: (Operator(5, (T.PIPE,), exp.BitwiseOr),),
+OPERATORS: dict[TokenType, tuple[InfixOperator, ...]] = {
+    T.PLUS: (InfixOperator(1, (T.PLUS,), exp.Add),),
+    T.DASH: (InfixOperator(1, (T.DASH,), exp.Sub),),
+    T.DPIPE: (InfixOperator(1, (T.DPIPE,), exp.DPipe),),
+    T.GT: (
+        InfixOperator(2, (T.GT, T.GT, T.GT), _unsigned_shift),
+        InfixOperator(2, (T.GT, T.GT), exp.BitwiseRightShift),
+    ),
+    T.LT: (InfixOperator(2, (T.LT, T.LT), exp.BitwiseLeftShift),),
+    T.AMP: (InfixOperator(3, (T.AMP,), exp.BitwiseAnd),),
+    T.CARET: (InfixOperator(4, (T.CARET,), exp.BitwiseXor),),
+    T.PIPE: (InfixOperator(5, (T.PIPE,), exp.BitwiseOr),),
 }
 COMPARISONS: dict[TokenType, type[exp.Binary]] = {
     T.EQ: exp.EQ, T.NEQ: exp.NEQ, T.NULLSAFE_EQ: exp.NullSafeEQ,
@@ -178,7 +181,7 @@ COMPARISONS: dict[TokenType, type[exp.Binary]] = {
 
 
 def _negated(number: exp.Expr | None) -> exp.Expr:
-    """What begins with a number, with a minus before the number."""
+    """The tree with the number that it begins with negated."""
     assert number is not None, "a number stands there"
     first = number
     while not isinstance(first, exp.Literal) and isinstance(first.this, exp.Expr):
@@ -189,75 +192,80 @@ def _negated(number: exp.Expr | None) -> exp.Expr:
     return number
 
 
+class PlainParser(PipeParser):
+    """Spark's parser, with operators and functions as Spark 4 reads them."""
+
+    FUNCTIONS = {}  # noqa: RUF012
+    # sqlglot's readers of these drop an argument: the frequency of percentile.
+    FUNCTION_PARSERS = {  # noqa: RUF012
+        name: reader
+        for name, reader in Spark.Parser.FUNCTION_PARSERS.items()
+        if name not in ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE")
+    }
+    ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
+    NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one
+
+    def _parse_unary(self) -> exp.Expr | None:
+        """A minus before a number is a part of it: ``-1::STRING`` is a text. A plus makes a number of a text."""
+        if self._curr.token_type == T.DASH and self._next.token_type == T.NUMBER:
+            self._advance()
+            return _negated(super()._parse_unary())
+        if not self._match(T.PLUS):
+            return super()._parse_unary()
+        operand = self._present(self._parse_unary())
+        number = isinstance(operand, (exp.Literal, exp.Neg)) and not operand.is_string
+        return operand if number else exp.Anonymous(this="positive", expressions=[operand])
+
+    def _present(self, operand: exp.Expr | None) -> exp.Expr:
+        if operand is None:
+            self.raise_error("an operand is missing")
+        assert operand is not None, "a text without one of its operands is refused"
+        return operand
+
+    def _parse_bitwise(self) -> exp.Expr | None:
+        """Parse a chain of operators with two stacks, so that a long chain needs no deep recursion."""
+        operands: list[Any] = [self._parse_factor()]
+        waiting: list[InfixOperator] = []
+
+        def apply() -> None:
+            right, left = operands.pop(), operands.pop()
+            operands.append(self.expression(waiting.pop().build(this=left, expression=right)))
+
+        while (operator := self._operator_ahead()) is not None:
+            self._advance(len(operator.tokens))
+            while waiting and waiting[-1].level <= operator.level:
+                apply()
+            waiting.append(operator)
+            operands.append(self._present(self._parse_factor()))
+        while waiting:
+            apply()
+        return operands[0]
+
+    def _operator_ahead(self) -> InfixOperator | None:
+        """The operator that stands next; between its signs there is no space."""
+        for operator in OPERATORS.get(self._curr.token_type, ()):
+            ahead = self._tokens[self._index : self._index + len(operator.tokens)]
+            touching = all(a.end + 1 == b.start for a, b in pairwise(ahead))
+            if touching and tuple(token.token_type for token in ahead) == operator.tokens:
+                return operator
+        return None
+
+    def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
+        """Comparisons from left to right, then one predicate of what they give: ``1 = 2 IS NULL``."""
+        this = self._parse_compared()
+        return self._parse_range(this, parse_is=True) if parse_is else this
+
+    def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        return self._parse_equality()
+
+    def _parse_compared(self) -> exp.Expr | None:
+        this = self._parse_bitwise()
+        while self._match_set(COMPARISONS):
+            this = self._build_predicate(COMPARISONS[self._prev.token_type], this, self._parse_bitwise())
+        return this
+
+
 class Plain(Spark):
     """Spark's dialect, with functions by the names that were written."""
 
-    class Parser(PipeParser):
-        FUNCTIONS = {}  # noqa: RUF012
-        # sqlglot's readers of these drop an argument: the frequency of percentile.
-        FUNCTION_PARSERS = {  # noqa: RUF012
-            name: reader
-            for name, reader in Spark.Parser.FUNCTION_PARSERS.items()
-            if name not in ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE")
-        }
-        ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
-        NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one
-
-        def _parse_unary(self) -> exp.Expr | None:
-            """A minus before a number is a part of it: ``-1::STRING`` is a text. A plus makes a number of a text."""
-            if self._curr.token_type == T.DASH and self._next.token_type == T.NUMBER:
-                self._advance()
-                return _negated(super()._parse_unary())
-            if not self._match(T.PLUS):
-                return super()._parse_unary()
-            operand = self._present(self._parse_unary())
-            number = isinstance(operand, (exp.Literal, exp.Neg)) and not operand.is_string
-            return operand if number else exp.Anonymous(this="positive", expressions=[operand])
-
-        def _present(self, operand: exp.Expr | None) -> exp.Expr:
-            if operand is None:
-                self.raise_error("an operand is missing")
-            assert operand is not None, "a text without one of its operands is refused"
-            return operand
-
-        def _parse_bitwise(self) -> exp.Expr | None:
-            """A chain of operators, without going deeper for each level of them."""
-            operands: list[Any] = [self._parse_factor()]
-            waiting: list[Operator] = []
-
-            def apply() -> None:
-                right, left = operands.pop(), operands.pop()
-                operands.append(self.expression(waiting.pop().of(this=left, expression=right)))
-
-            while (operator := self._operator_ahead()) is not None:
-                self._advance(len(operator.tokens))
-                while waiting and waiting[-1].level <= operator.level:
-                    apply()
-                waiting.append(operator)
-                operands.append(self._present(self._parse_factor()))
-            while waiting:
-                apply()
-            return operands[0]
-
-        def _operator_ahead(self) -> Operator | None:
-            """The operator that stands next; between its signs there is no space."""
-            for operator in OPERATORS.get(self._curr.token_type, ()):
-                ahead = self._tokens[self._index : self._index + len(operator.tokens)]
-                touching = all(a.end + 1 == b.start for a, b in pairwise(ahead))
-                if touching and tuple(token.token_type for token in ahead) == operator.tokens:
-                    return operator
-            return None
-
-        def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
-            """Comparisons from left to right, then one predicate of what they give: ``1 = 2 IS NULL``."""
-            this = self._parse_compared()
-            return self._parse_range(this, parse_is=True) if parse_is else this
-
-        def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
-            return self._parse_equality()
-
-        def _parse_compared(self) -> exp.Expr | None:
-            this = self._parse_bitwise()
-            while self._match_set(COMPARISONS):
-                this = self._build_predicate(COMPARISONS[self._prev.token_type], this, self._parse_bitwise())
-            return this
+    Parser = PlainParser

@@ -1,4 +1,4 @@
-"""Syntax trees of expressions to expressions of the plan.
+"""Bind syntax trees of expressions to expressions of the plan.
 
 One table says how each kind of node is bound and which of its arguments are understood; a node or an argument that
 is not in it is refused. Types are those of `everview.plan.typing`, its errors get the place in the text.
@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from everview.errors import EverviewError, UnknownName
 from everview.frontends.sql import types
-from everview.frontends.sql.context import Context
+from everview.frontends.sql.context import QueryContext
 from everview.frontends.sql.names import Scope
 from everview.frontends.sql.pipes import Place
 from everview.plan.typing import call, cast, coerced, implicit, is_integer, literal
@@ -36,10 +36,10 @@ LONGEST_CHAIN = 150  # operators in a row, each over the result of the one befor
 
 
 @dataclass(frozen=True)
-class Here:
-    """Where an expression stands: its row, and what it may call."""
+class Site:
+    """The site of an expression: the columns in scope, the clause, and the kinds of calls that are allowed there."""
 
-    context: Context
+    context: QueryContext
     scope: Scope
     clause: str
     aggregates: bool = False
@@ -47,20 +47,20 @@ class Here:
     named: Mapping[str, exp.Window] = field(default_factory=dict[str, exp.Window])
     given: Mapping[str, Expression] = field(default_factory=dict[str, Expression])  # already bound, by name
 
-    def deeper(self, node: exp.Expr) -> Here:
+    def deeper(self, node: exp.Expr) -> Site:
         return replace(self, context=self.context.deeper(node))
 
-    def inside(self, what: str) -> Here:
-        """Inside a call that holds no others of its kind."""
+    def inside(self, what: str) -> Site:
+        """The site inside a call that may hold no call of its own kind."""
         return replace(self, clause=what, aggregates=False, windows=False)
 
 
-Handler = Callable[[Any, Here], Expression]
+Handler = Callable[[Any, Site], Expression]
 HANDLERS: dict[type[exp.Expr], tuple[Handler, tuple[str, ...]]] = {}
 
 
 def handles(*kinds: type[exp.Expr], args: str = "this") -> Callable[[Handler], Handler]:
-    """Registers how nodes are bound, and which of their arguments that understands."""
+    """Register the function that binds some kinds of nodes, and the arguments that it understands."""
 
     def register(handler: Handler) -> Handler:
         for kind in kinds:
@@ -71,40 +71,40 @@ def handles(*kinds: type[exp.Expr], args: str = "this") -> Callable[[Handler], H
     return register
 
 
-def expression(node: exp.Expr, here: Here) -> Expression:
-    """What a tree means of the rows here."""
+def expression(node: exp.Expr, site: Site) -> Expression:
+    """Bind a tree to an expression over the rows in scope."""
     while type(node) is exp.Paren:
         node = node.this
-    here = here.deeper(node)
+    site = site.deeper(node)
     try:
-        found = HANDLERS.get(type(node))
-        if found is not None:
-            handler, known = found
+        bind = HANDLERS.get(type(node))
+        if bind is not None:
+            handler, known = bind
             if known != ("*",):
-                here.context.only(node, *known)
-            return handler(node, here)
+                site.context.only(node, *known)
+            return handler(node, site)
         if isinstance(node, exp.Func):
-            return _function(node, here)
-        raise here.context.unsupported(_called(node), node)
+            return _function(node, site)
+        raise site.context.unsupported(_called(node), node)
     except EverviewError as error:
-        here.context.source.locate(error, node)
+        site.context.source.locate(error, node)
         raise
 
 
-def condition(node: exp.Expr, here: Here, what: str = "") -> Expression:
-    """A truth value; raises when it is something else."""
-    found = expression(node, here)
+def condition(node: exp.Expr, site: Site, what: str = "") -> Expression:
+    """Bind a tree that must be BOOLEAN; raises for any other type."""
+    value = expression(node, site)
     try:
-        return implicit(found, BOOLEAN, what or f"the condition of {here.clause}")
+        return implicit(value, BOOLEAN, what or f"the condition of {site.clause}")
     except EverviewError as error:
-        here.context.source.locate(error, node)
+        site.context.source.locate(error, node)
         raise
 
 
-def _function(node: exp.Expr, here: Here) -> Expression:
+def _function(node: exp.Expr, site: Site) -> Expression:
     from everview.frontends.sql.functions import function
 
-    return function(node, here)
+    return function(node, site)
 
 
 def _called(node: exp.Expr) -> str:
@@ -122,15 +122,15 @@ MOMENTS = {  # unless a column is called so
 
 
 @handles(exp.Column, args="this table db catalog")
-def _column(node: exp.Column, here: Here) -> Expression:
+def _column(node: exp.Column, site: Site) -> Expression:
     if isinstance(node.this, exp.Star):
-        raise here.context.error(f"* is not a value in {here.clause}", node, "a star stands in SELECT and count(*)")
+        raise site.context.error(f"* is not a value in {site.clause}", node, "a star stands in SELECT and count(*)")
     parts = tuple(part.name for part in node.parts)
-    given = here.given.get(parts[0]) if len(parts) == 1 else None
+    given = site.given.get(parts[0]) if len(parts) == 1 else None
     if given is not None:
         return given
     try:
-        return here.scope.find(parts)
+        return site.scope.find(parts)
     except UnknownName:
         moment = MOMENTS.get(parts[0].lower()) if len(parts) == 1 and not node.this.args.get("quoted") else None
         if moment is None:
@@ -139,77 +139,79 @@ def _column(node: exp.Column, here: Here) -> Expression:
 
 
 @handles(Place)
-def _place(node: Place, here: Here) -> Expression:
-    return placed(node, here)[1]
+def _place(node: Place, site: Site) -> Expression:
+    return placed(node, site)[1]
 
 
-def placed(node: Place, here: Here) -> tuple[str, Expression]:
+def placed(node: Place, site: Site) -> tuple[str, Expression]:
     """The name and the value of the column at a place."""
-    columns = here.scope.star()
-    at = int(node.this.name) if isinstance(node.this, exp.Literal) else 0
-    if not 1 <= at <= len(columns):
-        raise here.context.error(f"{here.clause} {at}: there is no such column", node.this, f"there are {len(columns)}")
-    return columns[at - 1].name, columns[at - 1].expression
+    columns = site.scope.star()
+    place = int(node.this.name) if isinstance(node.this, exp.Literal) else 0
+    if not 1 <= place <= len(columns):
+        raise site.context.error(
+            f"{site.clause} {place}: there is no such column", node.this, f"there are {len(columns)}"
+        )
+    return columns[place - 1].name, columns[place - 1].expression
 
 
 @handles(exp.Dot, args="this expression")
-def _dot(node: exp.Dot, here: Here) -> Expression:
+def _dot(node: exp.Dot, site: Site) -> Expression:
     if not isinstance(node.expression, exp.Identifier):
-        raise here.context.unsupported(f"the name {node.sql('spark')[:60]}", node, "relations have one name")
-    return call("get_field", expression(node.this, here), literal(node.expression.name))
+        raise site.context.unsupported(f"the name {node.sql('spark')[:60]}", node, "relations have one name")
+    return call("get_field", expression(node.this, site), literal(node.expression.name))
 
 
 @handles(exp.Star, args="except_ replace rename")
-def _star(node: exp.Star, here: Here) -> Expression:
-    raise here.context.error(f"* is not a value in {here.clause}", node, "a star stands in SELECT and count(*)")
+def _star(node: exp.Star, site: Site) -> Expression:
+    raise site.context.error(f"* is not a value in {site.clause}", node, "a star stands in SELECT and count(*)")
 
 
 @handles(exp.Literal, args="this is_string")
-def _literal(node: exp.Literal, here: Here) -> Expression:
-    return types.constant(node, here.context)
+def _literal(node: exp.Literal, site: Site) -> Expression:
+    return types.constant(node, site.context)
 
 
 @handles(exp.RawString, exp.National, exp.UnicodeString)
-def _text(node: exp.Expr, here: Here) -> Expression:
+def _text(node: exp.Expr, site: Site) -> Expression:
     return literal(node.name)
 
 
 @handles(exp.HexString, args="this is_integer")
-def _hexadecimal(node: exp.HexString, here: Here) -> Expression:
-    return types.hexadecimal(node, here.context)
+def _hexadecimal(node: exp.HexString, site: Site) -> Expression:
+    return types.hexadecimal(node, site.context)
 
 
 @handles(exp.Boolean)
-def _boolean(node: exp.Boolean, here: Here) -> Expression:
+def _boolean(node: exp.Boolean, site: Site) -> Expression:
     return TRUE if node.this else FALSE
 
 
 @handles(exp.Null, args="")
-def _null(node: exp.Null, here: Here) -> Expression:
+def _null(node: exp.Null, site: Site) -> Expression:
     return NULL
 
 
 @handles(exp.CurrentDate)
-def _today(node: exp.CurrentDate, here: Here) -> Expression:
+def _today(node: exp.CurrentDate, site: Site) -> Expression:
     return Now("date")
 
 
 @handles(exp.CurrentTimestamp, exp.CurrentDatetime, exp.Localtimestamp, args="sysdate")
-def _now(node: exp.Expr, here: Here) -> Expression:
+def _now(node: exp.Expr, site: Site) -> Expression:
     return Now("timestamp")
 
 
 @handles(exp.Interval, args="this unit")
-def _interval(node: exp.Interval, here: Here) -> Expression:
-    written = types.duration(node, here.context)
+def _interval(node: exp.Interval, site: Site) -> Expression:
+    written = types.duration(node, site.context)
     if written is not None:
         return written
-    return call("multiply", expression(node.this, here), types.unit_of(node, here.context))
+    return call("multiply", expression(node.this, site), types.unit_of(node, site.context))
 
 
 @handles(exp.Placeholder, exp.Parameter, exp.SessionParameter, args="*")
-def _parameter(node: exp.Expr, here: Here) -> Expression:
-    raise here.context.unsupported(
+def _parameter(node: exp.Expr, site: Site) -> Expression:
+    raise site.context.unsupported(
         "a parameter", node, "a view has no parameters; write the value, or join a table of them"
     )
 
@@ -232,21 +234,21 @@ OPERATORS: dict[type[exp.Expr], str] = {
 
 
 @handles(*OPERATORS, args="this expression typed safe")
-def _operator(node: exp.Binary, here: Here) -> Expression:
-    """A chain of operators, without going deeper for each."""
+def _operator(node: exp.Binary, site: Site) -> Expression:
+    """Bind a chain of operators in a loop, so that a long chain needs no deep recursion."""
     chain: list[exp.Expr] = []
     first: exp.Expr = node
     while type(first) in OPERATORS:
-        here.context.only(first, "this", "expression", "typed", "safe")
+        site.context.only(first, "this", "expression", "typed", "safe")
         chain.append(first)
         first = bare(first.this)
     if len(chain) > LONGEST_CHAIN:
         hint = f"at most {LONGEST_CHAIN} operators may follow each other; use sub-sums in brackets"
-        raise here.context.error(f"{len(chain)} operators in a row", chain[0], hint)
-    found = expression(first, here)
+        raise site.context.error(f"{len(chain)} operators in a row", chain[0], hint)
+    value = expression(first, site)
     for operator in reversed(chain):
-        found = _operated(operator, found, expression(operator.expression, here), here)
-    return found
+        value = _operated(operator, value, expression(operator.expression, site), site)
+    return value
 
 
 def bare(node: exp.Expr) -> exp.Expr:
@@ -255,66 +257,66 @@ def bare(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _operated(node: exp.Expr, a: Expression, b: Expression, here: Here) -> Expression:
+def _operated(node: exp.Expr, a: Expression, b: Expression, site: Site) -> Expression:
     name = OPERATORS[type(node)]
     if isinstance(node, exp.Div):
-        if node.args.get("safe") and here.context.dialect != "spark":
+        if node.args.get("safe") and site.context.dialect != "spark":
             b = call("nullif", b, literal(0))
         if node.args.get("typed") and is_integer(a.type) and is_integer(b.type):
             name = "integral_divide"
-        if here.context.dialect == "duckdb" and isinstance(a.type, Decimal):
+        if site.context.dialect == "duckdb" and isinstance(a.type, Decimal):
             a = coerced(a, DOUBLE)  # there every quotient is one
-    if isinstance(node, exp.Sub) and a.type == b.type == DATE and here.context.dialect in ("duckdb", "postgres"):
+    if isinstance(node, exp.Sub) and a.type == b.type == DATE and site.context.dialect in ("duckdb", "postgres"):
         name = "datediff"
     try:
         return call(name, a, b)
     except EverviewError as error:
-        here.context.source.locate(error, node)
+        site.context.source.locate(error, node)
         raise
 
 
 @handles(exp.Neg)
-def _negated(node: exp.Neg, here: Here) -> Expression:
+def _negated(node: exp.Neg, site: Site) -> Expression:
     inner = bare(node.this)
     if isinstance(inner, exp.Literal) and not inner.is_string and inner.this.isdigit():
         return literal(-int(inner.this))
-    return call("negate", expression(inner, here))
+    return call("negate", expression(inner, site))
 
 
 @handles(exp.BitwiseNot)
-def _flipped(node: exp.BitwiseNot, here: Here) -> Expression:
-    return call("bit_not", expression(node.this, here))
+def _flipped(node: exp.BitwiseNot, site: Site) -> Expression:
+    return call("bit_not", expression(node.this, site))
 
 
 @handles(exp.DPipe, args="this expression safe")
-def _joined(node: exp.DPipe, here: Here) -> Expression:
-    return call("concat", *(expression(part, here) for part in _parts(node, exp.DPipe)))
+def _joined(node: exp.DPipe, site: Site) -> Expression:
+    return call("concat", *(expression(part, site) for part in _parts(node, exp.DPipe)))
 
 
 def _parts(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
     """The operands of a chain of one operator, from left to right, however deep its tree is."""
-    found: list[exp.Expr] = []
+    operands: list[exp.Expr] = []
     waiting = [node]
     while waiting:
         part = bare(waiting.pop())
         if type(part) is kind:
             waiting += (part.this, part.expression)
         else:
-            found.append(part)
-    return found[::-1]
+            operands.append(part)
+    return operands[::-1]
 
 
 # -- logic
 
 
 @handles(exp.And, args="this expression")
-def _and(node: exp.And, here: Here) -> Expression:
-    return all_of("and", [condition(part, here, "AND") for part in _parts(node, exp.And)])
+def _and(node: exp.And, site: Site) -> Expression:
+    return all_of("and", [condition(part, site, "AND") for part in _parts(node, exp.And)])
 
 
 @handles(exp.Or, args="this expression")
-def _or(node: exp.Or, here: Here) -> Expression:
-    return all_of("or", _listed([condition(part, here, "OR") for part in _parts(node, exp.Or)]))
+def _or(node: exp.Or, site: Site) -> Expression:
+    return all_of("or", _listed([condition(part, site, "OR") for part in _parts(node, exp.Or)]))
 
 
 def _listed(parts: list[Expression]) -> list[Expression]:
@@ -333,100 +335,100 @@ def _listed(parts: list[Expression]) -> list[Expression]:
 
 
 def all_of(name: str, parts: list[Expression]) -> Expression:
-    """One call of all; what is said twice is said once."""
+    """One AND or OR of all parts, without repetitions."""
     parts = list(dict.fromkeys(parts))
     return parts[0] if len(parts) == 1 else call(name, *parts)
 
 
 @handles(exp.Xor, args="this expression")
-def _xor(node: exp.Xor, here: Here) -> Expression:
-    return call("not_equal", condition(node.this, here), condition(node.expression, here))
+def _xor(node: exp.Xor, site: Site) -> Expression:
+    return call("not_equal", condition(node.this, site), condition(node.expression, site))
 
 
 @handles(exp.Not)
-def _not(node: exp.Not, here: Here) -> Expression:
+def _not(node: exp.Not, site: Site) -> Expression:
     inner = bare(node.this)
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
-        return call("is_not_null", expression(inner.this, here))
-    found = condition(inner, here, "NOT")
-    if isinstance(found, (Exists, InQuery)):
-        return replace(found, negated=not found.negated)
-    return call("not", found)
+        return call("is_not_null", expression(inner.this, site))
+    value = condition(inner, site, "NOT")
+    if isinstance(value, (Exists, InQuery)):
+        return replace(value, negated=not value.negated)
+    return call("not", value)
 
 
 @handles(exp.Is, args="this expression")
-def _is(node: exp.Is, here: Here) -> Expression:
-    value, what = expression(node.this, here), node.expression
+def _is(node: exp.Is, site: Site) -> Expression:
+    value, what = expression(node.this, site), node.expression
     if isinstance(what, exp.Null):
         return call("is_null", value)
     if isinstance(what, exp.Boolean):
-        return call("null_safe_equal", value, expression(what, here))
-    raise here.context.unsupported(f"IS {what.sql('spark')[:40]}", node, "there are IS NULL, IS TRUE and IS FALSE")
+        return call("null_safe_equal", value, expression(what, site))
+    raise site.context.unsupported(f"IS {what.sql('spark')[:40]}", node, "there are IS NULL, IS TRUE and IS FALSE")
 
 
 # -- comparison
 
 
 def compared(name: str, a: Expression, b: Expression) -> Expression:
-    """A comparison; a moment that is written as text is read once, here."""
+    """A comparison; a date or timestamp written as text is converted at once, not for every row."""
     if name == "null_safe_not_equal":
         return call("not", call("null_safe_equal", a, b))
     return call(name, as_moment(a, b.type), as_moment(b, a.type))
 
 
-def as_moment(found: Expression, beside: Type) -> Expression:
-    if beside not in (DATE, TIMESTAMP) or not (isinstance(found, Literal) and found.type == STRING):
-        return found
-    read = types.read_moment(found, beside)
-    return found if read is None else read
+def as_moment(value: Expression, beside: Type) -> Expression:
+    if beside not in (DATE, TIMESTAMP) or not (isinstance(value, Literal) and value.type == STRING):
+        return value
+    read = types.read_moment(value, beside)
+    return value if read is None else read
 
 
 # -- cases and casts
 
 
 @handles(exp.Case, args="this ifs default")
-def _case(node: exp.Case, here: Here) -> Expression:
-    subject = None if node.this is None else expression(node.this, here)
+def _case(node: exp.Case, site: Site) -> Expression:
+    subject = None if node.this is None else expression(node.this, site)
     parts: list[Expression] = []
     for branch in node.args["ifs"]:
-        here.context.only(branch, "this", "true")
+        site.context.only(branch, "this", "true")
         if subject is None:
-            parts.append(condition(branch.this, here, "CASE WHEN"))
+            parts.append(condition(branch.this, site, "CASE WHEN"))
         else:
-            parts.append(compared("equal", subject, expression(branch.this, here)))
-        parts.append(expression(branch.args["true"], here))
+            parts.append(compared("equal", subject, expression(branch.this, site)))
+        parts.append(expression(branch.args["true"], site))
     if node.args.get("default") is not None:
-        parts.append(expression(node.args["default"], here))
+        parts.append(expression(node.args["default"], site))
     return call("case", *parts)
 
 
 @handles(exp.If, args="this true false")
-def _if(node: exp.If, here: Here) -> Expression:
+def _if(node: exp.If, site: Site) -> Expression:
     otherwise = node.args.get("false")
-    test = condition(node.this, here, "IF")
-    yes = expression(node.args["true"], here)
-    return call("if", test, yes, NULL if otherwise is None else expression(otherwise, here))
+    test = condition(node.this, site, "IF")
+    yes = expression(node.args["true"], site)
+    return call("if", test, yes, NULL if otherwise is None else expression(otherwise, site))
 
 
 @handles(exp.Cast, exp.TryCast, args="this to safe requires_string")
-def _cast(node: exp.Cast, here: Here) -> Expression:
-    of = types.type_of(node.to, here.context)
+def _cast(node: exp.Cast, site: Site) -> Expression:
+    type_ = types.type_of(node.to, site.context)
     inner = bare(node.this)
-    if isinstance(inner, exp.Literal) and inner.is_string and of in (DATE, TIMESTAMP):
+    if isinstance(inner, exp.Literal) and inner.is_string and type_ in (DATE, TIMESTAMP):
         if not node.args.get("safe"):
-            return types.moment(inner.this, of, node, here.context)
-        return types.read_moment(literal(inner.this), of) or Literal(None, of)
-    value = expression(inner, here)
-    if is_integer(of) and here.context.dialect in ROUNDING:
+            return types.moment(inner.this, type_, node, site.context)
+        return types.read_moment(literal(inner.this), type_) or Literal(None, type_)
+    value = expression(inner, site)
+    if is_integer(type_) and site.context.dialect in ROUNDING:
         value = _rounded(value)
-    return cast(value, of, try_=bool(node.args.get("safe")))
+    return cast(value, type_, try_=bool(node.args.get("safe")))
 
 
 ROUNDING = ("duckdb", "postgres", "snowflake", "redshift", "trino", "presto")  # Spark cuts digits off
 
 
 def _rounded(value: Expression) -> Expression:
-    """The nearest whole number; of a float that is halfway, the even one."""
+    """The nearest whole number; a float halfway between two goes to the even one."""
     if isinstance(value.type, Decimal):
         return call("round", value)
     return call("bround", value) if value.type in (DOUBLE, FLOAT) else value

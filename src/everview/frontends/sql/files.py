@@ -21,7 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import SqlError
 from everview.frontends.sql.parse import Plain
-from everview.frontends.sql.places import Source
+from everview.frontends.sql.places import SqlText
 
 Options = dict[str, str]
 
@@ -42,7 +42,7 @@ class TableText:
 
 @dataclass(frozen=True, slots=True)
 class SinkText:
-    """Where a view goes: a directory or a table, and whether its changes do, or all of it."""
+    """The target of a view: a directory or a table, and whether it gets the changes or the whole view."""
 
     view: str
     mode: str
@@ -54,7 +54,7 @@ class SinkText:
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """What a file says; `views` is its text with everything else blanked out, so that places in it stay."""
+    """The parsed file; `views` is its text with all other statements blanked out, so that places in it stay."""
 
     settings: dict[str, str]
     tables: dict[str, TableText]
@@ -64,48 +64,48 @@ class FileText:
 
 def read_file(text: str) -> FileText:
     """The statements of a file, sorted by what they are for."""
-    source = Source(text)
-    found, views = FileText({}, {}, [], ""), text
+    source = SqlText(text)
+    file, views = FileText({}, {}, [], ""), text
     for tokens in _statements(source):
-        words = Words(tokens, source)
-        if not _taken(words, found):
+        words = TokenReader(tokens, source)
+        if not _taken(words, file):
             continue
         start, end = tokens[0].start, tokens[-1].end + 1
         views = views[:start] + _blank(text[start:end]) + views[end:]
-    return FileText(found.settings, found.tables, found.sinks, views)
+    return FileText(file.settings, file.tables, file.sinks, views)
 
 
-def _statements(source: Source) -> Iterator[list[Token]]:
+def _statements(source: SqlText) -> Iterator[list[Token]]:
     try:
         tokens = Plain().tokenize(source.text)
     except TokenError as error:
         hint = "is a quote, a comment or a bracket left open?"
         raise source.error("syntax error: the text breaks off", error.end or len(source.text), hint=hint) from None
-    found: list[Token] = []
+    statement: list[Token] = []
     for token in tokens:
         if token.token_type != TokenType.SEMICOLON:
-            found.append(token)
-        elif found:
-            yield found
-            found = []
-    if found:
-        yield found
+            statement.append(token)
+        elif statement:
+            yield statement
+            statement = []
+    if statement:
+        yield statement
 
 
 def _blank(text: str) -> str:
     return "".join(c if c in "\r\n" else " " for c in text)
 
 
-def _taken(words: Words, into: FileText) -> bool:
-    """Whether a statement is not a view, and was noted."""
+def _taken(words: TokenReader, into: FileText) -> bool:
+    """Note a setting, a source or a sink; False for any other statement."""
     if words.took("SET"):
         name, value = words.setting()
         into.settings[name] = value
     elif words.starts("CREATE", "TABLE"):
-        at = words.at
+        start = words.position
         name, table = _table(words)
         if name in into.tables:
-            raise words.error(f"there is a table {name} already", at, "give it another name")
+            raise words.error(f"there is a table {name} already", start, "give it another name")
         into.tables[name] = table
     elif words.took("INSERT"):
         into.sinks.append(_sink(words))
@@ -114,36 +114,36 @@ def _taken(words: Words, into: FileText) -> bool:
     return True
 
 
-class Words:
+class TokenReader:
     """The tokens of a statement, one after the other."""
 
-    def __init__(self, tokens: Sequence[Token], source: Source) -> None:
-        self._tokens, self._source, self.at = tokens, source, 0
+    def __init__(self, tokens: Sequence[Token], source: SqlText) -> None:
+        self._tokens, self._source, self.position = tokens, source, 0
 
     def _next(self) -> Token | None:
-        return self._tokens[self.at] if self.at < len(self._tokens) else None
+        return self._tokens[self.position] if self.position < len(self._tokens) else None
 
     def starts(self, *words: str) -> bool:
         """Whether these words are next."""
-        following = self._tokens[self.at : self.at + len(words)]
+        following = self._tokens[self.position : self.position + len(words)]
         return [_word(token) for token in following] == list(words)
 
     def took(self, *words: str) -> bool:
-        """Whether these words are next; they then are read."""
-        found = self.starts(*words)
-        self.at += len(words) if found else 0
-        return found
+        """Read these words if they are next, and tell whether they were."""
+        next_ = self.starts(*words)
+        self.position += len(words) if next_ else 0
+        return next_
 
     def took_kind(self, kind: TokenType) -> bool:
-        """Whether a sign is next; it then is read."""
+        """Read a sign if it is next, and tell whether it was."""
         token = self._next()
-        found = token is not None and token.token_type == kind
-        self.at += found
-        return found
+        next_ = token is not None and token.token_type == kind
+        self.position += next_
+        return next_
 
-    def error(self, message: str, at: int | None = None, hint: str | None = None) -> SqlError:
-        """An error at one of the tokens, or where reading has come to."""
-        place = self.at if at is None else at
+    def error(self, message: str, token: int | None = None, hint: str | None = None) -> SqlError:
+        """An error at a token, by default the next one to read."""
+        place = self.position if token is None else token
         start = self._tokens[place].start if place < len(self._tokens) else self._tokens[-1].end + 1
         return self._source.error(message, start, hint=hint)
 
@@ -153,7 +153,7 @@ class Words:
             raise self.error(f"syntax error: {' '.join(words)} is missing", hint=hint)
 
     def end(self, hint: str) -> None:
-        """Nothing is left."""
+        """Raise if any token is left."""
         token = self._next()
         if token is not None:
             raise self.error(f"syntax error at {token.text[:40]!r}", hint=hint)
@@ -166,7 +166,7 @@ class Words:
             if token is None or not (token.text[:1].isalnum() or token.text[:1] == "_" or _is_quoted(token)):
                 raise self.error("syntax error: a name is missing", hint=hint)
             parts.append(f"`{token.text}`" if "." in token.text else token.text)
-            self.at += 1
+            self.position += 1
             if not self.took_kind(TokenType.DOT):
                 return ".".join(parts)
 
@@ -175,7 +175,7 @@ class Words:
         token = self._next()
         if token is None or token.token_type != TokenType.STRING:
             return None
-        self.at += 1
+        self.position += 1
         return token.text
 
     def key(self, hint: str) -> str:
@@ -183,7 +183,7 @@ class Words:
         token = self._next()
         if token is None or token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
             return self.name(hint)
-        self.at += 1
+        self.position += 1
         return token.text
 
     def setting(self) -> tuple[str, str]:
@@ -192,41 +192,41 @@ class Words:
         name = self.key(hint)
         if not self.took_kind(TokenType.EQ) or self._next() is None:
             raise self.error(f"{name} is set to nothing", hint=hint)
-        start = self.at
+        start = self.position
         value = self.string()
         if value is not None and self._next() is None:
             return name, value
-        self.at = len(self._tokens)
+        self.position = len(self._tokens)
         return name, self._source.text[self._tokens[start].start : self._tokens[-1].end + 1].strip()
 
     def bracketed(self) -> list[Token]:
         """The tokens up to the bracket that closes the one just read."""
-        start, depth = self.at, 1
+        start, depth = self.position, 1
         while depth:
             token = self._next()
             if token is None:
                 raise self.error("syntax error: a bracket is left open", start)
             depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-            self.at += 1
-        return list(self._tokens[start : self.at - 1])
+            self.position += 1
+        return list(self._tokens[start : self.position - 1])
 
     def options(self) -> Options:
         """``OPTIONS (key 'value', 'other' = 4)``, if that is next."""
-        found = Options()
+        options = Options()
         if not self.took("OPTIONS"):
-            return found
+            return options
         hint = "write OPTIONS (path 'orders', key 'id')"
         if not self.took_kind(TokenType.L_PAREN):
             raise self.error("syntax error: options of what?", hint=hint)
         while True:
-            at = self.at
+            start = self.position
             key = self.key(hint)
-            if key in found:
-                raise self.error(f"the option {key} is there twice", at, "leave one out")
+            if key in options:
+                raise self.error(f"the option {key} is there twice", start, "leave one out")
             self.took_kind(TokenType.EQ)
-            found[key] = self._value(key, hint)
+            options[key] = self._value(key, hint)
             if self.took_kind(TokenType.R_PAREN):
-                return found
+                return options
             if not self.took_kind(TokenType.COMMA):
                 raise self.error("syntax error: a comma or a bracket is missing", hint=hint)
 
@@ -234,11 +234,11 @@ class Words:
         token = self._next()
         if token is None or token.token_type in (TokenType.COMMA, TokenType.R_PAREN):
             raise self.error(f"the option {key} has no value", hint=hint)
-        self.at += 1
+        self.position += 1
         return token.text
 
     def text(self, tokens: Sequence[Token]) -> str:
-        """What was written from the first of these to the last."""
+        """The text from the first of these tokens to the last."""
         return self._source.text[tokens[0].start : tokens[-1].end + 1] if tokens else ""
 
 
@@ -256,12 +256,12 @@ def _word(token: Token) -> str:
 _TABLE = "write CREATE TABLE name (id BIGINT NOT NULL) USING parquet OPTIONS (path '…', key 'id', changes 'upsert')"
 
 
-def _table(words: Words) -> tuple[str, TableText]:
+def _table(words: TokenReader) -> tuple[str, TableText]:
     words.took("CREATE", "TABLE")
     words.took("IF", "NOT", "EXISTS")
-    at, name = words.at, words.name(_TABLE)
+    start, name = words.position, words.name(_TABLE)
     if "." in name:
-        raise words.error(f"a source cannot be called {name}", at, "sources have one name, without a dot")
+        raise words.error(f"a source cannot be called {name}", start, "sources have one name, without a dot")
     columns, key = None, ()
     if words.took_kind(TokenType.L_PAREN):
         columns, key = _columns(words)
@@ -276,24 +276,24 @@ def _table(words: Words) -> tuple[str, TableText]:
     return name, TableText(columns, form, key, options)
 
 
-def _columns(words: Words) -> tuple[str, tuple[str, ...]]:
-    """The columns, and those that a PRIMARY KEY names, which are not NULL."""
-    found: list[tuple[str, str]] = []
+def _columns(words: TokenReader) -> tuple[str, tuple[str, ...]]:
+    """The columns as text, and the names of the primary key's columns, which are not NULL."""
+    columns: list[tuple[str, str]] = []
     keys: list[tuple[str, ...]] = []
-    at = words.at
+    start = words.position
     for part in _parts(words.bracketed()):
         if not part:
-            raise words.error("syntax error: a column is missing", at, _TABLE)
+            raise words.error("syntax error: a column is missing", start, _TABLE)
         mark = next((i for i, token in enumerate(part) if token.token_type == TokenType.PRIMARY_KEY), len(part))
         if mark == 0:
             keys.append(tuple(token.text for token in part[1:] if token.token_type not in _BETWEEN))
             continue
-        found.append((part[0].text, f"{words.text(part[:mark])} {words.text(part[mark + 1 :])}".strip()))
+        columns.append((part[0].text, f"{words.text(part[:mark])} {words.text(part[mark + 1 :])}".strip()))
         keys += [(part[0].text,)] if mark < len(part) else []
     if len(keys) > 1:
-        raise words.error("two primary keys", at, "write PRIMARY KEY (a, b)")
+        raise words.error("two primary keys", start, "write PRIMARY KEY (a, b)")
     key = keys[0] if keys else ()
-    return ", ".join(_not_null(text) if name in key else text for name, text in found), key
+    return ", ".join(_not_null(text) if name in key else text for name, text in columns), key
 
 
 def _not_null(column: str) -> str:
@@ -301,16 +301,16 @@ def _not_null(column: str) -> str:
 
 
 def _parts(tokens: Sequence[Token]) -> list[list[Token]]:
-    """What stands between the commas that no bracket holds."""
-    found: list[list[Token]] = [[]]
+    """The tokens between commas that stand in no brackets."""
+    parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.token_type in _OPENS) - (token.token_type in _CLOSES)
         if token.token_type == TokenType.COMMA and not depth:
-            found.append([])
+            parts.append([])
         else:
-            found[-1].append(token)
-    return found
+            parts[-1].append(token)
+    return parts
 
 
 # -- sinks
@@ -319,8 +319,8 @@ def _parts(tokens: Sequence[Token]) -> list[list[Token]]:
 _SINK = "write INSERT OVERWRITE DIRECTORY 'out' USING parquet SELECT * FROM view"
 
 
-def _sink(words: Words) -> SinkText:
-    """The statement after its INSERT."""
+def _sink(words: TokenReader) -> SinkText:
+    """Read a sink: the statement after its INSERT."""
     mode = "snapshot" if words.took("OVERWRITE") else "changes"
     if mode == "changes":
         words.expect(_SINK, "INTO")
@@ -333,7 +333,7 @@ def _sink(words: Words) -> SinkText:
     return SinkText(_view(words), mode, None, table, form, options)
 
 
-def _directory(words: Words) -> SinkText:
+def _directory(words: TokenReader) -> SinkText:
     path = words.string()
     words.expect(_SINK, "USING")
     form = words.name(_SINK)
@@ -345,7 +345,7 @@ def _directory(words: Words) -> SinkText:
     return SinkText(_view(words), mode, given if path is None else path, None, form, options)
 
 
-def _view(words: Words) -> str:
+def _view(words: TokenReader) -> str:
     """``SELECT * FROM view`` or ``TABLE view``: a view as it is."""
     hint = "make what is to be written a view of its own, and write SELECT * FROM view"
     if not words.took("TABLE"):

@@ -1,7 +1,7 @@
 """Calls of scalar functions: by the name that was written, in syntax of their own, or in another dialect's spelling.
 
 A function of another dialect is rendered by sqlglot as Spark would write it, with its arguments already bound, and
-that is read again.
+Spark's spelling is bound in its place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from everview.errors import SqlError, UnknownName
 from everview.frontends.sql import aggregates, generators, timespans
-from everview.frontends.sql.expressions import Here, expression, handles
+from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
 from everview.frontends.sql.subqueries import array_of
@@ -51,40 +51,40 @@ PARTS = {
 CHANCE = ("rand", "random", "randn", "uuid", "shuffle", "monotonically_increasing_id", "gen_random_uuid", "randstr")
 
 
-def function(node: exp.Expr, here: Here) -> Expression:
-    """What a call means."""
-    found = aggregates.aggregate(node, here)
-    if found is not None:
-        return found
+def function(node: exp.Expr, site: Site) -> Expression:
+    """Bind a call of a function."""
+    aggregate = aggregates.aggregate(node, site)
+    if aggregate is not None:
+        return aggregate
     if isinstance(node, exp.Anonymous):
-        here.context.only(node, "this", "expressions")
-        return by_name(node.name.lower(), node.expressions, node, here)
-    return _in_spark(node, here)
+        site.context.only(node, "this", "expressions")
+        return by_name(node.name.lower(), node.expressions, node, site)
+    return _in_spark(node, site)
 
 
-def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
-    """A function by its name in Spark."""
+def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
+    """Bind a call by its name in Spark."""
     special = SPECIAL.get(name)
     if special is not None:
-        return special(arguments, node, here)
+        return special(arguments, node, site)
     if name in CHANCE:
         hint = "a view must give the same answer when a row is taken away again; store the value in a table"
-        raise here.context.unsupported(f"{name}()", node, hint)
+        raise site.context.unsupported(f"{name}()", node, hint)
     if generators.name_of(node) is not None:
-        raise here.context.unsupported(f"{name} inside of an expression", node, "write it alone in SELECT or in FROM")
-    user = here.context.catalog.function(name)
-    bound = [expression(argument, here) for argument in arguments]
+        raise site.context.unsupported(f"{name} inside of an expression", node, "write it alone in SELECT or in FROM")
+    user = site.context.catalog.function(name)
+    bound = [expression(argument, site) for argument in arguments]
     if user is not None:
         if not bound:
-            raise here.context.error(f"{name} of what?", node, "a Python function takes one argument or more")
+            raise site.context.error(f"{name} of what?", node, "a Python function takes one argument or more")
         kinds = user.arguments
         if kinds is not None and len(kinds) != len(bound):
-            raise here.context.error(f"{name} takes {len(kinds)} arguments, and was given {len(bound)}", node)
+            raise site.context.error(f"{name} takes {len(kinds)} arguments, and was given {len(bound)}", node)
         if kinds is not None:
-            bound = [implicit(argument, of, name) for argument, of in zip(bound, kinds, strict=True)]
+            bound = [implicit(argument, type_, name) for argument, type_ in zip(bound, kinds, strict=True)]
         return UserCall(user.name, tuple(bound), user.type, user.nullable)
     if not is_function(name) and is_window_function(name):
-        raise here.context.error(f"{name} without a window", node, f"write {name}() OVER (PARTITION BY … ORDER BY …)")
+        raise site.context.error(f"{name} without a window", node, f"write {name}() OVER (PARTITION BY … ORDER BY …)")
     if not is_function(name):
         raise unknown_function(name)
     return call(name, *bound)
@@ -97,82 +97,82 @@ def unknown_function(name: str) -> Exception:
 
     known = [*SIGNATURES, *(a for a in ALIASES if a.isidentifier()), *NAMES, *SPECIAL]
     near = get_close_matches(name, known, n=5)
-    found = unknown_name("function", short(name), near or ["see the reference of functions"])
+    error = unknown_name("function", short(name), near or ["see the reference of functions"])
     own = "a Python function is made known by @ev.function or @ev.aggregate before it is called"
-    return UnknownName(found.message, hint=f"{found.hint}; {own}")
+    return UnknownName(error.message, hint=f"{error.hint}; {own}")
 
 
 # -- functions that do not take plain values
 
-Special = Callable[[list[exp.Expr], exp.Expr, Here], Expression]
+Special = Callable[[list[exp.Expr], exp.Expr, Site], Expression]
 
 
 def _moment(kind: Any) -> Special:
-    def special(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+    def special(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
         if arguments:
-            raise here.context.error("the current time takes no arguments", node)
+            raise site.context.error("the current time takes no arguments", node)
         return Now(kind)
 
     return special
 
 
-def _unix_timestamp(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
-    """Seconds since 1970: of a moment, or, without one, of now."""
+def _unix_timestamp(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
+    """Seconds since 1970 of a moment, by default of now."""
     if not arguments:
         return call("unix_seconds", Now("timestamp"))
-    return call("unix_timestamp", *(expression(a, here) for a in arguments))
+    return call("unix_timestamp", *(expression(a, site) for a in arguments))
 
 
 def _conversion(name: str) -> Special:
-    def special(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+    def special(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
         if len(arguments) != 1:
-            raise here.context.error(f"{name} takes one argument", node, f"write {name}(value)")
-        return cast(expression(arguments[0], here), parse_type(name))
+            raise site.context.error(f"{name} takes one argument", node, f"write {name}(value)")
+        return cast(expression(arguments[0], site), parse_type(name))
 
     return special
 
 
-def _date_part(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+def _date_part(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
     if len(arguments) != 2:
-        raise here.context.error("date_part takes a part and a time", node, "write date_part('year', d)")
-    return part(arguments[0].name, expression(arguments[1], here), node, here)
+        raise site.context.error("date_part takes a part and a time", node, "write date_part('year', d)")
+    return part(arguments[0].name, expression(arguments[1], site), node, site)
 
 
-def part(name: str, value: Expression, node: exp.Expr, here: Here) -> Expression:
+def part(name: str, value: Expression, node: exp.Expr, site: Site) -> Expression:
     """``EXTRACT(name FROM value)``."""
-    found = PARTS.get(name.lower())
-    if found is None:
-        raise here.context.unsupported(f"EXTRACT({name} …)", node, f"there are {', '.join(dict.fromkeys(PARTS))}")
-    return call(found, value)
+    extracting = PARTS.get(name.lower())
+    if extracting is None:
+        raise site.context.unsupported(f"EXTRACT({name} …)", node, f"there are {', '.join(dict.fromkeys(PARTS))}")
+    return call(extracting, value)
 
 
-def _difference(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+def _difference(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
     """``datediff(end, start)`` in days, ``datediff(MONTH, start, end)`` in whole units."""
     if len(arguments) != 3:
-        return call("datediff", *(expression(a, here) for a in arguments))
-    unit = _unit_of(arguments[0], node, here)
-    start, end = (expression(a, here) for a in arguments[1:])
-    if here.context.dialect == "spark":
+        return call("datediff", *(expression(a, site) for a in arguments))
+    unit = _unit_of(arguments[0], node, site)
+    start, end = (expression(a, site) for a in arguments[1:])
+    if site.context.dialect == "spark":
         return timespans.whole_units(unit, cast(start, TIMESTAMP), cast(end, TIMESTAMP))
     if unit == "day":
         return call("datediff", end, start)
-    if unit in MONTHS and here.context.dialect == "duckdb":
+    if unit in MONTHS and site.context.dialect == "duckdb":
         return _boundaries(unit, start, end)
-    raise here.context.unsupported(f"datediff in {unit}s", node, "it counts days; subtract timestamps for less")
+    raise site.context.unsupported(f"datediff in {unit}s", node, "it counts days; subtract timestamps for less")
 
 
-def _unit_of(node: exp.Expr, around: exp.Expr, here: Here) -> str:
+def _unit_of(node: exp.Expr, around: exp.Expr, site: Site) -> str:
     """A unit of time by its name; the day of a year is a day."""
     unit = node.name.lower()
-    unit = "day" if unit == "dayofyear" else unit if here.context.dialect == "spark" else unit.removesuffix("s")
+    unit = "day" if unit == "dayofyear" else unit if site.context.dialect == "spark" else unit.removesuffix("s")
     if unit not in MONTHS and unit not in MICROS:
-        here.context.source.locate(error := unknown_name("unit", short(unit), [*MONTHS, *MICROS]), around)
+        site.context.source.locate(error := unknown_name("unit", short(unit), [*MONTHS, *MICROS]), around)
         raise error
     return unit
 
 
 def _boundaries(unit: str, start: Expression, end: Expression) -> Expression:
-    """How many years, quarters or months begin between two dates."""
+    """The number of years, quarters or months that begin between two dates."""
     years = call("subtract", call("year", end), call("year", start))
     if unit == "year":
         return years
@@ -180,20 +180,20 @@ def _boundaries(unit: str, start: Expression, end: Expression) -> Expression:
     return call("add", call("multiply", years, literal(12 if unit == "month" else 4)), inner)
 
 
-def _addition(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+def _addition(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
     """``date_add(date, days)``, ``dateadd(MONTH, 3, date)``."""
     if len(arguments) != 3:
-        bound = [expression(a, here) for a in arguments]
+        bound = [expression(a, site) for a in arguments]
         if len(bound) == 2 and not isinstance(bound[1], Literal):
             return call("date_add", *bound)
         return call("add" if _is_interval(bound) else "date_add", *bound)
-    unit, amount = _unit_of(arguments[0], node, here), expression(arguments[1], here)
-    to = expression(arguments[2], here)
-    if here.context.dialect == "spark":  # there the sum is a timestamp, whatever it is added to
+    unit, amount = _unit_of(arguments[0], node, site), expression(arguments[1], site)
+    to = expression(arguments[2], site)
+    if site.context.dialect == "spark":  # there the sum is a timestamp, whatever it is added to
         amount, to = cast(amount, BIGINT if unit in MICROS else INTEGER), cast(to, TIMESTAMP)
     if isinstance(amount, Literal) and isinstance(amount.value, int):
         return call("add", to, interval(amount.value, unit))
-    whole = amount if here.context.dialect == "spark" else coerced(amount, INTEGER)
+    whole = amount if site.context.dialect == "spark" else coerced(amount, INTEGER)
     return call("add", to, call("multiply", whole, interval(1, unit)))
 
 
@@ -201,21 +201,21 @@ def _is_interval(bound: list[Expression]) -> bool:
     return len(bound) == 2 and bound[1].type.sql.startswith("INTERVAL")
 
 
-def _struct(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
+def _struct(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
     """``struct(a, b + 1 AS c, 2)``: fields named as the columns, by AS, or else by their place: a, c, col3."""
     parts: list[Expression] = []
     for place, argument in enumerate(arguments, 1):
         name = argument.alias_or_name if isinstance(argument, (exp.Column, exp.Alias)) else f"col{place}"
         value = argument.this if isinstance(argument, exp.Alias) else argument
-        parts += [literal(name), expression(value, here)]
+        parts += [literal(name), expression(value, site)]
     return call("named_struct", *parts)
 
 
 def _trimmed(name: str) -> Special:
     """``ltrim(characters, text)``: Spark names the characters first."""
 
-    def special(arguments: list[exp.Expr], node: exp.Expr, here: Here) -> Expression:
-        return call(name, *(expression(a, here) for a in reversed(arguments)))
+    def special(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
+        return call(name, *(expression(a, site) for a in reversed(arguments)))
 
     return special
 
@@ -247,77 +247,77 @@ SPECIAL: dict[str, Special] = {
 
 
 @handles(exp.Extract, args="this expression")
-def _extract(node: exp.Extract, here: Here) -> Expression:
-    return part(node.this.name, expression(node.expression, here), node, here)
+def _extract(node: exp.Extract, site: Site) -> Expression:
+    return part(node.this.name, expression(node.expression, site), node, site)
 
 
 @handles(exp.Substring, args="this start length")
-def _substring(node: exp.Substring, here: Here) -> Expression:
+def _substring(node: exp.Substring, site: Site) -> Expression:
     parts = [node.this, node.args.get("start"), node.args.get("length")]
-    return call("substring", *(expression(p, here) for p in parts if p is not None))
+    return call("substring", *(expression(p, site) for p in parts if p is not None))
 
 
 @handles(exp.Trim, args="this expression position")
-def _trim(node: exp.Trim, here: Here) -> Expression:
+def _trim(node: exp.Trim, site: Site) -> Expression:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "trim")
     parts = [p for p in (node.this, node.args.get("expression")) if p is not None]
-    return call(name, *(expression(p, here) for p in parts))
+    return call(name, *(expression(p, site) for p in parts))
 
 
 @handles(exp.StrPosition, args="this substr position")
-def _position(node: exp.StrPosition, here: Here) -> Expression:
+def _position(node: exp.StrPosition, site: Site) -> Expression:
     parts = [node.args["substr"], node.this, node.args.get("position")]
-    return call("locate", *(expression(p, here) for p in parts if p is not None))
+    return call("locate", *(expression(p, site) for p in parts if p is not None))
 
 
 @handles(exp.Ceil, exp.Floor, args="this decimals")
-def _rounded(node: exp.Expr, here: Here) -> Expression:
+def _rounded(node: exp.Expr, site: Site) -> Expression:
     parts = [p for p in (node.this, node.args.get("decimals")) if p is not None]
-    return call("ceil" if isinstance(node, exp.Ceil) else "floor", *(expression(p, here) for p in parts))
+    return call("ceil" if isinstance(node, exp.Ceil) else "floor", *(expression(p, site) for p in parts))
 
 
 @handles(exp.Coalesce, args="this expressions is_nvl is_null")
-def _coalesce(node: exp.Coalesce, here: Here) -> Expression:
-    return call("coalesce", *(expression(p, here) for p in (node.this, *node.expressions)))
+def _coalesce(node: exp.Coalesce, site: Site) -> Expression:
+    return call("coalesce", *(expression(p, site) for p in (node.this, *node.expressions)))
 
 
 @handles(exp.Chr, args="expressions")
-def _character(node: exp.Chr, here: Here) -> Expression:
-    return call("chr", *(expression(p, here) for p in node.expressions))
+def _character(node: exp.Chr, site: Site) -> Expression:
+    return call("chr", *(expression(p, site) for p in node.expressions))
 
 
 @handles(exp.Array, args="expressions bracket_notation value_constructor")
-def _array(node: exp.Array, here: Here) -> Expression:
+def _array(node: exp.Array, site: Site) -> Expression:
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Select | exp.SetOperation):
-        return array_of(node.expressions[0], here)
-    return call("array", *(expression(p, here) for p in node.expressions))
+        return array_of(node.expressions[0], site)
+    return call("array", *(expression(p, site) for p in node.expressions))
 
 
 @handles(exp.Bracket, args="this expressions offset safe")
-def _element(node: exp.Bracket, here: Here) -> Expression:
+def _element(node: exp.Bracket, site: Site) -> Expression:
     """``a[0]`` is the first; sqlglot has counted so for every dialect."""
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
-        raise here.context.unsupported("a slice of an array", node)
-    index = expression(node.expressions[0], here)
+        raise site.context.unsupported("a slice of an array", node)
+    index = expression(node.expressions[0], site)
     if isinstance(index, Literal) and isinstance(index.value, str):
-        return call("get_field", expression(node.this, here), index)
+        return call("get_field", expression(node.this, site), index)
     one = literal(1)
     known = index.value if isinstance(index, Literal) else None
     place = literal(known + 1) if isinstance(known, int) else call("add", index, one)
-    name = "element_at" if here.context.dialect == "spark" else "try_element_at"
-    return call(name, expression(node.this, here), place)
+    name = "element_at" if site.context.dialect == "spark" else "try_element_at"
+    return call(name, expression(node.this, site), place)
 
 
 @handles(exp.Greatest, exp.Least, args="this expressions ignore_nulls")
-def _extreme(node: exp.Expr, here: Here) -> Expression:
+def _extreme(node: exp.Expr, site: Site) -> Expression:
     name = "greatest" if isinstance(node, exp.Greatest) else "least"
-    return call(name, *(expression(p, here) for p in (node.this, *node.expressions)))
+    return call(name, *(expression(p, site) for p in (node.this, *node.expressions)))
 
 
 # -- other dialects
 
 
-def _in_spark(node: exp.Expr, here: Here) -> Expression:
+def _in_spark(node: exp.Expr, site: Site) -> Expression:
     """A function of sqlglot's own naming, as Spark spells it."""
     given: dict[str, Expression] = {}
 
@@ -327,7 +327,7 @@ def _in_spark(node: exp.Expr, here: Here) -> Expression:
         if not isinstance(value, exp.Expr) or isinstance(value, _KEPT):
             return value
         name = f"{GIVEN}{len(given)}"
-        given[name] = expression(value, here)
+        given[name] = expression(value, site)
         return exp.column(exp.to_identifier(name, quoted=True))
 
     rendered = type(node)(**{key: placed(value) for key, value in node.args.items()})
@@ -335,15 +335,15 @@ def _in_spark(node: exp.Expr, here: Here) -> Expression:
         text = rendered.sql("spark", unsupported_level=ErrorLevel.RAISE)
         tree = parse_expression(text)
     except (SqlglotError, AssertionError, RecursionError):
-        raise _no_function(node, here) from None
+        raise _no_function(node, site) from None
     if type(tree) is type(node):
-        raise _no_function(node, here)
-    return expression(tree, replace(here, given={**here.given, **given}))
+        raise _no_function(node, site)
+    return expression(tree, replace(site, given={**site.given, **given}))
 
 
 _KEPT = (exp.Literal, exp.Var, exp.Boolean, exp.Null, exp.DataType, exp.Identifier)
 
 
-def _no_function(node: exp.Expr, here: Here) -> SqlError:
+def _no_function(node: exp.Expr, site: Site) -> SqlError:
     name = node.sql_name() if isinstance(node, exp.Func) else node.key
-    return here.context.unsupported(f"the function {name.lower()}", node, "Spark has it under no name known here")
+    return site.context.unsupported(f"the function {name.lower()}", node, "Spark has it under no name known here")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from everview.frontends.sql.casts import untyped
-from everview.frontends.sql.context import Context
-from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.context import QueryContext
+from everview.frontends.sql.expressions import Site, expression
 from everview.plan.node import Plan
 from everview.plan.nodes import Explode, Project, Union
 from everview.plan.typing import call, coerced, literal
@@ -35,7 +35,7 @@ _KINDS: dict[type[exp.Expr], str] = {
 
 @dataclass(frozen=True)
 class Generator:
-    """The rows that are made of one: of the elements of an array, or, where there is none, ``rows`` as written.
+    """A generator: one row for each element of an array, or for each of ``rows`` if there is no array.
 
     With ``place`` the place of an element comes before it, counted from 0. With ``fields`` the fields of an element
     come in its stead. With ``outer`` a row without elements stays, beside NULLs.
@@ -49,7 +49,7 @@ class Generator:
     outer: bool = False
 
     def moved(self, how: Callable[[Expression], Expression]) -> Generator:
-        """The same generator of expressions that are read elsewhere."""
+        """The generator with its expressions changed, to read other rows."""
         array = None if self.array is None else how(self.array)
         return replace(self, array=array, rows=tuple(tuple(map(how, row)) for row in self.rows))
 
@@ -62,21 +62,21 @@ def name_of(node: exp.Expr) -> str | None:
     return name if name in GENERATORS else None
 
 
-def bound(node: exp.Expr, here: Here) -> Generator:
-    """The generator that a node calls, of the rows here."""
+def bound(node: exp.Expr, site: Site) -> Generator:
+    """Bind the generator that a node calls."""
     name = name_of(node)
     assert name is not None, "the node calls a generator"
-    arguments = _arguments(node, here)
+    arguments = _arguments(node, site)
     if name == "stack":
-        return _stacked(arguments, node, here.context)
+        return _stacked(arguments, node, site.context)
     if len(arguments) != 1:
         hint = "explode one array after the other"
-        raise here.context.unsupported(f"{name} of {len(arguments)} arguments", node, hint)
-    return _exploding(name.replace("unnest", "explode"), arguments[0], node, here.context)
+        raise site.context.unsupported(f"{name} of {len(arguments)} arguments", node, hint)
+    return _exploding(name.replace("unnest", "explode"), arguments[0], node, site.context)
 
 
-def names(generator: Generator, given: Sequence[str], node: exp.Expr, context: Context) -> tuple[str, ...]:
-    """What the columns of a generator are called: as it says, or as they are given, each of them."""
+def names(generator: Generator, given: Sequence[str], node: exp.Expr, context: QueryContext) -> tuple[str, ...]:
+    """The names of a generator's columns: its own, or the given ones, of which there must be as many."""
     if not given:
         return generator.columns
     if len(given) != len(generator.columns):
@@ -86,7 +86,7 @@ def names(generator: Generator, given: Sequence[str], node: exp.Expr, context: C
 
 
 def generated(plan: Plan, generator: Generator, names: Sequence[str]) -> Plan:
-    """The rows of a plan beside those that a generator makes of each; ``names`` are of the generator's columns."""
+    """Each row of a plan beside the rows that a generator makes of it; ``names`` are for the generator's columns."""
     every = (*plan.schema.names, *names)
     if generator.array is None:
         parts = [Project(plan, (*plan.columns, *row), every) for row in generator.rows]
@@ -99,28 +99,28 @@ def generated(plan: Plan, generator: Generator, names: Sequence[str]) -> Plan:
     return Project(exploded, (*own, *_fields(exploded.columns[-1])), every)
 
 
-def _arguments(node: exp.Expr, here: Here) -> list[Expression]:
+def _arguments(node: exp.Expr, site: Site) -> list[Expression]:
     if isinstance(node, exp.Anonymous):
-        here.context.only(node, "this", "expressions")
+        site.context.only(node, "this", "expressions")
         written = node.expressions
     elif isinstance(node, exp.Unnest):
-        here.context.only(node, "expressions", "alias")
+        site.context.only(node, "expressions", "alias")
         written = node.expressions
     else:
-        here.context.only(node, "this")
+        site.context.only(node, "this")
         written = [node.this]
-    return [expression(part.expression if isinstance(part, exp.Kwarg) else part, here) for part in written]
+    return [expression(part.expression if isinstance(part, exp.Kwarg) else part, site) for part in written]
 
 
-def _exploding(name: str, array: Expression, node: exp.Expr, context: Context) -> Generator:
+def _exploding(name: str, array: Expression, node: exp.Expr, context: QueryContext) -> Generator:
     array = untyped(array)
-    of = array.type
-    if not isinstance(of, Array):
-        raise context.error(f"{name} of {of}, which has no elements", node, f"{name} takes an array")
+    type_ = array.type
+    if not isinstance(type_, Array):
+        raise context.error(f"{name} of {type_}, which has no elements", node, f"{name} takes an array")
     place, fields = name.startswith("pos"), name.startswith("inline")
-    if fields and not isinstance(of.element, Struct):
-        raise context.error(f"{name} of {of}", node, "it takes an array of structs; explode takes any array")
-    columns = tuple(f.name for f in of.element.fields) if isinstance(of.element, Struct) and fields else ("col",)
+    if fields and not isinstance(type_.element, Struct):
+        raise context.error(f"{name} of {type_}", node, "it takes an array of structs; explode takes any array")
+    columns = tuple(f.name for f in type_.element.fields) if isinstance(type_.element, Struct) and fields else ("col",)
     outer = name.endswith("outer")
     generator = Generator(("pos", "col") if place else columns, array, (), place, fields, outer)
     return _written_down(generator, array)
@@ -131,9 +131,9 @@ def _written_down(generator: Generator, array: Expression) -> Generator:
     if not (isinstance(array, Call) and array.function == "array" and array.arguments):
         return generator
     rows: list[tuple[Expression, ...]] = []
-    for at, element in enumerate(array.arguments):
+    for place, element in enumerate(array.arguments):
         row = _fields(element) if generator.fields else (element,)
-        rows.append((literal(at), *row) if generator.place else row)
+        rows.append((literal(place), *row) if generator.place else row)
     return Generator(generator.columns, None, tuple(rows))
 
 
@@ -142,7 +142,7 @@ def _fields(element: Expression) -> tuple[Expression, ...]:
     return tuple(call("get_field", element, literal(f.name)) for f in element.type.fields)
 
 
-def _stacked(arguments: list[Expression], node: exp.Expr, context: Context) -> Generator:
+def _stacked(arguments: list[Expression], node: exp.Expr, context: QueryContext) -> Generator:
     """``stack(n, …)``: the values in n rows; what is missing in the last is NULL."""
     count = arguments[0] if arguments else None
     if not isinstance(count, Literal) or count.type != INTEGER or count.value < 1 or len(arguments) < 2:
@@ -150,15 +150,15 @@ def _stacked(arguments: list[Expression], node: exp.Expr, context: Context) -> G
     values = arguments[1:]
     width = -(-len(values) // count.value)
     values += [Literal(None, VOID)] * (width * count.value - len(values))
-    kinds = [_kind([v.type for v in values[at::width]], node, context) for at in range(width)]
-    typed = [coerced(v, kinds[at % width]) for at, v in enumerate(values)]
-    rows = tuple(tuple(typed[at : at + width]) for at in range(0, len(typed), width))
-    return Generator(tuple(f"col{at}" for at in range(width)), None, rows)
+    kinds = [_kind([v.type for v in values[place::width]], node, context) for place in range(width)]
+    typed = [coerced(v, kinds[place % width]) for place, v in enumerate(values)]
+    rows = tuple(tuple(typed[place : place + width]) for place in range(0, len(typed), width))
+    return Generator(tuple(f"col{place}" for place in range(width)), None, rows)
 
 
-def _kind(kinds: list[Type], node: exp.Expr, context: Context) -> Type:
+def _kind(kinds: list[Type], node: exp.Expr, context: QueryContext) -> Type:
     """The one type of a column of stack; NULLs have any."""
-    found = list(dict.fromkeys(of for of in kinds if of != VOID)) or [VOID]
-    if len(found) > 1:
-        raise context.error(f"stack has {found[0]} and {found[1]} in one column", node, "cast one of them")
-    return found[0]
+    different = list(dict.fromkeys(kind for kind in kinds if kind != VOID)) or [VOID]
+    if len(different) > 1:
+        raise context.error(f"stack has {different[0]} and {different[1]} in one column", node, "cast one of them")
+    return different[0]

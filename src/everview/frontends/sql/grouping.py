@@ -13,8 +13,8 @@ from everview.errors import EverviewError
 from everview.frontends.sql.aggregates import INDICATORS
 from everview.frontends.sql.canonical import canonical
 from everview.frontends.sql.casts import untyped
-from everview.frontends.sql.context import Context
-from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.context import QueryContext
+from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.rewrite import replaced
 from everview.plan.node import Plan
@@ -24,7 +24,7 @@ from everview.scalars.expressions import AggregateCall, Column, Expression, Lite
 from everview.types import BIGINT, TINYINT
 
 if TYPE_CHECKING:
-    from everview.frontends.sql.queries import Selected
+    from everview.frontends.sql.queries import UnfinishedSelect
 
 Sets = tuple[tuple[Expression, ...], ...]
 MOST_SETS = 256
@@ -34,41 +34,41 @@ COUNTED = AggregateCall("count", (), False, None, (), BIGINT, False)
 ALL_ROWS = Literal(0, TINYINT)
 
 
-def group(node: exp.Select, found: Selected, here: Here) -> None:
-    """Replace rows by groups, if the query has any, or aggregates."""
+def group(node: exp.Select, select: UnfinishedSelect, site: Site) -> None:
+    """Replace rows by groups, if the query has GROUP BY or aggregates."""
     clause = node.args.get("group")
-    calls = _calls(found)
-    if clause is None and not calls and found.having is None:
+    calls = _calls(select)
+    if clause is None and not calls and select.having is None:
         return
-    keys, sets = ((), ((),)) if clause is None else _keys(clause, node, found, replace(here, clause="GROUP BY"))
+    keys, sets = ((), ((),)) if clause is None else _keys(clause, node, select, replace(site, clause="GROUP BY"))
     plain = tuple(c for c in calls if c.function not in INDICATORS)
     if not plain and () in sets:
         plain = (COUNTED,)  # a row has a column at least
-    if len(sets) > 1 and here.context.dialect == "spark":
+    if len(sets) > 1 and site.context.dialect == "spark":
         sets = tuple(chosen or (ALL_ROWS,) for chosen in sets)
-    plan, flags = _aggregate(found.rows.plan, keys, sets, plain)
+    plan, flags = _aggregate(select.rows.plan, keys, sets, plain)
 
     place = _places(keys)
 
     def grouped(e: Expression) -> Expression | None:
-        at = place(e)
-        if at is not None:
-            return plan.column(at)
+        key = place(e)
+        if key is not None:
+            return plan.column(key)
         if isinstance(e, AggregateCall):
             if e.function in INDICATORS:
-                return _indicator(e, keys, place, plan, flags, here.context, node)
+                return _indicator(e, keys, place, plan, flags, site.context, node)
             return plan.column(len(keys) + plain.index(e))
         if isinstance(e, Column):
             hint = f"add {e.name} to GROUP BY, or take an aggregate such as any_value({e.name})"
-            raise here.context.error(f'column "{e.name}" is neither grouped nor aggregated', _place(node, e), hint)
+            raise site.context.error(f'column "{e.name}" is neither grouped nor aggregated', _place(node, e), hint)
         return None
 
-    found.change(lambda e: replaced(e, grouped), plan)
+    select.change(lambda e: replaced(e, grouped), plan)
 
 
 def _places(keys: tuple[Expression, ...]) -> Callable[[Expression], int | None]:
-    """Which key an expression is, in whatever order it is written; None if it is none."""
-    forms = {(canonical(key), key.type): at for at, key in reversed(list(enumerate(keys)))}
+    """A function from an expression to the number of the key that it equals in canonical form; None for other ones."""
+    forms = {(canonical(key), key.type): place for place, key in reversed(list(enumerate(keys)))}
     if all(isinstance(key, Column | Literal) for key in keys):
         return lambda e: forms.get((e, e.type))
     return lambda e: forms.get((canonical(e), e.type))
@@ -84,14 +84,16 @@ def _place(node: exp.Select, column: Column) -> exp.Expr:
     return node
 
 
-def _calls(found: Selected) -> tuple[AggregateCall, ...]:
-    return tuple(dict.fromkeys(e for whole in found.expressions() for e in walk(whole) if isinstance(e, AggregateCall)))
+def _calls(select: UnfinishedSelect) -> tuple[AggregateCall, ...]:
+    return tuple(
+        dict.fromkeys(e for whole in select.expressions() for e in walk(whole) if isinstance(e, AggregateCall))
+    )
 
 
 def _aggregate(
     plan: Plan, keys: tuple[Expression, ...], sets: Sets, calls: tuple[AggregateCall, ...]
 ) -> tuple[Plan, int]:
-    """The groups of all sets, and where the columns that say which key is absent start."""
+    """The groups of all sets, and the position of the first column that tells whether a key is absent."""
     names = tuple(_title(e) for e in (*keys, *calls))
     if sets == (keys,):
         return Aggregate(plan, keys, calls, names), -1
@@ -117,40 +119,53 @@ def _indicator(
     place: Callable[[Expression], int | None],
     plan: Plan,
     flags: int,
-    context: Context,
+    context: QueryContext,
     node: exp.Select,
 ) -> Expression:
     places = [place(a) for a in e.arguments or keys]
     if None in places:
         raise context.error(f"{e.function} of what is not in GROUP BY", node, "name a column of GROUP BY")
-    bits = [literal(0, TINYINT) if flags < 0 else plan.column(flags + at) for at in places if at is not None]
+    bits = [literal(0, TINYINT) if flags < 0 else plan.column(flags + key) for key in places if key is not None]
     if e.function == "grouping":
         return bits[0]
-    found: Expression = literal(0, BIGINT)
+    bitmap: Expression = literal(0, BIGINT)
     for bit in bits:
-        found = call("add", call("multiply", found, literal(2, BIGINT)), bit)
-    return found
+        bitmap = call("add", call("multiply", bitmap, literal(2, BIGINT)), bit)
+    return bitmap
 
 
 # -- what is grouped by
 
 
-def _keys(clause: exp.Group, node: exp.Select, found: Selected, here: Here) -> tuple[tuple[Expression, ...], Sets]:
+def _keys(
+    clause: exp.Group, node: exp.Select, select: UnfinishedSelect, site: Site
+) -> tuple[tuple[Expression, ...], Sets]:
     """All keys in order, and the sets of them that make groups."""
-    here.context.only(clause, "expressions", "grouping_sets", "rollup", "cube", "all")
-    if clause.args.get("all") and not any(v.bare and v.called("all") for v in here.scope.visible):
-        keys = tuple(dict.fromkeys(untyped(e) for e in found.items if not _aggregates(e)))
+    site.context.only(clause, "expressions", "grouping_sets", "rollup", "cube", "all")
+    if clause.args.get("all") and not any(v.bare and v.called("all") for v in site.scope.visible):
+        keys = tuple(dict.fromkeys(untyped(e) for e in select.items if not _aggregates(e)))
         return keys, (keys,)
-    inner = replace(here, aggregates=False, windows=False)
+    plain, factors = _factors(clause, select, replace(site, aggregates=False, windows=False))
+    if _count(factors) > MOST_SETS:
+        raise site.context.error("too many grouping sets", clause, f"at most {MOST_SETS} are possible")
+    sets = tuple(tuple(dict.fromkeys(k for part in chosen for k in part)) for chosen in product(*factors))
+    keys = tuple(dict.fromkeys([*plain, *(k for chosen in sets for k in chosen)]))
+    for key in keys:
+        _check_key(key, clause, site.context)
+    return keys, (keys,) if len(sets) == 1 and set(sets[0]) == set(keys) else sets
+
+
+def _factors(clause: exp.Group, select: UnfinishedSelect, site: Site) -> tuple[list[Expression], list[Sets]]:
+    """The plain keys, and the parts of GROUP BY as sets of keys: groups are made by one set of each part, together."""
     factors: list[Sets] = []
     plain: list[Expression] = []
     if clause.args.get("all"):  # a column is called so
-        plain, factors = [here.scope.find(("all",))], [((here.scope.find(("all",)),),)]
+        plain, factors = [site.scope.find(("all",))], [((site.scope.find(("all",)),),)]
     for part in clause.expressions:
         if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)):
-            factors.append(_sets(part, found, inner))
+            factors.append(_sets(part, select, site))
         else:
-            keys = _set(part, found, inner) if isinstance(part, exp.Tuple) else (_key(part, found, inner),)
+            keys = _set(part, select, site) if isinstance(part, exp.Tuple) else (_key(part, select, site),)
             plain += keys
             factors.append((keys,))
     after = [p for name in ("rollup", "cube", "grouping_sets") for p in clause.args.get(name) or []]
@@ -158,17 +173,11 @@ def _keys(clause: exp.Group, node: exp.Select, found: Selected, here: Here) -> t
         if part.expressions:
             # ``GROUP BY a, b GROUPING SETS ((a), (b))``: the keys only say what there is.
             factors = [f for f in factors if f[0] not in {(p,) for p in plain}] if part is after[0] else factors
-            factors.append(_sets(part, found, inner))
+            factors.append(_sets(part, select, site))
         else:
-            of = tuple(dict.fromkeys(plain))
-            factors = [_prefixes(of) if isinstance(part, exp.Rollup) else _subsets(of)]
-    if _count(factors) > MOST_SETS:
-        raise here.context.error("too many grouping sets", clause, f"at most {MOST_SETS} are possible")
-    sets = tuple(tuple(dict.fromkeys(k for part in chosen for k in part)) for chosen in product(*factors))
-    keys = tuple(dict.fromkeys([*plain, *(k for chosen in sets for k in chosen)]))
-    for key in keys:
-        _check_key(key, clause, here.context)
-    return keys, (keys,) if len(sets) == 1 and set(sets[0]) == set(keys) else sets
+            different = tuple(dict.fromkeys(plain))
+            factors = [_prefixes(different) if isinstance(part, exp.Rollup) else _subsets(different)]
+    return plain, factors
 
 
 def _count(factors: list[Sets]) -> int:
@@ -182,24 +191,24 @@ def _aggregates(e: Expression) -> bool:
     return any(isinstance(part, (AggregateCall, WindowCall)) for part in walk(e))
 
 
-def _check_key(key: Expression, clause: exp.Expr, context: Context) -> None:
+def _check_key(key: Expression, clause: exp.Expr, context: QueryContext) -> None:
     if _aggregates(key):
         raise context.error("GROUP BY an aggregate or a window function", clause, "group by what it is computed of")
 
 
-def _sets(node: exp.Expr, found: Selected, here: Here) -> Sets:
-    here.context.only(node, "expressions")
+def _sets(node: exp.Expr, select: UnfinishedSelect, site: Site) -> Sets:
+    site.context.only(node, "expressions")
     if isinstance(node, exp.GroupingSets):
         chosen: list[tuple[Expression, ...]] = []
         for part in node.expressions:
             if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)):
-                chosen += _sets(part, found, here)
+                chosen += _sets(part, select, site)
             else:
-                chosen.append(_set(part, found, here))
+                chosen.append(_set(part, select, site))
         return tuple(chosen)
-    groups = [_set(part, found, here) for part in node.expressions]
+    groups = [_set(part, select, site) for part in node.expressions]
     if len(groups) > 12:
-        raise here.context.error("too many columns in ROLLUP or CUBE", node, "at most 12 are possible")
+        raise site.context.error("too many columns in ROLLUP or CUBE", node, "at most 12 are possible")
     picked = _runs(groups) if isinstance(node, exp.Rollup) else _choices(groups)
     return tuple(tuple(k for part in some for k in part) for some in picked)
 
@@ -220,25 +229,25 @@ def _subsets(keys: tuple[Expression, ...]) -> Sets:
     return tuple(some for count in range(len(keys), -1, -1) for some in combinations(keys, count))
 
 
-def _set(node: exp.Expr, found: Selected, here: Here) -> tuple[Expression, ...]:
+def _set(node: exp.Expr, select: UnfinishedSelect, site: Site) -> tuple[Expression, ...]:
     """``(a, b)`` or ``a``."""
     if isinstance(node, exp.Paren):
-        return _set(node.this, found, here)
+        return _set(node.this, select, site)
     parts = node.expressions if isinstance(node, exp.Tuple) else [node]
-    return tuple(_key(part, found, here) for part in parts)
+    return tuple(_key(part, select, site) for part in parts)
 
 
-def _key(node: exp.Expr, found: Selected, here: Here) -> Expression:
-    """A place in SELECT, a column of FROM, a name of SELECT, or an expression."""
+def _key(node: exp.Expr, select: UnfinishedSelect, site: Site) -> Expression:
+    """Bind a key: a place in SELECT, a column of FROM, a name that SELECT gives, or an expression."""
     from everview.frontends.sql.queries import ordinal
 
-    place = ordinal(node, len(found.items), "GROUP BY", here.context)
+    place = ordinal(node, len(select.items), "GROUP BY", site.context)
     if place is not None:
-        key = untyped(found.items[place])
-        _check_key(key, node, here.context)
+        key = untyped(select.items[place])
+        _check_key(key, node, site.context)
         return key
     try:
-        return untyped(expression(node, here))
+        return untyped(expression(node, site))
     except EverviewError as error:
-        here.context.source.locate(error, node)
+        site.context.source.locate(error, node)
         raise

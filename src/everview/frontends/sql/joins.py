@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from everview.errors import EverviewError
 from everview.frontends.sql import asof
-from everview.frontends.sql.context import Context
-from everview.frontends.sql.expressions import Here, condition
+from everview.frontends.sql.context import QueryContext
+from everview.frontends.sql.expressions import Site, condition
 from everview.frontends.sql.names import Scope, Visible, fold, outward
 from everview.frontends.sql.rewrite import reads_outside, replaced
-from everview.frontends.sql.rows import ONE_ROW, Elements, Rows
+from everview.frontends.sql.rows import ONE_ROW, Elements, NamedRows
 from everview.plan.node import unique
 from everview.plan.nodes import Filter, Join, Lateral, Project
 from everview.plan.typing import call
@@ -22,7 +22,7 @@ from everview.scalars.expressions import TRUE, Column, Expression
 MOST_JOINS = 100
 
 
-def joined_all(rows: Rows, joins: list[exp.Join], context: Context) -> Rows:
+def joined_all(rows: NamedRows, joins: list[exp.Join], context: QueryContext) -> NamedRows:
     if len(joins) > MOST_JOINS:
         raise context.error(
             f"a join of {len(joins) + 1} relations", joins[-1], f"at most {MOST_JOINS + 1} are possible"
@@ -38,21 +38,21 @@ def joined_all(rows: Rows, joins: list[exp.Join], context: Context) -> Rows:
     return rows
 
 
-def _join(left: Rows, node: exp.Join, context: Context) -> Rows:
+def _join(left: NamedRows, node: exp.Join, context: QueryContext) -> NamedRows:
     context.only(node, "this", "side", "kind", "method", "on", "using", "match_condition")
     try:
         from everview.frontends.sql.sources import relation_of
 
         right = relation_of(node.this, context, left)
         if str(node.args.get("method") or "").upper() == "ASOF":
-            return Rows(*asof.joined(left, right, node, context))
+            return NamedRows(*asof.joined(left, right, node, context))
         return _joined(left, right, node, context)
     except EverviewError as error:
         context.source.locate(error, node)
         raise
 
 
-def _joined(left: Rows, right: Rows, node: exp.Join, context: Context) -> Rows:
+def _joined(left: NamedRows, right: NamedRows, node: exp.Join, context: QueryContext) -> NamedRows:
     kind, using = _kind(node, context), _using(left, right, node)
     lateral = isinstance(node.this, exp.Lateral) and reads_outside(right.plan)
     if isinstance(right, Elements) and right.left is left.plan:
@@ -68,12 +68,12 @@ def _joined(left: Rows, right: Rows, node: exp.Join, context: Context) -> Rows:
     plan = Join(left.plan, right.plan, kind, test)
     if kind in ("semi", "anti"):
         hidden = tuple(fold(r) for r in right.scope.relations)
-        return Rows(plan, replace(left.scope, hidden=(*left.scope.hidden, *hidden)))
+        return NamedRows(plan, replace(left.scope, hidden=(*left.scope.hidden, *hidden)))
     scope = both if kind == "inner" else left.scope.beside(right.scope, plan, width)
-    return _merged(Rows(plan, scope), using, kind)
+    return _merged(NamedRows(plan, scope), using, kind)
 
 
-def _joined_elements(left: Rows, right: Elements, kind: str, node: exp.Join, context: Context) -> Rows:
+def _joined_elements(left: NamedRows, right: Elements, kind: str, node: exp.Join, context: QueryContext) -> NamedRows:
     on = node.args.get("on")
     if kind == "left":
         if on is None or (isinstance(on, exp.Boolean) and on.this):
@@ -84,15 +84,15 @@ def _joined_elements(left: Rows, right: Elements, kind: str, node: exp.Join, con
     rows = beside_elements(left, right)
     if on is None:
         return rows
-    return Rows(Filter(rows.plan, condition(on, Here(context, rows.scope, "ON"))), rows.scope)
+    return NamedRows(Filter(rows.plan, condition(on, Site(context, rows.scope, "ON"))), rows.scope)
 
 
-def _left_of_elements(left: Rows, right: Elements, node: exp.Join, context: Context) -> Rows:
-    """Rows without an element that meets the condition stay, so the elements are a subquery of each row."""
+def _left_of_elements(left: NamedRows, right: Elements, node: exp.Join, context: QueryContext) -> NamedRows:
+    """A left join with elements: the elements become a subquery of each row, so that rows without a match stay."""
     generator = right.generator.moved(lambda e: outward(e, 1))
     apart = Elements.of(ONE_ROW, generator, right.relation, right.names, left.scope)
     both = left.scope.beside(apart.scope, Join(left.plan, apart.plan, "inner"), len(left.plan.schema))
-    test = condition(node.args["on"], Here(context, both, "ON"))
+    test = condition(node.args["on"], Site(context, both, "ON"))
     return _beside_lateral(left, apart, "left", test)
 
 
@@ -102,8 +102,8 @@ def outer_elements(right: Elements) -> Elements:
     return Elements.of(right.left, generator, right.relation, right.names, right.scope.outer)
 
 
-def _beside_lateral(left: Rows, right: Rows, kind: Any, test: Expression | None) -> Rows:
-    """The condition becomes a filter of the right, which reads the left as the row around it."""
+def _beside_lateral(left: NamedRows, right: NamedRows, kind: Any, test: Expression | None) -> NamedRows:
+    """A join with a right side that reads the left row; the condition becomes a filter of the right side."""
     width, inner = len(left.plan.schema), right.plan
     if test is not None and test != TRUE:
 
@@ -114,10 +114,10 @@ def _beside_lateral(left: Rows, right: Rows, kind: Any, test: Expression | None)
 
         inner = Filter(inner, replaced(test, moved))
     plan = Lateral(left.plan, inner, kind)
-    return Rows(plan, left.scope.beside(right.scope, plan, width))
+    return NamedRows(plan, left.scope.beside(right.scope, plan, width))
 
 
-def _kind(node: exp.Join, context: Context) -> Any:
+def _kind(node: exp.Join, context: QueryContext) -> Any:
     side, kind = (str(node.args.get(k) or "").upper() for k in ("side", "kind"))
     method = str(node.args.get("method") or "").upper()
     if method not in ("", "NATURAL") or side not in SIDES or kind not in KINDS or (side == "RIGHT" and kind in HALVES):
@@ -132,7 +132,7 @@ HALVES = ("SEMI", "ANTI")
 KINDS = {"": None, "INNER": None, "OUTER": None, "CROSS": "inner", "SEMI": "semi", "ANTI": "anti"}
 
 
-def _using(left: Rows, right: Rows, node: exp.Join) -> list[str]:
+def _using(left: NamedRows, right: NamedRows, node: exp.Join) -> list[str]:
     if node.args.get("using"):
         return [part.name for part in node.args["using"]]
     if str(node.args.get("method") or "").upper() == "NATURAL":
@@ -141,33 +141,33 @@ def _using(left: Rows, right: Rows, node: exp.Join) -> list[str]:
     return []
 
 
-def _condition(node: exp.Join, using: list[str], both: Scope, context: Context) -> Expression | None:
+def _condition(node: exp.Join, using: list[str], both: Scope, context: QueryContext) -> Expression | None:
     if node.args.get("on") is not None:
-        return condition(node.args["on"], Here(context, both, "ON"))
+        return condition(node.args["on"], Site(context, both, "ON"))
     tests = [_equal(name, both, node, context) for name in using]
     if not tests:
         return None
     return tests[0] if len(tests) == 1 else call("and", *tests)
 
 
-def _equal(name: str, both: Scope, node: exp.Join, context: Context) -> Expression:
+def _equal(name: str, both: Scope, node: exp.Join, context: QueryContext) -> Expression:
     """The two columns of a name that USING compares: the last of them is of the right."""
-    found = [v for v in both.visible if v.bare and v.called(name)]
-    if len(found) != 2:
-        which = "both sides" if not found else "one side only" if len(found) == 1 else "several relations"
-        message = f"USING ({name}): the column is missing on {which}" if len(found) < 2 else f'"{name}" is in {which}'
+    matched = [v for v in both.visible if v.bare and v.called(name)]
+    if len(matched) != 2:
+        which = "both sides" if not matched else "one side only" if len(matched) == 1 else "several relations"
+        message = f"USING ({name}): the column is missing on {which}" if len(matched) < 2 else f'"{name}" is in {which}'
         raise context.error(message, node, f"columns are {', '.join(v.name for v in both.star())}")
-    return call("equal", found[0].expression, found[1].expression)
+    return call("equal", matched[0].expression, matched[1].expression)
 
 
-def _merged(rows: Rows, using: list[str], kind: str) -> Rows:
+def _merged(rows: NamedRows, using: list[str], kind: str) -> NamedRows:
     """The rows under a scope in which columns that are compared by name are one, and come first."""
     if not using:
         return rows
     values: list[tuple[str, Expression]] = []
     rest = list(rows.scope.visible)
     for name in using:
-        a, b = (at for at, v in enumerate(rest) if v.bare and v.called(name))
+        a, b = (place for place, v in enumerate(rest) if v.bare and v.called(name))
         both = rest[a].expression, rest[b].expression
         value = call("coalesce", *both) if kind == "full" else both[kind == "right"]
         values.append((rest[a].name, value))
@@ -179,10 +179,10 @@ def _merged(rows: Rows, using: list[str], kind: str) -> Rows:
         columns = plan.columns[-len(using) :]
         values = [(name, replace(column, name=name)) for (name, _), column in zip(values, columns, strict=True)]
     named = [v for v in rest if v.bare or v.relation is not None]  # the others nobody can name
-    return Rows(plan, replace(rows.scope, visible=(*(Visible(None, n, e) for n, e in values), *named)))
+    return NamedRows(plan, replace(rows.scope, visible=(*(Visible(None, n, e) for n, e in values), *named)))
 
 
-def beside_elements(left: Rows, right: Rows) -> Rows:
+def beside_elements(left: NamedRows, right: NamedRows) -> NamedRows:
     """The left beside its own elements."""
     assert isinstance(right, Elements)
-    return Rows(right.plan, Scope((*left.scope.visible, *right.scope.visible), left.scope.outer))
+    return NamedRows(right.plan, Scope((*left.scope.visible, *right.scope.visible), left.scope.outer))

@@ -21,18 +21,18 @@ LONGEST = 60  # characters of a name in a message
 
 
 def short(name: str) -> str:
-    """A name for a message, which is no place for a megabyte."""
+    """A name shortened for a message."""
     return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
 
 
 def fold(name: str) -> str:
-    """The name under which it is looked up."""
+    """The form in which a name is looked up: without case."""
     return name.casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """A column that can be named: of which relation, and what it is of the row.
+    """A column that can be named: its relation, its name, and the expression that reads it.
 
     A column that USING merged is still there under the name of its relation, but not `bare`.
     """
@@ -61,56 +61,56 @@ class Scope:
     @staticmethod
     def over(plan: Plan, relation: str | None, names: Iterable[str], outer: Scope | None = None) -> Scope:
         """All columns of a plan, under the name of a relation."""
-        found = zip(names, plan.columns, strict=True)
-        return Scope(tuple(Visible(relation, name, column) for name, column in found), outer)
+        columns = zip(names, plan.columns, strict=True)
+        return Scope(tuple(Visible(relation, name, column) for name, column in columns), outer)
 
     @property
     def relations(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(v.relation for v in self.visible if v.relation is not None))
 
     def find(self, parts: tuple[str, ...]) -> Expression:
-        """What a name means; raises when nothing or several things are meant."""
-        found = self._here(parts)
-        if found is None and len(parts) == 1:
-            found = self.aliases.get(fold(parts[0]))
+        """The expression that a name means; raises if it means nothing or several things."""
+        meant = self._here(parts)
+        if meant is None and len(parts) == 1:
+            meant = self.aliases.get(fold(parts[0]))
         depth, scope = 0, self.outer
-        while found is None and scope is not None:
+        while meant is None and scope is not None:
             depth += 1
-            found = scope._here(parts)
+            meant = scope._here(parts)
             scope = scope.outer
-        if found is None:
+        if meant is None:
             raise self._unknown(parts)
-        return outward(found, depth) if depth else found
+        return outward(meant, depth) if depth else meant
 
     def _here(self, parts: tuple[str, ...]) -> Expression | None:
-        """In this row: a relation and a column of it first, then a column; then fields."""
+        """The expression in this row: a column of a named relation first, then a column, then fields of a struct."""
         if len(parts) > 1:
-            found = [v for v in self.visible if v.of(parts[0]) and v.called(parts[1])]
-            if found:
-                return _fields(self._one(found, parts[:2]), parts[2:])
+            matched = [v for v in self.visible if v.of(parts[0]) and v.called(parts[1])]
+            if matched:
+                return _fields(self._one(matched, parts[:2]), parts[2:])
             if any(v.of(parts[0]) for v in self.visible):
                 raise self._unknown(parts)
-        found = [v for v in self.visible if v.bare and v.called(str(parts[0]))]  # pyright: ignore[reportGeneralTypeIssues]
-        return _fields(self._one(found, parts[:1]), parts[1:]) if found else None
+        matched = [v for v in self.visible if v.bare and v.called(str(parts[0]))]  # pyright: ignore[reportGeneralTypeIssues]
+        return _fields(self._one(matched, parts[:1]), parts[1:]) if matched else None
 
-    def _one(self, found: list[Visible], parts: tuple[str, ...]) -> Expression:
-        exact = [v for v in found if v.name == parts[-1]]
-        found = exact if len(exact) == 1 else found
-        if len({v.expression for v in found}) > 1:
-            meant = [f"{v.relation}.{v.name}" if v.relation else v.name for v in found]
+    def _one(self, matched: list[Visible], parts: tuple[str, ...]) -> Expression:
+        exact = [v for v in matched if v.name == parts[-1]]
+        matched = exact if len(exact) == 1 else matched
+        if len({v.expression for v in matched}) > 1:
+            meant = [f"{v.relation}.{v.name}" if v.relation else v.name for v in matched]
             unnamed = len(set(meant)) < len(meant)
             hint = "give the columns different names" if unnamed else f"write {' or '.join(meant)}"
             raise SqlError(f'column "{short(".".join(parts))}" is ambiguous', hint=hint)
-        return found[0].expression
+        return matched[0].expression
 
     def star(self, relation: str | None = None) -> list[Visible]:
-        """What a star stands for: all columns, or those of a relation."""
+        """The columns that a star stands for: all, or those of one relation."""
         if relation is None:
             return [v for v in self.visible if v.bare]
-        found = [v for v in self.visible if v.of(relation)]
-        if not found:
+        columns = [v for v in self.visible if v.of(relation)]
+        if not columns:
             raise self._unknown_relation(relation)
-        return found
+        return columns
 
     def beside(self, other: Scope, plan: Plan, width: int) -> Scope:
         """The scope of rows of this and then of the other; `plan` gives rows of both, `width` columns of this."""
@@ -149,7 +149,7 @@ class Scope:
 
 
 def outward(expression: Expression, depth: int) -> Expression:
-    """What a row around says, seen from a query inside."""
+    """An expression over the row around, as a query ``depth`` levels inside reads it."""
 
     def out(e: Expression) -> Expression:
         match e:
@@ -184,15 +184,15 @@ def _reread(v: Visible, plan: Plan, by: int) -> Visible:
 
 def _fields(expression: Expression, parts: tuple[str, ...]) -> Expression:
     for part in parts:
-        of = expression.type
-        names = [f.name for f in of.fields] if isinstance(of, Struct) else []
-        at = next((i for i, name in enumerate(names) if fold(name) == fold(part)), None)
-        if at is None:
+        type_ = expression.type
+        names = [f.name for f in type_.fields] if isinstance(type_, Struct) else []
+        place = next((i for i, name in enumerate(names) if fold(name) == fold(part)), None)
+        if place is None:
             if not names:
                 hint = "only a struct has fields"
-                raise SqlError(f'{expression} of type {of} has no field "{part}"', hint=hint)
+                raise SqlError(f'{expression} of type {type_} has no field "{part}"', hint=hint)
             raise unknown_name("field", part, names)
-        expression = call("get_field", expression, literal(names[at]))
+        expression = call("get_field", expression, literal(names[place]))
     return expression
 
 

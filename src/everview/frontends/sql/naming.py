@@ -1,4 +1,4 @@
-"""What Spark calls a column that has no name: the expression, written its way."""
+"""Names of columns without an alias: the expression as Spark writes it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from everview.operators.window import RANKS
 LONGEST = 200
 DEEPEST = 40
 
-Of = Callable[[exp.Expr | None], str]  # the name of a part
-Namer = Callable[[Any, Of], str]  # the name of a node, by those of its parts
+NameOf = Callable[[exp.Expr | None], str]  # the name of a part
+Namer = Callable[[Any, NameOf], str]  # the name of a node, by those of its parts
 
 _SIGNS: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
@@ -54,108 +54,108 @@ def _name(node: exp.Expr, depth: int) -> str:
 
 @cache
 def _namer(kind: type[exp.Expr]) -> Namer:
-    """How nodes of a class are named: as the table says of it, or of the nearest class that it extends."""
+    """The naming function of a class of nodes: its own in the table, or that of the nearest base class."""
     return next((_NAMERS[base] for base in kind.__mro__ if base in _NAMERS), _in_spark)
 
 
-def _in_spark(node: exp.Expr, of: Of) -> str:
+def _in_spark(node: exp.Expr, name: NameOf) -> str:
     return node.sql("spark")
 
 
-def _listed(parts: Iterable[exp.Expr], of: Of) -> str:
-    return ", ".join(map(of, parts))
+def _listed(parts: Iterable[exp.Expr], name: NameOf) -> str:
+    return ", ".join(map(name, parts))
 
 
-def _inside(node: exp.Expr, of: Of) -> str:
-    return of(node.this)
+def _inside(node: exp.Expr, name: NameOf) -> str:
+    return name(node.this)
 
 
-def _own_name(node: exp.Expr, of: Of) -> str:
+def _own_name(node: exp.Expr, name: NameOf) -> str:
     return node.name
 
 
 def _sign(sign: str) -> Namer:
-    return lambda node, of: f"({of(node.this)} {sign} {of(node.expression)})"
+    return lambda node, name: f"({name(node.this)} {sign} {name(node.expression)})"
 
 
 def _word(word: str) -> Namer:
-    return lambda node, of: word
+    return lambda node, name: word
 
 
-def _not(node: exp.Not, of: Of) -> str:
+def _not(node: exp.Not, name: NameOf) -> str:
     inner = node.this
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
-        return f"({of(inner.this)} IS NOT NULL)"
-    return f"(NOT {of(inner)})"
+        return f"({name(inner.this)} IS NOT NULL)"
+    return f"(NOT {name(inner)})"
 
 
-def _negative(node: exp.Neg, of: Of) -> str:
-    return f"-{of(node.this)}" if isinstance(node.this, exp.Literal) else f"(- {of(node.this)})"
+def _negative(node: exp.Neg, name: NameOf) -> str:
+    return f"-{name(node.this)}" if isinstance(node.this, exp.Literal) else f"(- {name(node.this)})"
 
 
-def _between(node: exp.Between, of: Of) -> str:
-    return f"between({of(node.this)}, {of(node.args['low'])}, {of(node.args['high'])})"
+def _between(node: exp.Between, name: NameOf) -> str:
+    return f"between({name(node.this)}, {name(node.args['low'])}, {name(node.args['high'])})"
 
 
-def _in(node: exp.In, of: Of) -> str:
-    return f"({of(node.this)} IN ({_listed(node.expressions, of)}))" if node.expressions else _in_spark(node, of)
+def _in(node: exp.In, name: NameOf) -> str:
+    return f"({name(node.this)} IN ({_listed(node.expressions, name)}))" if node.expressions else _in_spark(node, name)
 
 
-def _cast(node: exp.Cast, of: Of) -> str:
+def _cast(node: exp.Cast, name: NameOf) -> str:
     if node.args.get("safe"):
-        return f"TRY_CAST({of(node.this)} AS {node.to.sql('spark')})"
+        return f"TRY_CAST({name(node.this)} AS {node.to.sql('spark')})"
     literal = isinstance(node.this, exp.Literal) and node.this.is_string
     if literal and node.to.this in (exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMPTZ):
         return f"{node.to.sql('spark')} '{node.this.name}'"
-    return f"CAST({of(node.this)} AS {node.to.sql('spark')})"
+    return f"CAST({name(node.this)} AS {node.to.sql('spark')})"
 
 
-def _substring(node: exp.Substring, of: Of) -> str:
+def _substring(node: exp.Substring, name: NameOf) -> str:
     parts = (node.this, node.args.get("start"), node.args.get("length"))
-    return f"substring({_listed((p for p in parts if p is not None), of)})"
+    return f"substring({_listed((p for p in parts if p is not None), name)})"
 
 
-def _if(node: exp.If, of: Of) -> str:
-    return f"(IF({of(node.this)}, {of(node.args['true'])}, {of(node.args.get('false'))}))"
+def _if(node: exp.If, name: NameOf) -> str:
+    return f"(IF({name(node.this)}, {name(node.args['true'])}, {name(node.args.get('false'))}))"
 
 
-def _trim(node: exp.Trim, of: Of) -> str:
+def _trim(node: exp.Trim, name: NameOf) -> str:
     if not node.expression:
-        return f"trim({of(node.this)})"
-    return f"TRIM({node.args.get('position') or 'BOTH'} {of(node.expression)} FROM {of(node.this)})"
+        return f"trim({name(node.this)})"
+    return f"TRIM({node.args.get('position') or 'BOTH'} {name(node.expression)} FROM {name(node.this)})"
 
 
-def _within_group(node: exp.WithinGroup, of: Of) -> str:
-    ways = (f"{of(o.this)}{' DESC' if o.args.get('desc') else ''}" for o in node.expression.expressions)
-    return f"{of(node.this)} WITHIN GROUP (ORDER BY {', '.join(ways)})"
+def _within_group(node: exp.WithinGroup, name: NameOf) -> str:
+    ways = (f"{name(o.this)}{' DESC' if o.args.get('desc') else ''}" for o in node.expression.expressions)
+    return f"{name(node.this)} WITHIN GROUP (ORDER BY {', '.join(ways)})"
 
 
-def _function(node: exp.Func, of: Of) -> str:
+def _function(node: exp.Func, name_of: NameOf) -> str:
     name = _NAMES.get(type(node)) or node.sql_name().lower()
-    return f"{name}({_listed(_arguments(node), of)})"
+    return f"{name}({_listed(_arguments(node), name_of)})"
 
 
 def _arguments(node: exp.Func) -> list[exp.Expr]:
-    found: list[exp.Expr] = []
+    arguments: list[exp.Expr] = []
     for value in node.args.values():
-        found += value if isinstance(value, list) else [value] if isinstance(value, exp.Expr) else []
-    return found
+        arguments += value if isinstance(value, list) else [value] if isinstance(value, exp.Expr) else []
+    return arguments
 
 
-def _case(node: exp.Case, of: Of) -> str:
-    subject = f" {of(node.this)}" if node.this is not None else ""
-    branches = "".join(f" WHEN {of(b.this)} THEN {of(b.args['true'])}" for b in node.args["ifs"])
+def _case(node: exp.Case, name: NameOf) -> str:
+    subject = f" {name(node.this)}" if node.this is not None else ""
+    branches = "".join(f" WHEN {name(b.this)} THEN {name(b.args['true'])}" for b in node.args["ifs"])
     default = node.args.get("default")
-    return f"CASE{subject}{branches}{'' if default is None else f' ELSE {of(default)}'} END"
+    return f"CASE{subject}{branches}{'' if default is None else f' ELSE {name(default)}'} END"
 
 
-def _window(node: exp.Window, of: Of) -> str:
+def _window(node: exp.Window, name: NameOf) -> str:
     parts: list[str] = []
     if node.args.get("partition_by"):
-        parts.append(f"PARTITION BY {', '.join(of(p) for p in node.args['partition_by'])}")
+        parts.append(f"PARTITION BY {', '.join(name(p) for p in node.args['partition_by'])}")
     order, spec = node.args.get("order"), node.args.get("spec")
     if order is not None:
-        parts.append(f"ORDER BY {', '.join(f'{of(o.this)} {direction(o).upper()}' for o in order.expressions)}")
+        parts.append(f"ORDER BY {', '.join(f'{name(o.this)} {direction(o).upper()}' for o in order.expressions)}")
     if spec is not None:
         parts.append(spec.sql("spark").upper())
     elif order is not None or node.args.get("alias") is None:
@@ -163,7 +163,7 @@ def _window(node: exp.Window, of: Of) -> str:
         unit = "RANGE" if order is not None and not ranked else "ROWS"
         end = "CURRENT ROW" if order is not None else "UNBOUNDED FOLLOWING"
         parts.append(f"{unit} BETWEEN UNBOUNDED PRECEDING AND {end}")
-    return f"{of(node.this)} OVER ({' '.join(parts)})"
+    return f"{name(node.this)} OVER ({' '.join(parts)})"
 
 
 _NAMERS: Final[dict[type[exp.Expr], Namer]] = {
@@ -174,34 +174,34 @@ _NAMERS: Final[dict[type[exp.Expr], Namer]] = {
     exp.Var: _own_name,
     exp.Literal: _own_name,
     exp.Null: _word("NULL"),
-    exp.Boolean: lambda node, of: "true" if node.this else "false",
+    exp.Boolean: lambda node, name: "true" if node.this else "false",
     exp.Star: _word("1"),
-    exp.NEQ: lambda node, of: f"(NOT ({of(node.this)} = {of(node.expression)}))",
+    exp.NEQ: lambda node, name: f"(NOT ({name(node.this)} = {name(node.expression)}))",
     exp.Not: _not,
     exp.Is: _sign("IS"),
     exp.Neg: _negative,
-    exp.DPipe: lambda node, of: f"concat({of(node.this)}, {of(node.expression)})",
+    exp.DPipe: lambda node, name: f"concat({name(node.this)}, {name(node.expression)})",
     exp.Between: _between,
     exp.In: _in,
-    exp.Like: lambda node, of: f"{of(node.this)} LIKE {of(node.expression)}",
+    exp.Like: lambda node, name: f"{name(node.this)} LIKE {name(node.expression)}",
     exp.Case: _case,
     exp.Cast: _cast,
-    exp.Distinct: lambda node, of: f"DISTINCT {_listed(node.expressions, of)}",
-    exp.Filter: lambda node, of: f"{of(node.this)} FILTER (WHERE {of(node.expression.this)})",
+    exp.Distinct: lambda node, name: f"DISTINCT {_listed(node.expressions, name)}",
+    exp.Filter: lambda node, name: f"{name(node.this)} FILTER (WHERE {name(node.expression.this)})",
     exp.Window: _window,
     exp.Subquery: _word("scalarsubquery()"),
     exp.Select: _word("scalarsubquery()"),
     exp.Exists: _word("exists()"),
-    exp.Anonymous: lambda node, of: f"{node.name.lower()}({_listed(node.expressions, of)})",
+    exp.Anonymous: lambda node, name: f"{node.name.lower()}({_listed(node.expressions, name)})",
     exp.Substring: _substring,
-    exp.Extract: lambda node, of: f"extract({node.this.name} FROM {of(node.expression)})",
+    exp.Extract: lambda node, name: f"extract({node.this.name} FROM {name(node.expression)})",
     exp.CurrentDate: _word("current_date()"),
     exp.CurrentTimestamp: _word("current_timestamp()"),
     exp.If: _if,
     exp.Trim: _trim,
-    exp.StrPosition: lambda node, of: f"position({of(node.args['substr'])}, {of(node.this)})",
+    exp.StrPosition: lambda node, name: f"position({name(node.args['substr'])}, {name(node.this)})",
     exp.WithinGroup: _within_group,
-    exp.IgnoreNulls: lambda node, of: f"{of(node.this)} IGNORE NULLS",
+    exp.IgnoreNulls: lambda node, name: f"{name(node.this)} IGNORE NULLS",
     exp.Func: _function,
 }
 

@@ -1,4 +1,4 @@
-"""Text to syntax trees, by sqlglot, in Spark's dialect or in another.
+"""Parse text to syntax trees, by sqlglot, in Spark's dialect or in another.
 
 In Spark's dialect a function keeps the name that was written, since the plan names functions as Spark does; in
 other dialects sqlglot gives functions its own names, and `functions.py` finds Spark's spelling of them.
@@ -23,7 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain, tokens_as_spark
-from everview.frontends.sql.places import Source
+from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.slips import Slip, find_slip, left_open, read_all_the_same
 from everview.types import unknown_name
 
@@ -45,17 +45,17 @@ class Parsed:
     start: int = 0  # where it stands in the whole text
 
 
-def parse(text: str, dialect: str = "spark") -> tuple[list[Parsed], Source]:
+def parse(text: str, dialect: str = "spark") -> tuple[list[Parsed], SqlText]:
     """The statements of a text, and the text to point into."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SqlError(f"SQL is text, not {type(text).__name__}", hint='write db.sql("SELECT …")')
-    source, reader = Source(text), _dialect(dialect)
+    source, reader = SqlText(text), _dialect(dialect)
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise source.error("the text is not Unicode", error.start, hint="it holds half of a surrogate pair") from None
     with _quiet():
-        return [_statement(*found, source, reader) for found in _statements(source, reader)], source
+        return [_statement(*statement, source, reader) for statement in _statements(source, reader)], source
 
 
 def parse_expression(text: str) -> exp.Expr:
@@ -74,25 +74,25 @@ def _dialect(name: str) -> Dialect:
     return Dialect.get_or_raise(name.lower())
 
 
-def _statements(source: Source, dialect: Dialect) -> Iterator[tuple[list[Token], bool]]:
+def _statements(source: SqlText, dialect: Dialect) -> Iterator[tuple[list[Token], bool]]:
     """The tokens of each statement, and whether it is explained."""
     tokens, explained = _tokens(source, dialect)
-    found: list[Token] = []
+    statement: list[Token] = []
     for token in [*tokens, None]:
         if token is not None and token.token_type != TokenType.SEMICOLON:
-            found.append(token)
-        elif found:
-            _check_commas(found, source)
-            if isinstance(dialect, Plain) and (slip := read_all_the_same(found, source.text)) is not None:
+            statement.append(token)
+        elif statement:
+            _check_commas(statement, source)
+            if isinstance(dialect, Plain) and (slip := read_all_the_same(statement, source.text)) is not None:
                 raise _told(slip, source)
-            yield found, any(at < found[0].start for at in explained)
-            explained = [at for at in explained if at > found[-1].end]
-            found = []
+            yield statement, any(start < statement[0].start for start in explained)
+            explained = [start for start in explained if start > statement[-1].end]
+            statement = []
     if explained:
         raise source.error("syntax error: EXPLAIN of what?", explained[0], hint="write EXPLAIN SELECT …")
 
 
-def _tokens(source: Source, dialect: Dialect) -> tuple[list[Token], list[int]]:
+def _tokens(source: SqlText, dialect: Dialect) -> tuple[list[Token], list[int]]:
     """All tokens, without the words that ask to explain; and where those stood.
 
     sqlglot does not look into what is explained, so the words are blanked out.
@@ -100,37 +100,37 @@ def _tokens(source: Source, dialect: Dialect) -> tuple[list[Token], list[int]]:
     text, explained = source.text, list[int]()
     while True:
         tokens = _tokenized(text, source, dialect)
-        at = next((i for i in range(len(tokens)) if _asks_to_explain(tokens, i)), None)
-        if at is None:
+        place = next((i for i in range(len(tokens)) if _asks_to_explain(tokens, i)), None)
+        if place is None:
             return tokens, explained
-        start = tokens[at].start
+        start = tokens[place].start
         words = _EXPLAIN.match(text, start)
         assert words is not None, "an EXPLAIN token says EXPLAIN"
         text = text[:start] + " " * len(words[0]) + text[words.end() :]
         explained.append(start)
 
 
-def _tokenized(text: str, source: Source, dialect: Dialect) -> list[Token]:
+def _tokenized(text: str, source: SqlText, dialect: Dialect) -> list[Token]:
     try:
         tokens = dialect.tokenize(text)
         return tokens_as_spark(tokens, text) if isinstance(dialect, Plain) else tokens
     except TokenError as error:
-        for at, what in left_open(text):
+        for start, what in left_open(text):
             raise source.error(
-                f"syntax error: the {what} is not closed", at, hint=_CLOSE.get(what[-1], "close it")
+                f"syntax error: the {what} is not closed", start, hint=_CLOSE.get(what[-1], "close it")
             ) from None
         hint = "is a quote, a comment or a bracket left open?"
         raise source.error("syntax error: the text breaks off", error.end or len(source.text), hint=hint) from None
 
 
-def _asks_to_explain(tokens: list[Token], at: int) -> bool:
-    first = at == 0 or tokens[at - 1].token_type == TokenType.SEMICOLON
-    token = tokens[at]
+def _asks_to_explain(tokens: list[Token], place: int) -> bool:
+    first = place == 0 or tokens[place - 1].token_type == TokenType.SEMICOLON
+    token = tokens[place]
     return first and token.token_type != TokenType.IDENTIFIER and token.text.upper() == "EXPLAIN"
 
 
-def _check_commas(tokens: list[Token], source: Source) -> None:
-    """sqlglot reads over items that are not there."""
+def _check_commas(tokens: list[Token], source: SqlText) -> None:
+    """Refuse empty items between commas, which sqlglot ignores."""
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         if token.token_type != TokenType.COMMA:
             continue
@@ -139,12 +139,12 @@ def _check_commas(tokens: list[Token], source: Source) -> None:
             raise source.error("syntax error: something is missing beside the comma", token.start, hint=hint)
 
 
-def _statement(tokens: list[Token], explain: bool, source: Source, dialect: Dialect) -> Parsed:
+def _statement(tokens: list[Token], explain: bool, source: SqlText, dialect: Dialect) -> Parsed:
     text = source.text[tokens[0].start : tokens[-1].end + 1]
     return Parsed(_tree(tokens, source, dialect), text, explain, tokens[0].start)
 
 
-def _tree(tokens: list[Token], source: Source, dialect: Dialect) -> exp.Expr:
+def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:
     words = [token.text.upper() for token in tokens[:3]]
     if words[:2] == ["START", "TRANSACTION"] and len(tokens) == 2:
         return exp.Transaction()
@@ -166,21 +166,21 @@ def _tree(tokens: list[Token], source: Source, dialect: Dialect) -> exp.Expr:
     return trees[0]
 
 
-def _syntax_error(error: ParseError, source: Source, tokens: list[Token]) -> SqlError:
-    found: dict[str, Any] = error.errors[0] if error.errors else {}
-    at = len(found["start_context"]) if found.get("start_context") is not None else 0
-    slip = find_slip(tokens, at, source.text)
+def _syntax_error(error: ParseError, source: SqlText, tokens: list[Token]) -> SqlError:
+    reported: dict[str, Any] = error.errors[0] if error.errors else {}
+    offset = len(reported["start_context"]) if reported.get("start_context") is not None else 0
+    slip = find_slip(tokens, offset, source.text)
     if slip is not None:
         return _told(slip, source)
-    near, said = (found.get("highlight") or "")[:40], _said(found.get("description") or str(error), source.text)
+    near, said = (reported.get("highlight") or "")[:40], _said(reported.get("description") or str(error), source.text)
     place = f"syntax error at {near!r}" if near else "syntax error"
     return source.error(
-        f"{place}: {said}" if said else place, at, hint="docs/reference/sql.md shows what can be written"
+        f"{place}: {said}" if said else place, offset, hint="docs/reference/sql.md shows what can be written"
     )
 
 
 def _said(message: str, text: str) -> str:
-    """What the parser says, without the names of its own classes."""
+    """The parser's message without the names of its own classes."""
     message = _TOKEN.sub(lambda m: repr(m[1]), message).replace("'SENTINEL'", "the end")
     missing = _MISSING.search(message)
     if missing is not None:
@@ -190,22 +190,22 @@ def _said(message: str, text: str) -> str:
     return message[:1].lower() + message[1:] if message[1:2].islower() else message
 
 
-def _told(slip: Slip, source: Source) -> SqlError:
-    return source.error(slip.message, slip.at, hint=slip.hint)
+def _told(slip: Slip, source: SqlText) -> SqlError:
+    return source.error(slip.message, slip.offset, hint=slip.hint)
 
 
-def slip_in(text: str, start: int, dialect: str, source: Source) -> SqlError | None:
-    """The error for a statement that is none of ours because of a slip in its first words."""
+def slip_in(text: str, start: int, dialect: str, source: SqlText) -> SqlError | None:
+    """The error for a statement that was not recognized because of a slip in its first words; None if there is none."""
     with _quiet():
         slip = find_slip(_dialect(dialect).tokenize(text), 0, text)
     if slip is None:
         return None
-    return source.error(slip.message, start + slip.at, hint=slip.hint)
+    return source.error(slip.message, start + slip.offset, hint=slip.hint)
 
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """What sqlglot would log of statements that it does not know, is an error of ours."""
+    """Keep sqlglot from logging statements that it does not know: they raise errors instead."""
     log = logging.getLogger("sqlglot")
     before, log.disabled = log.disabled, True
     try:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from everview.frontends.sql.casts import untyped
-from everview.frontends.sql.expressions import Here
-from everview.frontends.sql.written import NAMES, WrittenCall
+from everview.frontends.sql.expressions import Site
+from everview.frontends.sql.written import NAMES, SqlCall
 from everview.operators.aggregate.registry import AggregateFunction
 from everview.plan.typing import coerced, implicit, is_number
 from everview.scalars.expressions import Call, Cast, Expression, Literal, Order
@@ -30,7 +30,7 @@ MOST_ACCURATE = 2**31 - 1
 
 @dataclass(frozen=True)
 class Percentiles:
-    """What a call asks for: a function of the plan, its value, and its share; or ``several``, at least one."""
+    """A percentile that a call asks for: the plan's function, the value and one share, or ``several`` shares."""
 
     function: str
     value: Expression
@@ -39,68 +39,68 @@ class Percentiles:
     order: Order = ()
 
 
-def read(written: WrittenCall, bound: list[Expression], order: Order, here: Here) -> Percentiles:
-    """What a call says; `bound` are its arguments, `order` that of WITHIN GROUP."""
+def read(written: SqlCall, bound: list[Expression], order: Order, site: Site) -> Percentiles:
+    """Read a call; `bound` are its arguments, `order` that of WITHIN GROUP."""
     name, line, descends = written.name, NAMES[written.name], ()
     if written.within:
-        _check_within(written, bound, here)
-        value, way = one_order(order, written, here)
+        _check_within(written, bound, site)
+        value, way = one_order(order, written, site)
         share, rest = bound[0], []
         descends = ((value, way),) if way.startswith("desc") else ()
     else:
-        value, share, *rest = _plain(written, bound, here)
-    _check_rest(name, rest, written, here)
-    value = _value(line, value, written, here)
-    shares, several = _shares(share, written, here)
-    function = line.duckdb if line.duckdb and here.context.dialect != "spark" else line.name
+        value, share, *rest = _plain(written, bound, site)
+    _check_rest(name, rest, written, site)
+    value = _value(line, value, written, site)
+    shares, several = _shares(share, written, site)
+    function = line.duckdb if line.duckdb and site.context.dialect != "spark" else line.name
     return Percentiles(function, value, shares, several, tuple((value, way) for _, way in descends))
 
 
-def one_order(order: Order, written: WrittenCall, here: Here) -> tuple[Expression, str]:
+def one_order(order: Order, written: SqlCall, site: Site) -> tuple[Expression, str]:
     """The one item of WITHIN GROUP."""
     if len(order) != 1:
-        raise here.context.error(f"{written.name} in the order of {len(order)} values", written.node, "order by one")
+        raise site.context.error(f"{written.name} in the order of {len(order)} values", written.node, "order by one")
     return order[0]
 
 
-def _check_within(written: WrittenCall, bound: list[Expression], here: Here) -> None:
+def _check_within(written: SqlCall, bound: list[Expression], site: Site) -> None:
     if len(bound) != 1 or written.distinct:
         hint = f"write {written.name}(0.5) WITHIN GROUP (ORDER BY x)"
-        raise here.context.error(f"{written.name} takes one share, and its values by ORDER BY", written.node, hint)
+        raise site.context.error(f"{written.name} takes one share, and its values by ORDER BY", written.node, hint)
 
 
-def _plain(written: WrittenCall, bound: list[Expression], here: Here) -> list[Expression]:
+def _plain(written: SqlCall, bound: list[Expression], site: Site) -> list[Expression]:
     """The value, the share and what follows."""
-    name, duckdb = written.name, here.context.dialect != "spark"
+    name, duckdb = written.name, site.context.dialect != "spark"
     if name in WITHIN and not (duckdb and len(bound) == 2):
         hint = f"write {name}(0.5) WITHIN GROUP (ORDER BY x)"
-        raise here.context.error(f"{name} of which values?", written.node, hint)
+        raise site.context.error(f"{name} of which values?", written.node, hint)
     if len(bound) == 1 and duckdb and name.startswith("quantile"):
         return [bound[0], Literal(0.5, DOUBLE)]
     if len(bound) < 2:
-        raise here.context.error(f"{name} at which share?", written.node, f"write {name}(x, 0.5)")
+        raise site.context.error(f"{name} at which share?", written.node, f"write {name}(x, 0.5)")
     return bound
 
 
-def _check_rest(name: str, rest: list[Expression], written: WrittenCall, here: Here) -> None:
+def _check_rest(name: str, rest: list[Expression], written: SqlCall, site: Site) -> None:
     if not rest:
         return
-    (found,) = rest
+    (written_accuracy,) = rest
     if name not in APPROXIMATE:
-        if not isinstance(found, Literal) or found.value != 1:
+        if not isinstance(written_accuracy, Literal) or written_accuracy.value != 1:
             hint = "repeat the rows: join them with the numbers from 1 to the frequency"
-            raise here.context.unsupported(f"the frequency of {name}", written.node, hint)
+            raise site.context.unsupported(f"the frequency of {name}", written.node, hint)
         return
-    accuracy = _number(found)
+    accuracy = _number(written_accuracy)
     if accuracy is None or accuracy != int(accuracy) or not 0 < accuracy <= MOST_ACCURATE:
         hint = f"a whole number from 1 to {MOST_ACCURATE} that is written down"
-        raise here.context.error(f"{name} of such an accuracy", written.node, hint)
+        raise site.context.error(f"{name} of such an accuracy", written.node, hint)
 
 
-def _value(line: AggregateFunction, value: Expression, written: WrittenCall, here: Here) -> Expression:
-    """The value as it is read: text as numbers, as in Spark; DuckDB also picks one of texts."""
+def _value(line: AggregateFunction, value: Expression, written: SqlCall, site: Site) -> Expression:
+    """The value to rank: Spark reads text as numbers, DuckDB ranks texts as they are."""
     picks = line.takes == "anything"
-    if picks and here.context.dialect != "spark":
+    if picks and site.context.dialect != "spark":
         return untyped(value)
     if value.type in (STRING, VOID):
         return coerced(value, DOUBLE)
@@ -109,20 +109,20 @@ def _value(line: AggregateFunction, value: Expression, written: WrittenCall, her
     return value if is_number(value.type) else implicit(value, DOUBLE, written.name)
 
 
-def _shares(share: Expression, written: WrittenCall, here: Here) -> tuple[tuple[float, ...], bool]:
+def _shares(share: Expression, written: SqlCall, site: Site) -> tuple[tuple[float, ...], bool]:
     several = isinstance(share, Call) and share.function == "array"
     numbers = [_number(part) for part in (share.children if several else (share,))]
     if not numbers or any(n is None or not 0 <= n <= 1 for n in numbers):
         hint = "write it down, as in 0.9 or array(0.1, 0.9)"
-        raise here.context.error(f"{written.name} at a share that is no number from 0 to 1", written.node, hint)
+        raise site.context.error(f"{written.name} at a share that is no number from 0 to 1", written.node, hint)
     return tuple(n for n in numbers if n is not None), several
 
 
-def _number(found: Expression) -> float | None:
-    """The value of a number that is written down, also as text."""
-    while isinstance(found, Cast):
-        found = found.argument
-    value = found.value if isinstance(found, Literal) else None
+def _number(expression: Expression) -> float | None:
+    """The value of a literal number, also one written as text; None for anything else."""
+    while isinstance(expression, Cast):
+        expression = expression.argument
+    value = expression.value if isinstance(expression, Literal) else None
     if value is None or isinstance(value, bool):
         return None
     try:

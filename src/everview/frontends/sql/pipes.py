@@ -1,6 +1,6 @@
 """Pipes, ``FROM t |> WHERE a > 1 |> AGGREGATE sum(b) GROUP BY c``: each operator is a query over the one before it.
 
-sqlglot writes several operators into one SELECT, whose clauses have an order of their own. Here a clause is added to a
+sqlglot writes several operators into one SELECT, whose clauses have an order of their own. Site a clause is added to a
 SELECT only where it comes last of those that are there; else the pipe so far becomes a subquery.
 """
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.frontends.sql.context import Context
-from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.context import QueryContext
+from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.written import is_aggregate
 from everview.plan.typing import cast, is_number
@@ -25,13 +25,13 @@ from everview.types import BOOLEAN, STRING
 _OF_DIALECT = ("pivot_column_naming", "identify_pivot_strings", "prefixed_pivot_columns")
 
 
-def of_clause(pivot: exp.Pivot, table: exp.Expr, columns: list[str], context: Context) -> exp.Select:
+def of_clause(pivot: exp.Pivot, table: exp.Expr, columns: list[str], context: QueryContext) -> exp.Select:
     """``FROM t PIVOT (sum(x) FOR c IN ('a', 'b'))``."""
     context.only(pivot, "expressions", "fields", "alias", "columns", *_OF_DIALECT)
     return _select(pivot, table, pivot.expressions, pivot.args.get("fields") or [], None, columns, context)
 
 
-def of_statement(pivot: exp.Pivot, context: Context, columns: list[str]) -> exp.Select:
+def of_statement(pivot: exp.Pivot, context: QueryContext, columns: list[str]) -> exp.Select:
     """``PIVOT t ON c IN ('a', 'b') USING sum(x) GROUP BY g``."""
     context.only(pivot, "this", "expressions", "using", "group", *_OF_DIALECT)
     group = pivot.args.get("group")
@@ -46,7 +46,7 @@ def _select(
     fields: list[exp.Expr],
     groups: list[str] | None,
     columns: list[str],
-    context: Context,
+    context: QueryContext,
 ) -> exp.Select:
     if len(fields) != 1 or not isinstance(fields[0], exp.In) or not fields[0].expressions:
         hint = "list the values, as in ON kind IN ('a', 'b'): the columns of a view do not change with its rows"
@@ -57,18 +57,18 @@ def _select(
     cells = Cells(by.this, len(aggregates), _absent(aggregates, table, context), context)
     picked = [cells.of(value, aggregate) for value in by.expressions for aggregate in aggregates]
     keys = [exp.column(exp.to_identifier(g, quoted=True)) for g in groups]
-    found = exp.select(*keys, *picked).from_(table.copy())
-    return found.group_by(*(k.copy() for k in keys)) if keys else found
+    select = exp.select(*keys, *picked).from_(table.copy())
+    return select.group_by(*(k.copy() for k in keys)) if keys else select
 
 
-def _absent(aggregates: list[exp.Expr], table: exp.Expr, context: Context) -> bool:
-    """Is a cell without rows NULL, whatever its aggregate is of nothing?"""
+def _absent(aggregates: list[exp.Expr], table: exp.Expr, context: QueryContext) -> bool:
+    """Whether a cell without rows is NULL, even if its aggregate of no rows is not."""
     from everview.frontends.sql.queries import query
 
     if context.dialect != "spark":
         return False
     whole = exp.select(*(_inner(a).copy() for a in aggregates)).from_(table.copy())
-    return all(is_number(of) or of == BOOLEAN for of in query(whole, context).plan.schema.types)
+    return all(is_number(type_) or type_ == BOOLEAN for type_ in query(whole, context).plan.schema.types)
 
 
 def _inner(aggregate: exp.Expr) -> exp.Expr:
@@ -82,7 +82,7 @@ class Cells:
     column: exp.Expr
     aggregates: int
     absent: bool
-    context: Context
+    context: QueryContext
 
     def of(self, value: exp.Expr, aggregate: exp.Expr) -> exp.Expr:
         """The aggregate of the rows that have a value, under the name of both."""
@@ -91,11 +91,11 @@ class Cells:
         if self.aggregates > 1 or (aggregate is not inner and self.context.dialect != "spark"):
             name = f"{name}_{aggregate.alias if aggregate is not inner else inner.sql('spark').lower()}"
         test = self._test(value.this if isinstance(value, (exp.Alias, exp.PivotAlias)) else value)
-        found = self._filtered(inner, test)
+        cell = self._filtered(inner, test)
         if self.absent:
             rows = exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=test.copy()))
-            found = exp.Case().when(exp.GT(this=rows, expression=exp.Literal.number(0)), found)
-        return exp.alias_(found, exp.to_identifier(name, quoted=True), copy=False)
+            cell = exp.Case().when(exp.GT(this=rows, expression=exp.Literal.number(0)), cell)
+        return exp.alias_(cell, exp.to_identifier(name, quoted=True), copy=False)
 
     def _test(self, value: exp.Expr) -> exp.Expr:
         """Whether a row has a value, NULL included."""
@@ -108,31 +108,31 @@ class Cells:
 
     def _filtered(self, aggregate: exp.Expr, test: exp.Expr) -> exp.Expr:
         """An expression whose aggregates take only the rows that pass a test."""
-        found = 0
+        count = 0
 
         def kept(node: exp.Expr) -> exp.Expr:
-            nonlocal found
+            nonlocal count
             if isinstance(node.parent, exp.Filter) or not is_aggregate(node, self.context):
                 return node
-            found += 1
+            count += 1
             if isinstance(node, exp.Filter):
                 both = exp.and_(node.expression.this, test.copy())
                 return exp.Filter(this=node.this, expression=exp.Where(this=both))
             return exp.Filter(this=node.copy(), expression=exp.Where(this=test.copy()))
 
         changed = _outermost(aggregate.copy(), kept)
-        if not found:
+        if not count:
             raise self.context.error("PIVOT of what is no aggregate", aggregate, "write sum(x) or any_value(x)")
         return changed
 
     def _text(self, value: exp.Expr) -> str:
-        """What a value is called as a column."""
+        """The name of the column for a value."""
         if isinstance(value, exp.Tuple):
             return f"{{{', '.join(map(self._text, value.expressions))}}}"
-        found = computed(cast(expression(value, Here(self.context, Scope(), "PIVOT")), STRING))
-        if not isinstance(found, Literal):
+        text = computed(cast(expression(value, Site(self.context, Scope(), "PIVOT")), STRING))
+        if not isinstance(text, Literal):
             raise self.context.error("a value of PIVOT is no constant", value, "write it down, as in IN ('a', 'b')")
-        return "null" if found.value is None else str(found.value)
+        return "null" if text.value is None else str(text.value)
 
 
 def _parts(node: exp.Expr) -> list[exp.Expr]:
@@ -140,7 +140,7 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _outermost(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """The tree with the first nodes from the top that `change` changes, and nothing below them."""
+    """The tree with `change` applied from the top; nothing below a changed node is visited."""
     changed = change(node)
     if changed is not node:
         return changed

@@ -1,4 +1,4 @@
-"""Where in a text an error stands: the line, the column, and the line itself with a caret."""
+"""Places of errors in a text: the line, the column, and the line itself with a caret."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ E = TypeVar("E", bound=EverviewError)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SqlText:
     """A text of SQL.
 
-    >>> print(Source("SELECT a\\nFROM tt").place(14, 2))
+    >>> print(SqlText("SELECT a\\nFROM tt").place(14, 2))
     line 2, column 6:
         FROM tt
              ^^
@@ -52,7 +52,7 @@ class Source:
         return error
 
     def locate(self, error: EverviewError, node: exp.Expr) -> None:
-        """Add to an error where it stands, unless it says so already or the node does not know."""
+        """Add the place of a node to an error that has none; a node without a place changes nothing."""
         if getattr(error, "placed", False):
             return
         start, end = _span(node)
@@ -67,21 +67,21 @@ def _placed(error: E, place: str) -> E:
 
 
 def _span(node: exp.Expr) -> tuple[int | None, int]:
-    """Where a node starts and ends: what it knows of itself, or else the first of its parts."""
+    """The start and the length of a node: from its own position, or else from its first part."""
     if "start" in node.meta:
         return node.meta["start"], node.meta["end"]
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for count, part in enumerate(node.walk()):
         if "start" in part.meta:
-            found.append((part.meta["start"], part.meta["end"]))
+            spans.append((part.meta["start"], part.meta["end"]))
         if count > LOOKED_AT:
             break
-    if not found:
+    if not spans:
         return None, 0
-    start, end = min(found)
-    return start, max(found)[1] if isinstance(node, exp.Column) else end
+    start, end = min(spans)
+    return start, max(spans)[1] if isinstance(node, exp.Column) else end
 
 
 def _printable(text: str) -> str:
-    """Of the same length, so that the caret stands where it should."""
+    """The text with unprintable characters replaced one for one, so that the caret stays in place."""
     return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)

@@ -20,7 +20,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql.context import Bound, Context
+from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.queries import defined, query
 from everview.frontends.sql.rewrite import all_plans
@@ -33,7 +33,7 @@ from everview.types import Field, Schema
 ROUNDS = 12  # of finding the types; each widens a column
 
 
-def recursive(ctes: list[exp.CTE], context: Context) -> Context:
+def recursive(ctes: list[exp.CTE], context: QueryContext) -> QueryContext:
     """The context with all that WITH RECURSIVE defines."""
     names = [fold(cte.alias) for cte in ctes]
     twice = next((cte for i, cte in enumerate(ctes) if names[i] in names[:i]), None)
@@ -55,31 +55,31 @@ def _read(node: exp.Expr, names: set[str]) -> set[str]:
 
 
 def _groups(names: list[str], reads: Mapping[str, set[str]]) -> list[list[str]]:
-    """Those that read each other together, each group after the ones that it reads."""
+    """The names in groups that read each other, each group after the groups that it reads."""
     reach = {name: _reachable(name, reads) for name in names}
     done: set[str] = set()
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
     waiting = list(names)
     while waiting:
         ready = next(n for n in waiting if all(m in done or n in reach[m] for m in reach[n]))
         group = [m for m in waiting if m == ready or (m in reach[ready] and ready in reach[m])]
-        found.append(group)
+        groups.append(group)
         done.update(group)
         waiting = [m for m in waiting if m not in done]
-    return found
+    return groups
 
 
 def _reachable(name: str, reads: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
+    reachable: set[str] = set()
     waiting = [name]
     while waiting:
-        for other in reads[waiting.pop()] - found:
-            found.add(other)
+        for other in reads[waiting.pop()] - reachable:
+            reachable.add(other)
             waiting.append(other)
-    return found
+    return reachable
 
 
-def _fixed_point(ctes: list[exp.CTE], context: Context) -> Context:
+def _fixed_point(ctes: list[exp.CTE], context: QueryContext) -> QueryContext:
     """The context with relations that read each other."""
     inner = {fold(cte.alias): f"{cte.alias}" for cte in ctes}
     taken = {p.name for bound in context.ctes.values() for p in _references(bound.plan)}
@@ -106,15 +106,15 @@ def _references(plan: Plan) -> list[Reference]:
 
 def _branches(node: exp.Expr) -> list[exp.Expr]:
     """The parts of a union, from left to right."""
-    found: list[exp.Expr] = []
+    branches: list[exp.Expr] = []
     while isinstance(node, (exp.Union, exp.Subquery, exp.Paren)):
         if isinstance(node, exp.Union):
-            found.append(node.expression)
+            branches.append(node.expression)
         node = node.this
-    return [node, *reversed(found)]
+    return [node, *reversed(branches)]
 
 
-def _starts(ctes: list[exp.CTE], labels: Mapping[str, str], context: Context) -> dict[str, Schema]:
+def _starts(ctes: list[exp.CTE], labels: Mapping[str, str], context: QueryContext) -> dict[str, Schema]:
     """The columns of each relation, by a branch that reads only what is known."""
     schemas: dict[str, Schema] = {}
     waiting = {fold(cte.alias): cte for cte in ctes}
@@ -133,19 +133,21 @@ def _starts(ctes: list[exp.CTE], labels: Mapping[str, str], context: Context) ->
     return schemas
 
 
-def _around(cte: exp.CTE, context: Context) -> Context:
-    """What a WITH before the branches of a relation defines is seen by each of them."""
+def _around(cte: exp.CTE, context: QueryContext) -> QueryContext:
+    """The context of the branches of a relation: with the relations of its own WITH."""
     from everview.frontends.sql.queries import with_clause
 
     return with_clause(cte.this, context)
 
 
-def _seen(ctes: list[exp.CTE], labels: Mapping[str, str], schemas: Mapping[str, Schema], context: Context) -> Context:
+def _seen(
+    ctes: list[exp.CTE], labels: Mapping[str, str], schemas: Mapping[str, Schema], context: QueryContext
+) -> QueryContext:
     known = {name: Bound(Reference(labels[name], s), s.names) for name, s in schemas.items()}
     return replace(context, ctes={**context.ctes, **known})
 
 
-def _named(bound: Bound, cte: exp.CTE, context: Context) -> Schema:
+def _named(bound: Bound, cte: exp.CTE, context: QueryContext) -> Schema:
     """The columns of a query under the names that WITH gives them."""
     names = defined(cte, bound, context).ctes[fold(cte.alias)].names
     fields = bound.plan.schema.fields
@@ -159,13 +161,13 @@ def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _bound(
-    ctes: list[exp.CTE], labels: Mapping[str, str], schemas: Mapping[str, Schema], context: Context
+    ctes: list[exp.CTE], labels: Mapping[str, str], schemas: Mapping[str, Schema], context: QueryContext
 ) -> dict[str, Bound]:
     inner = _seen(ctes, labels, schemas, context)
     return {fold(cte.alias): _one(cte, schemas[fold(cte.alias)], inner, context) for cte in ctes}
 
 
-def _one(cte: exp.CTE, schema: Schema, inner: Context, context: Context) -> Bound:
+def _one(cte: exp.CTE, schema: Schema, inner: QueryContext, context: QueryContext) -> Bound:
     for part in ("order", "limit", "offset"):
         if cte.this.args.get(part) is not None:
             hint = "limit the query that reads it"
@@ -180,17 +182,19 @@ def _one(cte: exp.CTE, schema: Schema, inner: Context, context: Context) -> Boun
     return bound
 
 
-def _wider(schema: Schema, bound: Bound, ctes: list[exp.CTE], context: Context) -> Schema:
+def _wider(schema: Schema, bound: Bound, ctes: list[exp.CTE], context: QueryContext) -> Schema:
     fields: list[Field] = []
     for old, new in zip(schema.fields, bound.plan.schema.fields, strict=True):
-        of = common(old.type, new.type)
-        if of is None:
+        type_ = common(old.type, new.type)
+        if type_ is None:
             raise context.error(f'column "{old.name}" is {old.type} and {new.type}', ctes[0], "cast one of them")
-        fields.append(Field(old.name, of, old.nullable or new.nullable))
+        fields.append(Field(old.name, type_, old.nullable or new.nullable))
     return Schema(fields)
 
 
-def _defined(ctes: list[exp.CTE], labels: Mapping[str, str], bound: Mapping[str, Bound], context: Context) -> Context:
+def _defined(
+    ctes: list[exp.CTE], labels: Mapping[str, str], bound: Mapping[str, Bound], context: QueryContext
+) -> QueryContext:
     from everview.plan.nodes import Project
 
     bindings: list[tuple[str, Plan]] = []
@@ -214,7 +218,7 @@ def _defined(ctes: list[exp.CTE], labels: Mapping[str, str], bound: Mapping[str,
 
 
 def _is_set(node: exp.Expr) -> bool:
-    """Does a query give no row twice by the way that it is written?"""
+    """Whether a query gives no row twice, judged by its outermost operator."""
     match node:
         case exp.Subquery() | exp.Paren():
             return _is_set(node.this)
@@ -224,7 +228,7 @@ def _is_set(node: exp.Expr) -> bool:
             return node.args.get("distinct") is not None
 
 
-def _check_linear(plan: Plan, labels: frozenset[str], cte: exp.CTE, context: Context) -> None:
+def _check_linear(plan: Plan, labels: frozenset[str], cte: exp.CTE, context: QueryContext) -> None:
     """Refuse a bag whose rounds cannot be added up."""
     how = not_linear(plan, labels)
     if how is not None:
@@ -232,8 +236,8 @@ def _check_linear(plan: Plan, labels: frozenset[str], cte: exp.CTE, context: Con
         raise context.error(f'recursive relation "{cte.alias}" reads itself {how}, under UNION ALL', cte, hint)
 
 
-def _check_adds_only(plan: Plan, labels: set[str], cte: exp.CTE, context: Context) -> None:
-    """Recursion may only add rows: what takes rows away when rows are added need have no fixed point."""
+def _check_adds_only(plan: Plan, labels: set[str], cte: exp.CTE, context: QueryContext) -> None:
+    """Refuse recursion through an operator that removes rows when rows are added: it may have no fixed point."""
     for part in all_plans(plan):
         what = _takes_away(part, labels)
         if what is not None:
@@ -262,7 +266,7 @@ def _takes_away(plan: Plan, labels: set[str]) -> str | None:
 _ARTICLES: dict[type[Plan], str] = {Aggregate: "an aggregate", Window: "a window function", Top: "LIMIT"}
 
 
-def _check_subqueries(expression: object, labels: set[str], cte: exp.CTE, context: Context) -> None:
+def _check_subqueries(expression: object, labels: set[str], cte: exp.CTE, context: QueryContext) -> None:
     from everview.scalars.expressions import Exists, Expression, InQuery, Scalar, walk
 
     assert isinstance(expression, Expression)

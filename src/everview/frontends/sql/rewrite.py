@@ -17,13 +17,13 @@ Change = Callable[[Expression], Expression | None]
 
 
 def replaced(expression: Expression, change: Change) -> Expression:
-    """The expression with what `change` gives for its parts, from the outside in; None leaves a part as it is.
+    """The expression with its parts changed from the outside in; a part for which `change` gives None stays.
 
-    A subquery reads the same row by `Outer`: what `change` gives for the column is read there, too.
+    A subquery reads the same row by `Outer`; these columns are changed as well.
     """
-    found = change(expression)
-    if found is not None:
-        return found
+    instead = change(expression)
+    if instead is not None:
+        return instead
     children = expression.children
     changed = tuple(replaced(child, change) for child in children)
     if any(new is not old for new, old in zip(changed, children, strict=True)):
@@ -34,7 +34,7 @@ def replaced(expression: Expression, change: Change) -> Expression:
 
 
 def _again(expression: Expression) -> Expression:
-    """The expression, NULL where its parts now may be: the sum of no rows is, and that of a group is not."""
+    """The expression typed again, as its parts may now be NULL: a sum over no rows is, one of a group is not."""
     if not isinstance(expression, Call) or expression.nullable:
         return expression
     if not is_function(expression.function):  # what a sum of a moment and an interval has become is no function of SQL
@@ -43,21 +43,21 @@ def _again(expression: Expression) -> Expression:
 
 
 def _around(plan: Plan, depth: int, change: Change) -> Plan:
-    """The plan with what it reads of the row so many levels around it replaced."""
+    """The plan with the columns changed that it reads from the row ``depth`` levels around it."""
     if not reads_outside(plan, depth):
         return plan
 
-    def here(e: Expression) -> Expression | None:
+    def bound(e: Expression) -> Expression | None:
         if isinstance(e, (Exists, InQuery, Scalar)):
-            inner = e.with_children([replaced(c, here) for c in e.children])
+            inner = e.with_children([replaced(c, bound) for c in e.children])
             return replace(_any(inner), plan=_around(_any(e).plan, depth + 1, change))
         if isinstance(e, Outer) and e.depth == depth:
-            found = change(Column(e.index, e.name, e.type, e.nullable))
-            return e if found is None else outward(found, depth)
+            value = change(Column(e.index, e.name, e.type, e.nullable))
+            return e if value is None else outward(value, depth)
         return None
 
     expressions = plan.expressions
-    changed = tuple(replaced(e, here) for e in expressions)
+    changed = tuple(replaced(e, bound) for e in expressions)
     if any(new is not old for new, old in zip(changed, expressions, strict=True)):
         plan = plan.with_expressions(*changed)
     inputs = [_around(i, depth + within, change) for i, within in inputs_of(plan)]
@@ -66,14 +66,14 @@ def _around(plan: Plan, depth: int, change: Change) -> Plan:
 
 
 def inputs_of(plan: Plan) -> list[tuple[Plan, int]]:
-    """The inputs of a plan, and how many rows further in they stand."""
+    """The inputs of a plan, each with the number of levels that it is nested deeper: 1 for a lateral right side."""
     if isinstance(plan, Lateral):
         return [(plan.left, 0), (plan.right, 1)]
     return [(i, 0) for i in plan.inputs]
 
 
 def reads_outside(plan: Plan, depth: int = 1) -> bool:
-    """Does a plan read a row that is so many levels around it, or further?"""
+    """Whether a plan reads a row ``depth`` or more levels around it."""
     return any(_reads(e, depth) for e in plan.expressions) or any(
         reads_outside(i, depth + within) for i, within in inputs_of(plan)
     )
@@ -88,7 +88,7 @@ def _reads(expression: Expression, depth: int) -> bool:
 
 
 def all_plans(plan: Plan) -> Iterator[Plan]:
-    """The plan and all that it is made of, also inside of expressions."""
+    """The plan and all its parts, also those inside expressions."""
     for part in node.walk(plan):
         yield part
         for expression in part.expressions:
@@ -102,5 +102,5 @@ def _plans(expression: Expression) -> Iterator[Plan]:
         yield from _plans(child)
 
 
-def _any(found: object) -> Any:
-    return found
+def _any(value: object) -> Any:
+    return value

@@ -1,4 +1,4 @@
-"""Rows on their way through FROM: a plan, and what its columns are called."""
+"""Rows in FROM: a plan, and the scope that names its columns."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ ONE_ROW = Values(((TRUE,),), Schema([Field("one row", BOOLEAN, nullable=False)])
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows, and what their columns are called."""
+class NamedRows:
+    """Rows, and the scope that names their columns."""
 
     plan: Plan
     scope: Scope
 
 
 @dataclass(frozen=True)
-class Elements(Rows):
-    """The rows of the left beside those that a generator makes of each; the scope names only the latter."""
+class Elements(NamedRows):
+    """The rows of the left beside those that a generator makes of each; the scope names only the generated columns."""
 
     left: Plan
     generator: Generator
@@ -35,8 +35,8 @@ class Elements(Rows):
     def of(
         left: Plan, generator: Generator, relation: str | None, names: tuple[str, ...], outer: Scope | None
     ) -> Elements:
-        """What a generator makes of the rows of the left, under a relation's name."""
+        """The elements that a generator makes of the rows of the left, under a relation's name."""
         plan = generated(left, generator, names)
         start = len(left.schema)
-        found = (Visible(relation, name, plan.column(start + at)) for at, name in enumerate(names))
-        return Elements(plan, Scope(tuple(found), outer), left, generator, relation, names)
+        visible = (Visible(relation, name, plan.column(start + place)) for place, name in enumerate(names))
+        return Elements(plan, Scope(tuple(visible), outer), left, generator, relation, names)

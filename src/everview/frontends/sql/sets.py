@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from everview.frontends.sql.casts import as_types, untyped
-from everview.frontends.sql.context import Bound, Context
+from everview.frontends.sql.context import Bound, QueryContext
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Except, Intersect, Project, Union, Values
 from everview.plan.typing import common
@@ -17,12 +17,12 @@ MOST_OPERATIONS = 200  # intersections and differences in a row; unions may be m
 
 
 def first_columns(plan: Plan, count: int) -> Plan:
-    """Only so many columns."""
+    """The first columns of a plan."""
     return Project(plan, plan.columns[:count], plan.schema.names[:count])
 
 
-def set_operation(node: exp.Expr, context: Context) -> Bound:
-    """A chain of set operations from the left, without going deeper for each."""
+def set_operation(node: exp.Expr, context: QueryContext) -> Bound:
+    """Bind a chain of set operations from the left, in a loop instead of a recursion."""
     from everview.frontends.sql.queries import untyped_query
 
     chain: list[exp.Expr] = []
@@ -44,7 +44,7 @@ def trimmed(bound: Bound) -> Plan:
     return bound.plan if len(bound.plan.schema) == len(bound.names) else first_columns(bound.plan, len(bound.names))
 
 
-def _alike(plans: list[Plan], where: list[exp.Expr], context: Context) -> list[Plan]:
+def _alike(plans: list[Plan], where: list[exp.Expr], context: QueryContext) -> list[Plan]:
     """The plans with the types that their columns have in common."""
     width = len(plans[0].schema)
     for plan, node in zip(plans, where, strict=True):
@@ -56,41 +56,41 @@ def _alike(plans: list[Plan], where: list[exp.Expr], context: Context) -> list[P
     return [as_types(plan, kinds) for plan in plans]
 
 
-def _met(kinds: list[Type], where: list[exp.Expr], context: Context) -> Type:
-    found = kinds[0]
-    for of, node in zip(kinds, where, strict=True):
-        both = common(found, of)
+def _met(kinds: list[Type], where: list[exp.Expr], context: QueryContext) -> Type:
+    common_type = kinds[0]
+    for kind, node in zip(kinds, where, strict=True):
+        both = common(common_type, kind)
         if both is None:
-            raise context.error(f"a set operation of {found} and {of} in one column", node, "cast one of them")
-        found = both
-    return found
+            raise context.error(f"a set operation of {common_type} and {kind} in one column", node, "cast one of them")
+        common_type = both
+    return common_type
 
 
-def _folded(plans: list[Plan], chain: list[exp.Expr], context: Context) -> Plan:
-    found = plans[0]
+def _folded(plans: list[Plan], chain: list[exp.Expr], context: QueryContext) -> Plan:
+    folded = plans[0]
     others = sum(not isinstance(step, exp.Union) for step in chain)
     if others > MOST_OPERATIONS:
         raise context.too_deep(chain[-1])
     united: list[Plan] = []  # inputs of the union that is being gathered
-    for at, (plan, step) in enumerate(zip(plans[1:], chain, strict=True)):
+    for step_number, (plan, step) in enumerate(zip(plans[1:], chain, strict=True)):
         every = not step.args.get("distinct", True)
         if isinstance(step, exp.Union):
-            united = united or [found]
+            united = united or [folded]
             united.append(plan)
-            if at + 1 < len(chain) and _same(step, chain[at + 1]):
+            if step_number + 1 < len(chain) and _same(step, chain[step_number + 1]):
                 continue
             whole = _united(united)
-            found = whole if every else Distinct(whole)
+            folded = whole if every else Distinct(whole)
             united = []
         elif isinstance(step, exp.Intersect):
-            found = Intersect(found, plan, every)
+            folded = Intersect(folded, plan, every)
         else:
-            found = Except(found, plan, every)
-    return found
+            folded = Except(folded, plan, every)
+    return folded
 
 
 def _united(plans: list[Plan]) -> Plan:
-    """The union of all; those that are written down become one."""
+    """The union of all plans; those of literal rows become one."""
     written = [plan for plan in plans if isinstance(plan, Values)]
     if len(written) < 2:
         return Union(tuple(plans))
@@ -99,7 +99,9 @@ def _united(plans: list[Plan]) -> Plan:
     rows = Values(tuple(row for plan in written for row in plan.rows), Schema(fields))
     first = plans.index(written[0])
     parts = [
-        rows if at == first else plan for at, plan in enumerate(plans) if at == first or not isinstance(plan, Values)
+        rows if number == first else plan
+        for number, plan in enumerate(plans)
+        if number == first or not isinstance(plan, Values)
     ]
     return parts[0] if len(parts) == 1 else Union(tuple(parts))
 

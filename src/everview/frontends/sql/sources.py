@@ -1,6 +1,6 @@
 """FROM: tables, views, subqueries, values and elements of arrays, under their names.
 
-A relation is rows of a plan and the scope that names their columns; `joins.py` puts them side by side.
+A relation is a plan and the scope that names its columns; `joins.py` joins relations.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from sqlglot import exp
 from everview.errors import EverviewError
 from everview.frontends.sql import generators, pivots
 from everview.frontends.sql.casts import as_types, untyped
-from everview.frontends.sql.context import Bound, Context
-from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.context import Bound, QueryContext
+from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.joins import beside_elements, joined_all, outer_elements
 from everview.frontends.sql.names import Scope, fold, short
-from everview.frontends.sql.rows import ONE_ROW, Elements, Rows
+from everview.frontends.sql.rows import ONE_ROW, Elements, NamedRows
 from everview.frontends.sql.values import written
 from everview.plan.nodes import Project, Values
 from everview.scalars.expressions import Literal
@@ -25,11 +25,11 @@ from everview.types import BIGINT, Field, Schema, unknown_name
 MOST_SERIES = 100_000
 
 
-def from_clause(node: exp.Select, context: Context) -> Rows:
-    """What SELECT reads; without FROM, one row of nothing."""
+def from_clause(node: exp.Select, context: QueryContext) -> NamedRows:
+    """The rows that SELECT reads; without FROM, one row without columns."""
     start = node.args.get("from_")
     if start is None:
-        return Rows(ONE_ROW, Scope((), context.outer))
+        return NamedRows(ONE_ROW, Scope((), context.outer))
     context.only(start, "this")
     rows = relation_of(start.this, context, None)
     rows = joined_all(rows, node.args.get("joins") or [], context)
@@ -41,7 +41,7 @@ def from_clause(node: exp.Select, context: Context) -> Rows:
 # -- relations
 
 
-def relation_of(node: exp.Expr, context: Context, left: Rows | None) -> Rows:
+def relation_of(node: exp.Expr, context: QueryContext, left: NamedRows | None) -> NamedRows:
     """One relation; `left` is the row that it may read, if any."""
     context = context.deeper(node)
     try:
@@ -51,7 +51,7 @@ def relation_of(node: exp.Expr, context: Context, left: Rows | None) -> Rows:
         raise
 
 
-def _placed_relation(node: exp.Expr, context: Context, left: Rows | None) -> Rows:
+def _placed_relation(node: exp.Expr, context: QueryContext, left: NamedRows | None) -> NamedRows:
     match node:
         case exp.Table():
             return _table(node, context)
@@ -70,7 +70,7 @@ def _placed_relation(node: exp.Expr, context: Context, left: Rows | None) -> Row
             raise context.unsupported(f"{node.key.upper()} in FROM", node)
 
 
-def _table(node: exp.Table, context: Context) -> Rows:
+def _table(node: exp.Table, context: QueryContext) -> NamedRows:
     context.only(node, "this", "alias", "joins", "pivots", "db", "catalog")
     if isinstance(node.this, exp.Func):
         rows = _table_function(node.this, node.args.get("alias"), context)
@@ -81,7 +81,7 @@ def _table(node: exp.Table, context: Context) -> Rows:
     return joined_all(rows, node.args.get("joins") or [], context)
 
 
-def _pivoted(pivot: exp.Pivot, rows: Rows, node: exp.Expr, context: Context) -> Rows:
+def _pivoted(pivot: exp.Pivot, rows: NamedRows, node: exp.Expr, context: QueryContext) -> NamedRows:
     from everview.frontends.sql.queries import query
 
     bare = node.copy()
@@ -92,14 +92,14 @@ def _pivoted(pivot: exp.Pivot, rows: Rows, node: exp.Expr, context: Context) -> 
     return named(bound, pivot.args.get("alias"), context, node.alias_or_name)
 
 
-def relation(node: exp.Table, context: Context) -> Bound:
+def relation(node: exp.Table, context: QueryContext) -> Bound:
     """A common table expression, a table or a view, by its name."""
     name = node.name
     if node.args.get("db") is not None:
         raise context.unsupported(f"the schema in {node.sql('spark')[:60]}", node, "relations have one name")
-    found = context.ctes.get(fold(name))
-    if found is not None:
-        return found
+    cte = context.ctes.get(fold(name))
+    if cte is not None:
+        return cte
     known = list(context.catalog.names())
     stored = name if name in known else next((k for k in known if fold(k) == fold(name)), None)
     if stored is None:
@@ -108,7 +108,7 @@ def relation(node: exp.Table, context: Context) -> Bound:
     return Bound(plan, plan.schema.names)
 
 
-def _subquery(node: exp.Subquery, context: Context) -> Rows:
+def _subquery(node: exp.Subquery, context: QueryContext) -> NamedRows:
     from everview.frontends.sql.queries import query
 
     if isinstance(node.this, (exp.Table, exp.Subquery)) and not isinstance(node.this.this, exp.Query):
@@ -126,11 +126,11 @@ def _subquery(node: exp.Subquery, context: Context) -> Rows:
     return joined_all(rows, node.args.get("joins") or [], context)
 
 
-def _columns_of(pivot: exp.Pivot, context: Context) -> list[str]:
+def _columns_of(pivot: exp.Pivot, context: QueryContext) -> list[str]:
     return [v.name for v in relation_of(pivot.this, context, None).scope.star()]
 
 
-def _bracketed(node: exp.Subquery, context: Context) -> Rows:
+def _bracketed(node: exp.Subquery, context: QueryContext) -> NamedRows:
     """``(a JOIN b ON …)``: names inside stay visible unless the brackets have one of their own."""
     context.only(node, "this", "alias", "joins")
     rows = relation_of(node.this, context, None)
@@ -141,30 +141,30 @@ def _bracketed(node: exp.Subquery, context: Context) -> Rows:
     return joined_all(rows, node.args.get("joins") or [], context)
 
 
-def named(bound: Bound, alias: exp.TableAlias | None, context: Context, name: str | None = None) -> Rows:
+def named(bound: Bound, alias: exp.TableAlias | None, context: QueryContext, name: str | None = None) -> NamedRows:
     """Rows under an alias, which may rename columns, too."""
     names = bound.names
     if alias is not None:
         context.only(alias, "this", "columns")
         name = alias.name or name
         names = renamed(names, [c.name for c in alias.args.get("columns") or []], alias, context)
-    return Rows(bound.plan, Scope.over(bound.plan, name, names, context.outer))
+    return NamedRows(bound.plan, Scope.over(bound.plan, name, names, context.outer))
 
 
-def renamed(names: tuple[str, ...], new: list[str], node: exp.Expr, context: Context) -> tuple[str, ...]:
+def renamed(names: tuple[str, ...], new: list[str], node: exp.Expr, context: QueryContext) -> tuple[str, ...]:
     """The names with new ones for the first of them."""
     if len(new) > len(names):
         raise context.error(f"{len(new)} names for {len(names)} columns", node, f"the columns are {', '.join(names)}")
     return (*new, *names[len(new) :])
 
 
-def values(node: exp.Values, context: Context) -> Bound:
+def values(node: exp.Values, context: QueryContext) -> Bound:
     """Rows that are written down."""
     bound = written(node, context)
     return Bound(as_types(bound.plan, [untyped(c).type for c in bound.plan.columns]), bound.names)
 
 
-def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Context) -> Rows:
+def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: QueryContext) -> NamedRows:
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
     if generators.name_of(node) is not None:
         return _elements(node, alias, None, context)
@@ -174,11 +174,11 @@ def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Conte
     raise context.unsupported(f"the table function {name}", node, hint)
 
 
-def _series(node: exp.Expr, name: str, context: Context) -> Bound:
-    """Numbers from one to another."""
-    here = Here(context, Scope(), f"the arguments of {name}")
+def _series(node: exp.Expr, name: str, context: QueryContext) -> Bound:
+    """The numbers of `range` or `generate_series`."""
+    site = Site(context, Scope(), f"the arguments of {name}")
     written = node.expressions or [node.args[k] for k in ("start", "end", "step") if node.args.get(k) is not None]
-    bound = [expression(argument, here) for argument in written]
+    bound = [expression(argument, site) for argument in written]
     numbers = [b.value for b in bound if isinstance(b, Literal) and isinstance(b.value, int)]
     if len(numbers) != len(bound) or not 1 <= len(numbers) <= 3:
         raise context.unsupported(f"{name} of what is not written down", node, f"as in {name}(1, 10)")
@@ -196,7 +196,7 @@ def _series(node: exp.Expr, name: str, context: Context) -> Bound:
 # -- lateral
 
 
-def _lateral(node: exp.Lateral, context: Context, left: Rows | None) -> Rows:
+def _lateral(node: exp.Lateral, context: QueryContext, left: NamedRows | None) -> NamedRows:
     """A subquery that may read the row of the left; the join sees from its plan whether it does."""
     from everview.frontends.sql.queries import query
 
@@ -208,25 +208,25 @@ def _lateral(node: exp.Lateral, context: Context, left: Rows | None) -> Rows:
     around = context.outer if left is None else left.scope
     bound = query(node.this, replace(context, outer=around))
     rows = named(bound, node.args.get("alias"), context)
-    return Rows(rows.plan, rows.scope)
+    return NamedRows(rows.plan, rows.scope)
 
 
-def _lateral_view(node: exp.Lateral, rows: Rows, context: Context) -> Rows:
+def _lateral_view(node: exp.Lateral, rows: NamedRows, context: QueryContext) -> NamedRows:
     """``LATERAL VIEW [OUTER] explode(array) t AS x``."""
     context.only(node, "this", "alias", "view", "outer")
     if generators.name_of(node.this) is None:
         hint = "there are explode, posexplode, inline and stack"
         raise context.unsupported(f"LATERAL VIEW {node.this.sql('spark')[:40]}", node, hint)
-    found = _elements(node.this, node.args.get("alias"), rows, context)
+    elements = _elements(node.this, node.args.get("alias"), rows, context)
     if node.args.get("outer"):
-        found = outer_elements(found)
-    return beside_elements(rows, found)
+        elements = outer_elements(elements)
+    return beside_elements(rows, elements)
 
 
-def _elements(node: exp.Expr, alias: exp.TableAlias | None, left: Rows | None, context: Context) -> Elements:
-    """What a generator makes of each row of the left."""
-    rows = left or Rows(ONE_ROW, Scope((), context.outer))
-    generator = generators.bound(node, Here(context, rows.scope, "FROM"))
+def _elements(node: exp.Expr, alias: exp.TableAlias | None, left: NamedRows | None, context: QueryContext) -> Elements:
+    """The elements that a generator makes of each row of the left."""
+    rows = left or NamedRows(ONE_ROW, Scope((), context.outer))
+    generator = generators.bound(node, Site(context, rows.scope, "FROM"))
     relation_name = alias.name if alias is not None and alias.name else None
     given = [] if alias is None else [c.name for c in alias.args.get("columns") or []]
     names = generators.names(generator, given, node, context)

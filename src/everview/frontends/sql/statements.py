@@ -1,4 +1,4 @@
-"""Statements: what a text asks of a database, bound to its catalog."""
+"""Bound statements: what a text asks of a database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Statement:
 class CreateTable(Statement):
     """``CREATE TABLE``: columns, the names of the primary key's, and defaults by column.
 
-    The columns of the key are not nullable. `query` is that of ``CREATE TABLE … AS SELECT``, whose rows it starts with.
+    The columns of the key are not nullable. `query` gives the first rows of ``CREATE TABLE … AS SELECT``.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Drop(Statement):
 
 
 @dataclass(frozen=True)
-class Insert(Statement):
+class InsertRows(Statement):
     """``INSERT INTO table``: the plan gives rows of all columns of the table, in their order and types."""
 
     table: str
@@ -76,16 +76,16 @@ class Insert(Statement):
 
 
 @dataclass(frozen=True)
-class Update(Statement):
-    """``UPDATE table``: for each row that changes, the plan gives it as it is and, after that, as it will be."""
+class UpdateRows(Statement):
+    """``UPDATE table``: the plan gives each changed row, its old columns and then its new ones."""
 
     table: str
     plan: Plan
 
 
 @dataclass(frozen=True)
-class Delete(Statement):
-    """``DELETE FROM table``: the plan gives the rows that go."""
+class DeleteRows(Statement):
+    """``DELETE FROM table``: the plan gives the rows to delete."""
 
     table: str
     plan: Plan
@@ -107,7 +107,7 @@ class Merge(Statement):
 
 @dataclass(frozen=True)
 class Select(Statement):
-    """A query to answer now. `plan` has the columns `names`, and after them what only `order` reads."""
+    """A query to answer now. `plan` has the columns `names`, and after them columns that only `order` reads."""
 
     plan: Plan
     names: tuple[str, ...]
@@ -118,7 +118,7 @@ class Select(Statement):
 class Explain(Statement):
     """``EXPLAIN`` of a statement, which is not run."""
 
-    of: Statement
+    statement: Statement
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.frontends.sql.casts import as_types
-from everview.frontends.sql.expressions import Here, compared, expression, handles
+from everview.frontends.sql.expressions import Site, compared, expression, handles
 from everview.frontends.sql.names import outward
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Filter
@@ -25,12 +25,12 @@ from everview.scalars.expressions import (
 from everview.types import BOOLEAN, Array, Field, Type
 
 
-def _subplan(node: exp.Expr, here: Here, columns: int | None) -> Plan:
-    """The plan of a query that reads the row here as its outer one."""
+def _subplan(node: exp.Expr, site: Site, columns: int | None) -> Plan:
+    """The plan of a subquery, which reads the row at its site as the outer row."""
     from everview.frontends.sql.queries import query
 
-    context = here.context.deeper(node)
-    bound = query(_query(node), replace(context, outer=here.scope))
+    context = site.context.deeper(node)
+    bound = query(_query(node), replace(context, outer=site.scope))
     if columns is not None and len(bound.names) != columns:
         wanted = "one is" if columns == 1 else f"{columns} are"
         raise context.error(f"a subquery of {len(bound.names)} columns where {wanted} read", node, "select as many")
@@ -48,23 +48,23 @@ def _plain(node: exp.Expr) -> bool:
 
 
 @handles(exp.Exists)
-def _exists(node: exp.Exists, here: Here) -> Expression:
+def _exists(node: exp.Exists, site: Site) -> Expression:
     if not isinstance(_query(node.this), exp.Query):
-        raise here.context.unsupported("EXISTS of an array", node, "write EXISTS (SELECT …)")
-    return Exists(_subplan(node.this, here, None))
+        raise site.context.unsupported("EXISTS of an array", node, "write EXISTS (SELECT …)")
+    return Exists(_subplan(node.this, site, None))
 
 
 @handles(exp.Subquery, exp.Select, exp.Union, exp.Intersect, exp.Except, args="*")
-def _scalar(node: exp.Expr, here: Here) -> Expression:
-    return Scalar(_subplan(node, here, 1))
+def _scalar(node: exp.Expr, site: Site) -> Expression:
+    return Scalar(_subplan(node, site, 1))
 
 
-def array_of(node: exp.Expr, here: Here) -> Expression:
+def array_of(node: exp.Expr, site: Site) -> Expression:
     """``ARRAY(SELECT x FROM … ORDER BY y)``: all values in their order, NULLs too, and ``[]`` of none."""
     from everview.frontends.sql.queries import complete
 
-    context = here.context.deeper(node)
-    bound = complete(node, replace(context, outer=here.scope))
+    context = site.context.deeper(node)
+    bound = complete(node, replace(context, outer=site.scope))
     if len(bound.names) != 1:
         raise context.error(f"an array of {len(bound.names)} columns", node, "select one")
     value = bound.plan.column(0)
@@ -72,33 +72,33 @@ def array_of(node: exp.Expr, here: Here) -> Expression:
     return Scalar(Aggregate(bound.plan, (), (values,), ("array",)))
 
 
-def within(values: list[Expression], node: exp.Expr, query: exp.Expr, here: Here) -> Expression:
+def within(values: list[Expression], node: exp.Expr, query: exp.Expr, site: Site) -> Expression:
     """``(a, b) IN (SELECT …)``, both sides as the types they have in common."""
-    plan = _subplan(query, here, len(values))
-    pairs = [_paired(v, f, node, here) for v, f in zip(values, plan.schema.fields, strict=True)]
-    return InQuery(tuple(value for value, _ in pairs), as_types(plan, [of for _, of in pairs]))
+    plan = _subplan(query, site, len(values))
+    pairs = [_paired(v, f, node, site) for v, f in zip(values, plan.schema.fields, strict=True)]
+    return InQuery(tuple(value for value, _ in pairs), as_types(plan, [type_ for _, type_ in pairs]))
 
 
-def _paired(value: Expression, beside: Field, node: exp.Expr, here: Here) -> tuple[Expression, Type]:
-    of = common(value.type, beside.type)
-    if of is None:
-        raise here.context.error(f"{value.type} is looked for among {beside.type}", node, "cast one of them")
-    return coerced(value, of), of
+def _paired(value: Expression, beside: Field, node: exp.Expr, site: Site) -> tuple[Expression, Type]:
+    type_ = common(value.type, beside.type)
+    if type_ is None:
+        raise site.context.error(f"{value.type} is looked for among {beside.type}", node, "cast one of them")
+    return coerced(value, type_), type_
 
 
-def quantified(name: str, node: exp.Expr, left: exp.Expr, right: exp.Expr, here: Here) -> Expression:
-    """``x > ANY (SELECT y)``: true when some y is, else NULL when some might be, else false; ALL the other way."""
+def quantified(name: str, node: exp.Expr, left: exp.Expr, right: exp.Expr, site: Site) -> Expression:
+    """``x > ANY (SELECT y)``: true if some y makes it so, else NULL if one may, else false; ALL is dual."""
     inner = _query(right.this)
     every = isinstance(right, exp.All)
     if not isinstance(inner, exp.Query):
-        raise here.context.unsupported(f"{right.key.upper()} of {inner.key}", node, "write ANY (SELECT …)")
-    value = expression(left, here)
+        raise site.context.unsupported(f"{right.key.upper()} of {inner.key}", node, "write ANY (SELECT …)")
+    value = expression(left, site)
     if (name, every) in (("equal", False), ("not_equal", True)):
-        found = within([value], node, inner, here)
-        return replace(found, negated=every) if isinstance(found, InQuery) else found
+        membership = within([value], node, inner, site)
+        return replace(membership, negated=every) if isinstance(membership, InQuery) else membership
     if any(isinstance(e, (AggregateCall, WindowCall)) for e in walk(value)):
-        raise here.context.unsupported("an aggregate compared with ANY or ALL", node, "compute it in a subquery")
-    plan = _subplan(inner, here, 1)
+        raise site.context.unsupported("an aggregate compared with ANY or ALL", node, "compute it in a subquery")
+    plan = _subplan(inner, site, 1)
     test = compared(name, outward(value, 1), plan.column(0))
     decisive = call("not", test) if every else test
     some = Exists(Filter(plan, decisive))

@@ -1,4 +1,4 @@
-"""Whole units of time between two timestamps, as ``timestampdiff`` counts them: what is begun does not count."""
+"""Whole units of time between two timestamps, as ``timestampdiff`` counts them: a unit begun does not count."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from everview.types import BIGINT, DATE, TIMESTAMP
 
 
 def whole_units(unit: str, start: Expression, end: Expression) -> Expression:
-    """How many whole units lie between two timestamps; negative if the end comes first."""
+    """The number of whole units between two timestamps; negative if the end comes first."""
     if unit in MONTHS:
         return call("integral_divide", _months(start, end), literal(MONTHS[unit], BIGINT))
     between = call("subtract", call("unix_micros", end), call("unix_micros", start))
@@ -17,7 +17,7 @@ def whole_units(unit: str, start: Expression, end: Expression) -> Expression:
 
 
 def _months(start: Expression, end: Expression) -> Expression:
-    """Whole months by the days alone, where a last day that is not over has not been."""
+    """The number of whole months, judged by dates; a last day that is not complete does not count."""
     first, last = cast(start, DATE), cast(end, DATE)
     earlier = call("less", _time_of(end, last), _time_of(start, first))
     later = call("greater", _time_of(end, last), _time_of(start, first))
@@ -38,6 +38,6 @@ def _time_of(moment: Expression, day: Expression) -> Expression:
 
 
 def _packed(day: Expression) -> Expression:
-    """The month and the day of the month in one number, of which 32 are a month."""
+    """The month and the day of the month as one number: 32 × month + day."""
     months = call("add", call("multiply", call("year", day), literal(12)), call("month", day))
     return call("add", call("multiply", months, literal(32)), call("day", day))

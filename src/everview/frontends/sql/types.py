@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql.context import Context
+from everview.frontends.sql.context import QueryContext
 from everview.plan.typing import call, cast, interval, literal, number
 from everview.scalars.evaluate import fold
 from everview.scalars.expressions import Expression, Literal, Now
@@ -73,7 +73,7 @@ _UNITS = {
 }  # fmt: skip
 
 
-def type_of(node: exp.Expr, context: Context) -> Type:
+def type_of(node: exp.Expr, context: QueryContext) -> Type:
     """The type that a tree names."""
     if not isinstance(node, exp.DataType):
         raise context.unsupported(f"the type {node.sql()[:60]}", node)
@@ -86,14 +86,14 @@ def type_of(node: exp.Expr, context: Context) -> Type:
         return Array(type_of(inner[0], context))
     if kind == D.STRUCT:
         return Struct(Field(part.name, type_of(part.args["kind"], context)) for part in inner)
-    found = TYPES.get(kind)
-    if found is None or (inner and kind not in _LENGTHS):
+    simple = TYPES.get(kind)
+    if simple is None or (inner and kind not in _LENGTHS):
         known = "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIMESTAMP, ARRAY and STRUCT"
         raise context.unsupported(f"the type {node.sql('spark')[:60]}", node, f"there are {known}")
-    return found
+    return simple
 
 
-def constant(node: exp.Literal, context: Context) -> Expression:
+def constant(node: exp.Literal, context: QueryContext) -> Expression:
     """A text, or a number of the type that Spark gives it: 1 INTEGER, 1.5 DECIMAL(2,1), 1e3 DOUBLE."""
     if node.is_string:
         return literal(node.this)
@@ -113,7 +113,7 @@ def constant(node: exp.Literal, context: Context) -> Expression:
     return number(exact)
 
 
-def hexadecimal(node: exp.HexString, context: Context) -> Expression:
+def hexadecimal(node: exp.HexString, context: QueryContext) -> Expression:
     """``X'1F'``: bytes."""
     text = str(node.this)
     try:
@@ -122,25 +122,25 @@ def hexadecimal(node: exp.HexString, context: Context) -> Expression:
         raise context.error(f"{text[:20]!r} is not hexadecimal", node) from None
 
 
-def moment(text: str, of: Type, node: exp.Expr, context: Context) -> Expression:
-    """``DATE '2026-01-01'`` and ``TIMESTAMP '2026-01-01 12:00:00'``: what a cast makes of the text, once for all."""
-    found = read_moment(literal(text), of)
-    if found is None:
-        hint = "write DATE '2026-01-31'" if of == DATE else "write TIMESTAMP '2026-01-31 23:59:59'"
-        raise context.error(f"{text[:40]!r} is no {of}", node, hint)
-    return found
+def moment(text: str, type_: Type, node: exp.Expr, context: QueryContext) -> Expression:
+    """``DATE '2026-01-01'`` and ``TIMESTAMP '2026-01-01 12:00:00'``: the text cast at once."""
+    read = read_moment(literal(text), type_)
+    if read is None:
+        hint = "write DATE '2026-01-31'" if type_ == DATE else "write TIMESTAMP '2026-01-31 23:59:59'"
+        raise context.error(f"{text[:40]!r} is no {type_}", node, hint)
+    return read
 
 
-def read_moment(text: Literal, of: Type) -> Expression | None:
-    """A text that is written down as a date or timestamp, by the same cast as of a column; None where it is none.
+def read_moment(text: Literal, type_: Type) -> Expression | None:
+    """A literal text as a date or timestamp, read as a cast of a column would; None if it is neither.
 
-    Besides, what is written down may be one of the words in `_SPECIAL`.
+    A literal may also be one of the words in `_SPECIAL`.
     """
     special = _SPECIAL.get(str(text.value).strip().lower())
     if special is not None:
-        return special if special == Now("timestamp") and of == TIMESTAMP else cast(cast(special, DATE), of)
-    found = fold(cast(text, of))
-    return found if isinstance(found, Literal) else None
+        return special if special == Now("timestamp") and type_ == TIMESTAMP else cast(cast(special, DATE), type_)
+    folded = fold(cast(text, type_))
+    return folded if isinstance(folded, Literal) else None
 
 
 _SPECIAL: dict[str, Expression] = {
@@ -152,13 +152,13 @@ _SPECIAL: dict[str, Expression] = {
 }
 
 
-def duration(node: exp.Interval, context: Context) -> Literal | None:
-    """An interval that is written down; None when its amount is an expression, in units of `unit_of`."""
+def duration(node: exp.Interval, context: QueryContext) -> Literal | None:
+    """A literal interval; None if its amount is an expression, which counts units of `unit_of`."""
     context.only(node, "this", "unit")
     amount, unit = node.this, node.args.get("unit")
     if isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal):
-        found = duration(exp.Interval(this=amount.this.copy(), unit=unit), context)
-        return None if found is None else Literal(-found.value, found.type)
+        positive = duration(exp.Interval(this=amount.this.copy(), unit=unit), context)
+        return None if positive is None else Literal(-positive.value, positive.type)
     if isinstance(unit, exp.IntervalSpan):
         return _spanned(amount.name, unit, context)
     if isinstance(amount, exp.Literal):
@@ -166,27 +166,27 @@ def duration(node: exp.Interval, context: Context) -> Literal | None:
     return None
 
 
-def unit_of(node: exp.Interval, context: Context) -> Literal:
-    """One of the unit of an interval."""
+def unit_of(node: exp.Interval, context: QueryContext) -> Literal:
+    """An interval of one unit, as the interval names it."""
     unit = node.args.get("unit")
     if unit is None:
         raise context.error("an interval of which unit?", node, "write INTERVAL 3 DAYS")
     return _part("1", unit.name, node, context)
 
 
-def _written(text: str, unit: str | None, node: exp.Expr, context: Context) -> Literal:
+def _written(text: str, unit: str | None, node: exp.Expr, context: QueryContext) -> Literal:
     """``'3' DAY``, ``'30 days'``, ``'1 day 2 hours'``."""
     if unit is not None and ":" not in text:
-        found = _NUMBER.fullmatch(text)
-        if found is not None and found[2] is None:
-            return _part(found[1], unit, node, context)
+        number = _NUMBER.fullmatch(text)
+        if number is not None and number[2] is None:
+            return _part(number[1], unit, node, context)
     parts = list(_NUMBER.finditer(text))
     if not parts or "".join(p[0] for p in parts).strip() != text.strip() or any(p[2] is None for p in parts):
         raise context.error(f"{text[:40]!r} is no interval", node, "write INTERVAL '3' DAY or INTERVAL '1 day 2 hours'")
     return _total([_part(p[1], p[2], node, context) for p in parts], node, context)
 
 
-def _part(amount: str, unit: str, node: exp.Expr, context: Context) -> Literal:
+def _part(amount: str, unit: str, node: exp.Expr, context: QueryContext) -> Literal:
     value = decimal.Decimal(amount)
     unit = _unit(unit)
     if value != int(value) and unit in MONTHS:
@@ -200,27 +200,27 @@ def _part(amount: str, unit: str, node: exp.Expr, context: Context) -> Literal:
         raise
 
 
-def _total(parts: list[Literal], node: exp.Expr, context: Context) -> Literal:
+def _total(parts: list[Literal], node: exp.Expr, context: QueryContext) -> Literal:
     kinds = {part.type for part in parts}
     if len(kinds) > 1 and YEAR_MONTH in kinds:
         raise context.error("an interval of months and of days", node, "add two intervals, one after the other")
-    of = kinds.pop() if len(kinds) == 1 else DAY_TIME
-    return Literal(sum(part.value for part in parts), of)
+    type_ = kinds.pop() if len(kinds) == 1 else DAY_TIME
+    return Literal(sum(part.value for part in parts), type_)
 
 
-def _spanned(text: str, span: exp.IntervalSpan, context: Context) -> Literal:
+def _spanned(text: str, span: exp.IntervalSpan, context: QueryContext) -> Literal:
     """``'1-2' YEAR TO MONTH``, ``'1 02:03:04' DAY TO SECOND`` and what lies between two smaller units."""
     units = (_unit(span.this.name), _unit(span.expression.name))
     if units == ("year", "month"):
-        found = re.fullmatch(r"\s*([+-])?(\d+)-(\d+)\s*", text)
-        if found is not None and int(found[3]) < 12:
-            months = int(found[2]) * 12 + int(found[3])
-            return Literal(-months if found[1] == "-" else months, YEAR_MONTH)
+        match = re.fullmatch(r"\s*([+-])?(\d+)-(\d+)\s*", text)
+        if match is not None and int(match[3]) < 12:
+            months = int(match[2]) * 12 + int(match[3])
+            return Literal(-months if match[1] == "-" else months, YEAR_MONTH)
     written = _SPANS.get(units)
-    found = None if written is None else re.fullmatch(rf"\s*(?P<sign>[+-])?{written}\s*", text)
-    if found is None:
+    match = None if written is None else re.fullmatch(rf"\s*(?P<sign>[+-])?{written}\s*", text)
+    if match is None:
         raise context.unsupported(f"the interval {text[:40]!r} {' TO '.join(units).upper()}", span)
-    parts = found.groupdict(default="0")
+    parts = match.groupdict(default="0")
     sign = parts.pop("sign")
     first = next(iter(parts))
     for unit, most in (("hour", 24), ("minute", 60), ("second", 60)):

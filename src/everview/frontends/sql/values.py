@@ -7,8 +7,8 @@ from functools import reduce
 from sqlglot import exp
 
 from everview.frontends.sql.casts import constant
-from everview.frontends.sql.context import Bound, Context
-from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.context import Bound, QueryContext
+from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope
 from everview.frontends.sql.rows import ONE_ROW
 from everview.plan.node import Plan
@@ -18,15 +18,15 @@ from everview.scalars.expressions import Expression, Literal
 from everview.types import Field, Schema, Type
 
 
-def written(node: exp.Values, context: Context) -> Bound:
-    """The rows of VALUES; a row of constants is kept as such, another is computed. A column may be of NULLs only."""
-    here = Here(context, Scope((), context.outer), "VALUES")
-    rows = [[expression(value, here) for value in _row(row)] for row in node.expressions]
+def written(node: exp.Values, context: QueryContext) -> Bound:
+    """Bind VALUES: rows of constants are literal, other rows are computed. A column may hold only NULLs."""
+    site = Site(context, Scope((), context.outer), "VALUES")
+    rows = [[expression(value, site) for value in _row(row)] for row in node.expressions]
     width = len(rows[0])
     if any(len(row) != width for row in rows):
         raise context.error("rows of VALUES with different numbers of values", node, f"the first has {width}")
     kinds = [_common([row[i] for row in rows], node, context) for i in range(width)]
-    typed = [tuple(constant(v, of) for v, of in zip(row, kinds, strict=True)) for row in rows]
+    typed = [tuple(constant(v, type_) for v, type_ in zip(row, kinds, strict=True)) for row in rows]
     names = tuple(f"col{i + 1}" if context.dialect == "spark" else f"col{i}" for i in range(width))
     return Bound(relation(typed, names), names)
 
@@ -50,11 +50,11 @@ def _row(node: exp.Expr) -> list[exp.Expr]:
     return node.expressions if isinstance(node, exp.Tuple) else [node.this if isinstance(node, exp.Paren) else node]
 
 
-def _common(column: list[Expression], node: exp.Expr, context: Context) -> Type:
+def _common(column: list[Expression], node: exp.Expr, context: QueryContext) -> Type:
     def met(a: Type, b: Expression) -> Type:
-        found = common(a, b.type)
-        if found is None:
+        common_type = common(a, b.type)
+        if common_type is None:
             raise context.error(f"a column of {a} and {b.type} in VALUES", node, "cast one of them")
-        return found
+        return common_type
 
     return reduce(met, column[1:], column[0].type)

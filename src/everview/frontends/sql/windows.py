@@ -1,4 +1,4 @@
-"""Window functions: what stands before and in OVER."""
+"""Window functions: the call before OVER, and the window inside it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from everview.frontends.sql.aggregates import any_value, made_of, typed_call
 from everview.frontends.sql.casts import untyped
-from everview.frontends.sql.expressions import Here, expression, handles
-from everview.frontends.sql.written import PICKED, RANKS, WrittenCall, is_user, ordering, read
+from everview.frontends.sql.expressions import Site, expression, handles
+from everview.frontends.sql.written import PICKED, RANKS, SqlCall, is_user, ordering, read
 from everview.operators.aggregate.registry import aggregate_of
 from everview.plan.typing import call, coerced, is_number, literal
 from everview.scalars.expressions import Expression, Frame, Literal, Order, WindowCall
@@ -19,15 +19,15 @@ from everview.types import INTEGER, Type
 
 
 @handles(exp.Window, args="this partition_by order spec alias over")
-def _window(node: exp.Window, here: Here) -> Expression:
-    if not here.windows:
+def _window(node: exp.Window, site: Site) -> Expression:
+    if not site.windows:
         hint = "a window function stands in SELECT, QUALIFY and ORDER BY, and not in another one"
-        raise here.context.error(f"a window function in {here.clause}", node, hint)
-    written = read(node.this, here)
+        raise site.context.error(f"a window function in {site.clause}", node, hint)
+    written = read(node.this, site)
     if written is None:
-        raise here.context.error("OVER follows an aggregate or a window function", node)
-    inside = replace(here, windows=False, clause=f"the window function {written.name}")
-    base = _base(node, here)
+        raise site.context.error("OVER follows an aggregate or a window function", node)
+    inside = replace(site, windows=False, clause=f"the window function {written.name}")
+    base = _base(node, site)
     partition = tuple(untyped(expression(p, inside)) for p in base.args.get("partition_by") or ())
     order = base.args.get("order")
     by = () if order is None else ordering(order.expressions, inside)
@@ -35,84 +35,82 @@ def _window(node: exp.Window, here: Here) -> Expression:
     return _over(written, partition, by, frame, inside)
 
 
-def _base(node: exp.Window, here: Here) -> exp.Window:
-    """The window with what the named one says that it is made of."""
+def _base(node: exp.Window, site: Site) -> exp.Window:
+    """The window with the clauses of the named window that it refers to."""
     name = node.args.get("alias")
     if name is None:
         return node
-    named = here.named.get(name.name.casefold())
+    named = site.named.get(name.name.casefold())
     if named is None:
         from everview.types import unknown_name
 
-        raise unknown_name("window", name.name, here.named)
-    named = _base(named, replace(here, named={k: v for k, v in here.named.items() if v is not named}))
+        raise unknown_name("window", name.name, site.named)
+    named = _base(named, replace(site, named={k: v for k, v in site.named.items() if v is not named}))
     parts = {key: node.args.get(key) or named.args.get(key) for key in ("partition_by", "order", "spec")}
     return exp.Window(this=node.this, **parts)
 
 
 def _over(
-    written: WrittenCall, partition: tuple[Expression, ...], by: Order, frame: Frame | None, here: Here
+    written: SqlCall, partition: tuple[Expression, ...], by: Order, frame: Frame | None, site: Site
 ) -> WindowCall:
     if written.name in RANKS or written.name in PICKED:
-        return _ranked(written, partition, by, frame, here)
-    if is_user(written.name, here):
+        return _ranked(written, partition, by, frame, site)
+    if is_user(written.name, site):
         hint = "aggregate in a subquery, and join it"
-        raise here.context.unsupported(
+        raise site.context.unsupported(
             f"the aggregate {written.name}, a Python function, OVER a window", written.node, hint
         )
-    made = made_of(written, here)
+    made = made_of(written, site)
     if made.order or made.distinct:
         what = "in an order of its own" if made.order else "of distinct values"
         hint = "aggregate in a subquery, and join it"
-        raise here.context.unsupported(f"{written.name} {what} over a window", written.node, hint)
+        raise site.context.unsupported(f"{written.name} {what} over a window", written.node, hint)
     if not aggregate_of(made.function).over_windows:
         hint = "aggregate in a subquery, and join it"
-        raise here.context.unsupported(f"{written.name} over a window", written.node, hint)
+        raise site.context.unsupported(f"{written.name} over a window", written.node, hint)
     whole = typed_call(made)
     nullable = whole.nullable or (frame is not None and made.function != "count")
     return WindowCall(made.function, made.arguments, partition, by, frame, whole.type, nullable, made.filter)
 
 
 def _ranked(
-    written: WrittenCall, partition: tuple[Expression, ...], by: Order, frame: Frame | None, here: Here
+    written: SqlCall, partition: tuple[Expression, ...], by: Order, frame: Frame | None, site: Site
 ) -> WindowCall:
     name = written.name
     if written.distinct or written.order or written.filter is not None:
-        raise here.context.unsupported(f"DISTINCT, ORDER BY or FILTER in {name}", written.node)
-    bound = [expression(argument, here) for argument in written.arguments]
+        raise site.context.unsupported(f"DISTINCT, ORDER BY or FILTER in {name}", written.node)
+    bound = [expression(argument, site) for argument in written.arguments]
     if not by and name != "any_value" and name not in PICKED:
         hint = f"write {name}(…) OVER (PARTITION BY … ORDER BY …)"
-        raise here.context.error(f"{name} in which order?", written.node, hint)
-    arguments, of, nullable = _rank_arguments(written, bound, here)
+        raise site.context.error(f"{name} in which order?", written.node, hint)
+    arguments, type_, nullable = _rank_arguments(written, bound, site)
     kept = None
     if written.skips_nulls:
         if name not in PICKED:
-            raise here.context.unsupported(f"IGNORE NULLS in {name}", written.node)
+            raise site.context.unsupported(f"IGNORE NULLS in {name}", written.node)
         kept = call("is_not_null", arguments[0])
     function = {"first": "first_value", "last": "last_value", "any_value": "first_value"}.get(name, name)
-    return WindowCall(function, arguments, partition, by, frame, of, nullable, kept)
+    return WindowCall(function, arguments, partition, by, frame, type_, nullable, kept)
 
 
-def _rank_arguments(
-    written: WrittenCall, bound: list[Expression], here: Here
-) -> tuple[tuple[Expression, ...], Type, bool]:
+def _rank_arguments(written: SqlCall, bound: list[Expression], site: Site) -> tuple[tuple[Expression, ...], Type, bool]:
     name = written.name
     least, most = _COUNTS.get(name, (0, 0))
     if not least <= len(bound) <= most:
-        raise here.context.error(
+        raise site.context.error(
             f"{name} was given {len(bound)} arguments", written.node, f"it takes {least} to {most}"
         )
     if name in ("lag", "lead"):
         value = any_value(name, bound[0])
         offset = bound[1] if len(bound) > 1 else literal(1)
         default = coerced(bound[2], value.type) if len(bound) > 2 else Literal(None, value.type)
-        return (value, _whole(offset, written, here), default), value.type, value.nullable or default.nullable
+        return (value, _whole(offset, written, site), default), value.type, value.nullable or default.nullable
     if name in PICKED:
         value = any_value(name, bound[0])
-        rest = [_whole(bound[1], written, here)] if name == "nth_value" else []
+        rest = [_whole(bound[1], written, site)] if name == "nth_value" else []
         return (value, *rest), value.type, True
     if name == "ntile":
-        return (_whole(bound[0], written, here),), INTEGER, False
+        return (_whole(bound[0], written, site),), INTEGER, False
     return (), RANKS[name], False
 
 
@@ -122,34 +120,34 @@ _COUNTS = {
 }  # fmt: skip
 
 
-def _whole(found: Expression, written: WrittenCall, here: Here) -> Literal:
-    if isinstance(found, Literal) and isinstance(found.value, int):
-        return found
-    raise here.context.error(f"{written.name} takes a whole number that is written down", written.node)
+def _whole(number: Expression, written: SqlCall, site: Site) -> Literal:
+    if isinstance(number, Literal) and isinstance(number.value, int):
+        return number
+    raise site.context.error(f"{written.name} takes a whole number that is written down", written.node)
 
 
-def _frame(spec: exp.WindowSpec, here: Here) -> Frame:
-    here.context.only(spec, "kind", "start", "start_side", "end", "end_side")
+def _frame(spec: exp.WindowSpec, site: Site) -> Frame:
+    site.context.only(spec, "kind", "start", "start_side", "end", "end_side")
     unit = str(spec.args.get("kind") or "rows").lower()
     if unit not in ("rows", "range"):
-        raise here.context.unsupported(f"a frame of {unit.upper()}", spec, "write ROWS or RANGE")
-    start = _edge(spec.args.get("start"), spec.args.get("start_side"), here, spec)
-    end = _edge(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), here, spec)
+        raise site.context.unsupported(f"a frame of {unit.upper()}", spec, "write ROWS or RANGE")
+    start = _edge(spec.args.get("start"), spec.args.get("start_side"), site, spec)
+    end = _edge(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), site, spec)
     if start == "after" or end == "before":
-        raise here.context.error("a frame that is always empty", spec, "it starts before it ends")
+        raise site.context.error("a frame that is always empty", spec, "it starts before it ends")
     return Frame(unit, None if start == "before" else start, None if end == "after" else end)  # pyright: ignore
 
 
-def _edge(bound: Any, side: str | None, here: Here, spec: exp.Expr) -> Any:
-    """How far a frame reaches: negative before the current row; "before" and "after" without end."""
+def _edge(bound: Any, side: str | None, site: Site, spec: exp.Expr) -> Any:
+    """The bound of a frame: an offset, negative before the current row, or unbounded "before" or "after"."""
     before = str(side).upper() == "PRECEDING"
     if isinstance(bound, str) and bound.upper() == "CURRENT ROW":
         return 0
     if isinstance(bound, str):
         return "before" if before else "after"
-    found = expression(bound, here)
-    if found.type in INTERVALS and isinstance(found, Literal):
-        return Literal(-found.value if before else found.value, found.type)
-    if not isinstance(found, Literal) or not is_number(found.type) or found.value < 0:
-        raise here.context.error("a frame reaches as far as a number or an interval says", spec, "as in 3 PRECEDING")
-    return -found.value if before else found.value
+    distance = expression(bound, site)
+    if distance.type in INTERVALS and isinstance(distance, Literal):
+        return Literal(-distance.value if before else distance.value, distance.type)
+    if not isinstance(distance, Literal) or not is_number(distance.type) or distance.value < 0:
+        raise site.context.error("a frame reaches as far as a number or an interval says", spec, "as in 3 PRECEDING")
+    return -distance.value if before else distance.value

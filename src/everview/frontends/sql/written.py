@@ -9,8 +9,8 @@ from typing import Final
 from sqlglot import exp
 
 from everview.frontends.sql.casts import untyped
-from everview.frontends.sql.context import Context
-from everview.frontends.sql.expressions import Here, expression
+from everview.frontends.sql.context import QueryContext
+from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.naming import direction
 from everview.operators.aggregate.registry import aggregates_of
 from everview.scalars.expressions import Expression, Order
@@ -18,8 +18,8 @@ from everview.types import DOUBLE, INTEGER, Type
 
 
 @dataclass(frozen=True)
-class WrittenCall:
-    """A call as it was written, without what it means."""
+class SqlCall:
+    """A call of an aggregate or a window function as written, not yet bound."""
 
     name: str
     arguments: tuple[exp.Expr, ...]
@@ -57,12 +57,12 @@ _FLAGS = ("big_int", "nulls_excluded", "on_overflow")  # said by sqlglot, not by
 
 
 def is_window_function(name: str) -> bool:
-    """Is it one that takes a window?"""
+    """Whether a name is that of a function that needs a window."""
     return name in RANKS
 
 
-def is_aggregate(node: exp.Expr, context: Context) -> bool:
-    """Is it a call of an aggregate, with what is written around it?"""
+def is_aggregate(node: exp.Expr, context: QueryContext) -> bool:
+    """Whether a node is a call of an aggregate, with FILTER or WITHIN GROUP around it or without."""
     while isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
         node = node.this
     if isinstance(node, exp.Anonymous):
@@ -71,15 +71,15 @@ def is_aggregate(node: exp.Expr, context: Context) -> bool:
     return isinstance(node, (exp.AggFunc, *_RANKS_OF_NO_GROUP))
 
 
-def is_user(name: str, here: Here) -> bool:
-    """Is it an aggregate that the user wrote?"""
-    found = here.context.catalog.function(name)
-    return found is not None and found.aggregate
+def is_user(name: str, site: Site) -> bool:
+    """Whether a name is that of a user's aggregate."""
+    function = site.context.catalog.function(name)
+    return function is not None and function.aggregate
 
 
-def read(node: exp.Expr, here: Here) -> WrittenCall | None:
-    """What a call of an aggregate or a window function says; None when it is neither."""
-    only, order, kept, skips = here.context.only, tuple[exp.Ordered, ...](), None, False
+def read(node: exp.Expr, site: Site) -> SqlCall | None:
+    """Read a call of an aggregate or a window function; None if the node is neither."""
+    only, order, kept, skips = site.context.only, tuple[exp.Ordered, ...](), None, False
     outside = node
     while isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
         only(node, "this", "expression")
@@ -89,30 +89,30 @@ def read(node: exp.Expr, here: Here) -> WrittenCall | None:
             order = tuple(node.expression.expressions)
         skips = skips or isinstance(node, exp.IgnoreNulls)
         node = node.this
-    found = _core(node, here)
-    if found is None:
+    core = _core(node, site)
+    if core is None:
         if node is not outside:
-            raise here.context.error("FILTER, WITHIN GROUP and IGNORE NULLS follow an aggregate", outside)
+            raise site.context.error("FILTER, WITHIN GROUP and IGNORE NULLS follow an aggregate", outside)
         return None
-    name, arguments = found
+    name, arguments = core
     if order and name not in ORDERED_WITHIN:
-        raise here.context.error(f"{name} WITHIN GROUP", outside, f"it follows {', '.join(ORDERED_WITHIN)}")
-    written = WrittenCall(name, (), outside, order=order, filter=kept, skips_nulls=skips, within=bool(order))
-    return _opened(written, arguments, here)
+        raise site.context.error(f"{name} WITHIN GROUP", outside, f"it follows {', '.join(ORDERED_WITHIN)}")
+    written = SqlCall(name, (), outside, order=order, filter=kept, skips_nulls=skips, within=bool(order))
+    return _opened(written, arguments, site)
 
 
-def _core(node: exp.Expr, here: Here) -> tuple[str, list[exp.Expr]] | None:
+def _core(node: exp.Expr, site: Site) -> tuple[str, list[exp.Expr]] | None:
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
-        here.context.only(node, "this", "expressions")
-        return (name, node.expressions) if name in NAMES or name in RANKS or is_user(name, here) else None
+        site.context.only(node, "this", "expressions")
+        return (name, node.expressions) if name in NAMES or name in RANKS or is_user(name, site) else None
     if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
         return "bool_or", [node.this]
     if not isinstance(node, (exp.AggFunc, *_RANKS_OF_NO_GROUP)):
         return None
     name = _name_of(type(node))
     if name not in NAMES and name not in RANKS:
-        raise here.context.unsupported(f"the aggregate {name}", node, f"there are {', '.join(sorted(NAMES))}")
+        raise site.context.unsupported(f"the aggregate {name}", node, f"there are {', '.join(sorted(NAMES))}")
     arguments: list[exp.Expr] = []
     for key, value in node.args.items():
         if isinstance(value, exp.Expr):
@@ -120,28 +120,28 @@ def _core(node: exp.Expr, here: Here) -> tuple[str, list[exp.Expr]] | None:
         elif isinstance(value, list):
             arguments += value
         elif value and key not in _FLAGS:
-            raise here.context.unsupported(f"{key} in {name}", node)
+            raise site.context.unsupported(f"{key} in {name}", node)
     return name, arguments
 
 
 @cache
 def _name_of(kind: type[exp.Func]) -> str:
-    """The name of a call that sqlglot has a class for: the first of ours that it knows it by."""
+    """The name of a call for which sqlglot has a class: the first of our names that sqlglot knows."""
     theirs = [name.lower() for name in kind.sql_names()]
     ours = (name for name in (*NAMES, *RANKS) if name in theirs)
     return CLASSES.get(kind) or next(ours, theirs[0])
 
 
-def _opened(written: WrittenCall, arguments: list[exp.Expr], here: Here) -> WrittenCall:
+def _opened(written: SqlCall, arguments: list[exp.Expr], site: Site) -> SqlCall:
     """The arguments without the words that stand before and after them."""
-    found: list[exp.Expr] = []
+    plain: list[exp.Expr] = []
     for given in arguments:
         argument = given
         while isinstance(argument, _DRESSES):
-            here.context.only(argument, "this", "expressions")
+            site.context.only(argument, "this", "expressions")
             if isinstance(argument, exp.Distinct):
                 *first, argument = argument.expressions
-                found += first
+                plain += first
                 written = replace(written, distinct=True)
                 continue
             if isinstance(argument, exp.Order):
@@ -150,18 +150,18 @@ def _opened(written: WrittenCall, arguments: list[exp.Expr], here: Here) -> Writ
                 written = replace(written, skips_nulls=True)
             argument = argument.this
         if isinstance(argument, (exp.Limit, exp.Having, exp.HavingMax)):
-            raise here.context.unsupported(f"{argument.key.upper()} inside of an aggregate", argument)
-        found.append(argument)
-    return replace(written, arguments=tuple(found))
+            raise site.context.unsupported(f"{argument.key.upper()} inside of an aggregate", argument)
+        plain.append(argument)
+    return replace(written, arguments=tuple(plain))
 
 
 _DRESSES = (exp.Distinct, exp.Order, exp.IgnoreNulls, exp.RespectNulls)
 
 
-def ordering(items: tuple[exp.Ordered, ...] | list[exp.Ordered], here: Here) -> Order:
-    """What ORDER BY says, every direction in full."""
-    found: list[tuple[Expression, str]] = []
+def ordering(items: tuple[exp.Ordered, ...] | list[exp.Ordered], site: Site) -> Order:
+    """The keys of ORDER BY, every direction in full."""
+    order: list[tuple[Expression, str]] = []
     for item in items:
-        here.context.only(item, "this", "desc", "nulls_first")
-        found.append((untyped(expression(item.this, here)), direction(item)))
-    return tuple(found)
+        site.context.only(item, "this", "desc", "nulls_first")
+        order.append((untyped(expression(item.this, site)), direction(item)))
+    return tuple(order)

@@ -1,4 +1,4 @@
-"""A multiway join as joins of two, where one at once is in the way."""
+"""Multiway joins split into joins of two, for passes that cannot look into a multiway join."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from everview.scalars.expressions import Expression
 
 def in_turn(plan: Multiway) -> Plan:
     """The same rows, by joining one input after the other."""
-    found: Plan | None = None
+    joined: Plan | None = None
     places: dict[int, int] = {}
     equal = "null_safe_equal" if plan.null_safe else "equal"
     for input_, terms in zip(plan.inputs, plan.variables, strict=True):
-        start = 0 if found is None else len(found.schema)
-        made = Project(input_, input_.columns, input_.schema.names) if found is None else Join(found, input_, "inner")
+        start = 0 if joined is None else len(joined.schema)
+        made = Project(input_, input_.columns, input_.schema.names) if joined is None else Join(joined, input_, "inner")
         parts: list[Expression] = []
-        for at, variable in enumerate(terms, start):
+        for column, variable in enumerate(terms, start):
             if variable is None:
                 continue
-            known = places.setdefault(variable, at)
-            if known != at:
-                parts.append(call(equal, made.column(known), made.column(at)))
-        found = _filtered(made, parts)
-    assert found is not None, "a join of something"
-    return Project(found, tuple(found.column(places[v]) for v in plan.select), plan.names)
+            known = places.setdefault(variable, column)
+            if known != column:
+                parts.append(call(equal, made.column(known), made.column(column)))
+        joined = _filtered(made, parts)
+    assert joined is not None, "a join of something"
+    return Project(joined, tuple(joined.column(places[v]) for v in plan.select), plan.names)
 
 
 def _filtered(plan: Plan, parts: list[Expression]) -> Plan:

@@ -73,12 +73,12 @@ def _without(plan: Plan) -> Plan:
 
 
 def _inner(expression: Expression) -> Expression:
-    """Subqueries inside subqueries first."""
+    """The expression with the subqueries inside its subqueries turned into joins."""
     return replace(expression, plan=decorrelate(expression.plan)) if is_subquery(expression) else expression
 
 
 def _positive(part: Expression) -> Expression:
-    """``NOT EXISTS`` as one thing."""
+    """The condition with NOT drawn into EXISTS and IN."""
     if isinstance(part, Call) and part.function == "not":
         (inner,) = part.arguments
         if isinstance(inner, Exists | InQuery):
@@ -87,7 +87,7 @@ def _positive(part: Expression) -> Expression:
 
 
 def _lateral(plan: Lateral) -> Plan:
-    """The right, computed for all values of the left that it reads, joined to the rows that have them."""
+    """A lateral join as a join: the right side is computed for all values that it reads of the left."""
     right, condition, values = _reach(plan.left, plan.right, distinct=False)
     width, start = len(plan.left.schema), len(right.schema) - len(values)
     made = Join(plan.left, right, plan.kind, conjunction(condition))
@@ -100,15 +100,15 @@ def _lateral(plan: Lateral) -> Plan:
 def _filtered(input_: Plan, parts: Sequence[Expression]) -> Plan:
     width = len(input_.schema)
     plain = [p for p in parts if not any(True for _ in subqueries(p))]
-    found = _kept(input_, plain)
+    kept = _kept(input_, plain)
     for part in parts:
         if isinstance(part, Exists | InQuery) and not any(True for c in part.children for _ in subqueries(c)):
-            found = _having(found, part)
+            kept = _having(kept, part)
     rest = [p for p in parts if p not in plain and not isinstance(p, Exists | InQuery)]
     rest += [p for p in parts if isinstance(p, InQuery) and any(True for c in p.children for _ in subqueries(c))]
     if not rest:
-        return found
-    extended, expressions = _with_values(found, rest)
+        return kept
+    extended, expressions = _with_values(kept, rest)
     return picked(_kept(extended, expressions), range(width))
 
 
@@ -128,44 +128,44 @@ def _having(input_: Plan, part: Exists | InQuery) -> Plan:
     if len(equal) > 1:
         possible = [call("coalesce", e, TRUE) for e in equal]
         return Join(input_, right, "anti", conjunction([*condition, *possible]))
-    found = Join(input_, right, "anti", conjunction([*condition, *equal]))
+    without = Join(input_, right, "anti", conjunction([*condition, *equal]))
     (argument,), (value,) = part.arguments, values
     if value.nullable:
-        found = Join(found, right, "anti", conjunction([*condition, call("is_null", value)]))
+        without = Join(without, right, "anti", conjunction([*condition, call("is_null", value)]))
     if not argument.nullable:
-        return found
+        return without
     known, unknown = call("is_not_null", argument), call("is_null", argument)
-    return Union((Filter(found, known), Join(Filter(found, unknown), right, "anti", conjunction(condition))))
+    return Union((Filter(without, known), Join(Filter(without, unknown), right, "anti", conjunction(condition))))
 
 
 def _reach(input_: Plan, plan: Plan, *, distinct: bool) -> tuple[Plan, list[Expression], list[Expression]]:
     """The right side of a join for a subquery, the condition, and the subquery's columns, over both sides."""
     inside = opened(plan)
-    found = reached(inside) if distinct else None
-    if found is not None:
-        return found.plan, *_over_both(input_, found)
+    reach = reached(inside) if distinct else None
+    if reach is not None:
+        return reach.plan, *_over_both(input_, reach)
     bound, columns, start = _bound(input_, inside)
     width = len(input_.schema)
     right = Join(input_, bound, "inner").both
     values: list[Expression] = [
-        Column(width + at, f.name, f.type, f.nullable)
-        for at, f in ((at, right.fields[width + at]) for at in range(start, len(bound.schema)))
+        Column(width + column, f.name, f.type, f.nullable)
+        for column, f in ((column, right.fields[width + column]) for column in range(start, len(bound.schema)))
     ]
     return bound, columns, values
 
 
-def _over_both(input_: Plan, found: Reach) -> tuple[list[Expression], list[Expression]]:
+def _over_both(input_: Plan, reach: Reach) -> tuple[list[Expression], list[Expression]]:
     width = len(input_.schema)
-    places = {at: at for at in range(width)}
-    condition = [shifted(c, width, places) for c in found.conditions]
-    return condition, [shifted(v, width, places) for v in found.values]
+    places = {column: column for column in range(width)}
+    condition = [shifted(c, width, places) for c in reach.conditions]
+    return condition, [shifted(v, width, places) for v in reach.values]
 
 
 def _bound(input_: Plan, inside: Plan) -> tuple[Plan, list[Expression], int]:
     """An opened subquery with columns for what it reads, the condition that binds them, and how many they are."""
-    found, wanted = pulled(inside), unbound(inside)
-    if found is not None and found.empty is None and set(found.outers) == set(wanted):
-        return found.plan, _meeting(input_, found.plan, found.outers, "equal"), len(found.outers)
+    over_all, wanted = pulled(inside), unbound(inside)
+    if over_all is not None and over_all.empty is None and set(over_all.outers) == set(wanted):
+        return over_all.plan, _meeting(input_, over_all.plan, over_all.outers, "equal"), len(over_all.outers)
     domain = _domain(input_, wanted)
     made = domain.pushed(inside)
     return made, _meeting(input_, made, wanted, "null_safe_equal"), len(wanted)
@@ -178,7 +178,7 @@ def _domain(input_: Plan, outers: tuple[int, ...]) -> Domain:
 def _meeting(input_: Plan, right: Plan, outers: Sequence[int], equality: str) -> list[Expression]:
     both = Join(input_, right, "inner")
     width = len(input_.schema)
-    return [call(equality, both.column(outer), both.column(width + at)) for at, outer in enumerate(outers)]
+    return [call(equality, both.column(outer), both.column(width + column)) for column, outer in enumerate(outers)]
 
 
 # -- values
@@ -220,7 +220,7 @@ def _said(truth: bool) -> Literal:
 def _marked(
     plan: Plan, right: Plan, condition: Sequence[Expression], yes: Literal, no: Literal
 ) -> tuple[Plan, Expression]:
-    """A column that says which rows have a partner."""
+    """The plan with a column that tells which rows have a partner."""
     made = Union(
         (
             _beside(Join(plan, right, "semi", conjunction(condition)), yes),
@@ -235,7 +235,7 @@ def _beside(plan: Plan, value: Expression) -> Plan:
 
 
 def _with_membership(plan: Plan, subquery: InQuery) -> tuple[Plan, Expression]:
-    """True for an equal row; else unknown for one that NULL might make equal; else false."""
+    """The plan with the value of IN: true for an equal row, else unknown if a NULL might make one equal, else false."""
     right, condition, values = _reach(plan, subquery.plan, distinct=True)
     equal = [call("equal", a, v) for a, v in zip(subquery.arguments, values, strict=True)]
     yes, no = _said(not subquery.negated), _said(subquery.negated)
@@ -252,13 +252,13 @@ def _with_membership(plan: Plan, subquery: InQuery) -> tuple[Plan, Expression]:
 
 def _with_scalar(plan: Plan, subquery: Scalar) -> tuple[Plan, Expression]:
     inside, width = opened(subquery.plan), len(plan.schema)
-    found, wanted = pulled(inside), unbound(inside)
+    over_all, wanted = pulled(inside), unbound(inside)
     if not wanted and _always_one(inside):
         joined = Join(plan, picked(inside, [0]), "inner")
         return joined, joined.column(width)
-    if found is not None and set(found.outers) == set(wanted):
-        right, outers, equality = found.plan, found.outers, "equal"
-        nothing = None if found.empty is None else found.empty[0]
+    if over_all is not None and set(over_all.outers) == set(wanted):
+        right, outers, equality = over_all.plan, over_all.outers, "equal"
+        nothing = None if over_all.empty is None else over_all.empty[0]
     else:
         right, outers, equality, nothing = _domain(plan, wanted).pushed(inside), wanted, "null_safe_equal", None
     right = _single(picked(right, [*range(len(outers)), len(outers)]), len(outers), inside)
@@ -320,7 +320,7 @@ def _always_one(plan: Plan) -> bool:
 
 
 def _joined(plan: Join) -> Plan:
-    """Subqueries in the condition of a join.
+    """A join without subqueries in its condition.
 
     Those of an inner join are asked of the pairs, after it. Of another join, those that read one side become columns of
     that side; if there are others, the pairs are computed first, then the rows without a partner.
@@ -328,17 +328,20 @@ def _joined(plan: Join) -> Plan:
     if plan.kind == "inner":
         return _pairs(plan)
     width = len(plan.left.schema)
-    found = tuple(dict.fromkeys(s for e in plan.expressions for s in subqueries(e)))
-    lefts = tuple(s for s in found if all(at < width for at in read_by(s)))
-    rights = tuple(s for s in found if s not in lefts and all(at >= width for at in read_by(s)))
+    asked = tuple(dict.fromkeys(s for e in plan.expressions for s in subqueries(e)))
+    lefts = tuple(s for s in asked if all(column < width for column in read_by(s)))
+    rights = tuple(s for s in asked if s not in lefts and all(column >= width for column in read_by(s)))
     left, left_values = _with_values(plan.left, lefts)
-    right, right_values = _with_values(plan.right, [replaced(s, {}, lambda at: at - width) for s in rights])
+    right, right_values = _with_values(plan.right, [replaced(s, {}, lambda column: column - width) for s in rights])
     start = len(left.schema)
     known: dict[Expression, Expression] = dict(zip(lefts, left_values, strict=True))
     known.update(zip(rights, (shifted(v, start, {}) for v in right_values), strict=True))
-    moved = [replaced(e, known, lambda at: at if at < width else at - width + start) for e in plan.expressions]
+    moved = [
+        replaced(e, known, lambda column: column if column < width else column - width + start)
+        for e in plan.expressions
+    ]
     made: Plan = Join(left, right, plan.kind, conjunction(moved))
-    if len(lefts) + len(rights) < len(found):
+    if len(lefts) + len(rights) < len(asked):
         made = completed(made, _pairs(made))
     if plan.kind in ("semi", "anti"):
         return picked(made, range(width))

@@ -1,8 +1,8 @@
-"""Subqueries that say what they read by equalities: ``WHERE r.x = t.y``.
+"""Subqueries that read the row around them only by equalities: ``WHERE r.x = t.y``.
 
-Then r.x is the value of t.y wherever it counts, so the subquery is computed for all values of r.x at once, and needs
-to know nothing of t: groups, orders and partitions get r.x as a further column. What an aggregate gives of nothing
-is remembered, for the rows of t that find none.
+The value of t.y is that of r.x wherever it counts. So the subquery is computed for all values of r.x at once without
+reading t: groups, orders and partitions get r.x as a further column. The result of an aggregate over no rows is
+remembered for the rows of t that have no partner.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from everview.scalars.expressions import AggregateCall, Call, Column, Expression
 
 @dataclass(frozen=True)
 class Pulled:
-    """A subquery over all values: a column for each column of the row around that it reads, then its own."""
+    """A subquery computed for all values: a column for each outer column that it reads, then its own columns."""
 
     plan: Plan
     outers: tuple[int, ...]
@@ -29,7 +29,7 @@ class Pulled:
 
     @property
     def places(self) -> dict[int, int]:
-        return {outer: at for at, outer in enumerate(self.outers)}
+        return {outer: place for place, outer in enumerate(self.outers)}
 
     @property
     def width(self) -> int:
@@ -37,13 +37,13 @@ class Pulled:
 
 
 def pulled(plan: Plan) -> Pulled | None:
-    """An opened subquery, if equalities say all that it reads from outside."""
+    """An opened subquery over all values; None if equalities do not bind everything that it reads from outside."""
     if not unbound(plan):
         return Pulled(plan, ())
     match plan:
         case Filter(input_, predicate):
-            found = pulled(input_)
-            return None if found is None or found.empty is not None else _filtered(found, list(conjuncts(predicate)))
+            inner = pulled(input_)
+            return None if inner is None or inner.empty is not None else _filtered(inner, list(conjuncts(predicate)))
         case Project():
             return _projected(plan)
         case Join():
@@ -51,8 +51,8 @@ def pulled(plan: Plan) -> Pulled | None:
         case Aggregate():
             return _aggregated(plan)
         case Distinct(input_):
-            found = pulled(input_)
-            return None if found is None or found.empty is not None else replace(found, plan=Distinct(found.plan))
+            inner = pulled(input_)
+            return None if inner is None or inner.empty is not None else replace(inner, plan=Distinct(inner.plan))
         case Union():
             return _union(plan)
         case Top():
@@ -63,10 +63,10 @@ def pulled(plan: Plan) -> Pulled | None:
             return None
 
 
-def _filtered(found: Pulled, parts: Sequence[Expression]) -> Pulled | None:
+def _filtered(inner: Pulled, parts: Sequence[Expression]) -> Pulled | None:
     """Conditions over the subquery's own columns; some of them bind what is not bound yet."""
-    places = found.places
-    waiting = [shifted(p, found.width, places) for p in parts]
+    places = inner.places
+    waiting = [shifted(p, inner.width, places) for p in parts]
     bound: dict[int, Expression] = {}
     for part in list(waiting):
         binding = _binding(part)
@@ -78,11 +78,11 @@ def _filtered(found: Pulled, parts: Sequence[Expression]) -> Pulled | None:
     if any(open_in(p) for p in waiting):
         return None
     predicate = conjunction(waiting)
-    plan = found.plan if predicate is None else Filter(found.plan, predicate)
+    plan = inner.plan if predicate is None else Filter(inner.plan, predicate)
     if not bound:
-        return replace(found, plan=plan)
-    names = unique([*(f"outer {at}" for at in bound), *plan.schema.names])
-    return Pulled(Project(plan, (*bound.values(), *plan.columns), names), (*bound, *found.outers))
+        return replace(inner, plan=plan)
+    names = unique([*(f"outer {column}" for column in bound), *plan.schema.names])
+    return Pulled(Project(plan, (*bound.values(), *plan.columns), names), (*bound, *inner.outers))
 
 
 def _binding(part: Expression) -> tuple[int, Expression] | None:
@@ -102,29 +102,29 @@ def _replaced(expression: Expression, bound: dict[int, Expression]) -> Expressio
     return rewritten(expression, replaced)
 
 
-def _inside(found: Pulled, expressions: Sequence[Expression]) -> tuple[Expression, ...] | None:
+def _inside(inner: Pulled, expressions: Sequence[Expression]) -> tuple[Expression, ...] | None:
     """Expressions over the pulled plan; None if they read what it does not bind."""
-    moved = tuple(shifted(e, found.width, found.places) for e in expressions)
+    moved = tuple(shifted(e, inner.width, inner.places) for e in expressions)
     return None if any(open_in(e) for e in moved) else moved
 
 
-def _bound_columns(found: Pulled) -> tuple[Column, ...]:
-    return found.plan.columns[: found.width]
+def _bound_columns(inner: Pulled) -> tuple[Column, ...]:
+    return inner.plan.columns[: inner.width]
 
 
 def _projected(plan: Project) -> Pulled | None:
-    found = pulled(plan.input)
-    moved = None if found is None else _inside(found, plan.expressions)
-    if found is None or moved is None:
+    inner = pulled(plan.input)
+    moved = None if inner is None else _inside(inner, plan.expressions)
+    if inner is None or moved is None:
         return None
     empty = None
-    if found.empty is not None:
+    if inner.empty is not None:
         if any(open_in(e) for e in plan.expressions):
             return None
-        empty = tuple(substituted(e, found.empty) for e in plan.expressions)
-    bound = _bound_columns(found)
+        empty = tuple(substituted(e, inner.empty) for e in plan.expressions)
+    bound = _bound_columns(inner)
     names = unique([*(c.name for c in bound), *plan.names])
-    return Pulled(Project(found.plan, (*bound, *moved), names), found.outers, empty)
+    return Pulled(Project(inner.plan, (*bound, *moved), names), inner.outers, empty)
 
 
 def _joined(plan: Join) -> Pulled | None:
@@ -152,17 +152,17 @@ def _joined(plan: Join) -> Pulled | None:
 
 
 def _aggregated(plan: Aggregate) -> Pulled | None:
-    found = pulled(plan.input)
-    moved = None if found is None or found.empty is not None else _inside(found, plan.expressions)
-    if found is None or moved is None or not found.outers:
+    inner = pulled(plan.input)
+    moved = None if inner is None or inner.empty is not None else _inside(inner, plan.expressions)
+    if inner is None or moved is None or not inner.outers:
         return None
-    bound, count = _bound_columns(found), len(plan.groups)
+    bound, count = _bound_columns(inner), len(plan.groups)
     calls = tuple(e for e in moved[count:] if isinstance(e, AggregateCall))
     names = unique([*(c.name for c in bound), *plan.names])
-    made = Aggregate(found.plan, (*bound, *moved[:count]), calls, names)
+    made = Aggregate(inner.plan, (*bound, *moved[:count]), calls, names)
     if plan.groups:
-        return Pulled(made, found.outers)
-    return Pulled(made, found.outers, tuple(Literal(of_nothing(c), c.type) for c in plan.calls))
+        return Pulled(made, inner.outers)
+    return Pulled(made, inner.outers, tuple(Literal(of_nothing(c), c.type) for c in plan.calls))
 
 
 def _union(plan: Union) -> Pulled | None:
@@ -178,20 +178,20 @@ def _union(plan: Union) -> Pulled | None:
 
 
 def _top(plan: Top) -> Pulled | None:
-    found = pulled(plan.input)
-    moved = None if found is None or found.empty is not None else _inside(found, plan.expressions)
-    if found is None or moved is None:
+    inner = pulled(plan.input)
+    moved = None if inner is None or inner.empty is not None else _inside(inner, plan.expressions)
+    if inner is None or moved is None:
         return None
     order = tuple((e, how) for e, (_, how) in zip(moved, plan.order, strict=True))
-    partition = (*range(found.width), *(found.width + at for at in plan.partition))
-    return replace(found, plan=Top(found.plan, order, plan.limit, plan.offset, partition))
+    partition = (*range(inner.width), *(inner.width + column for column in plan.partition))
+    return replace(inner, plan=Top(inner.plan, order, plan.limit, plan.offset, partition))
 
 
 def _window(plan: Window) -> Pulled | None:
-    found = pulled(plan.input)
-    moved = None if found is None or found.empty is not None else _inside(found, plan.calls)
-    if found is None or moved is None:
+    inner = pulled(plan.input)
+    moved = None if inner is None or inner.empty is not None else _inside(inner, plan.calls)
+    if inner is None or moved is None:
         return None
-    bound = _bound_columns(found)
+    bound = _bound_columns(inner)
     calls = tuple(replace(c, partition=(*bound, *c.partition)) for c in moved if isinstance(c, WindowCall))
-    return replace(found, plan=Window(found.plan, calls, plan.names))
+    return replace(inner, plan=Window(inner.plan, calls, plan.names))

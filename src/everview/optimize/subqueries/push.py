@@ -1,4 +1,4 @@
-"""Any other subquery: computed for the different rows around it, all at once.
+"""Subqueries of any other kind: computed for all different rows around them at once.
 
 Let D be the distinct values of the columns that a subquery reads from outside. The dependent join of D with the
 subquery, every row of D beside the rows that the subquery has for it, moves down through the operators of the
@@ -52,12 +52,12 @@ class Domain:
         return len(self.outers)
 
     def depends(self, plan: Plan) -> bool:
-        """Whether a plan is another one for every row of the domain."""
+        """Whether a plan reads the columns of the domain."""
         return bool(unbound(plan)) or bool(free_references(plan) & self.recursive)
 
     def moved(self, expressions: Sequence[Expression], by: int | None = None) -> tuple[Expression, ...]:
         """Expressions of the subquery over rows that begin with the domain's columns."""
-        places = {outer: at for at, outer in enumerate(self.outers)}
+        places = {outer: column for column, outer in enumerate(self.outers)}
         return tuple(shifted(e, self.width if by is None else by, places) for e in expressions)
 
     def pushed(self, plan: Plan) -> Plan:
@@ -69,23 +69,15 @@ class Domain:
                 return Filter(self.pushed(input_), *self.moved([predicate]))
             case Project(input_, expressions, names):
                 return self._over(self.pushed(input_), self.moved(expressions), names)
-            case Distinct(input_):
-                return Distinct(self.pushed(input_))
             case Explode(input_, array):
                 (moved_array,) = self.moved([array])
                 return replace(plan, input=self.pushed(input_), array=moved_array)
-            case Union():
-                return Union(tuple(map(self.pushed, plan.inputs)))
-            case Intersect(left, right, keeps_all):
-                return Intersect(self.pushed(left), self.pushed(right), keeps_all)
-            case Except(left, right, keeps_all):
-                return Except(self.pushed(left), self.pushed(right), keeps_all)
+            case Distinct() | Union() | Intersect() | Except():
+                return plan.with_inputs(*map(self.pushed, plan.inputs))
             case Aggregate():
                 return self._aggregated(plan)
-            case Top(input_, order, limit, offset, partition):
-                moved = zip(self.moved(plan.expressions), (how for _, how in order), strict=True)
-                columns = (*range(self.width), *(self.width + at for at in partition))
-                return Top(self.pushed(input_), tuple(moved), limit, offset, columns)
+            case Top():
+                return self._top(plan)
             case Window():
                 return self._window(plan)
             case Join():
@@ -104,6 +96,11 @@ class Domain:
                     hint="write the subquery as a join",
                 )
 
+    def _top(self, plan: Top) -> Plan:
+        order = zip(self.moved(plan.expressions), (how for _, how in plan.order), strict=True)
+        partition = (*range(self.width), *(self.width + column for column in plan.partition))
+        return Top(self.pushed(plan.input), tuple(order), plan.limit, plan.offset, partition)
+
     def _own(self, plan: Plan) -> tuple[Column, ...]:
         return plan.columns[: self.width]
 
@@ -116,8 +113,8 @@ class Domain:
         return [Field(n, f.type, f.nullable) for n, f in zip(unique(f.name for f in fields), fields, strict=True)]
 
     def _same(self, both: Sequence[Column], second: int) -> list[Expression]:
-        """The domain's columns are the same on both sides."""
-        return [call("null_safe_equal", both[at], both[second + at]) for at in range(self.width)]
+        """The conditions that the domain's columns are equal on both sides."""
+        return [call("null_safe_equal", both[column], both[second + column]) for column in range(self.width)]
 
     def _aggregated(self, plan: Aggregate) -> Plan:
         input_ = self.pushed(plan.input)
@@ -133,7 +130,7 @@ class Domain:
         joined = Join(self.plan, marked, "left")
         joined = replace(joined, condition=conjunction(self._same(_both(joined), self.width)))
         there, start = joined.column(len(joined.schema) - 1), 2 * self.width
-        results = [_unless_missing(there, joined.column(start + at), c) for at, c in enumerate(plan.calls)]
+        results = [_unless_missing(there, joined.column(start + column), c) for column, c in enumerate(plan.calls)]
         return self._over(joined, results, plan.names)
 
     def _window(self, plan: Window) -> Plan:
@@ -154,7 +151,9 @@ class Domain:
         left, right = self.pushed(plan.left), self.pushed(plan.right)
         joined = Join(left, right, plan.kind)
         # The right side's columns stand behind a second copy of the domain's.
-        spread = {at: own + at + (own if at >= width else 0) for at in range(width + len(plan.right.schema))}
+        spread = {
+            column: own + column + (own if column >= width else 0) for column in range(width + len(plan.right.schema))
+        }
         condition = [self._spread(e, spread) for e in plan.expressions]
         joined = replace(joined, condition=conjunction([*self._same(_both(joined), own + width), *condition]))
         if plan.kind in ("semi", "anti"):
@@ -162,8 +161,8 @@ class Domain:
         rest = [*range(own, own + width), *range(2 * own + width, len(joined.schema))]
         if plan.kind != "full":
             return picked(joined, [*range(own), *rest])
-        keys = [call("coalesce", joined.column(at), joined.column(own + width + at)) for at in range(own)]
-        columns = (*keys, *(joined.column(at) for at in rest))
+        keys = [call("coalesce", joined.column(column), joined.column(own + width + column)) for column in range(own)]
+        columns = (*keys, *(joined.column(column) for column in rest))
         return Project(joined, columns, unique([*self.plan.schema.names, *plan.schema.names]))
 
     def _spread(self, expression: Expression, places: dict[int, int]) -> Expression:
@@ -171,14 +170,16 @@ class Domain:
             return replace(e, index=places[e.index]) if isinstance(e, Column) else e
 
         moved = rewritten(expression, place)
-        return shifted(moved, 0, {outer: at for at, outer in enumerate(self.outers)})
+        return shifted(moved, 0, {outer: column for column, outer in enumerate(self.outers)})
 
     def _right_alone(self, plan: Join) -> Plan:
-        """Only the right side depends: the product with the domain is its, and columns are put in order after."""
+        """A join of which only the right side depends: the domain joins that side, then columns are put in order."""
         width, own = len(plan.left.schema), self.width
         joined = Join(plan.left, self.pushed(plan.right), "inner")
-        places = {at: at if at < width else at + own for at in range(width + len(plan.right.schema))}
-        outers = {outer: width + at for at, outer in enumerate(self.outers)}
+        places = {
+            column: column if column < width else column + own for column in range(width + len(plan.right.schema))
+        }
+        outers = {outer: width + column for column, outer in enumerate(self.outers)}
 
         def place(e: Expression) -> Expression:
             return replace(e, index=places[e.index]) if isinstance(e, Column) else e
@@ -190,7 +191,7 @@ class Domain:
     def _turned(self, plan: Join) -> Plan:
         """A right join as a left join the other way round."""
         width, count = len(plan.left.schema), len(plan.right.schema)
-        places = {at: at + count if at < width else at - width for at in range(width + count)}
+        places = {column: column + count if column < width else column - width for column in range(width + count)}
         condition = [
             rewritten(e, lambda e: replace(e, index=places[e.index]) if isinstance(e, Column) else e)
             for e in plan.expressions
@@ -204,7 +205,7 @@ class Domain:
         if not self.depends(plan.right):
             keys = tuple((own + a, b) for a, b in plan.keys)
             return replace(plan, left=left, keys=keys, at=(own + plan.at[0], plan.at[1]))
-        keys = (*((at, at) for at in range(own)), *((own + a, own + b) for a, b in plan.keys))
+        keys = (*((column, column) for column in range(own)), *((own + a, own + b) for a, b in plan.keys))
         right = self.pushed(plan.right)
         made = replace(plan, left=left, right=right, keys=keys, at=(own + plan.at[0], own + plan.at[1]))
         width = len(left.schema)
@@ -216,15 +217,15 @@ class Domain:
         return plan.with_inputs(*map(inside.pushed, plan.inputs))
 
 
-def _unless_missing(there: Column, found: Column, asked: AggregateCall) -> Expression:
-    """The result of a call, or what the call gives of nothing; one that is never NULL stays so."""
+def _unless_missing(there: Column, result: Column, asked: AggregateCall) -> Expression:
+    """The result of a call, or its value over no rows where the group is missing."""
     nothing = of_nothing(asked)
     if nothing is None:
-        return found
+        return result
     if not asked.nullable:
-        return call("coalesce", found, Literal(nothing, asked.type))
-    return call("if", call("is_not_null", there), found, Literal(nothing, asked.type))
+        return call("coalesce", result, Literal(nothing, asked.type))
+    return call("if", call("is_not_null", there), result, Literal(nothing, asked.type))
 
 
 def _both(join: Join) -> list[Column]:
-    return [Column(at, f.name, f.type, f.nullable) for at, f in enumerate(join.both.fields)]
+    return [Column(column, f.name, f.type, f.nullable) for column, f in enumerate(join.both.fields)]

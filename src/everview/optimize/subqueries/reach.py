@@ -1,4 +1,4 @@
-"""Subqueries that filter what they read: the condition moves into the join, and nothing else is needed.
+"""Subqueries that read the row around them only in filters: the condition moves into the join.
 
 ``EXISTS (SELECT … FROM r WHERE p(r, t))`` is the semijoin of t and r on p, whatever p is.
 """
@@ -32,17 +32,17 @@ def reached(plan: Plan) -> Reach | None:
         return Reach(plan, (), plan.columns)
     match plan:
         case Project(input_, expressions, _):
-            found = reached(input_)
-            if found is None:
+            reach = reached(input_)
+            if reach is None:
                 return None
-            values = tuple(substituted(e, found.values) for e in expressions)
-            return Reach(found.plan, found.conditions, values)
+            values = tuple(substituted(e, reach.values) for e in expressions)
+            return Reach(reach.plan, reach.conditions, values)
         case Filter(input_, predicate):
-            found = reached(input_)
-            if found is None:
+            reach = reached(input_)
+            if reach is None:
                 return None
-            parts = (substituted(p, found.values) for p in conjuncts(predicate))
-            return Reach(found.plan, (*found.conditions, *parts), found.values)
+            parts = (substituted(p, reach.values) for p in conjuncts(predicate))
+            return Reach(reach.plan, (*reach.conditions, *parts), reach.values)
         case Distinct(input_):
             return reached(input_)
         case Join(left, right, "inner", condition):

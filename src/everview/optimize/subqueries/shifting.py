@@ -1,6 +1,6 @@
 """Expressions of a subquery, moved to where its rows stand beside values of the row around it.
 
-Inside these modules an `Outer` of depth 0 is a column of that row, the one to be bound; what was further out is one
+Inside these modules an `Outer` of depth 0 is a column of that row, which is to be bound. Rows further out are one
 query nearer, because the subquery becomes part of the query around it.
 """
 
@@ -40,19 +40,19 @@ def shifted(expression: Expression, by: int, places: Mapping[int, int]) -> Expre
 
 def open_in(expression: Expression) -> frozenset[int]:
     """The columns of the row around that an expression reads."""
-    found: set[int] = set()
+    outers: set[int] = set()
 
     def note(e: Expression) -> Expression:
         if isinstance(e, Outer) and e.depth == 0:
-            found.add(e.index)
+            outers.add(e.index)
         return e
 
     rewritten(expression, note)
-    return frozenset(found)
+    return frozenset(outers)
 
 
 def substituted(expression: Expression, values: Sequence[Expression]) -> Expression:
-    """The expression with every column replaced by what stands for it."""
+    """The expression with every column replaced by the value at its position."""
     return rewritten(expression, lambda e: values[e.index] if isinstance(e, Column) else e)
 
 
@@ -61,4 +61,4 @@ def picked(plan: Plan, columns: Sequence[int]) -> Plan:
     if tuple(columns) == tuple(range(len(plan.schema))):
         return plan
     names = plan.schema.names
-    return Project(plan, tuple(plan.column(at) for at in columns), unique(names[at] for at in columns))
+    return Project(plan, tuple(plan.column(column) for column in columns), unique(names[column] for column in columns))

@@ -63,14 +63,16 @@ def _alone(side: Plan, met: Plan) -> Plan:
 
 def _same(side: Plan) -> Expression | None:
     both, width = Join(side, side, "inner"), len(side.schema)
-    return conjunction(call("null_safe_equal", both.column(at), both.column(width + at)) for at in range(width))
+    return conjunction(
+        call("null_safe_equal", both.column(column), both.column(width + column)) for column in range(width)
+    )
 
 
 def _padded(plan: Join, rows: Plan, start: int) -> Plan:
     """Rows of one side as rows of the join: NULL stands for the columns of the other."""
     end = start + len(rows.schema)
     columns = tuple(
-        rows.column(at - start) if start <= at < end else Literal(None, f.type)
-        for at, f in enumerate(plan.schema.fields)
+        rows.column(column - start) if start <= column < end else Literal(None, f.type)
+        for column, f in enumerate(plan.schema.fields)
     )
     return Project(rows, columns, plan.schema.names)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from everview.frontends.fluent import Home, Part, PreparedQuery, Query, trees
+from everview.frontends.fluent import Home, PreparedQuery, Query, QueryPart, trees
 from everview.frontends.fluent.conditions import relation_name
 from everview.plan.catalog import Readable
 from everview.plan.node import Plan
@@ -25,7 +25,7 @@ from everview.runtimes.pull.pipeline import PullPipeline
 from everview.sources.protocol import Source, is_keyed
 from everview.types import Schema, unknown_name
 
-Shaped = Callable[[str, Part, PulledFeeds], Any]  # a view of a query, by the name, its parts, and their feeds
+Shaped = Callable[[str, QueryPart, PulledFeeds], Any]  # a view of a query, by the name, its parts, and their feeds
 
 
 class ReadableSources(Readable):
@@ -85,13 +85,13 @@ class AtPipeline(Home):
     def materialize(self, query: Query, name: str | None) -> Any:
         return self.living(query.parts(), query.said.relation if name is None else relation_name(name))
 
-    def answered(self, part: Part) -> Any:
+    def answered(self, part: QueryPart) -> Any:
         """What a query gives, from the rows of all its parts at one moment."""
         named = dict(part.walk(""))
         rows = self.pipeline.pull(*(one.plan for one in named.values()))
         return trees(part, dict(zip(named, rows, strict=True)))
 
-    def living(self, part: Part, name: str) -> Any:
+    def living(self, part: QueryPart, name: str) -> Any:
         """A view of a query: one feed for each of its parts."""
         feeds = self.pipeline.attach_all({each: one.plan for each, one in part.walk(name)})
         try:
@@ -104,7 +104,7 @@ class AtPipeline(Home):
 class Living:
     """A view of a query as trees, put together anew whenever it is read."""
 
-    def __init__(self, name: str, part: Part, feeds: PulledFeeds) -> None:
+    def __init__(self, name: str, part: QueryPart, feeds: PulledFeeds) -> None:
         self.name, self.part, self.feeds = name, part, feeds
 
     def value(self) -> Any:

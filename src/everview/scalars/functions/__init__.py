@@ -1,6 +1,6 @@
 """The scalar functions: by name, how each is computed on Arrow columns, and which of them may fail.
 
-What they take and give is in `everview.scalars.signatures`. One file a family; a new function is a line in its
+Their argument and result types are in `everview.scalars.signatures`. One file a family; a new function is a line in its
 family's `KERNELS` (and `FAILING`, if it may), one in the signatures of its kind, and its meaning in `everview.oracle`.
 """
 

@@ -1,4 +1,4 @@
-"""+ - * / DIV % and their kind: widths are kept, and what leaves them fails."""
+"""Arithmetic, + - * / DIV % and their kind: the result type is fixed, and a result beyond it fails."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ OVERFLOW: Final = "the result is outside the range of {}"
 _WIDEST: Final = 76  # digits of Arrow's widest decimal
 
 
-def sql_name(of: Kind) -> str:
+def sql_name(type_: Kind) -> str:
     """The SQL name of an Arrow type, for people."""
     from everview.types import type_of_arrow
 
-    return "INTERVAL" if pa.types.is_duration(of) else type_of_arrow(of).sql
+    return "INTERVAL" if pa.types.is_duration(type_) else type_of_arrow(type_).sql
 
 
-def overflow(of: Kind) -> str:
-    return OVERFLOW.format(sql_name(of))
+def overflow(type_: Kind) -> str:
+    return OVERFLOW.format(sql_name(type_))
 
 
 def _exact(out: Kind, function: Callable[[Any, Any], Any], a: Value, b: Value) -> Checked:
-    """Integers once more, by Python's: which rows leave the type, and NULL there."""
+    """Integers computed again by Python's, to find the rows that overflow; NULL there."""
     rows = length((a, b))
     missing = nulls(a, b)
     wide = function(numbers(whole(a, rows)).astype(object), numbers(whole(b, rows)).astype(object))
@@ -73,20 +73,20 @@ def _decimal_sum(out: Kind, checked: Kernel, function: Callable[[Any, Any], Any]
     scale = max(a.type.scale, b.type.scale)
     digits = max(a.type.precision - a.type.scale, b.type.precision - b.type.scale) + scale + 1
     if digits <= 38:
-        found = checked(a, b)
-        return found if found.type == out else found.cast(out)
+        total = checked(a, b)
+        return total if total.type == out else total.cast(out)
     rows = length((a, b))
     return _wide(out, scale, rows, a, b, lambda x, y: function(_shifted(x, a, scale), _shifted(y, b, scale)))
 
 
-def _shifted(integers: Any, of: Value, scale: int) -> Any:
-    return integers * 10 ** (scale - of.type.scale)
+def _shifted(integers: Any, decimals: Value, scale: int) -> Any:
+    return integers * 10 ** (scale - decimals.type.scale)
 
 
 def _wide(out: Kind, scale: int, rows: int, a: Value, b: Value, function: Callable[[Any, Any], Any]) -> Any:
-    """By Python's integers: the function gives integers of that scale."""
-    found = function(objects(scaled(whole(a, rows))), objects(scaled(whole(b, rows))))
-    return unscaled(half_up(found, scale - out.scale), out, nulls(a, b))
+    """Decimals computed by Python's integers; the function gives integers of that scale."""
+    integers = function(objects(scaled(whole(a, rows))), objects(scaled(whole(b, rows))))
+    return unscaled(half_up(integers, scale - out.scale), out, nulls(a, b))
 
 
 def _multiply(out: Kind, a: Value, b: Value) -> Any:
@@ -96,8 +96,8 @@ def _multiply(out: Kind, a: Value, b: Value) -> Any:
     if digits <= 38:
         return pc.multiply(a, b)
     if digits <= _WIDEST:
-        found = pc.multiply(_widened(a), _widened(b))
-        narrow = _narrowed(found, out)
+        product = pc.multiply(_widened(a), _widened(b))
+        narrow = _narrowed(product, out)
         if narrow is not None:
             return narrow
     return _wide(out, a.type.scale + b.type.scale, length((a, b)), a, b, lambda x, y: x * y)
@@ -107,22 +107,22 @@ def _widened(value: Value) -> Value:
     return value.cast(pa.decimal256(value.type.precision, value.type.scale))
 
 
-def _narrowed(found: Value, out: Kind) -> Value | None:
-    """Halves away from zero; None where some row has too many digits."""
-    if found.type.scale > out.scale:
-        found = pc.round(found, out.scale, round_mode="half_towards_infinity")
+def _narrowed(wide: Value, out: Kind) -> Value | None:
+    """Decimals rounded to the result's scale, halves away from zero; None if some row has too many digits."""
+    if wide.type.scale > out.scale:
+        wide = pc.round(wide, out.scale, round_mode="half_towards_infinity")
     try:
-        return found.cast(out)
+        return wide.cast(out)
     except pa.ArrowInvalid:
         return None
 
 
 def _zeros(b: Value, rows: int, *others: Value) -> Any:
-    """Where the divisor is zero and nothing is NULL."""
-    found = numbers(whole(b, rows), 1) == 0 if not pa.types.is_decimal(b.type) else scaled(whole(b, rows)) == 0
+    """The rows in which the divisor is zero and no argument is NULL."""
+    zero = numbers(whole(b, rows), 1) == 0 if not pa.types.is_decimal(b.type) else scaled(whole(b, rows)) == 0
     missing = nulls(b, *others)
-    found = np.asarray(found, bool)
-    return found if missing is None else found & ~missing
+    zero = np.asarray(zero, bool)
+    return zero if missing is None else zero & ~missing
 
 
 def _safe(b: Value, rows: int, zeros: Any) -> Value:
@@ -131,15 +131,15 @@ def _safe(b: Value, rows: int, zeros: Any) -> Value:
 
 
 def _dividing(function: Callable[[Kind, Value, Value], Any]) -> Kernel:
-    """A function of a divisor that is not zero."""
+    """The kernel of a division: fails where the divisor is zero, else calls the function."""
 
     def run(out: Kind, a: Value, b: Value) -> Any:
         rows = length((a, b))
         zeros = _zeros(b, rows, a)
         if not zeros.any():
             return function(out, a, b)
-        found = function(out, a, _safe(b, rows, zeros))
-        value = found.value if isinstance(found, Checked) else found
+        result = function(out, a, _safe(b, rows, zeros))
+        value = result.value if isinstance(result, Checked) else result
         return Checked(value, zeros, ZERO)
 
     return run
@@ -156,10 +156,10 @@ def _divide(out: Kind, a: Value, b: Value) -> Any:
     # Arrow puts NULL's bytes through the division, too: these must not be zero.
     if digits <= _WIDEST and not (not isinstance(b, pa.Scalar) and b.null_count):
         if digits <= 38:
-            found = pc.divide(a.cast(pa.decimal128(lifted, left)), b)
+            quotient = pc.divide(a.cast(pa.decimal128(lifted, left)), b)
         else:
-            found = pc.divide(a.cast(pa.decimal256(lifted, left)), _widened(b))
-        narrow = _narrowed(found, out)
+            quotient = pc.divide(a.cast(pa.decimal256(lifted, left)), _widened(b))
+        narrow = _narrowed(quotient, out)
         if narrow is not None:
             return narrow
     return _wide_quotient(out, a, b)
@@ -171,8 +171,8 @@ def _wide_quotient(out: Kind, a: Value, b: Value) -> Any:
     def quotient(x: Any, y: Any) -> Any:
         y = np.where(y == 0, 1, y)
         top, bottom = (np.abs(x) * 10**shift, np.abs(y)) if shift >= 0 else (np.abs(x), np.abs(y) * 10**-shift)
-        found = top // bottom
-        return np.where((x < 0) != (y < 0), -found, found)
+        result = top // bottom
+        return np.where((x < 0) != (y < 0), -result, result)
 
     return _wide(out, out.scale + 1, length((a, b)), a, b, quotient)
 
@@ -184,13 +184,13 @@ def _integral_divide(out: Kind, a: Value, b: Value) -> Any:
         x = _shifted(objects(scaled(whole(a, rows))), a, scale)
         y = _shifted(objects(scaled(whole(b, rows))), b, scale)
         y = np.where(y == 0, 1, y)
-        found = np.abs(x) // np.abs(y)
-        found = np.where((x < 0) != (y < 0), -found, found)
+        quotient = np.abs(x) // np.abs(y)
+        quotient = np.where((x < 0) != (y < 0), -quotient, quotient)
         missing = nulls(a, b)
-        failed = ((found >= 1 << 63) | (found < -(1 << 63))).astype(bool)
-        found[failed] = 0
+        failed = ((quotient >= 1 << 63) | (quotient < -(1 << 63))).astype(bool)
+        quotient[failed] = 0
         failed = failed if missing is None else failed & ~missing
-        value = from_numbers(found.astype(np.int64), out, missing)
+        value = from_numbers(quotient.astype(np.int64), out, missing)
         return Checked(value, failed, overflow(out)) if failed.any() else value
     try:
         return pc.divide_checked(a, b)  # cuts off towards zero
@@ -208,8 +208,8 @@ def _modulo(out: Kind, a: Value, b: Value) -> Any:
     if pa.types.is_decimal(out):
         return _decimal_remainder(out, a, b, rows, positive=False)
     with np.errstate(all="ignore"):
-        found = np.fmod(numbers(whole(a, rows)), numbers(whole(b, rows), 1))
-    return from_numbers(found, out, nulls(a, b))
+        remainder = np.fmod(numbers(whole(a, rows)), numbers(whole(b, rows), 1))
+    return from_numbers(remainder, out, nulls(a, b))
 
 
 def _pmod(out: Kind, a: Value, b: Value) -> Any:
@@ -219,13 +219,13 @@ def _pmod(out: Kind, a: Value, b: Value) -> Any:
         return _decimal_remainder(out, a, b, rows, positive=True)
     x, y = numbers(whole(a, rows)), numbers(whole(b, rows), 1)
     with np.errstate(all="ignore"):
-        found = np.fmod(x, y)
-        again = np.fmod(found + y, y)
+        remainder = np.fmod(x, y)
+        again = np.fmod(remainder + y, y)
         if x.dtype.kind == "i":
             # Of integers it is the remainder itself when both are negative; the sum might leave the range.
-            again = np.where(y < 0, found, again)
-        found = np.where(found < 0, again, found)
-    return from_numbers(found, out, nulls(a, b))
+            again = np.where(y < 0, remainder, again)
+        remainder = np.where(remainder < 0, again, remainder)
+    return from_numbers(remainder, out, nulls(a, b))
 
 
 def _decimal_remainder(out: Kind, a: Value, b: Value, rows: int, *, positive: bool) -> Any:
@@ -235,14 +235,14 @@ def _decimal_remainder(out: Kind, a: Value, b: Value, rows: int, *, positive: bo
     if digits > NARROW:
         x, y = objects(x), objects(y)
     x, y = _shifted(x, a, scale), _nonzero(_shifted(y, b, scale))
-    found = np.abs(x) % np.abs(y)
-    found = np.where(x < 0, -found, found)
+    remainder = np.abs(x) % np.abs(y)
+    remainder = np.where(x < 0, -remainder, remainder)
     if positive:
-        again = np.abs(found + y) % np.abs(y)
-        again = np.where(found + y < 0, -again, again)
-        found = np.where(found < 0, again, found)
-    found = np.asarray(found, object) if digits > NARROW else found
-    return unscaled(half_up(found, scale - out.scale), out, nulls(a, b))
+        again = np.abs(remainder + y) % np.abs(y)
+        again = np.where(remainder + y < 0, -again, again)
+        remainder = np.where(remainder < 0, again, remainder)
+    remainder = np.asarray(remainder, object) if digits > NARROW else remainder
+    return unscaled(half_up(remainder, scale - out.scale), out, nulls(a, b))
 
 
 def _negate(out: Kind, a: Value) -> Any:
@@ -270,13 +270,13 @@ def _bits(function: Kernel) -> Kernel:
 
 
 def _shift(function: Callable[[Any, Any], Any]) -> Kernel:
-    """By the low five or six bits of the distance, as Java does."""
+    """The kernel of a shift by the low five or six bits of the distance, as in Java."""
 
     def run(out: Kind, a: Value, by: Value) -> Any:
         rows = length((a, by))
         bits = out.bit_width
-        found = function(numbers(whole(a, rows)), (numbers(whole(by, rows)) & (bits - 1)).astype(f"int{bits}"))
-        return from_numbers(found, out, nulls(a, by))
+        shifted = function(numbers(whole(a, rows)), (numbers(whole(by, rows)) & (bits - 1)).astype(f"int{bits}"))
+        return from_numbers(shifted, out, nulls(a, by))
 
     return run
 

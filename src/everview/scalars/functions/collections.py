@@ -1,4 +1,4 @@
-"""Arrays and structs."""
+"""Functions of arrays and structs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _array(out: Kind, *arguments: Value) -> Any:
 
 
 def _contains(out: Kind, array: Value, value: Value) -> Any:
-    """NULL when nothing equals it and an element is NULL."""
+    """Whether an array contains a value; NULL if no element equals it and an element is NULL."""
     rows = length((array, value))
     array = whole(array, rows)
     parents = pc.list_parent_indices(array)
@@ -47,9 +47,9 @@ def _contains(out: Kind, array: Value, value: Value) -> Any:
         return pc.if_else(_valid(array, value, rows), pa.scalar(False), pa.scalar(None, out))
     same = COMPARISONS["equal"](pa.bool_(), elements, sought)
     where = numbers(parents)
-    found = np.bincount(where[same.fill_null(False).to_numpy(zero_copy_only=False)], minlength=rows) > 0
+    contained = np.bincount(where[same.fill_null(False).to_numpy(zero_copy_only=False)], minlength=rows) > 0
     unknown = np.bincount(where[same.is_null().to_numpy(zero_copy_only=False)], minlength=rows) > 0
-    answer = pa.array(found, mask=unknown & ~found)
+    answer = pa.array(contained, mask=unknown & ~contained)
     return pc.if_else(_valid(array, value, rows), answer, pa.scalar(None, out))
 
 
@@ -59,28 +59,28 @@ def _valid(array: Value, value: Value, rows: int) -> Value:
 
 
 def _element_at(out: Kind, array: Value, index: Value) -> Any:
-    """Counted from 1, or from the end by negative numbers; beyond either end fails."""
+    """The element at an index from 1, or from the end if negative; an index beyond either end fails."""
     rows = length((array, index))
     array = whole(array, rows)
-    at = numbers(whole(index, rows), 1).astype(np.int64)
+    position = numbers(whole(index, rows), 1).astype(np.int64)
     sizes = numbers(pc.list_value_length(array)).astype(np.int64)
     begins = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
     missing = nulls(array, index)
-    place = np.where(at > 0, at - 1, sizes + at)
-    inside = (at != 0) & (place >= 0) & (place < sizes)
+    place = np.where(position > 0, position - 1, sizes + position)
+    inside = (position != 0) & (place >= 0) & (place < sizes)
     lost = ~inside if missing is None else ~inside | missing
-    found = pc.list_flatten(array).take(pa.array(begins + place, mask=lost))
+    elements = pc.list_flatten(array).take(pa.array(begins + place, mask=lost))
     failed = ~inside if missing is None else ~inside & ~missing
-    return Checked(found, failed, "the index is outside the array") if failed.any() else found
+    return Checked(elements, failed, "the index is outside the array") if failed.any() else elements
 
 
 def _try_element_at(out: Kind, array: Value, index: Value) -> Any:
-    """NULL beyond either end; but 0 is no index at all."""
-    found = _element_at(out, array, index)
-    if not isinstance(found, Checked):
-        return found
+    """The element at an index; NULL beyond either end, but index 0 fails."""
+    element = _element_at(out, array, index)
+    if not isinstance(element, Checked):
+        return element
     zero = numbers(whole(index, length((array, index))), 1) == 0
-    return Checked(found.value, found.failed & zero, "0 is no index: the first is 1")
+    return Checked(element.value, element.failed & zero, "0 is no index: the first is 1")
 
 
 def _sort(out: Kind, array: Value, *ascending: Value) -> Any:
@@ -91,7 +91,7 @@ def _sort(out: Kind, array: Value, *ascending: Value) -> Any:
 
 
 def _distinct(out: Kind, array: Value) -> Any:
-    """The first of each, in the order they come."""
+    """The distinct elements, in the order in which they first occur."""
 
     def once(items: list[Any]) -> list[Any]:
         first: dict[Any, Any] = {}

@@ -54,7 +54,7 @@ _WITH_NAN: Final = {
 
 
 def order_key(value: Any) -> Any:
-    """What orders values as SQL does inside arrays and structs: NULL first, NaN last, text by bytes."""
+    """The sort key of a value inside arrays and structs: NULL first, NaN last, text by bytes."""
     if value is None:
         return (0,)
     if isinstance(value, dict):
@@ -92,15 +92,15 @@ def _is_null(a: Value, rows: int) -> Value:
 
 
 def _in(out: Kind, value: Value, *chosen: Value) -> Any:
-    """NULL when nothing equals it and something is NULL."""
+    """Whether a value is one of several; NULL if none equals it and one is NULL."""
     if all(map(is_scalar, chosen)) and not pa.types.is_nested(value.type) and not pa.types.is_null(value.type):
         return _in_constants(out, value, chosen)
     rows = length((value, *chosen))
     value = whole(value, rows)  # two constants would compare as one row, beside columns of many
-    found = _EQUAL(out, value, chosen[0])
+    equal = _EQUAL(out, value, chosen[0])
     for one in chosen[1:]:
-        found = pc.or_kleene(found, _EQUAL(out, value, one))
-    return found
+        equal = pc.or_kleene(equal, _EQUAL(out, value, one))
+    return equal
 
 
 def _in_constants(out: Kind, value: Value, chosen: tuple[Value, ...]) -> Any:
@@ -112,10 +112,10 @@ def _in_constants(out: Kind, value: Value, chosen: tuple[Value, ...]) -> Any:
         known_values = pa.array([c.value for c in chosen if c.is_valid], pa.int64()).cast(value.type)
     else:
         known_values = pa.array(known, value.type)
-    found = pc.is_in(value, value_set=known_values)
+    equal = pc.is_in(value, value_set=known_values)
     some_null = len(known) < len(chosen)
-    unknown = pc.is_null(value) if not some_null else pc.or_(pc.is_null(value), pc.invert(found))
-    return pc.if_else(unknown, pa.scalar(None, out), found)
+    unknown = pc.is_null(value) if not some_null else pc.or_(pc.is_null(value), pc.invert(equal))
+    return pc.if_else(unknown, pa.scalar(None, out), equal)
 
 
 # Arrow has no kernel for these, or one that loses NaN.
@@ -123,7 +123,7 @@ _BY_COMPARISON: Final = (is_float, pa.types.is_boolean, pa.types.is_nested, pa.t
 
 
 def _extreme(pick: Kernel, first_wins: str) -> Kernel:
-    """The greatest or least of what is not NULL."""
+    """The kernel of `greatest` or `least`, which ignore NULL."""
     compare = _compared(first_wins)
 
     def run(out: Kind, *arguments: Value) -> Any:
@@ -132,12 +132,12 @@ def _extreme(pick: Kernel, first_wins: str) -> Kernel:
         if not any(test(out) for test in _BY_COMPARISON):
             return pick(*arguments, skip_nulls=True)
         rows = length(arguments)
-        found = whole(arguments[0], rows)
+        best = whole(arguments[0], rows)
         for other in (whole(a, rows) for a in arguments[1:]):
-            better = compare(pa.bool_(), found, other).fill_null(True)
-            both = pc.if_else(better, found, other)
-            found = pc.coalesce(pc.if_else(pc.is_null(other), found, both), other)
-        return found
+            better = compare(pa.bool_(), best, other).fill_null(True)
+            both = pc.if_else(better, best, other)
+            best = pc.coalesce(pc.if_else(pc.is_null(other), best, both), other)
+        return best
 
     return run
 

@@ -41,7 +41,7 @@ def _second_fraction(out: Kind, a: Value) -> Any:
 
 
 def _moved(function: Callable[[Any, Any], Any]) -> Kernel:
-    """A date and a number, as days."""
+    """The kernel of a function of a date and a number of days."""
 
     def run(out: Kind, a: Value, by: Value) -> Any:
         rows = length((a, by))
@@ -81,15 +81,15 @@ def _datediff(out: Kind, a: Value, b: Value) -> Any:
 
 
 def _months_to(sign: int) -> Kernel:
-    """A date or a timestamp, and months: the time of day stays."""
+    """The kernel that adds months to a date or a timestamp; the time of day stays."""
 
     def run(out: Kind, a: Value, months: Value) -> Any:
         rows = length((a, months))
-        at, by = _int64(a, rows), sign * _int64(months, rows)
+        moments, by = _int64(a, rows), sign * _int64(months, rows)
         if pa.types.is_date32(out):
-            return _dated(_months_on(at, by), out, nulls(a, months))
-        days = at // DAY
-        return _timed(_months_on(days, by) * DAY + (at - days * DAY), out, nulls(a, months))
+            return _dated(_months_on(moments, by), out, nulls(a, months))
+        days = moments // DAY
+        return _timed(_months_on(days, by) * DAY + (moments - days * DAY), out, nulls(a, months))
 
     return run
 
@@ -116,9 +116,9 @@ def _time_to(sign: int) -> Kernel:
 
 def _summed(out: Kind, x: Any, y: Any, missing: Any, made: Callable[..., Any]) -> Any:
     with np.errstate(all="ignore"):
-        found = x + y
-    wrapped = ((x ^ found) & (y ^ found)) < 0
-    return made(found, out, missing, wrapped)
+        total = x + y
+    wrapped = ((x ^ total) & (y ^ total)) < 0
+    return made(total, out, missing, wrapped)
 
 
 def _spanned(micros: Any, out: Kind, missing: Any, wrapped: Any) -> Any:
@@ -156,8 +156,8 @@ def _difference(unit: int) -> Kernel:
 
 def _last_day(out: Kind, a: Value) -> Any:
     month = numbers(a).astype(np.int64).astype("M8[D]").astype("M8[M]")
-    found = month.astype("M8[D]").astype(np.int64) + month_length(month) - 1
-    return from_numbers(found, out, nulls(a))
+    last = month.astype("M8[D]").astype(np.int64) + month_length(month) - 1
+    return from_numbers(last, out, nulls(a))
 
 
 def _months_between(out: Kind, a: Value, b: Value, rounded: Value | None = None) -> Any:
@@ -167,10 +167,10 @@ def _months_between(out: Kind, a: Value, b: Value, rounded: Value | None = None)
     months = (month_x - month_y).astype(np.float64)
     even = (day_x == day_y) | (last_x & last_y)
     seconds = (day_x - day_y) * 86_400 + (rest_x - rest_y)
-    found = np.where(even, months, months + seconds / (31 * 86_400.0))
+    between = np.where(even, months, months + seconds / (31 * 86_400.0))
     if rounded is None or (rounded.as_py() if isinstance(rounded, pa.Scalar) else rounded[0].as_py()):
-        found = np.where(even, found, np.round(found * 1e8) / 1e8)
-    return from_numbers(found, out, nulls(a, b))
+        between = np.where(even, between, np.round(between * 1e8) / 1e8)
+    return from_numbers(between, out, nulls(a, b))
 
 
 def _month_parts(micros: Any) -> tuple[Any, Any, Any, Any]:
@@ -206,8 +206,8 @@ _UNITS: Final = {
 
 
 def _trunc(out: Kind, a: Value, unit: Value) -> Any:
-    found = _truncated_days(numbers(a).astype(np.int64), unit.as_py())
-    return pa.nulls(len(a), out) if found is None else _dated(found, out, nulls(a))
+    days = _truncated_days(numbers(a).astype(np.int64), unit.as_py())
+    return pa.nulls(len(a), out) if days is None else _dated(days, out, nulls(a))
 
 
 def _date_trunc(out: Kind, unit: Value, a: Value) -> Any:
@@ -215,16 +215,16 @@ def _date_trunc(out: Kind, unit: Value, a: Value) -> Any:
     step = _UNITS.get(name.upper())
     if step is not None:
         return from_numbers(micros - micros % step, out, nulls(a))
-    found = _truncated_days(micros // DAY, name)
-    return pa.nulls(len(a), out) if found is None else _timed(found * DAY, out, nulls(a))
+    days = _truncated_days(micros // DAY, name)
+    return pa.nulls(len(a), out) if days is None else _timed(days * DAY, out, nulls(a))
 
 
 def _make_date(out: Kind, year: Value, month: Value, day: Value) -> Any:
     rows = length((year, month, day))
-    found, good = days_of(_int64(year, rows), _int64(month, rows), _int64(day, rows))
+    days, good = days_of(_int64(year, rows), _int64(month, rows), _int64(day, rows))
     missing = nulls(year, month, day)
     failed = ~good if missing is None else ~good & ~missing
-    value = from_numbers(found, out, missing)
+    value = from_numbers(days, out, missing)
     return Checked(value, failed, "there is no such date") if failed.any() else value
 
 

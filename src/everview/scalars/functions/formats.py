@@ -7,6 +7,7 @@ days are English. Another letter is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -40,24 +41,24 @@ class Piece:
 @cache
 def pieces(pattern: str) -> tuple[Piece, ...]:
     """A pattern taken apart; raises `BadPattern`."""
-    found: list[Piece] = []
-    at = 0
-    while at < len(pattern):
-        match = _TOKEN.match(pattern, at)
+    parts: list[Piece] = []
+    start = 0
+    while start < len(pattern):
+        match = _TOKEN.match(pattern, start)
         if match is None:
             raise BadPattern(f"the pattern {pattern!r}: a quote is not closed", hint="close it")
-        token, at = match.group(), match.end()
+        token, start = match.group(), match.end()
         if token.startswith("'"):
-            found.append(Piece("", 0, "'" if token == "''" else token[1:-1].replace("''", "'")))
+            parts.append(Piece("", 0, "'" if token == "''" else token[1:-1].replace("''", "'")))
         elif not token[0].isalpha():
             if token in "[]{}#":
                 raise _unknown(pattern, token)
-            found.append(Piece("", 0, token))
+            parts.append(Piece("", 0, token))
         elif token[0] not in _LETTERS:
             raise _unknown(pattern, token)
         else:
-            found.append(Piece(token[0], len(token)))
-    return tuple(found)
+            parts.append(Piece(token[0], len(token)))
+    return tuple(parts)
 
 
 def _unknown(pattern: str, token: str) -> BadPattern:
@@ -81,6 +82,18 @@ def _written(micros: Any, pattern: str) -> Value:
     return pc.binary_join_element_wise(*parts, pa.scalar(""))
 
 
+# Letters for plain numbers: how often one may stand there, and the number by the day and the time of day.
+_NUMBERS: Final[dict[str, tuple[int, Callable[[Any, Any], Any]]]] = {
+    "d": (2, lambda days, time: days - _month_start(days) + 1),
+    "D": (3, lambda days, time: days - _year_start(days) + 1),
+    "Q": (2, lambda days, time: _months(days) % 12 // 3 + 1),
+    "H": (2, lambda days, time: time // 3_600_000_000),
+    "h": (2, lambda days, time: (time // 3_600_000_000 + 11) % 12 + 1),
+    "m": (2, lambda days, time: time // 60_000_000 % 60),
+    "s": (2, lambda days, time: time // 1_000_000 % 60),
+}
+
+
 def _piece(piece: Piece, days: Any, time: Any, pattern: str) -> Value:
     count = piece.count
     match piece.letter:
@@ -92,33 +105,21 @@ def _piece(piece: Piece, days: Any, time: Any, pattern: str) -> Value:
         case "M":
             month = _months(days) % 12
             return _padded(month + 1, count) if count <= 2 else _one_of(_MONTHS, month, count, pattern)
-        case "d" if count <= 2:
-            return _padded((days - _month_start(days)) + 1, count)
-        case "D" if count <= 3:
-            return _padded(days - _year_start(days) + 1, count)
         case "E":
             return _one_of(_DAYS, (days + 3) % 7, max(count, 3), pattern)
-        case "Q" if count <= 2:
-            return _padded(_months(days) % 12 // 3 + 1, count)
         case "a" if count == 1:
             return pa.array(["AM", "PM"]).take(pa.array(time // (DAY // 2)))
-        case "H" if count <= 2:
-            return _padded(time // 3_600_000_000, count)
-        case "h" if count <= 2:
-            return _padded((time // 3_600_000_000 + 11) % 12 + 1, count)
-        case "m" if count <= 2:
-            return _padded(time // 60_000_000 % 60, count)
-        case "s" if count <= 2:
-            return _padded(time // 1_000_000 % 60, count)
         case "S" if count <= 9:
             digits = _padded(time % 1_000_000 * 1_000, 9)
             return pc.utf8_slice_codeunits(digits, 0, count)
+        case letter if letter in _NUMBERS and count <= _NUMBERS[letter][0]:
+            return _padded(_NUMBERS[letter][1](days, time), count)
         case _:
             raise _unknown(pattern, piece.letter * count)
 
 
-def _padded(found: Any, count: int) -> Value:
-    return pc.utf8_lpad(pa.array(found).cast(pa.string()), count, "0")
+def _padded(numbers_: Any, count: int) -> Value:
+    return pc.utf8_lpad(pa.array(numbers_).cast(pa.string()), count, "0")
 
 
 def _one_of(names: tuple[str, ...], which: Any, count: int, pattern: str) -> Value:
@@ -141,15 +142,15 @@ def _year_start(days: Any) -> Any:
 
 
 def _date_format(out: Kind, a: Value, pattern: Value) -> Any:
-    found = _written(numbers(a).astype(np.int64), pattern.as_py())
-    return found if nulls(a) is None else pc.if_else(pc.is_valid(a), found, pa.scalar(None, out))
+    text = _written(numbers(a).astype(np.int64), pattern.as_py())
+    return text if nulls(a) is None else pc.if_else(pc.is_valid(a), text, pa.scalar(None, out))
 
 
 def _from_unixtime(out: Kind, a: Value, pattern: Value) -> Any:
     seconds = numbers(a)
     good = (seconds >= -62_135_596_800) & (seconds < 253_402_300_800)
-    found = _date_format(out, from_numbers(np.where(good, seconds, 0) * 1_000_000, pa.int64(), nulls(a)), pattern)
-    return found if good.all() else Checked(found, ~good, "the result is outside the years 1 to 9999")
+    text = _date_format(out, from_numbers(np.where(good, seconds, 0) * 1_000_000, pa.int64(), nulls(a)), pattern)
+    return text if good.all() else Checked(text, ~good, "the result is outside the years 1 to 9999")
 
 
 # -- reading
@@ -159,18 +160,20 @@ def _from_unixtime(out: Kind, a: Value, pattern: Value) -> Any:
 def _reader(pattern: str) -> str:
     """The regular expression of what a pattern reads, with a group for each letter."""
     seen: set[str] = set()
-    found: list[str] = []
+    groups: list[str] = []
     parts = pieces(pattern)
-    for at, piece in enumerate(parts):
+    for number, piece in enumerate(parts):
         if not piece.letter:
-            found.append(re.sub(r"([^\w\s])", r"\\\1", piece.text, flags=re.ASCII))
+            groups.append(re.sub(r"([^\w\s])", r"\\\1", piece.text, flags=re.ASCII))
             continue
         if piece.letter in seen or piece.letter in "DEQ":
             raise _unknown(pattern, piece.letter * piece.count)
         seen.add(piece.letter)
-        adjacent = (at + 1 < len(parts) and parts[at + 1].letter != "") or (at > 0 and parts[at - 1].letter != "")
-        found.append(f"(?P<{piece.letter}>{_reads(piece, adjacent, pattern)})")
-    return f"^{''.join(found)}$"
+        adjacent = (number + 1 < len(parts) and parts[number + 1].letter != "") or (
+            number > 0 and parts[number - 1].letter != ""
+        )
+        groups.append(f"(?P<{piece.letter}>{_reads(piece, adjacent, pattern)})")
+    return f"^{''.join(groups)}$"
 
 
 def _reads(piece: Piece, adjacent: bool, pattern: str) -> str:
@@ -231,7 +234,7 @@ def _half(parts: Value, letters: dict[str, int]) -> Any:
 
 
 def _reading(unit: int) -> Kernel:
-    """What the pattern reads, in so many microseconds."""
+    """The kernel that reads text by a pattern, in units of so many microseconds."""
 
     def run(out: Kind, a: Value, pattern: Value) -> Any:
         micros, good = _read(a, pattern.as_py())
@@ -245,7 +248,7 @@ def _reading(unit: int) -> Kernel:
 
 
 def _seconds(micros: Any) -> Any:
-    """Cut off towards 1970, as Spark does it."""
+    """Microseconds as whole seconds, cut off towards 1970, as in Spark."""
     return np.where(micros < 0, -(-micros // 1_000_000), micros // 1_000_000)
 
 

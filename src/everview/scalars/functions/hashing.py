@@ -94,27 +94,27 @@ def _xx_long(value: int, seed: int) -> int:
 
 
 def _xx_bytes(data: bytes, seed: int) -> int:
-    size, at = len(data), 0
+    size, offset = len(data), 0
     if size >= 32:
         lanes = [(seed + _P1 + _P2) & _64, (seed + _P2) & _64, seed & _64, (seed - _P1) & _64]
-        while at + 32 <= size:
-            for i, word in enumerate(struct.unpack_from("<4Q", data, at)):
+        while offset + 32 <= size:
+            for i, word in enumerate(struct.unpack_from("<4Q", data, offset)):
                 lanes[i] = (_left((lanes[i] + word * _P2) & _64, 31) * _P1) & _64
-            at += 32
+            offset += 32
         h = sum(_left(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)) & _64
         for lane in lanes:
             h = ((h ^ ((_left((lane * _P2) & _64, 31) * _P1) & _64)) * _P1 + _P4) & _64
     else:
         h = (seed + _P5) & _64
     h = (h + size) & _64
-    while at + 8 <= size:
-        h = _xx_word(h, struct.unpack_from("<Q", data, at)[0])
-        at += 8
-    if at + 4 <= size:
-        h ^= (struct.unpack_from("<I", data, at)[0] * _P1) & _64
+    while offset + 8 <= size:
+        h = _xx_word(h, struct.unpack_from("<Q", data, offset)[0])
+        offset += 8
+    if offset + 4 <= size:
+        h ^= (struct.unpack_from("<I", data, offset)[0] * _P1) & _64
         h = (_left(h, 23) * _P2 + _P3) & _64
-        at += 4
-    for byte in data[at:]:
+        offset += 4
+    for byte in data[offset:]:
         h ^= (byte * _P5) & _64
         h = (_left(h, 11) * _P1) & _64
     return _xx_end(h)
@@ -173,8 +173,8 @@ def _digest(ints: Any, longs: Any, raw: Any, bits: int) -> Kernel:
                 seed = seed if item is None else hashed(item, kind.value_type, seed)
             return seed
         if pa.types.is_struct(kind):
-            for at, part in enumerate(value.values()):
-                seed = seed if part is None else hashed(part, kind.field(at).type, seed)
+            for number, part in enumerate(value.values()):
+                seed = seed if part is None else hashed(part, kind.field(number).type, seed)
             return seed
         return _simple(value, kind, seed)
 
@@ -212,12 +212,12 @@ def _unscaled(value: decimal.Decimal, scale: int) -> int:
 
 
 def _size(whole: int) -> int:
-    """As many bytes as Java's BigInteger takes."""
+    """The number of bytes that Java's BigInteger takes."""
     return ((whole if whole >= 0 else ~whole).bit_length()) // 8 + 1
 
 
-def _bits(into: str, of: str, value: float) -> int:
-    return struct.unpack(into, struct.pack(of, value))[0]
+def _bits(into: str, source: str, value: float) -> int:
+    return struct.unpack(into, struct.pack(source, value))[0]
 
 
 KERNELS: Final[dict[str, Kernel]] = {

@@ -1,8 +1,8 @@
-"""What an implementation of a scalar function is: a function of Arrow columns, which may say where it failed.
+"""Kernels: implementations of scalar functions on Arrow columns, which may report failed rows.
 
 A kernel is called with the Arrow type of its result and its arguments, at least one of them an array; the others may
-be scalars, which stand for all rows. It returns an array. One that may fail returns `Checked`: where it failed it
-may hold anything, and the caller raises there, or puts NULL.
+be scalars, which stand for all rows. It returns an array. A kernel that may fail returns `Checked`: failed rows
+may hold anything; the caller raises, or puts NULL there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Mask = Any  # a NumPy array of truth values
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Values, the rows where there is none, and why."""
+    """Values, a mask of the failed rows, and the reason."""
 
     value: Value
     failed: Mask
@@ -32,7 +32,7 @@ class Checked:
 
 
 class Failed(Exception):
-    """What a function of one row raises where it has no value."""
+    """Raised by a function of one row that has no value."""
 
 
 def is_scalar(value: Value) -> bool:
@@ -40,12 +40,12 @@ def is_scalar(value: Value) -> bool:
 
 
 def length(arguments: Iterable[Value]) -> int:
-    """How many rows: that of any array among the arguments."""
+    """The number of rows: the length of any array among the arguments."""
     return next((len(a) for a in arguments if not is_scalar(a)), 1)
 
 
 def whole(value: Value, rows: int) -> Value:
-    """As an array."""
+    """The value as an array of so many rows."""
     return pa.repeat(value, rows) if is_scalar(value) else value
 
 
@@ -57,8 +57,8 @@ def truth(value: Value) -> Mask:
 
 
 def nulls(*arguments: Value) -> Mask | None:
-    """Where any argument is NULL; None where none is."""
-    found = None
+    """A mask of the rows in which any argument is NULL; None if there are none."""
+    missing = None
     rows = length(arguments)
     for a in arguments:
         if is_scalar(a):
@@ -66,18 +66,18 @@ def nulls(*arguments: Value) -> Mask | None:
         else:
             mask = a.is_null().to_numpy(zero_copy_only=False) if a.null_count else None
         if mask is not None:
-            found = mask if found is None else found | mask
-    return found
+            missing = mask if missing is None else missing | mask
+    return missing
 
 
 def numbers(value: Value, fill: Any = 0) -> Any:
     """A column of a fixed width as NumPy has it, `fill` for NULL; a scalar as one number."""
     if is_scalar(value):
-        found: Any = value.as_py() if not isinstance(value, (pa.TimestampScalar, pa.DurationScalar)) else value.value
+        single: Any = value.as_py() if not isinstance(value, (pa.TimestampScalar, pa.DurationScalar)) else value.value
         kind = value.type.to_pandas_dtype()
         number = np.dtype(kind) if not isinstance(kind, np.dtype) else kind
         number = np.dtype(np.int64) if number.kind in "mMO" else number
-        return number.type(fill if found is None else found)
+        return number.type(fill if single is None else single)
     if pa.types.is_date32(value.type):
         value = value.cast(pa.int32())
     elif pa.types.is_timestamp(value.type) or pa.types.is_duration(value.type):
@@ -87,13 +87,13 @@ def numbers(value: Value, fill: Any = 0) -> Any:
     return value.to_numpy(zero_copy_only=False)
 
 
-def from_numbers(found: Any, out: Kind, missing: Mask | None) -> Value:
+def from_numbers(array: Any, out: Kind, missing: Mask | None) -> Value:
     """A NumPy array as an Arrow column, NULL where `missing`."""
     if pa.types.is_date32(out):
-        return pa.array(np.asarray(found, np.int32), pa.int32(), mask=missing).cast(out)
+        return pa.array(np.asarray(array, np.int32), pa.int32(), mask=missing).cast(out)
     if pa.types.is_timestamp(out) or pa.types.is_duration(out):
-        return pa.array(np.asarray(found, np.int64), pa.int64(), mask=missing).cast(out)
-    return pa.array(found, mask=missing).cast(out)
+        return pa.array(np.asarray(array, np.int64), pa.int64(), mask=missing).cast(out)
+    return pa.array(array, mask=missing).cast(out)
 
 
 def each(out: Kind, function: Callable[..., Any], *arguments: Value) -> Value:
@@ -110,22 +110,22 @@ def each_row(out: Kind, function: Callable[..., Any], *arguments: Value) -> Valu
     columns = [repeat(a.as_py(), rows) if is_scalar(a) else a.to_pylist() for a in arguments]
     hashable = not any(pa.types.is_nested(a.type) for a in arguments)
     memo: dict[Any, Any] = {}
-    found: list[Any] = []
+    values: list[Any] = []
     failed: dict[int, str] = {}
-    for at, row in enumerate(zip(*columns, strict=True)):
+    for number, row in enumerate(zip(*columns, strict=True)):
         if hashable and row in memo:
-            found.append(memo[row])
+            values.append(memo[row])
             continue
         try:
             value = function(*row)
         except Failed as failure:
-            failed[at] = str(failure)
-            found.append(None)
+            failed[number] = str(failure)
+            values.append(None)
             continue
         if hashable:
             memo[row] = value
-        found.append(value)
-    array = pa.array(found, out)
+        values.append(value)
+    array = pa.array(values, out)
     if not failed:
         return array
     mask = np.zeros(rows, bool)
@@ -165,22 +165,22 @@ def _grouped(out: Kind, run: Kernel, position: int, arguments: tuple[Value, ...]
     failed = np.zeros(rows, bool)
     reason = ""
     for code in np.unique(codes):
-        at = np.flatnonzero(codes == code)
-        chosen = pa.array(at)
+        rows_of_value = np.flatnonzero(codes == code)
+        chosen = pa.array(rows_of_value)
         given = [whole(a, rows).take(chosen) for a in arguments]
         given[position] = pa.scalar(None, coded.dictionary.type) if code < 0 else coded.dictionary[int(code)]
-        found = run(out, *given)
-        if isinstance(found, Checked):
-            failed[at[found.failed]] = True
-            found, reason = found.value, reason or found.reason
-        parts.append(found)
-        places.append(at)
+        part = run(out, *given)
+        if isinstance(part, Checked):
+            failed[rows_of_value[part.failed]] = True
+            part, reason = part.value, reason or part.reason
+        parts.append(part)
+        places.append(rows_of_value)
     value = assembled(parts, places, out) if parts else pa.array([], out)
     return Checked(value, failed, reason) if failed.any() else value
 
 
 def assembled(parts: list[Value], places: list[Any], out: Kind) -> Value:
-    """One column of parts of which each says which rows it is for."""
+    """One column put together from parts; ``places`` has the rows of each part."""
     joined = pa.concat_arrays([p.cast(out) if p.type != out else p for p in parts])
     order = np.empty(len(joined), np.int64)
     order[np.concatenate(places)] = np.arange(len(joined))
@@ -188,12 +188,12 @@ def assembled(parts: list[Value], places: list[Any], out: Kind) -> Value:
 
 
 def nan_free(value: Value) -> bool:
-    """Has a float column no NaN?"""
+    """Whether a float column has no NaN."""
     if is_scalar(value):
-        found = value.as_py()
-        return found is None or found == found
+        number = value.as_py()
+        return number is None or number == number
     return not pc.any(pc.is_nan(value)).as_py()
 
 
-def is_float(of: Kind) -> bool:
-    return pa.types.is_floating(of)
+def is_float(type_: Kind) -> bool:
+    return pa.types.is_floating(type_)

@@ -35,9 +35,9 @@ SEVERAL: Final = "a subquery that is used as a value gave several rows"
 
 def _is_one_row(out: Kind, count: Value) -> Any:
     """True; a subquery that counts several rows fails."""
-    found = pc.less_equal(count, pa.scalar(1, pa.int64()))
-    several = ~found.fill_null(True).to_numpy(zero_copy_only=False)
-    return Checked(found, several, SEVERAL) if several.any() else found
+    single = pc.less_equal(count, pa.scalar(1, pa.int64()))
+    several = ~single.fill_null(True).to_numpy(zero_copy_only=False)
+    return Checked(single, several, SEVERAL) if several.any() else single
 
 
 KERNELS: Final[dict[str, Kernel]] = {

@@ -14,7 +14,7 @@ LAST_YEAR: Final = 9999
 
 
 def days_of(year: Any, month: Any, day: Any) -> tuple[Any, Mask]:
-    """Days since 1970 of dates, and which of them there are; years 1 to 9999."""
+    """Days since 1970 of dates, and a mask of the dates that exist; years 1 to 9999."""
     inside = (year >= FIRST_YEAR) & (year <= LAST_YEAR) & (month >= 1) & (month <= 12) & (day >= 1)
     first = month_start(np.where(inside, year, 1970), np.where(inside, month, 1))
     length = month_length(first)
@@ -40,5 +40,5 @@ def add_months(days: Any, months: Any) -> Any:
 
 
 def in_years(days: Any) -> Mask:
-    """Which days lie in the years 1 to 9999."""
+    """A mask of the days in the years 1 to 9999."""
     return (days >= -719_162) & (days <= 2_932_896)

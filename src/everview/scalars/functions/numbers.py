@@ -26,27 +26,27 @@ from everview.scalars.functions.kernel import (
 
 
 def _floats(function: Callable[..., Any]) -> Kernel:
-    """A NumPy function of doubles."""
+    """The kernel of a NumPy function of doubles."""
 
     def run(out: Kind, *arguments: Value) -> Any:
         rows = length(arguments)
         with np.errstate(all="ignore"):
-            found = function(*(numbers(whole(a, rows), 1.0) for a in arguments))
-        return from_numbers(found, out, nulls(*arguments))
+            result = function(*(numbers(whole(a, rows), 1.0) for a in arguments))
+        return from_numbers(result, out, nulls(*arguments))
 
     return run
 
 
 def _logarithm(function: Callable[[Any], Any], above: float = 0.0) -> Kernel:
-    """NULL where there is no logarithm."""
+    """The kernel of a logarithm; NULL where there is none."""
 
     def run(out: Kind, a: Value) -> Any:
         x = numbers(a, 1.0)
         with np.errstate(all="ignore"):
-            found = function(x)
+            result = function(x)
         none = x <= above
         missing = nulls(a)
-        return from_numbers(found, out, none if missing is None else none | missing)
+        return from_numbers(result, out, none if missing is None else none | missing)
 
     return run
 
@@ -55,17 +55,17 @@ def _log(out: Kind, base: Value, a: Value) -> Any:
     rows = length((base, a))
     b, x = numbers(whole(base, rows), 2.0), numbers(whole(a, rows), 1.0)
     with np.errstate(all="ignore"):
-        found = np.log(x) / np.log(b)
+        result = np.log(x) / np.log(b)
     none = (x <= 0) | (b <= 0)
     missing = nulls(base, a)
-    return from_numbers(found, out, none if missing is None else none | missing)
+    return from_numbers(result, out, none if missing is None else none | missing)
 
 
 def _power(x: Any, y: Any) -> Any:
-    """As Java has it: 1 to the NaN is NaN, and so is 1 or -1 to the infinite."""
-    found = np.power(x, y)
+    """The power as in Java: 1 to the NaN is NaN, and so is 1 or -1 to infinity."""
+    result = np.power(x, y)
     odd = np.isnan(y) | (np.isinf(y) & (np.abs(x) == 1))
-    return np.where(odd, np.nan, found)
+    return np.where(odd, np.nan, result)
 
 
 def _sign(x: Any) -> Any:
@@ -73,20 +73,20 @@ def _sign(x: Any) -> Any:
 
 
 def _towards(function: Callable[[Any], Any], mode: str) -> Kernel:
-    """Ceiling and floor: a DOUBLE gives a BIGINT, and a DECIMAL one without digits after the point."""
+    """The kernel of ceiling or floor: a DOUBLE gives a BIGINT, and a DECIMAL one without digits after the point."""
 
     def run(out: Kind, a: Value, scale: Value | None = None) -> Any:
         if pa.types.is_decimal(a.type):
             return _decimal_towards(out, a, mode, out.scale if scale is None else scale.as_py())
         if pa.types.is_integer(a.type):
             return a
-        found = function(numbers(a, 0.0))
+        whole_numbers = function(numbers(a, 0.0))
         # As Spark has it: NaN is 0, and the double next to the largest BIGINT is that.
-        inside = (found >= -(2.0**63)) & (found < 2.0**63)
-        whole_part = np.where(inside, found, 0.0).astype(np.int64)
-        whole_part[found == 2.0**63] = np.iinfo(np.int64).max
+        inside = (whole_numbers >= -(2.0**63)) & (whole_numbers < 2.0**63)
+        whole_part = np.where(inside, whole_numbers, 0.0).astype(np.int64)
+        whole_part[whole_numbers == 2.0**63] = np.iinfo(np.int64).max
         value = from_numbers(whole_part, out, nulls(a))
-        failed = ~inside & (found == found) & (found != 2.0**63)
+        failed = ~inside & (whole_numbers == whole_numbers) & (whole_numbers != 2.0**63)
         return Checked(value, failed, overflow(out)) if failed.any() else value
 
     return run
@@ -98,10 +98,10 @@ def _decimal_towards(out: Kind, a: Value, mode: str, scale: int) -> Any:
         return a.cast(out)
     integers = objects(scaled(a))
     unit = 10**drop
-    found = integers // unit if mode == "down" else -(-integers // unit)
+    whole_numbers = integers // unit if mode == "down" else -(-integers // unit)
     if scale < 0:
-        found = found * 10**-scale
-    return unscaled(found, out, nulls(a))
+        whole_numbers = whole_numbers * 10**-scale
+    return unscaled(whole_numbers, out, nulls(a))
 
 
 def _rounding(integral: Callable[[Any, int], Any], mode: str) -> Kernel:
@@ -120,42 +120,44 @@ def _round_decimal(out: Kind, a: Value, digits: int, integral: Callable[[Any, in
     drop = a.type.scale - digits
     if drop <= 0:
         return a.cast(out)
-    found = integral(objects(scaled(a)) if drop > 17 or a.type.precision > 17 else scaled(a), drop)
+    rounded = integral(objects(scaled(a)) if drop > 17 or a.type.precision > 17 else scaled(a), drop)
     if digits < 0:
-        found = objects(found) * 10**-digits
-    return unscaled(found, out, nulls(a))
+        rounded = objects(rounded) * 10**-digits
+    return unscaled(rounded, out, nulls(a))
 
 
 def _round_integer(out: Kind, a: Value, digits: int, integral: Callable[[Any, int], Any]) -> Any:
-    found = integral(numbers(a).astype(object), -digits) * 10**-digits
+    rounded = integral(numbers(a).astype(object), -digits) * 10**-digits
     limit = 1 << (out.bit_width - 1)
-    failed = ((found < -limit) | (found >= limit)).astype(bool)
-    found[failed] = 0
-    value = from_numbers(found.astype(np.int64), out, nulls(a))
+    failed = ((rounded < -limit) | (rounded >= limit)).astype(bool)
+    rounded[failed] = 0
+    value = from_numbers(rounded.astype(np.int64), out, nulls(a))
     return Checked(value, failed, overflow(out)) if failed.any() else value
 
 
 def _round_float(out: Kind, a: Value, digits: int, mode: str) -> Any:
     if mode == "half_even" or pa.types.is_float32(out) or abs(digits) > 15:
         return each(out, lambda x: _round_one(x, digits, mode, pa.types.is_float32(out)), a)
-    found, beyond = double_as_decimal(a, digits)
+    rounded, beyond = double_as_decimal(a, digits)
     plain = numbers(a, 0.0)
     # A float divided by a power of ten is the nearest to the quotient while both are exact.
-    large = np.flatnonzero(np.abs(found) >= 1 << 53)
-    exact = [_quotient(int(found[at]), digits) for at in large]
-    found = (
-        found.astype(np.float64) if not len(large) else np.where(np.abs(found) < 1 << 53, found, 0).astype(np.float64)
+    large = np.flatnonzero(np.abs(rounded) >= 1 << 53)
+    exact = [_quotient(int(rounded[row]), digits) for row in large]
+    rounded = (
+        rounded.astype(np.float64)
+        if not len(large)
+        else np.where(np.abs(rounded) < 1 << 53, rounded, 0).astype(np.float64)
     )
-    found = found / 10.0**digits if digits >= 0 else found * 10.0**-digits
-    found[large] = exact
-    found = np.where(beyond, plain, found)
-    return from_numbers(found, out, nulls(a))
+    rounded = rounded / 10.0**digits if digits >= 0 else rounded * 10.0**-digits
+    rounded[large] = exact
+    rounded = np.where(beyond, plain, rounded)
+    return from_numbers(rounded, out, nulls(a))
 
 
-def _quotient(found: int, digits: int) -> float:
+def _quotient(number: int, digits: int) -> float:
     import decimal
 
-    return float(decimal.Decimal(found).scaleb(-digits, decimal.Context(prec=800)))
+    return float(decimal.Decimal(number).scaleb(-digits, decimal.Context(prec=800)))
 
 
 def _round_one(x: float, digits: int, mode: str, single: bool) -> float:

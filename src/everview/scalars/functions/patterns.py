@@ -1,4 +1,4 @@
-"""LIKE and regular expressions. Spark's are Java's, ours RE2's: what the two read differently is refused.
+"""LIKE and regular expressions. Spark's are Java's, ours RE2's: a pattern that the two read differently is refused.
 
 RE2 has no look-around and no back references, and so never takes exponential time. What remains different is in the
 reference of the functions: ``$`` is the very end of the text, and ``.`` is everything but the newline.
@@ -37,7 +37,7 @@ def like_regex(pattern: str, escape: str) -> str:
     """
     if len(escape) != 1:
         raise BadPattern(f"the escape of LIKE is {escape!r}", hint="it is one character")
-    found: list[str] = []
+    parts: list[str] = []
     letters = iter(pattern)
     for letter in letters:
         if letter == escape:
@@ -45,10 +45,10 @@ def like_regex(pattern: str, escape: str) -> str:
             if following is None or following not in ("_", "%", escape):
                 hint = f"{escape} may stand before %, _ and itself"
                 raise BadPattern(f"{pattern!r} is no pattern of LIKE with the escape {escape!r}", hint=hint)
-            found.append(_quoted(following))
+            parts.append(_quoted(following))
         else:
-            found.append({"%": ".*", "_": "."}.get(letter) or _quoted(letter))
-    return f"^(?s:{''.join(found)})$"
+            parts.append({"%": ".*", "_": "."}.get(letter) or _quoted(letter))
+    return f"^(?s:{''.join(parts)})$"
 
 
 def _quoted(letter: str) -> str:
@@ -95,12 +95,12 @@ def _rlike(out: Kind, a: Value, pattern: Value) -> Any:
 
 
 def _regexp_replace(out: Kind, a: Value, pattern: Value, by: Value) -> Any:
-    found = regex(pattern.as_py())
-    replacement = _replacement(by.as_py(), _groups(found))
-    if _matches_nothing(found):
+    expression = regex(pattern.as_py())
+    replacement = _replacement(by.as_py(), _groups(expression))
+    if _matches_nothing(expression):
         # After a match RE2 does not look for an empty one at the same place; Java and Python do.
-        return each(out, lambda text: _compiled(found).sub(_python(replacement), text), a)
-    return pc.replace_substring_regex(a, pattern=found, replacement=replacement)
+        return each(out, lambda text: _compiled(expression).sub(_python(replacement), text), a)
+    return pc.replace_substring_regex(a, pattern=expression, replacement=replacement)
 
 
 def _matches_nothing(pattern: str) -> bool:
@@ -122,39 +122,39 @@ def _python(replacement: str) -> str:
 @cache
 def _replacement(text: str, groups: int) -> str:
     """Java's ``$1`` and ``\\$`` as RE2 writes them."""
-    found: list[str] = []
-    at = 0
-    while at < len(text):
-        letter = text[at]
-        at += 1
+    parts: list[str] = []
+    place = 0
+    while place < len(text):
+        letter = text[place]
+        place += 1
         if letter == "\\":
-            if at == len(text):
+            if place == len(text):
                 raise BadPattern(f"the replacement {text!r} ends in a backslash", hint="write two")
-            found.append(_literal(text[at]))
-            at += 1
+            parts.append(_literal(text[place]))
+            place += 1
         elif letter == "$":
-            group, at = _group(text, at, groups)
-            found.append(f"\\{group}")
+            group, place = _group(text, place, groups)
+            parts.append(f"\\{group}")
         else:
-            found.append(letter)
-    return "".join(found)
+            parts.append(letter)
+    return "".join(parts)
 
 
 def _literal(letter: str) -> str:
     return "\\\\" if letter == "\\" else letter
 
 
-def _group(text: str, at: int, groups: int) -> tuple[int, int]:
-    """The group's number, which takes as many digits as there are such groups."""
-    if at == len(text) or not text[at].isdigit():
+def _group(text: str, place: int, groups: int) -> tuple[int, int]:
+    """The number of a group, of as many digits as make an existing group, and the place after it."""
+    if place == len(text) or not text[place].isdigit():
         raise BadPattern(f"the replacement {text!r}", hint="$ stands before a group's number; write \\$ for itself")
-    number = int(text[at])
-    at += 1
-    while at < len(text) and text[at].isdigit() and number * 10 + int(text[at]) <= groups:
-        number, at = number * 10 + int(text[at]), at + 1
+    number = int(text[place])
+    place += 1
+    while place < len(text) and text[place].isdigit() and number * 10 + int(text[place]) <= groups:
+        number, place = number * 10 + int(text[place]), place + 1
     if number > min(groups, 9):
         raise BadPattern(f"the replacement {text!r} names group {number}", hint=f"there are {groups}, and 9 at most")
-    return number, at
+    return number, place
 
 
 _OPENING: Final = re.compile(r"\\.|\[(?:\\.|\[:\w+:\]|[^\]\\])*\]|\((?!\?)|\(\?P?<(?![=!])", re.DOTALL)
@@ -186,10 +186,10 @@ def _regexp_extract(out: Kind, a: Value, pattern: Value, group: Value | None = N
     number = 1 if group is None else group.as_py()
     if number is None:
         return pa.nulls(len(a), out)
-    found = regex(pattern.as_py())
-    if not 0 <= number <= _groups(found):
-        raise BadPattern(f"{found!r} has no group {number}", hint=f"it has {_groups(found)}")
-    parts = pc.extract_regex(a, pattern=_named(found))
+    expression = regex(pattern.as_py())
+    if not 0 <= number <= _groups(expression):
+        raise BadPattern(f"{expression!r} has no group {number}", hint=f"it has {_groups(expression)}")
+    parts = pc.extract_regex(a, pattern=_named(expression))
     part = pc.struct_field(parts, f"g{number}").fill_null("")
     return pc.if_else(pc.is_valid(a), part, pa.scalar(None, out))
 
@@ -202,12 +202,12 @@ def _split(out: Kind, a: Value, pattern: Value, limit: Value | None = None) -> A
     splits = most - 1 if most > 0 else -1
     if text and not re.search(r"[\\.\[\]{}()*+?^$|]", text):
         return pc.split_pattern(a, pattern=text, max_splits=splits if splits else 0) if splits != 0 else _single(out, a)
-    found = regex(text)
+    expression = regex(text)
     if splits == 0:
         return _single(out, a)
-    if _matches_nothing(found):
+    if _matches_nothing(expression):
         return each(out, lambda value: _split_empty(value, text, splits), a)
-    return pc.split_pattern_regex(a, pattern=found, max_splits=splits)
+    return pc.split_pattern_regex(a, pattern=expression, max_splits=splits)
 
 
 def _single(out: Kind, a: Value) -> Value:
@@ -215,21 +215,21 @@ def _single(out: Kind, a: Value) -> Value:
 
 
 def _split_empty(value: str, pattern: str, splits: int) -> list[str]:
-    """A pattern that may match nothing splits between characters, but not before the first."""
-    found: list[str] = []
+    """Split by a pattern that may match the empty text: between characters, but not before the first."""
+    parts: list[str] = []
     begin = 0
     for match in _compiled(pattern).finditer(value):
-        if splits >= 0 and len(found) == splits:
+        if splits >= 0 and len(parts) == splits:
             break
         if match.end() == 0 or (not pattern and match.start() == len(value)):
             continue
-        found.append(value[begin : match.start()])
+        parts.append(value[begin : match.start()])
         begin = match.end()
-    return [*found, value[begin:]]
+    return [*parts, value[begin:]]
 
 
 def _patterned(kernel: Kernel, *positions: int) -> Kernel:
-    """Each of these arguments is one value for all rows, or a column of few."""
+    """The kernel with these arguments allowed to be columns, of which few values are different."""
     for position in positions:
         kernel = _optional(position, kernel)
     return kernel

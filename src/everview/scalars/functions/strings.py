@@ -25,7 +25,7 @@ from everview.scalars.functions.kernel import (
 
 
 def ascii_only(*values: Value) -> bool:
-    """Has every text only ASCII?"""
+    """Whether all texts are ASCII."""
     for value in values:
         if is_scalar(value):
             text = value.as_py()
@@ -37,7 +37,7 @@ def ascii_only(*values: Value) -> bool:
 
 
 def _cased(plain: Kernel, full: Callable[[str], str]) -> Kernel:
-    """Arrow maps code points one to one; beyond ASCII that is not enough: ß is SS."""
+    """The kernel of a change of case; beyond ASCII by Python, as Arrow maps code points one to one, but ß is SS."""
 
     def run(out: Kind, a: Value) -> Any:
         return plain(a) if ascii_only(a) else each(out, full, a)
@@ -80,8 +80,8 @@ def _translate(out: Kind, a: Value, old: Value, new: Value) -> Any:
 
 def _translated(text: str, old: str, new: str) -> str:
     table: dict[int, str | None] = {}
-    for at, letter in enumerate(old):
-        table.setdefault(ord(letter), new[at] if at < len(new) else None)
+    for number, letter in enumerate(old):
+        table.setdefault(ord(letter), new[number] if number < len(new) else None)
     return text.translate(table)
 
 
@@ -109,7 +109,7 @@ def _emptied(a: Value) -> Value:
 
 
 def _bounds(start: int, size: int | None) -> tuple[int, int | None]:
-    """A slice as Python has it; a negative position counts from the end, and the part may begin before the text."""
+    """The bounds of a Python slice; a negative position counts from the end, and the part may begin before the text."""
     begin = start - 1 if start > 0 else start
     if size is None:
         return begin, None
@@ -184,8 +184,8 @@ def _concat_ws(out: Kind, separator: Value, *words: Value) -> Any:
 
 
 def _behind(separator: Value, word: Value) -> Value:
-    found = pc.binary_join_element_wise(separator, word, pa.scalar(""), null_handling="emit_null")
-    return pc.coalesce(found, pa.scalar(""))
+    joined = pc.binary_join_element_wise(separator, word, pa.scalar(""), null_handling="emit_null")
+    return pc.coalesce(joined, pa.scalar(""))
 
 
 def _joined(separator: str | None, *words: Any) -> str | None:
@@ -255,8 +255,8 @@ _LATIN: Final = pa.array([chr(i) for i in range(256)])
 
 def _chr(out: Kind, a: Value) -> Any:
     codes = numbers(a)
-    found = _LATIN.take(from_numbers(codes & 255, pa.int64(), nulls(a)))
-    return pc.if_else(pa.array(codes < 0), pa.scalar(""), found) if (codes < 0).any() else found
+    letters = _LATIN.take(from_numbers(codes & 255, pa.int64(), nulls(a)))
+    return pc.if_else(pa.array(codes < 0), pa.scalar(""), letters) if (codes < 0).any() else letters
 
 
 KERNELS: Final[dict[str, Kernel]] = {

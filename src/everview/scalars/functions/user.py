@@ -21,7 +21,7 @@ from everview.types import Type, unknown_name
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A pure function, the type of what it gives, and whether it is of groups."""
+    """A pure function, its result type, and whether it is an aggregate."""
 
     function: Function
     type: Type
@@ -32,13 +32,13 @@ _USERS: Final[dict[str, UserFunction]] = {}
 
 
 def register(
-    name: str, call: Callable[..., Any], of: Type, shape: Shape = "columns", *, aggregate: bool = False
+    name: str, call: Callable[..., Any], type_: Type, shape: Shape = "columns", *, aggregate: bool = False
 ) -> None:
     """Make a function known; `shape` "rows" is the slow path, one call a row or group.
 
     The same function may be given again, as a module that is loaded twice does; another one under its name may not.
     """
-    made = UserFunction(Function(name.lower(), call, shape), of, aggregate)
+    made = UserFunction(Function(name.lower(), call, shape), type_, aggregate)
     before = _USERS.get(name.lower())
     if before is not None and not _same(before, made):
         raise DefinitionError(
@@ -50,10 +50,10 @@ def register(
 
 def registered(name: str) -> UserFunction:
     """The function of that name; raises `UnknownName`."""
-    found = _USERS.get(name.lower())
-    if found is None:
+    function = _USERS.get(name.lower())
+    if function is None:
         raise unknown_name("function", name, sorted(_USERS))
-    return found
+    return function
 
 
 def user_function(name: str) -> Function:
@@ -65,15 +65,15 @@ def is_registered(name: str) -> bool:
 
 
 def user_aggregate(name: str) -> Function:
-    """An aggregate as operators call it, with a list a group."""
-    found = registered(name)
-    made = _Each if found.function.shape == "rows" else _Lists
-    return Function(found.function.name, made(found.function, found.type), found.function.shape)
+    """An aggregate as operators call it, with one list for each group."""
+    function = registered(name)
+    made = _Each if function.function.shape == "rows" else _Lists
+    return Function(function.function.name, made(function.function, function.type), function.function.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class _Each:
-    """A function of one group's lists; of empty ones, NULL."""
+    """An aggregate that is called with the lists of one group; NULL for empty lists."""
 
     function: Function
     type: Type
@@ -84,7 +84,7 @@ class _Each:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """A function of all groups' lists, called with those that have values; of the others, NULL."""
+    """An aggregate that is called once with the lists of all groups that have values; NULL for the others."""
 
     function: Function
     type: Type
@@ -96,29 +96,31 @@ class _Lists:
         if not there.any():
             return pa.array([None] * len(there), self.type.arrow)
         mask = pa.array(there)
-        found = self._checked(self.function.call(*(column.filter(mask) for column in lists)), int(there.sum()))
-        return found.take(pa.array(np.cumsum(there) - 1, mask=~there))
+        results = self._checked(self.function.call(*(column.filter(mask) for column in lists)), int(there.sum()))
+        return results.take(pa.array(np.cumsum(there) - 1, mask=~there))
 
-    def _checked(self, found: Any, groups: int) -> Any:
-        name, of = self.function.name, self.type
-        if isinstance(found, pa.ChunkedArray):
-            found = found.combine_chunks()
-        if not isinstance(found, pa.Array):
+    def _checked(self, results: Any, groups: int) -> Any:
+        name, type_ = self.function.name, self.type
+        if isinstance(results, pa.ChunkedArray):
+            results = results.combine_chunks()
+        if not isinstance(results, pa.Array):
             try:
-                found = pa.array(found, of.arrow)
+                results = pa.array(results, type_.arrow)
             except (pa.ArrowException, TypeError, ValueError) as error:
                 raise FunctionError(
-                    f"function {name} returned {type(found).__name__}, not a column of {of.arrow}: {error}",
+                    f"function {name} returned {type(results).__name__}, not a column of {type_.arrow}: {error}",
                     hint="return one Arrow array, with one value a group",
                 ) from error
-        if len(found) != groups:
+        if len(results) != groups:
             raise FunctionError(
-                f"function {name} returned {len(found)} values for {groups} groups",
+                f"function {name} returned {len(results)} values for {groups} groups",
                 hint="an aggregate returns one value a group",
             )
-        if found.type != of.arrow:
-            raise FunctionError(f"function {name} returned {found.type}, not {of.arrow}", hint=f"declared: {of}")
-        return found
+        if results.type != type_.arrow:
+            raise FunctionError(
+                f"function {name} returned {results.type}, not {type_.arrow}", hint=f"declared: {type_}"
+            )
+        return results
 
 
 # -- the same function again
@@ -134,7 +136,7 @@ def _same(a: UserFunction, b: UserFunction) -> bool:
 
 
 def _said(call: Callable[..., Any]) -> Any:
-    """What a function says and what it closes over; a function without code is only itself."""
+    """The code of a function and the values it closes over, to compare; a function without code is itself."""
     code = getattr(call, "__code__", None)
     if code is None:
         return id(call)

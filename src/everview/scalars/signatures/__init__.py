@@ -1,4 +1,4 @@
-"""What each scalar function takes and gives: the number of arguments, their types after coercion, the result's type.
+"""Signatures of scalar functions: the number of arguments, their types after coercion, the result's type.
 
 One file a kind of functions, with the rules of their types and then the table, which has their other names, too, and
 what the reference says of them.

@@ -24,14 +24,14 @@ from everview.types import BOOLEAN, INTEGER, STRING, Array, Field, Struct, Type
 
 
 def _array(name: str, arguments: Arguments) -> Typed:
-    found = widest(name, arguments) if arguments else ()
-    return Typed(found, Array(found[0].type if found else VOID), False)
+    elements = widest(name, arguments) if arguments else ()
+    return Typed(elements, Array(elements[0].type if elements else VOID), False)
 
 
 def _contained(name: str, arguments: Arguments) -> Typed:
     array, value = arguments
-    of = _element(name, array)
-    met = coercion.tightest(of, value.type)
+    type_ = _element(name, array)
+    met = coercion.tightest(type_, value.type)
     if met is None:
         raise mismatch(name, (array.type, value.type))
     return Typed((coerced(array, Array(met)), coerced(value, met)), BOOLEAN, True)
@@ -71,11 +71,11 @@ def _member(name: str, arguments: Arguments) -> Typed:
     value, field = arguments
     if not isinstance(value.type, Struct) or not isinstance(field, Literal):
         raise mismatch(name, (value.type,), "it takes a struct and the name of a field")
-    found = next((f for f in value.type.fields if f.name.lower() == str(field.value).lower()), None)
-    if found is None:
+    member = next((f for f in value.type.fields if f.name.lower() == str(field.value).lower()), None)
+    if member is None:
         names = ", ".join(f.name for f in value.type.fields)
         raise TypeMismatch(f"{value.type} has no field {field.value!r}", hint=f"its fields are {names}")
-    return Typed((value, Literal(found.name, STRING)), found.type, value.nullable or found.nullable)
+    return Typed((value, Literal(member.name, STRING)), member.type, value.nullable or member.nullable)
 
 
 def _struct(name: str, arguments: Arguments) -> Typed:

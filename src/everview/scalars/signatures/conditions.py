@@ -23,8 +23,8 @@ from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT
 
 
 def _compared(name: str, arguments: Arguments) -> Typed:
-    found = alike(name, arguments)
-    return Typed(found, BOOLEAN)
+    operands = alike(name, arguments)
+    return Typed(operands, BOOLEAN)
 
 
 def _null_safe(name: str, arguments: Arguments) -> Typed:
@@ -32,8 +32,8 @@ def _null_safe(name: str, arguments: Arguments) -> Typed:
 
 
 def _least(name: str, arguments: Arguments) -> Typed:
-    found = widest(name, arguments)
-    return Typed(found, found[0].type, all(a.nullable for a in found))
+    operands = widest(name, arguments)
+    return Typed(operands, operands[0].type, all(a.nullable for a in operands))
 
 
 def _nullif(name: str, arguments: Arguments) -> Expression:
@@ -45,8 +45,8 @@ def _nullif(name: str, arguments: Arguments) -> Expression:
 
 def _if(name: str, arguments: Arguments) -> Typed:
     condition = implicit(arguments[0], BOOLEAN, name)
-    found = widest(name, arguments[1:])
-    return Typed((condition, *found), found[0].type, any(a.nullable for a in found))
+    branches = widest(name, arguments[1:])
+    return Typed((condition, *branches), branches[0].type, any(a.nullable for a in branches))
 
 
 def _case(name: str, arguments: Arguments) -> Typed:
@@ -55,22 +55,22 @@ def _case(name: str, arguments: Arguments) -> Typed:
         arguments = (*arguments, Literal(None, VOID))
     conditions = [implicit(c, BOOLEAN, name) for c in arguments[:-1:2]]
     values = widest(name, (*arguments[1::2], arguments[-1]))
-    found: list[Expression] = []
+    parts: list[Expression] = []
     for condition, value in zip(conditions, values[:-1], strict=True):
-        found += [condition, value]
-    return Typed((*found, values[-1]), values[-1].type, any(v.nullable for v in values))
+        parts += [condition, value]
+    return Typed((*parts, values[-1]), values[-1].type, any(v.nullable for v in values))
 
 
 def _nvl2(name: str, arguments: Arguments) -> Expression:
     tested, a, b = arguments
     test = Call("is_not_null", (tested,), BOOLEAN, False)
-    found = _if(name, (test, a, b))
-    return Call("if", found.arguments, found.type, bool(found.nullable))
+    typed = _if(name, (test, a, b))
+    return Call("if", typed.arguments, typed.type, bool(typed.nullable))
 
 
 def _nanvl(name: str, arguments: Arguments) -> Typed:
-    of = FLOAT if all(a.type == FLOAT for a in arguments) else DOUBLE
-    return Typed(tuple(implicit(a, of, name) for a in arguments), of)
+    type_ = FLOAT if all(a.type == FLOAT for a in arguments) else DOUBLE
+    return Typed(tuple(implicit(a, type_, name) for a in arguments), type_)
 
 
 def _is_nan(name: str, arguments: Arguments) -> Typed:

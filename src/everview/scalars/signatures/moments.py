@@ -20,25 +20,25 @@ def _last_parts(name: str, arguments: Arguments) -> Typed:
     return Typed((implicit(arguments[0], TIMESTAMP, name),), Decimal(8, 6) if name == "second_fraction" else INTEGER)
 
 
-def _read_time(of: Type) -> Rule:
+def _read_time(type_: Type) -> Rule:
     """``to_date(text)`` is a cast; with a format, the text is read by it. A number is a moment, in seconds."""
 
     def rule(name: str, arguments: Arguments) -> Typed | Expression:
-        if len(arguments) == 1 and of == TIMESTAMP and is_number(arguments[0].type):
-            return coerced(arguments[0], of)
+        if len(arguments) == 1 and type_ == TIMESTAMP and is_number(arguments[0].type):
+            return coerced(arguments[0], type_)
         if len(arguments) == 1 or arguments[0].type in (DATE, TIMESTAMP):
-            return implicit(arguments[0], of, name)
-        return Typed(tuple(implicit(a, STRING, name) for a in arguments), of)
+            return implicit(arguments[0], type_, name)
+        return Typed(tuple(implicit(a, STRING, name) for a in arguments), type_)
 
     return rule
 
 
 def _try_read_time(name: str, arguments: Arguments) -> Typed | Expression:
     """``try_to_timestamp``: NULL where ``to_timestamp`` fails."""
-    found = _read_time(TIMESTAMP)(name, arguments)
-    if isinstance(found, Typed):
-        return replace(found, nullable=True)
-    return replace(found, try_=True) if isinstance(found, Cast) else found
+    typed = _read_time(TIMESTAMP)(name, arguments)
+    if isinstance(typed, Typed):
+        return replace(typed, nullable=True)
+    return replace(typed, try_=True) if isinstance(typed, Cast) else typed
 
 
 def _unix(name: str, arguments: Arguments) -> Typed:

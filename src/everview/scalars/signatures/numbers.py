@@ -49,8 +49,8 @@ def _number_pair(name: str, a: Expression, b: Expression) -> tuple[Expression, E
     return coerced(a, met), coerced(b, met)
 
 
-def _as_decimal(found: Expression, met: Decimal) -> Expression:
-    return coerced(found, met if found.type == VOID else decimal_of(found))
+def _as_decimal(argument: Expression, met: Decimal) -> Expression:
+    return coerced(argument, met if argument.type == VOID else decimal_of(argument))
 
 
 def _sum_type(a: Decimal, b: Decimal) -> Decimal:
@@ -83,14 +83,14 @@ def _arithmetic(of_decimals: Callable[[Decimal, Decimal], Decimal]) -> Rule:
 
 
 def _attempt(rule: Rule) -> Rule:
-    """The same types, but NULL where the function fails."""
+    """The rule of a `try_` function: the same types, but NULL where the function fails."""
 
     def attempted(name: str, arguments: Arguments) -> Typed | Expression:
-        found = rule(name, arguments)
-        if isinstance(found, Typed):
-            return replace(found, nullable=True)
-        assert isinstance(found, Call)
-        return replace(found, function=f"try_{found.function}", nullable=True)
+        typed = rule(name, arguments)
+        if isinstance(typed, Typed):
+            return replace(typed, nullable=True)
+        assert isinstance(typed, Call)
+        return replace(typed, function=f"try_{typed.function}", nullable=True)
 
     return attempted
 
@@ -115,16 +115,16 @@ def _subtract(name: str, arguments: Arguments) -> Typed | Expression:
             return Call("subtract_dates", (a, implicit(b, DATE, name)), DAY, a.nullable or b.nullable)
         pair = (coerced(a, TIMESTAMP), implicit(b, TIMESTAMP, name))
         return Call("subtract_timestamps", pair, DAY_TIME, a.nullable or b.nullable)
-    found = _moved(name, a, b)
-    if found is not None:
+    moved = _moved(name, a, b)
+    if moved is not None:
         return replace(
-            found, function=found.function.replace("add", "subtract", 1).replace("date_subtract", "date_sub")
+            moved, function=moved.function.replace("add", "subtract", 1).replace("date_subtract", "date_sub")
         )
     return _numbers_sum(name, (a, b))
 
 
 def _moved(name: str, a: Expression, b: Expression) -> Call | None:
-    """A moment or an interval, plus an interval; a date plus days."""
+    """A call that moves a moment or an interval by an interval, or a date by days; None for other operands."""
     nullable = a.nullable or b.nullable
     if a.type == DATE and (is_integer(b.type) or b.type in (VOID, STRING)):
         return Call("date_add", (a, implicit(b, INTEGER, name)), DATE, nullable)
@@ -153,8 +153,8 @@ def _multiply(name: str, arguments: Arguments) -> Typed | Expression:
     if b.type in INTERVALS:
         if not is_integer(a.type):
             raise mismatch(name, (a.type, b.type), "an interval is multiplied by an integer")
-        of = DAY_TIME if b.type == DAY else b.type
-        return Call("scale_interval", (coerced(a, BIGINT), coerced(b, of)), of, a.nullable or b.nullable)
+        type_ = DAY_TIME if b.type == DAY else b.type
+        return Call("scale_interval", (coerced(a, BIGINT), coerced(b, type_)), type_, a.nullable or b.nullable)
     return _arithmetic(_product_type)(name, arguments)
 
 
@@ -210,15 +210,15 @@ def _scale_of(name: str, argument: Expression) -> int:
 def _rounded(name: str, arguments: Arguments) -> Typed:
     a = operand(name, arguments[0])
     scale = _scale_of(name, arguments[1]) if len(arguments) == 2 else 0
-    of = a.type
-    if isinstance(of, Decimal):
-        whole = of.precision - of.scale + 1
+    type_ = a.type
+    if isinstance(type_, Decimal):
+        whole = type_.precision - type_.scale + 1
         if scale < 0:
-            of = Decimal(min(max(whole, -scale + 1), MOST_DIGITS), 0)
+            type_ = Decimal(min(max(whole, -scale + 1), MOST_DIGITS), 0)
         else:
-            after = min(of.scale, scale)
-            of = Decimal(min(whole + after, MOST_DIGITS), after)
-    return Typed((a, Literal(scale, INTEGER)), of)
+            after = min(type_.scale, scale)
+            type_ = Decimal(min(whole + after, MOST_DIGITS), after)
+    return Typed((a, Literal(scale, INTEGER)), type_)
 
 
 def _ceiling(name: str, arguments: Arguments) -> Typed:
@@ -234,10 +234,10 @@ def _ceiling(name: str, arguments: Arguments) -> Typed:
 
 
 def _bits(name: str, arguments: Arguments) -> Typed:
-    found = widest(name, arguments)
-    if not is_integer(found[0].type):
+    operands = widest(name, arguments)
+    if not is_integer(operands[0].type):
         raise mismatch(name, tuple(a.type for a in arguments), "it takes integers")
-    return Typed(found, found[0].type)
+    return Typed(operands, operands[0].type)
 
 
 def _shift(name: str, arguments: Arguments) -> Typed:

@@ -32,7 +32,7 @@ Rule = Callable[[str, Arguments], Typed | Expression]
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """How many arguments, the rule of their types, other names, and what the reference says of a function."""
+    """The signature of a function: how many arguments, the rule of their types, other names, and its reference text."""
 
     least: int
     most: int | None  # None: any number
@@ -66,24 +66,24 @@ def signed(
 
 
 def family(*tables: Signatures) -> Signatures:
-    """Tables as one; no function is in two of them."""
-    found: Signatures = {}
+    """Several tables as one; no function is in two of them."""
+    signatures: Signatures = {}
     for table in tables:
-        assert not found.keys() & table.keys()
-        found |= table
-    return found
+        assert not signatures.keys() & table.keys()
+        signatures |= table
+    return signatures
 
 
 # -- Rules that several kinds of functions have
 
 
 def takes(*wanted: Type, gives: Type, nullable: bool | None = None) -> Rule:
-    """Arguments of given types; the last stands for all further ones."""
+    """The rule for arguments of given types; the last type stands for all further arguments."""
 
     def rule(name: str, arguments: Arguments) -> Typed:
         kinds = (*wanted, *(wanted[-1:] * (len(arguments) - len(wanted))))
-        found = tuple(implicit(a, t, name) for a, t in zip(arguments, kinds, strict=False))
-        return Typed(found, gives, nullable)
+        typed = tuple(implicit(a, t, name) for a, t in zip(arguments, kinds, strict=False))
+        return Typed(typed, gives, nullable)
 
     return rule
 
@@ -96,7 +96,7 @@ def any_type(gives: Type, nullable: bool | None) -> Rule:
 
 
 def operand(name: str, argument: Expression) -> Expression:
-    """A number: text and NULL are taken for DOUBLE."""
+    """The argument as a number; text and NULL become DOUBLE."""
     if argument.type in (VOID, STRING):
         return coerced(argument, DOUBLE)
     if not is_number(argument.type):
@@ -105,24 +105,24 @@ def operand(name: str, argument: Expression) -> Expression:
 
 
 def narrowed(value: Expression, name: str) -> Expression:
-    """An INTEGER; a BIGINT that is none fails when it is met."""
+    """The value as an INTEGER; a BIGINT beyond its range fails when it is evaluated."""
     return coerced(value, INTEGER) if value.type == BIGINT else implicit(value, INTEGER, name)
 
 
 def widest(name: str, arguments: Arguments) -> Arguments:
-    of = common_of(arguments, name)
-    return tuple(coerced(a, of) for a in arguments)
+    type_ = common_of(arguments, name)
+    return tuple(coerced(a, type_) for a in arguments)
 
 
 def either(name: str, arguments: Arguments) -> Typed:
-    found = widest(name, arguments)
-    return Typed(found, found[0].type)
+    operands = widest(name, arguments)
+    return Typed(operands, operands[0].type)
 
 
 def alike(name: str, arguments: Arguments) -> Arguments:
-    """All as the type they have in common, in which integer literals are as narrow as their digits."""
-    of = common_of(arguments, name)
-    if isinstance(of, Decimal) and len(arguments) == 2:
+    """The arguments as their common type; integer literals count as DECIMALs of just their digits."""
+    type_ = common_of(arguments, name)
+    if isinstance(type_, Decimal) and len(arguments) == 2:
         kinds = [decimal_of(a) for a in arguments if a.type != VOID]
-        of = coercion.wider(kinds[0], kinds[-1])
-    return tuple(coerced(a, of) for a in arguments)
+        type_ = coercion.wider(kinds[0], kinds[-1])
+    return tuple(coerced(a, type_) for a in arguments)

@@ -29,7 +29,7 @@ def _concat_ws(name: str, arguments: Arguments) -> Typed:
 
 
 def _text_or_bytes(gives: Type | None) -> Rule:
-    """BINARY as it is, all else as text; gives the same, or a given type."""
+    """The rule for BINARY as it is and all else as text; the result has the same type, or a given one."""
 
     def rule(name: str, arguments: Arguments) -> Typed:
         a = arguments[0] if arguments[0].type == BINARY else implicit(arguments[0], STRING, name)
@@ -44,7 +44,7 @@ def _part(name: str, arguments: Arguments) -> Typed:
 
 
 def _bytes(gives: Type, nullable: bool | None = None) -> Rule:
-    """Bytes, or text for its UTF-8 bytes."""
+    """The rule for bytes, or text in place of its UTF-8 bytes."""
 
     def rule(name: str, arguments: Arguments) -> Typed:
         first = arguments[0] if arguments[0].type == BINARY else implicit(arguments[0], STRING, name)
@@ -66,9 +66,9 @@ def _reverse(name: str, arguments: Arguments) -> Typed:
     return Typed((a,), a.type)
 
 
-def _digest(of: Type) -> Rule:
+def _digest(type_: Type) -> Rule:
     def rule(name: str, arguments: Arguments) -> Typed:
-        return Typed(arguments, of, False)
+        return Typed(arguments, type_, False)
 
     return rule
 

@@ -204,6 +204,7 @@ def extend_word(prefixes, spots, slots, table, columns, keys, last, capacity, su
 
     Most prefixes lie in one batch of each extender; the intersection of two such runs is a plain merge that gallops.
     """
+    # One long function on purpose: with a helper for each of its parts, called once a prefix, it takes twice the time.
     n, p, extenders = prefixes.shape[0], prefixes.shape[1] - 1, slots.size - 1
     bound = p if summed else p + 1
     out = np.empty((n if summed else capacity, bound + 1), np.int64)

@@ -110,7 +110,7 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
 
 
 def _inserted(db: Core, statement: Insert) -> tuple[pa.Table, Any]:
-    """The rows of an INSERT and their weights; the error of a value that does not fit names its column."""
+    """The rows of an INSERT; a value that does not fit is told by its column."""
     try:
         return db.holdings.answered(statement.plan)
     except CastFailure as error:

@@ -57,7 +57,7 @@ class Tree:
         equalities: dict[Expression, tuple[int, int]] = {}
         for condition in self.conditions:
             match condition:
-                case Call("equal", (Column(a, _, of), Column(b, _, other))) if of == other:
+                case Call("equal", (Column(a, _, type_), Column(b, _, other))) if type_ == other:
                     if self.relation_of(a) != self.relation_of(b):
                         equalities[condition] = a, b
                 case _:

@@ -153,13 +153,13 @@ class Compiler:
         match expression:
             case Column(index):
                 return lambda rows: rows.column(index)
-            case Literal(value, of):
-                constant = scalar(value, of)
+            case Literal(value, type_):
+                constant = scalar(value, type_)
                 return lambda rows: constant
             case Now():
                 return lambda rows: _now(expression)
-            case Cast(argument, of, try_):
-                return self._cast(expression, self.run(argument), argument.type, of, try_)
+            case Cast(argument, type_, try_):
+                return self._cast(expression, self.run(argument), argument.type, type_, try_)
             case Call(function, arguments) if function in _CHOOSING:
                 return _CHOOSING[function](arguments, [self.run(a) for a in arguments], expression.type)
             case Call():
@@ -295,8 +295,8 @@ def _plain(value: Value) -> Any:
 def fallible(expression: Expression) -> bool:
     """Whether evaluating an expression may raise."""
     match expression:
-        case Cast(argument, of, try_):
-            return (not try_ and not safe(argument.type, of)) or fallible(argument)
+        case Cast(argument, type_, try_):
+            return (not try_ and not safe(argument.type, type_)) or fallible(argument)
         case Call("like", (value, *pattern)) if _is_pattern(pattern):
             return fallible(value)
         case Call(function, arguments):

@@ -153,8 +153,8 @@ def outward(expression: Expression, depth: int) -> Expression:
 
     def out(e: Expression) -> Expression:
         match e:
-            case Column(index, name, of, nullable):
-                return Outer(index, depth, name, of, nullable)
+            case Column(index, name, type_, nullable):
+                return Outer(index, depth, name, type_, nullable)
             case Outer():
                 return replace(e, depth=e.depth + depth)
             case _:

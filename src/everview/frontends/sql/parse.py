@@ -24,7 +24,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain, tokens_as_spark
 from everview.frontends.sql.places import SqlText
-from everview.frontends.sql.slips import Slip, find_slip, left_open, read_all_the_same
+from everview.frontends.sql.slips import Slip, find_slip, read_all_the_same
+from everview.frontends.sql.unclosed import left_open
 from everview.types import unknown_name
 
 _TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>", re.DOTALL)

@@ -7,7 +7,7 @@ make, looks for it around that place, and says what to write instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
@@ -473,41 +473,3 @@ _CHECKS: Final[tuple[Callable[[FailedTokens], Slip | None], ...]] = (
     _missing_comma,
     _breaks_off,
 )
-
-
-def left_open(text: str) -> Iterator[tuple[int, str]]:
-    r"""The offsets at which a quote or a comment opens that nothing closes, each with what it is called.
-
-    >>> list(left_open('SELECT "a", `b FROM t'))
-    [(12, 'quote `')]
-    """
-    place = 0
-    while place < len(text):
-        if text.startswith("--", place):
-            place = text.find("\n", place) % (len(text) + 1)
-        elif text.startswith("/*", place):
-            end = text.find("*/", place + 2)
-            if end < 0:
-                yield place, "comment /*"
-                return
-            place = end + 2
-        elif text[place] in "'\"`":
-            end = _closing(text, place)
-            if end < 0:
-                yield place, f"quote {text[place]}"
-                return
-            place = end + 1
-        else:
-            place += 1
-
-
-def _closing(text: str, opening: int) -> int:
-    quote, place = text[opening], opening + 1
-    while place < len(text):
-        if text[place] == "\\" and quote != "`":
-            place += 2
-        elif text[place] == quote:
-            return place
-        else:
-            place += 1
-    return -1

@@ -22,8 +22,8 @@ run: $(COMPILED) java  ## the demo: a payments company on local Spark, in about 
 test: setup  ## every check, test, doctest and example
 	@scripts/test.sh
 
-fast: $(COMPILED) postgres  ## one case of each quick test, in under two minutes
-	HYPOTHESIS_PROFILE=fast $(PYTEST) -x -q -n 2 --dist worksteal -m "not slow and not spark"
+fast: $(COMPILED) postgres  ## a core of tests and those of changed packages, in under a minute
+	@$(BIN)/python scripts/fast.py
 
 check: $(INSTALLED)  ## format, lint, types, layers
 	$(BIN)/ruff format --check --quiet

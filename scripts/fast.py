@@ -1,7 +1,7 @@
 """Run the tests that matter for what has changed, in under a minute: the loop for daily work.
 
-Always: a core of tests that notice most faults of the engine (`CORE`). Besides: the tests and doctests of packages whose
-files differ from the main branch. Of a table of cases the first one runs, and properties are tried on few examples.
+Always: a core of tests that notice most faults of the engine (`CORE`). Besides: the tests and doctests of packages
+whose files differ from the main branch. Of a table of cases the first one runs, and properties are tried on few examples.
 ``scripts/fast.py PACKAGE …`` takes the packages as given, for example ``scripts/fast.py traces frontends/sql``.
 """
 
@@ -18,7 +18,7 @@ MOST = 3  # packages whose own tests still fit into a minute
 # Together about half a minute on two cores; each has noticed a planted fault that the others do not.
 CORE = (
     "tests/operators/test_laws.py",
-    "tests/operators/aggregate/test_aggregates.py",
+    "tests/operators/aggregate/test_exactness.py",
     "tests/traces/test_trace.py",
     "tests/traces/store/test_store.py",
     "tests/scalars/test_functions.py",
@@ -38,7 +38,19 @@ def main(packages: list[str]) -> int:
     if chosen and not own:
         print(f"{len(chosen)} packages have changed: only the core runs. `make test` runs everything.")
     paths = [*CORE, *(path for package in own for path in tests_of(package))]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow and not spark"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-n",
+        "2",
+        "--dist",
+        "worksteal",
+        "-m",
+        "not slow and not spark",
+    ]
     environment = {**os.environ, "HYPOTHESIS_PROFILE": "fast"}
     return subprocess.run([*command, *dict.fromkeys(paths)], cwd=ROOT, env=environment, check=False).returncode
 

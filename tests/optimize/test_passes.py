@@ -10,8 +10,8 @@ from everview.optimize import PASSES, REQUIRED, optimize
 from everview.oracle.plans import evaluate
 from everview.plan.node import Plan
 from everview.plan.outers import has_subqueries
-from plan.agreeing import check_runs, meanings, sums
-from plan.drawn import Tick, plans, ticks
+from lowering.drawn import Tick, plans, ticks
+from scalars.agreeing import check_runs, meanings, sums
 
 
 def required(plan: Plan) -> Plan:

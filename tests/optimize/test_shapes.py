@@ -23,8 +23,8 @@ from everview.plan.typing import call, literal
 from everview.runtimes.embedded import Embedded
 from everview.scalars.expressions import AggregateCall, Cast, Exists, Expression, Literal, Outer, Scalar
 from everview.types import BIGINT, INTEGER, Schema
-from plan.agreeing import circuit_of
-from plan.drawn import TABLES
+from lowering.drawn import TABLES
+from scalars.agreeing import circuit_of
 
 T, U, E = (Scan(name, TABLES[name]) for name in ("t", "u", "e"))
 COUNT = AggregateCall("count", (), False, None, (), BIGINT, False)

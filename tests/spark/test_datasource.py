@@ -23,7 +23,7 @@ from everview.errors import EverviewError, SchemaError, StoreError, UnknownName
 from everview.runtimes.embedded import Embedded
 from everview.traces.store import Store
 from pyspark_everview import DefaultSource, ShardPartition
-from spark.test_stored import PLAN, embedded, made, meanings, minus
+from runtimes.spark.test_stored import PLAN, embedded, made, meanings, minus
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,8 +15,8 @@ from everview.plan.nodes import Aggregate, Except, Intersect, Project, Scan, Uni
 from everview.scalars.expressions import AggregateCall, Frame, Literal, WindowCall
 from everview.types import BIGINT, INTEGER
 from everview.zset import ZSet
-from plan.agreeing import circuit_of, meanings
-from plan.drawn import TABLES, Tick, plans, ticks
+from lowering.drawn import TABLES, Tick, plans, ticks
+from scalars.agreeing import circuit_of, meanings
 from spark.in_process import engine, tick
 
 T, U = Scan("t", TABLES["t"]), Scan("u", TABLES["u"])

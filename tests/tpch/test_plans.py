@@ -7,7 +7,7 @@ import re
 import pytest
 
 import everview as ev
-from sql.tpch import QUERIES, TABLES
+from frontends.sql.tpch import QUERIES, TABLES
 
 
 @pytest.fixture(scope="module")

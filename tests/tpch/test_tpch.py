@@ -14,7 +14,7 @@ import everview as ev
 from conformance.comparing import comparable
 from everview.database.database import Database
 from everview.types import Decimal, Schema
-from sql.tpch import QUERIES, TABLES
+from frontends.sql.tpch import QUERIES, TABLES
 from tpch.refreshing import KEYS, Refreshing, Tables, Tick, generated
 
 SCALE = 0.01  # of a smaller one some queries have no rows, and keys of partsupp stand there twice

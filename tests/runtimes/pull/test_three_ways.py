@@ -20,9 +20,9 @@ from everview.pull import Feed, Pipeline
 from everview.runtimes.pull.fluent import AtPipeline
 from everview.sources.protocol import Source
 from everview.types import Schema
-from fluent.drawn import Recipe, build, recipes
-from fluent.music import TABLES, Music, rows
-from fluent.naive import evaluate
+from frontends.fluent.drawn import Recipe, build, recipes
+from frontends.fluent.music import TABLES, Music, rows
+from frontends.fluent.naive import evaluate
 from runtimes.pull.drawn import KEYS, SCHEMAS, contents, plans
 from runtimes.pull.phases import phases
 from runtimes.pull.stores import fill, held, in_memory, in_postgres, in_sqlite

@@ -1,6 +1,6 @@
 """Circuits in one process."""
 
 from everview.runtimes.embedded.runtime import Embedded
-from everview.runtimes.embedded.view import View
+from everview.runtimes.embedded.view import CircuitView as View
 
 __all__ = ["Embedded", "View"]

@@ -27,7 +27,7 @@ from everview.runtimes.embedded.durable import Durable, Note, check_plan, restor
 from everview.runtimes.embedded.hydrate import hydrate
 from everview.runtimes.embedded.prepare import check_shards, prepared
 from everview.runtimes.embedded.rehearse import rehearse
-from everview.runtimes.embedded.view import View, tell
+from everview.runtimes.embedded.view import CircuitView, tell
 from everview.runtimes.epoch import Epochs, nothing
 from everview.runtimes.loops import Cells, StagePlace
 from everview.runtimes.state import ProgramState, Pushed
@@ -84,7 +84,7 @@ class Embedded(Epochs):
         self._refusal: str | None = None
         self._check_functions, self._as_is, self._every = check_functions, as_is, every
         self.tables = dict(tables or {})
-        self.views: dict[str, View] = {}
+        self.views: dict[str, CircuitView] = {}
         program = prepared(circuit, self.tables, shards, as_is=as_is, stored=path is not None)
         context = Context(Dictionary(), dict(program.circuit.functions), check_functions)
         self.durable = None if path is None else Durable.open(path, program, policy or Policy(), adopt=adopt)
@@ -111,7 +111,7 @@ class Embedded(Epochs):
         super().go_on(program, state, context)
         self.arriving = Arriving(program, self.tables)
         views = {
-            sink.name: View(
+            sink.name: CircuitView(
                 self, sink.name, program.circuit.layout(sink.input).schema, sink.input if sink.keep else None
             )
             for sink in self._sinks
@@ -191,20 +191,20 @@ class Embedded(Epochs):
     def shards(self) -> int:
         return self.program.shards
 
-    def view(self, name: str) -> View:
+    def view(self, name: str) -> CircuitView:
         self.require_here()
         if name not in self.views:
             raise unknown_name("view", name, self.views)
         return self.views[name]
 
-    def table(self, name: str) -> View:
+    def table(self, name: str) -> CircuitView:
         """What a source holds, if that is kept."""
         self.require_here()
         if name not in self.tables:
             raise unknown_name("table", name, self.tables)
         trace = self.program.table(name)
         assert trace is not None, "a table is kept"
-        return View(self, name, self.program.circuit.layout(trace).schema, trace)
+        return CircuitView(self, name, self.program.circuit.layout(trace).schema, trace)
 
     def tick(self, changes: Mapping[str, Any] | None = None) -> dict[str, Batch]:
         """Apply weighted rows to the sources, all at once; returns the change of every view.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Listener = Callable[[Batch, int], None]
 
 
-class View:
+class CircuitView:
     """The contents of a sink: the integral of its changes."""
 
     def __init__(self, runtime: Embedded, name: str, schema: Schema, node: int | None) -> None:
@@ -81,7 +81,7 @@ class View:
         return self.contents().to_html()
 
 
-def tell(views: Mapping[str, View], outputs: Mapping[str, Batch], epoch: int) -> None:
+def tell(views: Mapping[str, CircuitView], outputs: Mapping[str, Batch], epoch: int) -> None:
     """Tell every listener what an epoch has changed, whatever the others do."""
     raised: list[tuple[str, Exception]] = []
     for name, changes in outputs.items():

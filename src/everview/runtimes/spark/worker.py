@@ -20,7 +20,6 @@ from everview.traces.store import Manifest, ManifestEntry, Reader, Slice, SliceR
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.layout import StatePaths
 from everview.traces.store.slices import Key
-from everview.types.words import Matrix
 
 Chunk = tuple[ManifestEntry, ...]  # one slice of each part of the dictionary
 Sums = tuple[int, ...]  # their checksums: unlike their places, these stay
@@ -84,10 +83,6 @@ class Replica:
             self._dictionary.load(joined([Entries(*map(self._load, chunk)) for chunk in new]))
         self._interned = marks
         return self._dictionary
-
-    def uncommitted(self, ref: SliceRef) -> Matrix:
-        """A slice that an earlier task of the open epoch has written."""
-        return self._array(ManifestEntry(-1, ref), self._listed(ref.key))
 
     def _at(self) -> Reader:
         assert self._reader is not None, "a replica is at an epoch"

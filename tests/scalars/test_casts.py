@@ -1,0 +1,91 @@
+"""CAST between every two types that SQL casts between, on drawn columns, against its meaning one row at a time."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everview.errors import CastFailure, TypeMismatch
+from everview.plan.typing import cast, castable, literal
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import Column
+from everview.types import DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Type, parse_type
+from scalars.drawn_columns import agrees, tables
+
+TYPES = [
+    parse_type(name)
+    for name in (
+        *(
+            "boolean",
+            "tinyint",
+            "smallint",
+            "int",
+            "bigint",
+            "float",
+            "double",
+            "date",
+            "timestamp",
+            "string",
+            "binary",
+        ),
+        *("decimal(12,2)", "decimal(38,10)", "decimal(5,0)", "decimal(19,19)", "array<int>", "array<string>"),
+        *("struct<x: int, y: string>", "struct<x: bigint, y: double>"),
+    )
+]
+PAIRS = [(a, b) for a in TYPES for b in TYPES if a != b and castable(a, b)]
+
+
+@pytest.mark.parametrize("of", TYPES, ids=str)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_a_cast_is_its_meaning(of: Type, data: st.DataObject) -> None:
+    to = data.draw(st.sampled_from([b for a, b in PAIRS if a == of]))
+    column = Column(0, "x", of)
+    drawn = data.draw(tables([of], most=3))
+    agrees(cast(column, to), [of], drawn)
+    agrees(cast(column, to, try_=True), [of], drawn)
+
+
+NUMERALS = st.text("0123456789.eE+- dnaif", max_size=9)
+MOMENTS = st.from_regex(
+    r"\A\+?20[0-9]{2}(-[0-9]{1,2}){0,2}"
+    r"([ T][0-9]{1,2}(:[0-9]{1,2}){0,2}(\.[0-9]{0,8})?( ?[+-][0-9]{1,2}(:[0-9]{2})?|Z)?)?\Z"
+)
+
+
+@pytest.mark.parametrize("to", ["int", "bigint", "double", "float", "decimal(6,2)", "decimal(38,10)", "boolean"])
+@settings(max_examples=40)
+@given(texts=st.lists(NUMERALS, max_size=4))
+def test_text_is_read_as_its_meaning_says(to: str, texts: list[str]) -> None:
+    agrees(cast(Column(0, "x", STRING), parse_type(to), try_=True), [STRING], [texts])
+
+
+@pytest.mark.parametrize("to", [DATE, TIMESTAMP], ids=str)
+@settings(max_examples=60)
+@given(texts=st.lists(MOMENTS, max_size=4))
+def test_moments_are_read_as_their_meaning_says(to: Type, texts: list[str]) -> None:
+    agrees(cast(Column(0, "x", STRING), to, try_=True), [STRING], [texts])
+
+
+@given(numbers=st.lists(st.floats(), max_size=8))
+def test_a_double_is_the_same_after_being_text(numbers: list[float]) -> None:
+    (found,) = Evaluate((cast(cast(Column(0, "x", DOUBLE), STRING), DOUBLE),))(pa.array(numbers, pa.float64()))
+    assert [repr(v) for v in found.to_pylist()] == ["nan" if math.isnan(v) else repr(v) for v in numbers]
+
+
+def test_a_failing_cast_names_the_expression_and_the_value() -> None:
+    with pytest.raises(CastFailure, match=r"'x1' is not an INTEGER: it is no whole number in CAST\(c AS INTEGER\)"):
+        Evaluate((cast(Column(0, "c", STRING), INTEGER),))(pa.array(["1", None, "x1", "y"]))
+
+
+def test_what_sql_does_not_cast_is_refused() -> None:
+    with pytest.raises(TypeMismatch, match="there is no cast of DATE to INTEGER"):
+        cast(Column(0, "d", DATE), INTEGER)
+
+
+def test_a_literal_null_is_a_null_of_the_other_type() -> None:
+    assert cast(literal(None), DATE) == literal(None, DATE)

@@ -1,0 +1,211 @@
+"""Every scalar function, on drawn columns, against its meaning one row at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everview.errors import TypeMismatch
+from everview.plan.typing import call, interval
+from everview.scalars.functions import KERNELS
+from everview.scalars.signatures import SIGNATURES
+from everview.types import Type, parse_type
+from scalars.drawn_columns import NEARLY, agrees, argument, tables
+
+B, S, J, L, F, D = map(parse_type, ("boolean", "smallint", "int", "bigint", "float", "double"))
+T, X, DAY, AT = map(parse_type, ("string", "binary", "date", "timestamp"))
+M, W, N = map(parse_type, ("decimal(12,2)", "decimal(38,10)", "decimal(18,0)"))
+A, TS, AD = map(parse_type, ("array<int>", "array<string>", "array<double>"))
+
+PAIRS = [(J, J), (L, L), (S, S), (J, L), (D, D), (F, F), (M, M), (M, N), (W, M), (W, W), (M, J), (J, D), (L, 3), (M, 7)]
+ORDERED = [(J, J), (D, D), (F, D), (M, W), (T, T), (DAY, AT), (B, B), (X, X), (A, A), (AD, AD), (T, "a"), (D, 1.5)]
+NUMBERS = [(J,), (L,), (S,), (D,), (F,), (M,), (W,)]
+
+Tried = list[tuple[Any, ...]]
+
+
+def each(names: tuple[str, ...], tried: Tried) -> dict[str, Tried]:
+    return dict.fromkeys(names, tried)
+
+
+TRIED: dict[str, Tried] = {
+    **each(("add", "subtract", "multiply", "divide", "modulo", "pmod"), PAIRS),
+    **each(("try_add", "try_subtract", "try_multiply", "try_divide", "try_modulo"), PAIRS),
+    "integral_divide": [(J, J), (L, L), (M, M), (W, M), (M, J)],
+    **each(("negate", "abs", "positive"), NUMBERS),
+    **each(("sqrt", "cbrt", "exp", "sin", "cos", "tan", "atan", "radians", "degrees", "sign"), [(D,), (J,)]),
+    **each(("ln", "log10", "log2", "log1p"), [(D,), (M,)]),
+    "log": [(D,), (D, D)],
+    "pow": [(D, D), (J, 2)],
+    "atan2": [(D, D)],
+    **each(("ceil", "floor"), [*NUMBERS, (M, 1), (W, 3), (W, -2)]),
+    **each(("round", "bround"), [(x, *s) for (x,) in NUMBERS for s in ((), (1,), (-1,), (3,))]),
+    "format_number": [(D, 2), (M, 1), (L, 0), (M, -1)],
+    **each(("bit_and", "bit_or", "bit_xor"), [(J, J), (L, J), (S, S)]),
+    "bit_not": [(J,), (L,), (S,)],
+    **each(("shiftleft", "shiftright", "shiftrightunsigned"), [(J, J), (L, J), (L, 3)]),
+    **each(
+        (
+            "equal",
+            "not_equal",
+            "less",
+            "less_equal",
+            "greater",
+            "greater_equal",
+            "null_safe_equal",
+            "greatest",
+            "least",
+        ),
+        ORDERED,
+    ),
+    "in": [(J, 1, 2, None), (J, J, 3), (D, 1.5, 0.0), (T, "a", "b"), (DAY, DAY), (M, M, M)],
+    "and": [(B, B), (B, B, B)],
+    "or": [(B, B), (B, B, B)],
+    "not": [(B,)],
+    **each(("is_null", "is_not_null"), [(J,), (T,), (A,)]),
+    "is_nan": [(D,), (F,)],
+    "is_one_row": [(L,), (1,)],
+    "nanvl": [(D, D), (F, F)],
+    "case": [(B, J, B, L, M), (B, T), (B, D, J)],
+    "if": [(B, J, J), (B, T, None)],
+    "nvl2": [(J, T, T)],
+    "coalesce": [(J, J), (J, L, 0), (T, "x"), (A, A)],
+    "nullif": [(J, J), (M, J), (T, "a")],
+    **each(("upper", "lower", "initcap", "length", "octet_length", "bit_length", "reverse", "ascii"), [(T,)]),
+    **each(("trim", "ltrim", "rtrim"), [(T,), (T, " a"), (T, T)]),
+    "replace": [(T, "a", "bb"), (T, T, T), (T, "a"), (T, "", "x")],
+    "translate": [(T, "ab", "x"), (T, T, T)],
+    "regexp_replace": [(T, "[ab]+", "<$0>"), (T, "(a)(b)?", "$2-\\$")],
+    "regexp_extract": [(T, "([ab])(b)?"), (T, "(a)|b", 0), (T, "([^,]*),", 1)],
+    "split": [(T, ","), (T, "[, ]"), (T, ""), (T, "a", 2), (T, "\\.", 0), (T, "a*")],
+    "substring": [(T, 2), (T, 2, 3), (T, -2, 1), (T, 0, 2), (T, -7, 9), (T, J, S), (X, 2, 3)],
+    **each(("left", "right"), [(T, 2), (T, -1), (T, S)]),
+    **each(("lpad", "rpad"), [(T, 5), (T, 4, "xy"), (T, 3, "é"), (T, 3, ""), (T, 2, T)]),
+    "concat": [(T, T), (T, "-", J), (X, X), (A, A)],
+    "concat_ws": [("-", T, T), (T, T), ("-", TS, T), (",", J, None)],
+    "instr": [(T, "b"), (T, T), (T, "")],
+    "locate": [("b", T), (T, T), (T, T, J), ("a", T, 2)],
+    "repeat": [(T, 2), (T, -1), ("ab", 3)],
+    "space": [(3,)],
+    **each(("starts_with", "ends_with", "contains"), [(T, "a"), (T, T), (T, "")]),
+    **each(("like", "ilike"), [(T, "a%"), (T, "_b%"), (T, "%é%"), (T, "x!%y!_%", "!"), (T, "a.b%"), (T, "")]),
+    "rlike": [(T, "^a"), (T, "[0-9]+$"), (T, "b|é")],
+    "chr": [(L,), (J,)],
+    **each(("md5", "sha1", "crc32", "base64"), [(T,), (X,)]),
+    "sha2": [(T, 256), (X, 512), (T, 1)],
+    "hex": [(L,), (T,), (X,), (J,)],
+    **each(("unhex", "unbase64"), [(T,)]),
+    **each(
+        ("year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear", "weekofyear", "yearofweek"),
+        [(DAY,), (AT,)],
+    ),
+    **each(("hour", "minute", "second", "second_fraction"), [(AT,)]),
+    **each(("date_add", "date_sub", "add_months"), [(DAY, S), (DAY, 40), (DAY, J)]),
+    "datediff": [(DAY, DAY), (AT, DAY)],
+    "months_between": [(AT, AT), (DAY, DAY)],
+    "last_day": [(DAY,)],
+    "trunc": [(DAY, unit) for unit in ("year", "Quarter", "MM", "week", "x")],
+    "date_trunc": [
+        (unit, AT) for unit in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "no")
+    ],
+    "to_date": [(T, "yyyy-MM-dd"), (T,), ("31/01/2024", "dd/MM/yyyy")],
+    "to_timestamp": [(T,), (J,), ("2024-01-31 10:11:12.5", "yyyy-MM-dd HH:mm:ss.S")],
+    "try_to_timestamp": [(T,), (T, "yyyy-MM-dd"), (J,), (D,), (DAY,)],
+    "date_format": [
+        (AT, "yyyy-MM-dd HH:mm:ss.SSS"),
+        (DAY, "EEE d MMM yy"),
+        (AT, "h a 'at' D Q EEEE MMMM"),
+        (AT, "y M S"),
+    ],
+    "unix_timestamp": [(AT,), (DAY,), ("2024-01-31", "yyyy-MM-dd")],
+    "from_unixtime": [(J,), (L,), (J, "yyyy HH")],
+    "make_date": [(J, J, J), (2024, S, S)],
+    **each(("unix_micros", "unix_millis", "unix_seconds"), [(AT,)]),
+    **each(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), [(L,), (J,)]),
+    "array": [(J, J), (T, "a"), (J, L, 1)],
+    "array_contains": [(A, J), (A, 1), (AD, D), (TS, T)],
+    "size": [(A,)],
+    **each(("element_at", "try_element_at"), [(A, 1), (A, -1), (A, J)]),
+    "sort_array": [(A,), (TS, False), (AD,)],
+    **each(("array_distinct", "array_min", "array_max"), [(A,), (AD,), (TS,)]),
+    "flatten": [(parse_type("array<array<int>>"),), (parse_type("array<array<string>>"),)],
+    "array_join": [(TS, "-"), (TS, "-", "?")],
+    "get_field": [(parse_type("struct<x: int, y: string>"), "y")],
+    "named_struct": [("x", J, "y", T), ("x", D, "y", A, "z", 3)],
+    "xxhash64": [(J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
+    "hash": [(J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
+}
+
+
+COLUMNS = (B, S, J, L, F, D, T, X, DAY, AT, M, W, A, TS)
+
+
+def taken(name: str) -> Tried:
+    """Columns that a function takes: one of every type, beside others of the same type, numbers or texts."""
+    rest = SIGNATURES[name].least - 1
+    combinations = {(of, *[other] * rest): None for of in COLUMNS for other in (of, J, T)}
+    return [types for types in combinations if _is_taken(name, types)]
+
+
+def _is_taken(name: str, types: tuple[Type, ...]) -> bool:
+    try:
+        call(name, *(argument(of, at) for at, of in enumerate(types)))
+    except TypeMismatch:
+        return False
+    return True
+
+
+TRIED |= {name: taken(name) for name in SIGNATURES.keys() - TRIED.keys()}  # of what has no cases of its own
+
+
+def test_every_function_is_tried() -> None:
+    assert TRIED.keys() == SIGNATURES.keys()
+    assert all(TRIED.values())
+    assert KERNELS.keys() - SIGNATURES.keys() == {
+        *("add_months_to", "add_days_to", "add_time_to", "add_intervals", "scale_interval"),
+        *("subtract_months_to", "subtract_days_to", "subtract_time_to", "subtract_intervals"),
+        *("subtract_dates", "subtract_timestamps"),
+    }
+
+
+@pytest.mark.parametrize("name", TRIED)
+@settings(max_examples=8)
+@given(data=st.data())
+def test_evaluation_is_the_meaning(name: str, data: st.DataObject) -> None:
+    arguments = data.draw(st.sampled_from(TRIED[name]))
+    types = [a for a in arguments if isinstance(a, Type)]
+    places = iter(range(len(types)))
+    given_ = [argument(a, next(places) if isinstance(a, Type) else -1) for a in arguments]
+    agrees(call(name, *given_), types, data.draw(tables(types)), near=name in NEARLY)
+
+
+MOVED = [
+    ("add", DAY, interval(1, "day")),
+    ("add", DAY, interval(13, "month")),
+    ("subtract", DAY, interval(1, "month")),
+    ("subtract", DAY, interval(2, "week")),
+    ("add", DAY, interval(90, "minute")),
+    ("add", AT, interval(-5, "hour")),
+    ("subtract", AT, interval(1, "year")),
+]
+
+
+@pytest.mark.parametrize(("name", "of", "by"), MOVED, ids=str)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_intervals_move_dates_and_timestamps(name: str, of: Type, by: Any, data: st.DataObject) -> None:
+    agrees(call(name, argument(of, 0), by), [of], data.draw(tables([of])))
+
+
+@pytest.mark.parametrize("types", [(DAY, DAY), (AT, AT), (AT, DAY)], ids=str)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_a_difference_of_moments_is_an_interval(types: tuple[Type, Type], data: st.DataObject) -> None:
+    a, b = (argument(of, at) for at, of in enumerate(types))
+    span = call("subtract", a, b)
+    drawn = data.draw(tables(list(types)))
+    agrees(call("greater", span, interval(1, "hour")), list(types), drawn)
+    agrees(call("add", span, interval(1, "hour")), list(types), drawn)

@@ -1,0 +1,78 @@
+"""A process killed before any one of its file operations loses nothing that it acknowledged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from everview.traces.store import Store
+from traces.store.disk import UnsyncedFiles
+from traces.store.scenario import LAST, check, contents, expected, live
+
+
+def count_operations(path: Path) -> int:
+    operations: list[str] = []
+    live(path, UnsyncedFiles(lambda operation, _: operations.append(operation)), lambda _: None)
+    return len(operations)
+
+
+def run_until_killed(path: Path, at: int) -> list[int]:
+    """The epochs that a child acknowledged before it died ahead of operation number `at`."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _live_and_die(path, at, writer)
+    os.close(writer)
+    with os.fdopen(reader) as acknowledgements:
+        acknowledged = [int(line) for line in acknowledgements]
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "the child was to be killed"
+    return acknowledged
+
+
+def _live_and_die(path: Path, at: int, writer: int) -> None:
+    operations = 0
+
+    def before(operation: str, path: Path) -> None:
+        nonlocal operations
+        operations += 1
+        if operations == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        live(path, UnsyncedFiles(before), lambda epoch: os.write(writer, b"%d\n" % epoch) and None)
+    finally:
+        os._exit(1)
+
+
+def recovered(path: Path) -> list[int]:
+    """Go on where the crash left off; the first epoch is what was found."""
+    epochs: list[int] = []
+    live(path, UnsyncedFiles(), epochs.append)
+    return epochs
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")  # the child never waits for a thread
+def test_killed_before_any_operation(tmp_path: Path) -> None:
+    total = count_operations(tmp_path / "whole")
+    assert total > 150
+    for at in range(1, total + 1):
+        path = tmp_path / str(at)
+        acknowledged = run_until_killed(path, at)
+        last = acknowledged[-1] if acknowledged else 0
+        if Store.exists(path):
+            with Store.attach(path) as state:
+                assert state.epoch in (last, last + 1), f"operation {at}"
+                assert contents(state) == expected(state.epoch), f"operation {at}"
+        else:
+            assert not acknowledged
+        found, *_ = recovered(path)
+        assert found in (last, last + 1)
+        check(path)
+        assert Store.history(path)[-1] == LAST
+        shutil.rmtree(path)

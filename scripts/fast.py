@@ -1,7 +1,8 @@
 """Run the tests that matter for what has changed, in under a minute: the loop for daily work.
 
 Always: a core of tests that notice most faults of the engine (`CORE`). Besides: the tests and doctests of packages
-whose files differ from the main branch. Of a table of cases the first one runs, and properties are tried on few examples.
+whose files differ from the main branch. Of a table of cases the first one runs, and properties are tried on few
+examples.
 ``scripts/fast.py PACKAGE …`` takes the packages as given, for example ``scripts/fast.py traces frontends/sql``.
 """
 

@@ -325,7 +325,7 @@ class Frontier(Generic[P]):
         return reduce(lambda frontier, element: frontier.insert(element), elements, cls())
 
     def insert(self, element: P) -> Frontier[P]:
-        """With this element, unless one at or before it is there; what it comes before is dropped.
+        """The frontier with an element added and later ones dropped; unchanged if it has one at or before the element.
 
         >>> Frontier.of([Time(0, 2), Time(1, 1)]).insert(Time(0, 1))
         Frontier([Time(0, 1)])

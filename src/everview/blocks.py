@@ -68,7 +68,7 @@ class Block(Generic[T]):
 
 
 class Busy(Block[None]):
-    """A block that only marks that something is under way, which must not begin inside of itself."""
+    """A marker block: something is under way, and must not begin again inside of itself."""
 
     def begin(self) -> None:
         """Do nothing."""

@@ -176,7 +176,7 @@ class ShapeError(EverviewError):
 
 
 class ForkedProcess(EverviewError):
-    """An object that another process opened, used in a process that was forked from it."""
+    """An object used in a forked child of the process that opened it."""
 
 
 class StoreError(EverviewError):

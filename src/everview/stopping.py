@@ -112,7 +112,7 @@ def _ended(worker: threading.Thread, stop: Stop) -> bool:
 
 
 def _ending(worker: threading.Thread, stop: Stop) -> None:
-    """Ask the work to end until it has: work that is still starting may not have begun what has to end."""
+    """Ask the work to end, repeatedly until it has: a request may come too early, while the work is still starting."""
     while worker.is_alive():
         with suppress(Exception):
             stop.end()

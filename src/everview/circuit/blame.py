@@ -42,7 +42,7 @@ def blame_row(
 
 
 def blame_views(circuit: Circuit, error: EverviewError, names: Callable[[str], str] = str) -> None:
-    """Add to an error the views that need the node which raised it."""
+    """Add to an error the names of the views that need the failed node."""
     node_id = getattr(error, NODE, None)
     if node_id is None:
         return
@@ -84,7 +84,7 @@ def _fails(circuit: Circuit, chain: list[int], context: Context) -> Callable[[Ma
 
 
 def _smallest(rows: Matrix, fails: Callable[[Matrix], bool]) -> Matrix | None:
-    """A single row that fails; None if it takes several of them together."""
+    """A single row that fails; None if only several rows together do, or if there are too many to try."""
     if len(rows) > MOST_ROWS:
         return None
     while len(rows) > 1:

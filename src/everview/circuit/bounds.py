@@ -30,7 +30,7 @@ VARIABLE: Final = "EVERVIEW_LOOP_"  # and the name of a bound, in capitals
 
 @dataclass(frozen=True, slots=True)
 class LoopBounds:
-    """The most that a loop may do in one tick: ``rounds``, ``rows`` that its traces gain, ``memory`` in bytes of them.
+    """Limits on a loop in one tick: ``rounds``, ``rows`` gained by its traces, and ``memory`` of the traces in bytes.
 
     Without ``memory`` it is a quarter of what the machine, or the container, has.
     """

@@ -241,7 +241,7 @@ class Circuit:
         return self._nodes[node_id]
 
     def order(self) -> tuple[int, ...]:
-        """The nodes so that each comes after what it needs in the same tick; the order of building, if possible."""
+        """The nodes in order of evaluation: each after its needs of the same tick, else in order of building."""
         if self._order is None:
             self._order = order_of(self)
         return self._order
@@ -359,7 +359,7 @@ class Circuit:
             )
 
     def fingerprints(self, outer: Mapping[int, str] | None = None) -> dict[int, str]:
-        """The fingerprint of every node; a child's depend on those of its parent's nodes that enter it."""
+        """The fingerprints of all nodes; a child's depend on the fingerprints of the parent's nodes entering it."""
         return fingerprints(self, self._texts, outer)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An edge from a trace: the `Arrange` node that owns it, and the moment at which it is read."""
+    """An edge from a trace: the `Arrange` node owning the trace, and the moment of reading."""
 
     node: int
     moment: Moment

@@ -1,4 +1,4 @@
-"""The order in which the nodes of a circuit are evaluated: each after what it needs in the same tick."""
+"""The order of evaluation of a circuit's nodes: each after the nodes it needs in the same tick."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def order_of(circuit: Circuit) -> tuple[int, ...]:
-    """The nodes so that each comes after what it needs in the same tick; the order of building, if possible."""
+    """The nodes in order of evaluation: each after its needs of the same tick, else in order of building."""
     _check_connected(circuit)
     sorter = TopologicalSorter({node_id: _needs(node) for node_id, node in enumerate(circuit)})
     try:
@@ -34,7 +34,7 @@ def order_of(circuit: Circuit) -> tuple[int, ...]:
 
 
 def _needs(node: Node) -> set[int]:
-    """What must be computed before a node: a feedback gives what it was given in the tick before."""
+    """The nodes to compute before a node: none for a feedback, whose output is its input of the tick before."""
     if isinstance(node, Feedback):
         return set()
     needed = {i for i in inputs_of(node) if i is not None}

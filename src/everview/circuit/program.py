@@ -59,7 +59,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A child that runs after a stage: what enters it, what comes back each iteration, and what leaves it."""
+    """A child that runs after a stage: its imports from the parent, its feedbacks, and its exports to the parent."""
 
     at: int
     name: str
@@ -74,7 +74,7 @@ class Loop:
 
 @dataclass(slots=True)
 class Ran:
-    """What a stage gave on one shard: every stream's cell, and what is to be appended to which trace.
+    """The results of a stage on one shard: the cell of every stream, and the rows to append to each trace.
 
     Inside a child also the outputs held for later times, and the groups to be woken then.
     """
@@ -95,7 +95,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a node does in a tick, in the form in which it is quickest done."""
+    """A node's work in a tick, prepared for speed: its step functions, inputs and reads."""
 
     at: int
     step: Callable[..., Step] | None  # None for a feedback
@@ -194,7 +194,7 @@ class Program:
         }
 
     def nested(self, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Program]]:
-        """This program and those of its children, each with the path of child nodes that leads to it."""
+        """This program and the programs of its children, each with its path of child nodes."""
         yield path, self
         for loops in self.loops:
             for loop in loops:
@@ -222,7 +222,7 @@ class Program:
         return tuple(zip([0, *(end + 1 for end in ends)], ends, strict=False))
 
     def needed(self, first: int, last: int) -> frozenset[int]:
-        """The streams that a piece is given: those that begin it, and earlier ones that it still needs."""
+        """The streams given to a piece: the inputs of its first stage, and earlier streams still needed."""
         if (first, last) in self._needed:
             return self._needed[first, last]
         stages = self.stages[first : last + 1]
@@ -458,7 +458,7 @@ class Program:
 
 
 def _moment(view: TimedView, read: Read, cells: Mapping[int, Matrix], now: Words) -> TimedView:
-    """A trace as it is read: with or without what this very time appends to it."""
+    """A trace at the moment of a read: before or after the rows of the current time are appended."""
     if read.moment is Moment.BEFORE or read.node not in cells:
         return view
     return TimedView(view.past, view.seen.plus(stamped(cells[read.node], now)))

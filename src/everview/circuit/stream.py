@@ -240,7 +240,7 @@ class Stream:
         return asof_joined(left, right, keys, when, columns, AsofChoice(direction, tolerance, strict, how))
 
     def as_of_now(self, other: Stream, on: On, *, select: Select | None = None, remember: bool = False) -> Stream:
-        """What arrives, joined with the other side as it is after the tick; later changes of that revise nothing.
+        """Changes joined with the other side as of the end of their tick; later changes there revise nothing.
 
         An order and a price that arrive in one tick meet. What an order was billed, it stays billed when the price
         changes: ``Σ_t Δorders[t] ⋈ prices[t]``, where a join would be ``orders ⋈ prices``.

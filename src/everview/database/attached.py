@@ -56,7 +56,7 @@ class SourceTurns:
 
 
 class Attached:
-    """The sources attached to a database: those that feed tables, and those that are only read."""
+    """The sources attached to a database, whether they feed tables or are only read."""
 
     def __init__(self, database: Core) -> None:
         self._database = database

@@ -126,7 +126,7 @@ class Catalog:
         return {name, *(n for n, view in self.views.items() if whole and view.whole == name)}
 
     def readers(self, name: str) -> list[str]:
-        """The views that read a relation, directly or through other views; each after those that it reads."""
+        """The views that read a relation, directly or through other views, sorted so that each follows its inputs."""
         reached = {name, *(self.views[name].beside if name in self.views else ())}
         for view in self.ordered():
             if reached.intersection(view.reads):
@@ -139,14 +139,14 @@ class Catalog:
         return derived_name(name) if derived_name(name) in self.shown else name
 
     def ordered(self) -> list[ViewDefinition]:
-        """The views, each after those that it reads."""
+        """The views, sorted so that each follows its inputs."""
         sorter = TopologicalSorter({name: [r for r in v.reads if r in self.views] for name, v in self.views.items()})
         return [self.views[name] for name in sorter.static_order()]
 
     # -- views
 
     def plans(self, view: ViewDefinition) -> Iterator[Plan]:
-        """The plan of a view; for a view that a function makes, the plans of the plain views that it reads."""
+        """The plan of a view; for a view made by a function, the plans of the plain views among its inputs."""
         if view.plan is not None:
             yield view.plan
             return
@@ -156,7 +156,7 @@ class Catalog:
                 yield from self.plans(read)
 
     def view(self, name: str, build: Build, *, materialized: bool = True) -> ViewDefinition:
-        """A view that a function makes; calling it once in a circuit aside shows what it reads and its columns."""
+        """The definition of a view made by a function; a trial call in a circuit aside finds its inputs and columns."""
         check_name("view", name)
         aside = Aside(self)
         stream = build(aside)

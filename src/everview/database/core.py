@@ -1,4 +1,4 @@
-"""The core of a database: the objects that share its work, and the acts that take several of them.
+"""The core of a database: the objects sharing its work, and the acts that need several of them.
 
 Each object has one duty, and reaches the others by the core:
 

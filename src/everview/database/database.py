@@ -116,7 +116,7 @@ class Database:
     # -- EDN
 
     def edn(self, text: str, name: str | None = None, *, args: Any = (), replace: bool = False) -> Any:
-        """Define an EDN query as a view, if it has a name; else answer it now, in the shape that its :find asks for.
+        """Define an EDN query as a view if a name is given; else answer the query now, in the shape of its :find.
 
         ``args`` has a value for each of :in but ``$``. A text that is a vector of facts and maps is transacted.
         """
@@ -244,7 +244,7 @@ class Database:
         return self._core.attached.poll(names, limit)
 
     def detach(self, name: str) -> None:
-        """Let a source go; the table that followed it stays as it is, until the source is attached again."""
+        """Detach and close a source; the table fed by it stays unchanged until the source is attached again."""
         self._core.attached.detach(name)
 
     @property

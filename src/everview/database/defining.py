@@ -34,7 +34,7 @@ DESCRIPTION = "database"  # what a state directory says of its definitions, by t
 
 
 class Definitions:
-    """The definitions that hold now, with what every tick needs of them, and the acts that change them."""
+    """The definitions in force, the objects made from them for every tick, and the acts to change them."""
 
     def __init__(self, core: Core, catalog: Catalog, assembled: Assembled) -> None:
         self._core = core

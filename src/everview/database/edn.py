@@ -91,7 +91,7 @@ class EdnView(View):
 
 
 def define(db: Core, name: str, query: EdnQuery, written: tuple[str, tuple[AnyForm, ...]], *, again: bool) -> EdnView:
-    """Define a view by its query and the text of that; attributes that it is the first to name are made with it."""
+    """Define a view by an EDN query and its text, along with the attributes first named by the query."""
     check_name("view", name)
     text, arguments = written
     with db.definitions.changing():
@@ -172,7 +172,7 @@ def fact_table(name: str, type_: Type | None, *, many: bool) -> TableDefinition:
 
 
 def with_read_anew(catalog: Catalog, changed: set[str]) -> tuple[Catalog, list[str]]:
-    """A catalog in which the readers of changed relations are bound again, and which of them have changed.
+    """The catalog after binding the readers of changed relations again, with the names of all changed views.
 
     All EDN queries are bound again: one may range over all attributes, or name one whose type was not known.
     """

@@ -42,7 +42,7 @@ FLUENT: Final = "fluent"  # the dialect of views that are fluent queries
 
 
 def query_of(database: Core, relation: str, alias: str | None) -> Query:
-    """A query of a table or a view, or of a source that is not kept, from which it pulls."""
+    """A query of a relation: a table, a view, or a source that is not kept, whose rows are pulled."""
     name = find_name("relation", relation, {**database.catalog.relations, **database.attached.sources})
     if name in database.attached.sources:
         return at_sources(database).query(name, alias)

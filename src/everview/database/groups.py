@@ -43,7 +43,7 @@ class RelationGroup:
 
 @lru_cache(maxsize=64)
 def groups_of(rulesets: Rulesets) -> Mapping[str, RelationGroup]:
-    """The group of every relation that rules define, or that is declared as output; each after those that it reads."""
+    """The groups of relations defined by rules or declared as output, by relation; each after the groups it reads."""
     declared = declarations_of(rulesets)
     # Signs are found over all rules: a column that is not declared may be unsigned by those of another group.
     rules = with_signs(unfolded(RuleProgram(rules_of(rulesets), tuple(declared.values())))).rules

@@ -43,7 +43,7 @@ def in_shape(name: str, part: QueryPart, root: views.Feed, feeds: views.Feeds) -
 
 
 class _Ending:
-    """A subscription that closes its feeds when it ends, as nobody else follows them."""
+    """A subscription with feeds of its own, closed when the subscription ends."""
 
     def __init__(self, subscription: Handle, feeds: PulledFeeds) -> None:
         self._subscription, self._feeds = subscription, feeds

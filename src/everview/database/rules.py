@@ -1,4 +1,4 @@
-"""Rules as a database keeps them: the texts in which they were given, and which of their rules have been removed.
+"""Rules as a database keeps them: the texts as given, and the places of the removed rules in each text.
 
 A text is stored as it was written. Nothing else is kept, because the same text, read again, gives the same rules in
 the same order.
@@ -25,7 +25,7 @@ DATALOG: Final = "datalog"  # the dialect of views that rules define
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """A text of rules, by the number it got when it came; ``gone`` are the places of rules that were removed."""
+    """A text of rules, and the number given to it on arrival; ``gone`` holds the places of removed rules."""
 
     number: int
     text: str
@@ -81,7 +81,7 @@ def declarations_of(rulesets: Iterable[Ruleset]) -> dict[str, Declaration]:
 
 
 def in_use(rulesets: Rulesets, named: Collection[str]) -> Rulesets:
-    """The texts that still matter: those with a rule, or with a declaration of a relation that is ``named``."""
+    """The texts still in use: with a rule not removed, or with a declaration of one of the ``named`` relations."""
     return tuple(
         ruleset
         for ruleset in rulesets

@@ -53,7 +53,7 @@ class Telling:
         return subscription
 
     def tell(self) -> None:
-        """Call listeners with the changes that were noted, those of views over sources that are not kept included."""
+        """Call listeners with the noted changes, including changes of views over sources that are not kept."""
         try:
             self.listeners.tell()
         finally:

@@ -1,4 +1,4 @@
-"""Definitions that count only if what follows them does: a table that is made to be filled, or is not there at all."""
+"""Definitions undone when the changes after them fail: a table is made and filled, or not made at all."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Tentative(Block[None]):
         self.settle()
 
     def settle(self) -> None:
-        """Undo it, if it does not count. It may be repeated."""
+        """Undo the definitions if the block does not count, and forget the block. Repeating the call is harmless."""
         if not self.counts:
             self._undo()
         self._database.access.tentative = None
 
 
 def undoing_table(database: Core, name: str) -> Callable[[], None]:
-    """What takes back a table that is defined after this, under a name that is free."""
+    """The undo of a table about to be defined: a function to drop the table again. Its name must be free now."""
     assert name not in database.catalog.tables, "the name is free"
 
     def undo() -> None:

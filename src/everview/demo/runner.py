@@ -57,7 +57,7 @@ QUICK = DemoSize(rows=2_000, epochs=4, changes=100)
 
 
 def run(size: DemoSize, console: Console, keep: Path | None = None) -> None:
-    """Play the demo; what it writes goes to a temporary directory, or to one that is kept."""
+    """Play the demo, with its files in a temporary directory, or in the directory ``keep``."""
     with _directory(keep) as directory, quiet_session({"name": "everview demo"}, {}) as spark:
         company = Company(directory / "changes", size.rows, size.seed)
         company.load()
@@ -207,7 +207,7 @@ def _compare(
 
 
 def _best(spark: SparkSession, tables: Path) -> Recomputed:
-    """The fastest of two to four recomputations, so that Spark is not charged for what it does only the first time."""
+    """The fastest of two to four recomputations, so that Spark is not charged for the cost of a first run."""
     began = perf_counter()
     runs = [recompute(spark, tables), recompute(spark, tables)]
     while perf_counter() - began + runs[-1].total < _PATIENCE and len(runs) < 4:

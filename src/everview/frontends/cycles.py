@@ -1,4 +1,4 @@
-"""Cycles of what reads what: the groups of names that read each other, in an order in which they can be computed."""
+"""Cycles of names: groups of names that read each other, sorted so that each group follows its inputs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 
 def components(reads: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
-    """The strongly connected components, each after those that it reads: Tarjan's algorithm.
+    """The strongly connected components, each after the components it reads, by Tarjan's algorithm.
 
     Within one, names stand as the search finishes them, so that as few as possible read one that comes later. The stack
     is our own, because chains may be longer than Python's.

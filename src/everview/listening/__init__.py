@@ -1,4 +1,4 @@
-"""Listeners of views: who is told of which changes, in which order, and what happens when one of them raises.
+"""Listeners of views: the order in which they are told of changes, and what happens when one of them raises.
 
 `Subscription` is one listener's handle, `Listeners` holds the subscriptions of many views and tells them, `calls` has
 how a single listener is called and how its exception is reported.

@@ -1,4 +1,4 @@
-"""Calls of single listeners: how one is told of changes, what a function puts between, and what one that raises means.
+"""Calls of single listeners: passing on changes, also through a function, and reporting exceptions.
 
 A listener that keeps a copy of the rows, as a shape of a view does, has a method ``follow(changes, epoch)``: it takes
 the changes at once, and returns the calls that tell its own listeners. Whoever tells several listeners lets all of them
@@ -20,7 +20,7 @@ Call = tuple[Subscription, Callable[[], Any]]  # a listener's subscription, and 
 
 
 class Through:
-    """A listener that is told what a function makes of the changes; one that follows, follows through the function."""
+    """A listener behind a function, which is applied to the changes before the listener is called or follows."""
 
     def __init__(self, listener: Callable[[Any, int], None], made: Callable[[Any], Any]) -> None:
         self.listener, self.made = listener, made
@@ -30,7 +30,7 @@ class Through:
 
 
 def calls_of(subscription: Subscription, changes: Any, epoch: int) -> list[Call]:
-    """The calls that tell of changes: of the listener itself, or of the listeners of one that follows them now."""
+    """The calls due for changes: to the listener itself, or, if it follows them now, to its own listeners."""
     listener = subscription.listener
     while isinstance(listener, Through):  # nothing may lie between a call and the listener, see `call_each`
         listener, changes = listener.listener, listener.made(changes)
@@ -41,7 +41,7 @@ def calls_of(subscription: Subscription, changes: Any, epoch: int) -> list[Call]
 
 
 def call_each(calls: Iterator[Call]) -> None:
-    """Call all listeners that are still active, until one raises; the next time, those after it.
+    """Call active listeners until one raises; called again with the same iterator, go on after this one.
 
     Between taking a call and the listener's first line there is nothing at which the interpreter runs a signal handler.
     So no listener is left out, and none is told twice, not even one that an exception cuts short.
@@ -60,7 +60,7 @@ def raise_first(raised: Collection[Raised]) -> None:
 
 
 def end_all(subscriptions: Iterable[Subscription]) -> None:
-    """Tell all listeners that their view has ended, then report the first of them that raised."""
+    """Tell all listeners of the end of their view, then raise an error for the first one that failed."""
     raised: Exception | None = None
     for subscription in subscriptions:
         try:

@@ -105,7 +105,7 @@ class Listeners:
     # -- views that end
 
     def end(self, view: str) -> None:
-        """End the subscriptions of a view, also those of groups with it; `tell` reports listeners that raise."""
+        """End all subscriptions to a view, or to groups with this view; `tell` reports their listeners' exceptions."""
         for subscription in self._taken_out((view,)):
             try:
                 subscription.over()

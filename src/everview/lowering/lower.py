@@ -62,7 +62,7 @@ from everview.types import unknown_name
 
 
 def lower(plan: Plan, relations: Mapping[str, Stream], circuit: Circuit | None = None) -> Stream:
-    """The stream of a plan, given those of the relations that it scans; a plan that scans none needs a circuit."""
+    """Lower a plan to a stream, given the streams of its relations; a plan over no relations needs a circuit."""
     if circuit is None:
         if not relations:
             raise CircuitError("a plan over no relations", hint="say in which circuit it is to be")

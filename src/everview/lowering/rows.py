@@ -97,7 +97,7 @@ def evaluating(expressions: tuple[Expression, ...]) -> Function:
 
 
 def _mapped(stream: Stream, kept: Sequence[Expression], computed: Sequence[Expression]) -> Stream:
-    """The columns that are kept, then those that are computed."""
+    """The stream with the kept columns first, then the computed ones."""
     arguments, rebased = _rebased(computed)
     keep = tuple(e.index for e in kept if isinstance(e, Column))
     fields = [stream.schema.fields[column] for column in keep] + [field_of(e, stream.schema) for e in computed]

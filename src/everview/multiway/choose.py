@@ -1,4 +1,4 @@
-"""Choosing: in which order each delta query binds its variables, and which indexes serve it.
+"""Choosing: the order in which each delta query binds its variables, and the indexes for this order.
 
 A query costs what it proposes: for every prefix the values of its smallest extender. Estimates come from how many rows
 a relation has and how many different values each of its columns; the order that proposes least wins, but one that
@@ -127,7 +127,7 @@ def _rest(relations: Sequence[MeasuredAtom], seed: int, order: Sequence[int]) ->
 
 
 def _orders(relations: Sequence[MeasuredAtom], seed: int) -> Iterator[tuple[int, ...]]:
-    """Orders in which every variable hangs together with those before it, as far as the atoms do."""
+    """Orders of the free variables: where possible, the next one shares an atom with a variable bound before."""
     every = {variable for relation in relations for variable in relation.variables}
     free = every - {*relations[seed].variables}
     if factorial(len(free)) * len(relations) > EXHAUSTIVE:
@@ -161,7 +161,7 @@ def _greedy(relations: Sequence[MeasuredAtom], seed: int, free: set[int]) -> tup
 
 
 def _fan(relations: Sequence[MeasuredAtom], seed: int, bound: set[int], variable: int) -> tuple[float, float]:
-    """The estimated numbers of values that are proposed for a prefix, and of those that all extenders have."""
+    """The estimated numbers of a variable's values for one prefix: proposed ones, and ones in all extenders."""
     fans: list[float] = []
     values = 1.0
     for atom, relation in enumerate(relations):
@@ -227,7 +227,7 @@ def _take(relations: Sequence[MeasuredAtom], best: _Candidate, have: dict[int, l
 
 
 def _own(relation: MeasuredAtom, have: Mapping[int, Sequence[Order]]) -> Order:
-    """The order in which a seed's changes arrive: that of an index that is kept anyway."""
+    """The order in which a seed's changes arrive: of an index kept anyway, or else of the atom's fields."""
     whole = sorted(range(len(relation.variables)))
     fitting = [order for order in have.get(relation.stream, ()) if sorted(order.fields) == whole]
     return fitting[0] if fitting else Order(tuple(whole))

@@ -1,4 +1,4 @@
-"""Billed: each left row is joined with the right side of the tick in which it arrives, and that is remembered.
+"""Billed: each left row is joined with the right side as of the tick of its arrival, and the result is remembered.
 
 What the right side does later does not matter: a bill is a bill. A left row that goes gives back exactly what it was
 billed, because the operator reads the sum of its own earlier outputs. So the sum of its outputs is zero for a row that

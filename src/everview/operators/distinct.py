@@ -62,7 +62,7 @@ class DistinctIncremental(OverChanges, _Distinct):
     def step_at(
         self, now: Words, deltas: Sequence[Matrix], woken: Matrix | None, views: Sequence[TimedView], context: Context
     ) -> TimedStep:
-        """As `OverChanges` does, with all states in one pass: presence is all that it asks of them."""
+        """Step as `OverChanges` does, but with all states in one pass, because only presence matters."""
         (delta,), (view,) = deltas, views
         key = self.group_words
         groups, past, after = groups_at(deltas, woken, key), view.past, view.seen.plus(stamped(delta, now))

@@ -22,7 +22,7 @@ HEAVY = 4096  # proposals for one prefix that are worth dividing
 
 
 class IndexLookup(NamedTuple):
-    """An index as a level reads it: the columns of the prefix that hold its key, and those that tell its shard."""
+    """One lookup of a level in an index: the prefix's columns for the key, and the ones that determine the shard."""
 
     reading: int
     key: Words
@@ -32,7 +32,7 @@ class IndexLookup(NamedTuple):
 
 
 class DeltaLevel(NamedTuple):
-    """One variable: how many words it has, and the indexes that extend a prefix by it."""
+    """The level of one variable: its width in words, and the lookups that extend a prefix by its values."""
 
     width: int
     lookups: tuple[IndexLookup, ...]
@@ -107,7 +107,7 @@ class Extending:
                     yield from self._level(extended, number + 1)
 
     def _own_piece(self, prefixes: Matrix, spots: Spots, width: int, *, final: bool) -> tuple[Matrix, Spots]:
-        """Divide the work of prefixes that several pieces follow, at the first level at which it is much.
+        """Divide prefixes among the pieces that follow them, at the first level with much work.
 
         Everyone who follows one of the pieces sees the same traces, and so divides alike. What never is much to do,
         the first piece does alone.

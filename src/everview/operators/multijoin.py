@@ -45,7 +45,7 @@ FEW = 1000  # seeds that all shards may follow, since it costs little to find ou
 
 @dataclass(frozen=True)
 class Order:
-    """The fields of an atom as an index has them; the first ``key`` of them say on which shard a row is."""
+    """An order of an atom's fields, as in an index; the first ``key`` fields determine the shard of a row."""
 
     fields: Fields
     key: int = 1
@@ -232,7 +232,7 @@ class MultijoinIncremental(Operator):
 
     @cached_property
     def readings(self) -> tuple[IndexReading, ...]:
-        """The indexes that are read: of atoms before the seed after the tick, of those behind it before the tick."""
+        """All index readings, each once: for every seed, earlier atoms after the tick, later atoms before the tick."""
         distinct_readings: dict[IndexReading, None] = {}
         for seed in range(len(self.join.atoms)):
             distinct_readings |= dict.fromkeys(self.readings_of(seed))

@@ -27,7 +27,7 @@ from everview.types.words import Matrix, Words
 
 
 def split_held(timed: Matrix, now: Words) -> TimedStep:
-    """Results that end in the times they belong to: those of now, and those that are held."""
+    """Split results by the time in their last columns: results of ``now`` are put out, all others are held."""
     out, held = split_now(timed, now)
     return TimedStep(out, held=held if held.shape[0] else None)
 

@@ -193,7 +193,7 @@ class _Kept(_Needs):
 
 
 def _from_the_top(plan: Plan) -> list[Plan]:
-    """All nodes, each after those that read it."""
+    """All nodes from the top down: a node comes after every node that reads it."""
     done: dict[Plan, None] = {}
 
     def visit(part: Plan) -> None:

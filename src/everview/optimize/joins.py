@@ -1,4 +1,4 @@
-"""Trees of inner joins: in which order, and which of them at once.
+"""Trees of inner joins: the order of their joins, and the relations to be joined all at once.
 
 A tree is taken apart into its relations and conditions. One operator joins all of them (`Multiway`) where
 

@@ -363,7 +363,7 @@ class Evaluation:
 
 
 def _result(call: WindowCall, value: Any) -> Any:
-    """The result of a window function as rows hold it; a function that picks a value of a row gives it unchanged."""
+    """The result of a window function as rows hold it; a function that picks a row's value needs no conversion."""
     return value if call.function.lower() in CHOOSING else _in(call.type, value)
 
 

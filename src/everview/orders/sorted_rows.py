@@ -73,7 +73,7 @@ class SortedRows:
         return place
 
     def remove(self, key: Any, upto: int = ALL) -> tuple[int, Any]:
-        """Take a row with this key away, which must be there; the place that it had, and the row."""
+        """Remove a row with this key, which must be there; return its place, or ``upto`` if less, and the row."""
         piece = bisect_left(self._last, key)
         keys = self._keys[piece]
         position = bisect_left(keys, key)

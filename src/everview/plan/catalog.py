@@ -24,7 +24,7 @@ from everview.types import Schema, Type, unknown_name
 
 @dataclass(frozen=True, slots=True)
 class NamedPlan:
-    """A view that a text defines: its name, its plan as the text says it, and an equal plan that is cheaper to keep."""
+    """A view defined by a text: its name, its plan as written, and an equal plan that is cheaper to keep."""
 
     name: str
     plan: Plan
@@ -45,13 +45,13 @@ class FrontEnd(Protocol):
     """A language whose texts define views: one function of a text and a catalog."""
 
     def __call__(self, text: str, catalog: Readable, only: str | None = None) -> tuple[NamedPlan, ...]:
-        """The views of a text, each after those that it reads; or ``only`` one of them, and what it reads."""
+        """The views of a text, each after the views it reads; with ``only``, just this view and the views it reads."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogFunction:
-    """A user's function, of rows or of groups, as a text calls it: its name, what it takes and what it gives."""
+    """A user's function, of rows or of groups, as a text calls it: its name, its arguments and its result."""
 
     name: str
     arguments: tuple[Type, ...] | None  # None: takes what it gets
@@ -125,7 +125,7 @@ class Tables(Readable):
         sets: Iterable[str] = (),
         what: str = "relation",
     ) -> None:
-        """``sets`` are the relations that hold no row twice, besides those with a key; ``what`` errors call one."""
+        """Take the relations; ``sets`` names keyless ones without duplicate rows, ``what`` is their word in errors."""
         self.relations = dict(relations)
         self._functions = {f.name.lower(): f for f in functions}
         self._keys, self._sets, self._what = dict(keys or {}), frozenset(sets), what

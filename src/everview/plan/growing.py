@@ -1,4 +1,4 @@
-"""Recursions that make new values, and those among them that can never end.
+"""Recursions with new values, and the refusal of recursions that can never end.
 
 A recursion that only moves values around ends, because there are only so many rows of them. One that computes may go
 on for ever. Whether it does is a matter of the data as soon as another relation takes part; but a step that reads
@@ -103,7 +103,7 @@ def _over(expression: Expression, step: _Step) -> Expression:
 
 
 def _way(made: Expression, column: int) -> int | None:
-    """How a column changes in every round: 1 if it rises, -1 if it falls, 0 if it gets longer, None if unknown."""
+    """The direction of a column in every round: 1 if rising, -1 if falling, 0 if growing longer, None if unknown."""
     made = _plain(made)
     if not isinstance(made, Call) or len(made.arguments) != 2:
         return None
@@ -134,7 +134,7 @@ def _is(expression: Expression, column: int) -> bool:
 
 
 def _stays_true(condition: Expression, ways: Mapping[int, int]) -> bool:
-    """Whether a condition that is true once stays true in all rounds, so that it never ends the recursion."""
+    """Whether a condition, once true, stays true in all rounds and so never ends the recursion."""
     if not isinstance(condition, Call):
         return condition == TRUE
     if condition.function == "is_not_null":

@@ -168,7 +168,7 @@ def check_predicate(what: str, predicate: Expression) -> None:
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
-    """The plan and all that it is made of, from the top; a part that is shared comes once."""
+    """The plan and all its parts, from the top; a shared part comes once."""
     seen: set[Plan] = set()
     waiting = [plan]
     while waiting:

@@ -442,7 +442,7 @@ class Multiway(Derived):
 
     @cached_property
     def shared(self) -> frozenset[int]:
-        """The variables that join: those that stand in several columns."""
+        """The variables of the join: each stands in several columns."""
         seen = [v for terms in self.variables for v in terms if v is not None]
         return frozenset(v for v in seen if seen.count(v) > 1)
 

@@ -1,4 +1,4 @@
-"""The current time in plans. It passes without any change of a table, so nothing that is kept may depend on it."""
+"""The current time in plans. Time passes without a change of any table, so no view may depend on it."""
 
 from __future__ import annotations
 

@@ -325,7 +325,7 @@ class Kernel:
         return name, (getattr(of, "__name__", repr(of)), of)
 
     def _declared(self, parts: Sequence[DeclaredSpec]) -> dict[str, KernelRelation]:
-        """The relations that a graph brings; those that are there must be declared as they are."""
+        """The relations new with a graph; a relation already there must be declared with its own columns and types."""
         new: dict[str, KernelRelation] = {}
         for part in parts:
             shape, known = declared(part), self._relations.get(part.name)
@@ -403,7 +403,7 @@ class Kernel:
         return []
 
     def _begun(self, defined: Defined, deltas: Mapping[str, Delta]) -> Active:
-        """A graph that holds what its relations and providers do; nobody else has seen it yet."""
+        """Start a graph with the tuples of its relations and providers; nobody else has seen it yet."""
         graph = defined.graph
         active = Active(graph, self._relations, defined.providers, self._order, check_types=self._check_types)
         whole = {f"{RELATION} {name}": self._start(name, deltas) for name in graph.scanned}
@@ -465,7 +465,7 @@ def _check_providers(graph: Graph, providers: Mapping[str, Any]) -> None:
 
 
 def _check_build(graph: Graph) -> None:
-    """Build a graph once when it is defined, so that its mistakes show before it is activated."""
+    """Build a graph once when it is defined, to show its mistakes before activation."""
     circuit = Circuit()
     read = (*graph.scanned, *graph.enumerated)
     streams = {name: circuit.source(name, anonymous(len(graph.relations[name].columns))) for name in read}

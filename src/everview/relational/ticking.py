@@ -10,7 +10,7 @@ from everview.zset.batch import Batch
 
 
 class SharedVerdict:
-    """Whether what several circuits do together counts: one assignment decides it for all of them."""
+    """A decision shared by several circuits, whether their tick counts: one assignment decides for all."""
 
     def __init__(self) -> None:
         self.counts = False

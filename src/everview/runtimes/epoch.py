@@ -38,7 +38,7 @@ def nothing(*_: object) -> None:
 
 
 class Attempt:
-    """A block in which an epoch is made: an exception that leaves the block undoes or completes what is under way."""
+    """A ``with`` block for one epoch: when an exception leaves the block, the act under way is undone or completed."""
 
     __slots__ = ("_epochs", "_mark")
 
@@ -117,7 +117,7 @@ class Epochs:
 
     @inside
     def begin_by(self, counts: Callable[[], bool]) -> None:
-        """Begin an epoch on which another decides: `recover` publishes it in memory if it ``counts``, or undoes it."""
+        """Begin an epoch decided elsewhere: `recover` publishes it in memory if ``counts()``, and else undoes it."""
         self.recover()
         self.ending = partial(self._decided, counts, self.dictionary.mark(), self.epoch + 1)
 

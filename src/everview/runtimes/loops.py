@@ -37,7 +37,7 @@ class StagePlace(Protocol):
         ...
 
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
-        """Append, shard by shard, what the stages of one time gave: later times see it, that time did not."""
+        """Append the batches from the stages of one time, shard by shard; only later times see them."""
         ...
 
 
@@ -99,7 +99,7 @@ class Loops:
         self.place.push(path, appends)
 
     def _whole(self, loop: Loop, cells: Cells, at: At, path: Path) -> Cells:
-        """A child on whole Z-sets: computed anew until nothing changes; what leaves is what it holds then."""
+        """Run a child on whole Z-sets, anew until nothing changes; returns the exports of the last iteration."""
         entered = _imported(loop, cells)
         back: Cells = [{} for _ in cells]
         growth = Growth(loop, self.bounds, self.grown)

@@ -60,7 +60,7 @@ NOTHING = Due()
 
 
 def _by_time(timed: Matrix, depth: int) -> Iterator[tuple[At, Matrix]]:
-    """Rows that end in a time, split by it and without it."""
+    """Pairs (time, rows): the rows of each time, with the time columns removed."""
     width = timed.shape[1] - 1 - depth
     rows = timed[sort_order(timed, np.arange(width, width + depth))]
     times = rows[:, width:-1]

@@ -97,7 +97,7 @@ class ProgramState:
                 trace.leave()
 
     def close(self, ids: Sequence[int] = (), pushed: Sequence[Pushed] = ()) -> None:
-        """End the epoch; ``ids`` are those under which a store keeps what was pushed."""
+        """End the epoch; ``ids`` are the ids, in the store, of the batches in ``pushed``."""
         for (trace, *_), id_ in zip(pushed, ids, strict=True):
             trace.close((id_,))
         for trace, _, _ in self:

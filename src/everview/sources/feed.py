@@ -23,7 +23,7 @@ class Origin(Protocol):
 
 
 class FeedStep(NamedTuple):
-    """Rows, and the command that takes them in: one of a transaction, or ``become``, by which they replace all."""
+    """Rows and the command for them: a command of a transaction, or ``become``, which replaces the whole table."""
 
     kind: Literal["insert", "upsert", "delete", "apply", "become"]
     rows: Any

@@ -18,7 +18,7 @@ from everview.sources.protocol import Reply, Row, Update
 
 
 def before(reply: Reply, changes: Update, asked: Callable[[Row], bool | None], key: SortKey) -> Reply:
-    """The reply before the changes; ``asked`` says which rows belong to it, ``key`` in which order."""
+    """The reply before the changes; ``asked`` tests whether a row belongs to the reply, ``key`` orders the rows."""
     gone = sorted((row for row, weight in changes for _ in range(-weight) if asked(row)), key=key)
     return heapq.merge(_without(reply, {row: weight for row, weight in changes if weight > 0}), gone, key=key)
 

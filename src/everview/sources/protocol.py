@@ -150,7 +150,7 @@ def is_keyed(source: Source) -> bool:
 
 @runtime_checkable
 class Followed(Source, Protocol):
-    """A source that can be followed over restarts: it knows the positions that it has given before.
+    """A source that can be followed over restarts, because the source can resume from a position given before.
 
     `position` is asked for inside of a turn, after `changes`: how far those go. It is the same as before if nothing
     has happened. From the first time that it is asked, the source keeps its log until `settle` says that an older

@@ -44,7 +44,7 @@ class Planned(NamedTuple):
 
 
 def mend(checkpoint: Path, last: Position | None) -> None:
-    """Remove or restore files that a crash cut short, if the state, which is at ``last``, proves that nothing is lost.
+    """Remove or restore files cut short by a crash, if the state, at ``last``, proves that nothing is lost.
 
     Without a last batch, nothing was taken in yet, so every cut file may go.
     """

@@ -57,7 +57,7 @@ class Claims:
         self._taken.add(sink.path)
 
     def mark(self, sink: SinkSpec) -> None:
-        """Put the marker in the path if it is missing: Spark removes it when it overwrites everything."""
+        """Write the sink's marker into its path unless present: Spark deletes the marker in a full overwrite."""
         assert sink.path is not None, "only paths are marked"
         target, marker = folder(self._spark, sink.path), self._marker(sink)
         if target.read(MARKER) != marker:

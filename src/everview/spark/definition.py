@@ -60,7 +60,7 @@ class SparkModel(Model):
 
 
 class SourceModel(Model):
-    """A source: what it is read from, and what its rows mean."""
+    """A source in a definition: where to read from, and the meaning of the rows."""
 
     format: str | None = None
     path: str | None = None
@@ -137,7 +137,7 @@ def _keys_of(model: type[Model]) -> list[str]:
 
 
 def defined(file: str, raw: Mapping[str, Any]) -> Definition:
-    """The definition that a file's contents make; raises with all that is wrong with them.
+    """The definition in a file's contents; raises an error that lists the mistakes.
 
     >>> defined("bank.yaml", {"sources": {"t": {"path": "t"}}, "views": "CREATE …", "shads": 4})
     Traceback (most recent call last):

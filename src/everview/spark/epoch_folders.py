@@ -100,7 +100,7 @@ def _write_epoch_of_frame(root: Path, epoch: int, frame: DataFrame, options: Map
 
 
 def _renamed(attempt: Path) -> list[str]:
-    """Give the files that Spark has written names by which we know them again, flush them, and return the names."""
+    """Rename Spark's files to ``part-0.parquet`` and so on, flush each to disk, and return the names."""
     names: list[str] = []
     for part in sorted(attempt.iterdir()):
         if not part.name.startswith("part-"):

@@ -104,7 +104,7 @@ KNOWN: Final = (
 
 
 def of_spark(error: BaseException) -> EverviewError:
-    """A failure of Spark as one of ours: the error of ours that caused it, or else what we know of its kind.
+    """A failure of Spark as an `EverviewError`: the one that caused the failure, or else what we know of its kind.
 
     >>> print(of_spark(ValueError("[STREAM_FAILED] …\\neverview.errors.BadRows: 1 bad row\\n  hint: h\\n\\n\\tat y")))
     1 bad row

@@ -13,7 +13,7 @@ from everview.spark.failures import of_spark
 
 
 class Following(StreamingQuery):
-    """A streaming query whose waiting methods raise what its last batch raised, not what Java made of it."""
+    """A streaming query with waiting methods that raise the last batch's own exception, not Java's version of it."""
 
     def __init__(self, query: Any, failed: Callable[[], BaseException | None]) -> None:
         super().__init__(query)

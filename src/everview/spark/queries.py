@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrittenView:
-    """A view that a text defines: its plan, its query in Spark's SQL if it has one, and, if it is kept, its stream."""
+    """A view defined by a text: the plan, the query in Spark's SQL if there is one, and the stream if kept."""
 
     plan: Plan
     text: str | None
@@ -117,7 +117,7 @@ class Queries:
     # -- what the epoch before left
 
     def delayed(self, name: str, schema: Schema) -> Callable[[str], None]:
-        """Add a relation that holds what a view held an epoch ago, and return a function that sets that view."""
+        """Add a relation with the contents of a view one epoch ago, and return a function that sets the view."""
         stream, connect = self._circuit.feedback(schema)
         self._streams[name], self._delayed[name] = stream, Scan(name, schema)
         stream.sink(name)

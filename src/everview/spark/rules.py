@@ -1,4 +1,4 @@
-"""Views of a pipeline by rules: every relation that a text defines is one; those that read each other share a loop."""
+"""Views of a pipeline by rules: each relation defined in a text is a view; mutually recursive ones share a loop."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def _write_by_spark(frame: DataFrame, spec: SinkSpec, epoch: int) -> None:
 
 
 def _require_no_foreign(spark: SparkSession, spec: SinkSpec, under: str) -> None:
-    """Refuse to let Spark overwrite a folder with files that no sink has written: it would delete them."""
+    """Raise if a folder has files not written by a sink: Spark would delete them when it overwrites the folder."""
     assert spec.path is not None
     for name in folder(spark, spec.path).files(under):
         if not (OURS.fullmatch(name.rpartition("/")[2]) or _BESIDE.match(name)):

@@ -178,7 +178,7 @@ _ENVELOPE_HINT: Final = (
 
 
 def _control(columns: Columns, style: Style, op: str | None, weight: str) -> tuple[str, ...]:
-    """The control columns, which say what happens to a row and are not part of it."""
+    """The control columns: they tell how a row changes, and are not part of the row."""
     if style == "weights":
         return (weight,)
     if style != "cdc" or op is None:

@@ -29,7 +29,7 @@ from everview.types import Schema
 
 
 class Kept(NamedTuple):
-    """What a collection holds before or after the tick; a trace, once it is known by which key."""
+    """The contents of a collection before or after the tick; a trace, once the key is known."""
 
     changes: Stream
     moment: Moment
@@ -141,13 +141,13 @@ class Collection:
         return Collection(self.moments, None, self._changes)
 
     def integrate(self) -> Stream:
-        """The changes at alt, as those of the tick; `differentiate` and then this gives the stream that it was."""
+        """The changes at alt, as changes of the tick: after `differentiate`, the original stream."""
         if self.alt is None:
             raise CircuitError("all changes of this collection are at neu", hint="leave() takes them, too")
         return self.alt
 
     def leave(self) -> Stream:
-        """The changes of both moments, as those of the tick; `enter` and then this gives the stream that it was."""
+        """The changes of both moments, as changes of the tick: after `enter`, the original stream."""
         if self.fleeting:
             raise CircuitError("a derivative holds nothing after its tick", hint="integrate() takes what was at alt")
         return self._changes

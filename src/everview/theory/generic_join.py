@@ -107,7 +107,7 @@ class IncrementalGenericJoin:
 
 
 def participants(relations: Sequence[IncrementalIndex], order: Sequence[int]) -> list[list[int]]:
-    """For each level as it is bound, the relations that restrict it; those without variables restrict the first."""
+    """The relations that restrict each level, in order of binding; ones without variables restrict the first."""
     return [
         [
             n
@@ -119,7 +119,7 @@ def participants(relations: Sequence[IncrementalIndex], order: Sequence[int]) ->
 
 
 def extensions(prefix: Prefix, extenders: Sequence[PrefixExtender]) -> ZSet:
-    """The values by which all of them extend the prefix: who has the fewest proposes, the others intersect.
+    """The values by which all extenders extend the prefix: the one with the fewest proposes, the others intersect.
 
     >>> from everview.multiway import ZSetExtender
     >>> extensions((), [ZSetExtender(ZSet({1: 2, 5: 1, 6: 1})), ZSetExtender(ZSet({1: -3, 2: 1}))])
@@ -131,7 +131,7 @@ def extensions(prefix: Prefix, extenders: Sequence[PrefixExtender]) -> ZSet:
 
 
 def narrowed(prefix: Prefix, proposed: ZSet, extenders: Sequence[PrefixExtender]) -> ZSet:
-    """Those of the proposed extensions on which all of them agree."""
+    """The proposed extensions on which all extenders agree."""
     for extender in extenders:
         if not proposed:
             return proposed

@@ -1,4 +1,4 @@
-"""Incremental indexes: a relation of a join as it was, how it changes now, and as it will be.
+"""Incremental indexes: a relation of a join before the tick, its change in the tick, and the relation after.
 
 An index takes the changes of a tick with `receive_delta`, shows them until `commit`, and then adds them to what it has
 accumulated. Nothing accumulated changes before that, so a tick that fails has not happened.
@@ -28,11 +28,11 @@ class IncrementalIndex(Protocol):
 
     @property
     def proposes(self) -> bool:
-        """Whether what it has accumulated can be enumerated; if not, it can only intersect."""
+        """Whether the accumulated contents can be enumerated; if not, the index can only intersect."""
         ...
 
     def participates_in_level(self, level: int, bound: Collection[int] | None = None) -> bool:
-        """Whether it restricts a level, if those levels are bound before it: by default, all lower ones."""
+        """Whether the index restricts a level once the levels in ``bound`` (by default, all lower ones) are bound."""
         ...
 
     def receive_delta(self, deltas: Deltas) -> None:

@@ -18,7 +18,7 @@ Fields = tuple[tuple[int, int], ...]  # (field, mode), for the fields that are c
 
 @dataclass(frozen=True, eq=False)
 class ValueOrder:
-    """The order of an index in which some words are compared by the values that a dictionary holds for them."""
+    """An index order that compares some words by the values they stand for in a dictionary."""
 
     words: NDArray[np.int64]  # (kind, mode) of each word
     dictionary: Dictionary

@@ -114,7 +114,7 @@ class Spine:
 
     @property
     def view(self) -> Batches:
-        """What readers see; it stays as it is while the spine goes on."""
+        """The batches as readers see them now; later appends and merges do not change this view."""
         if self._view is None:
             self._view = Batches(self.columns, self.batches, self.order)
         return self._view

@@ -1,4 +1,4 @@
-"""Branches of a tree: which rows are children of which, in which order, and which of their columns show.
+"""Branches of a tree: the parents of each row, the order of children, and the columns to show.
 
 A branch has the rows of one feed. A row is a child of every row of the branch above that has the same values in the
 columns that correlate the two; NULL matches NULL. The `Part` of a fluent query has the same attributes.

@@ -1,4 +1,4 @@
-"""Feeds, of which shapes of views are made: rows that are there now, and every change of them.
+"""Feeds, from which shapes of views are made: the current rows, and every change of the rows.
 
 A feed is anything with these few methods: a view of a database, a view over sources that are not kept, another shape.
 Changes iterate as (row, weight), in no order; weights of equal rows are to be summed. While its `lock` is held, a feed

@@ -33,7 +33,7 @@ PATIENCE = 1.0  # seconds within which another thread has to begin to read, if t
 
 
 class Queue:
-    """A queue of changes between the thread that makes them and the one that reads them."""
+    """A queue of changes from a writer's thread to a reader's thread."""
 
     def __init__(self, name: str, *, maxsize: int | None = MAXSIZE, policy: Policy = "merge") -> None:
         if policy not in POLICIES:

@@ -39,7 +39,7 @@ class Follower:
         self._held: Shape | None = None
 
     def hold(self, shape: Shape | None) -> None:
-        """Hold the shape, so that it lives as long as it has listeners; None lets go of it."""
+        """Keep the shape alive while there are listeners; None lets go of the shape."""
         self._held = shape
 
     def follow(self, changes: Any, epoch: int) -> list[Call]:

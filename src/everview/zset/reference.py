@@ -202,7 +202,7 @@ class ZSet:
         return ZSet.of((element, 1) for element, weight in self._entries.values() if weight > 0)
 
     def positive(self) -> ZSet:
-        """The elements of positive weight, with that weight: what there is, without what is owed.
+        """The elements of positive weight, with their weights; elements of negative weight are dropped.
 
         >>> ZSet({0: 1, 1: 2, 2: -1}).positive()
         ZSet({0: 1, 1: 2})

@@ -1,4 +1,4 @@
-"""Rows as SQL shows them: a timestamp has no zone and is UTC, as PySpark shows it in a session of that zone."""
+"""Rows as SQL shows them: timestamps without a zone, in UTC, as in a PySpark session whose zone is UTC."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ class _Transacting:
             changes.retract(entity, changes.fitting(self._value(part.attribute, part.value, part), part.place))
 
     def _retract_entity(self, part: RetractEntity) -> None:
-        """Retract all facts of an entity and those that refer to it; or a row, if the entity is given by its key."""
+        """Retract all facts of an entity and all references to it; or a row, if the row's key names the entity."""
         if isinstance(part.entity, Having):
             own = self._attributes.find(part.entity.attribute)
             if own is not None and isinstance(own.means, KeyedColumn):

@@ -148,7 +148,7 @@ def _check_component(component: Component, here: Mapping[str, _Known], given: Su
 
 
 def _bases(component: Component, here: Mapping[str, _Known], given: Substitution) -> list[Component]:
-    """The components that one extends, directly or through others; without those that are parameters."""
+    """The components extended by a component, directly or through others, except bases given as parameters."""
     found: list[Component] = []
     waiting = [component]
     while waiting:
@@ -196,7 +196,7 @@ def _instance(
 
 
 def _components_of(base: ComponentSignature, given: Substitution, around: Mapping[str, _Known]) -> Mapping[str, _Known]:
-    """The components that a base defines; a component that extends it can instantiate them."""
+    """The components defined inside a base, by name; a component extending the base can instantiate them."""
     known = around[given.get(base.name, base.name)]
     own = [part for part in known.component.parts if isinstance(part, Component)]
     return {part.signature.name: _Known(part, around, given) for part in own}

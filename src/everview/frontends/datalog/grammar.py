@@ -111,7 +111,7 @@ STRING: /"(?:[^"\\\n]|\\.)*"/
 
 @cache
 def parser() -> Lark:
-    """The parser, made when it is first needed; it builds the parts of a text while it reads."""
+    """The Datalog parser, made at the first call; builds the parts of a text while reading."""
     from everview.frontends.datalog.reading import DatalogReading
 
     options: dict[str, Any] = {"parser": "lalr", "lexer": "contextual", "maybe_placeholders": True}

@@ -29,7 +29,7 @@ Rules = Mapping[str, Sequence[RuleClause]]
 
 
 def check_bindings(clauses: Clauses, given: frozenset[str], rules: Rules) -> frozenset[str]:
-    """The variables that clauses bind, with those ``given``; raises `EdnError` for a clause that needs others."""
+    """The variables bound by clauses, and the ``given`` ones; raises `EdnError` if a clause needs any other."""
     there, waiting = given, [clause for clause in clauses if not isinstance(clause, Absent)]
     while waiting:
         ready = [clause for clause in waiting if _gives(clause, there, rules) is not None]
@@ -45,13 +45,13 @@ def check_bindings(clauses: Clauses, given: frozenset[str], rules: Rules) -> fro
 
 
 def around(clauses: Clauses, at: int, outside: frozenset[str]) -> frozenset[str]:
-    """The variables that a clause can share: those outside, and those of its neighbours that are not negated."""
+    """The variables a clause can share: the outside ones, and the variables of all other clauses but negations."""
     others = tuple(c for i, c in enumerate(clauses) if i != at and not isinstance(c, Absent))
     return outside.union(variables(others))
 
 
 def _gives(clause: Clause, there: frozenset[str], rules: Rules) -> frozenset[str] | None:
-    """The variables that a clause binds; None if those bound by now are too few for it."""
+    """The variables bound by a clause; None if the clause needs a variable not bound yet."""
     match clause:
         case DataPattern():
             return frozenset(variables((clause,)))

@@ -1,4 +1,4 @@
-"""Errors of a text: the place, what is wrong, and what to do about it.
+"""Errors in an EDN text: the place, the mistake, and a hint at the remedy.
 
 >>> str(refuse(TextPlace(2, 5), "there is no rule near", "give it"))
 '2:5: there is no rule near\\n  hint: give it'

@@ -1,4 +1,4 @@
-"""EDN queries as data: what is asked for, what is given, and the clauses that must hold.
+"""EDN queries as data: the values to find, the inputs, and the clauses that must hold.
 
 Terms are those of rules: a variable ``?x`` is ``RuleVariable("x")``, ``_`` a wildcard, a keyword the constant of its
 text. `parse` makes these values of forms.
@@ -170,7 +170,7 @@ class RuleClause:
 
 @dataclass(frozen=True, slots=True)
 class EdnQuery:
-    """A query: what it finds, in which shape, where which clauses hold, with which inputs and rules."""
+    """A query: the values to find, their shape, the clauses that must hold, the inputs and the rules."""
 
     find: tuple[Found, ...]
     where: Clauses
@@ -194,7 +194,7 @@ class EdnQuery:
 
 
 def variables(clauses: Clauses) -> tuple[str, ...]:
-    """The variables that clauses share with what is around them, in order."""
+    """The variables that clauses share with the clauses around them, in order of first use."""
     found = dict[str, None]()
     for clause in clauses:
         for name in _variables(clause):

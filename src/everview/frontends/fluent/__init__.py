@@ -1,4 +1,4 @@
-"""Fluent queries: methods that build a query step by step, and the plans that it becomes.
+"""Fluent queries: methods to build a query step by step, and the plans made from a query.
 
 A query is immutable; every method returns another query, and refuses mistakes at once. What a query becomes is told in
 `everview.frontends.fluent.shape`: one flat plan, or a tree of flat plans where rows lie beneath rows.

@@ -172,7 +172,7 @@ def _dated(value: dt.date, type_: Type) -> Literal | None:
 
 
 def _number(value: Any, type_: Type) -> Literal | None:
-    """A number of the column's own type where that holds it exactly, so that the column is compared as it is."""
+    """A number to compare a column with: of the column's own type if exact in it, so that the column needs no cast."""
     if type_ == DOUBLE:
         return (
             literal(value) if isinstance(value, int) and 1 << 53 < abs(value) < 10**38 else Literal(float(value), type_)

@@ -127,7 +127,7 @@ class FluentScope:
         return column
 
     def split(self, name: str) -> tuple[str, str]:
-        """A name split into that of a relation and that of its column, both of which may have dots."""
+        """Split a qualified name into the name of a relation and the name of its column; both may have dots."""
         known = {called for entry in self.entries for called in (entry.alias, entry.relation)}
         for qualifier in sorted(known, key=len, reverse=True):
             if name.startswith(f"{qualifier}."):

@@ -76,7 +76,7 @@ class FlatRows:
 
 
 def rows_of(query: Clauses, relations: Readable) -> FlatRows:
-    """The rows that WHERE and EXISTS leave of the relation and what it joins."""
+    """The rows of a query after WHERE and EXISTS: of its relation, joined with the others."""
     base = scanned(query, relations)
     whole = _joined(base, query, relations)
     tests = [bound(condition, whole.column) for condition in query.where]

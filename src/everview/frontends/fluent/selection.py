@@ -18,7 +18,7 @@ from everview.frontends.fluent.shape import RecordShape
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """The item that tells whether any row of a group has a partner, by the column that marks it."""
+    """An item of a grouped selection: whether any row of the group has a partner, as marked in ``column``."""
 
     column: int
 

@@ -114,7 +114,7 @@ def _plans(
     judged: Callable[[PointwiseSpec, Plan], Plan],
     visit: Callable[[Plan], object],
 ) -> Plans:
-    """The plan of every node that is read outside of its cycle; each is visited after those that it reads."""
+    """The plans of all nodes read outside of their cycle; ``visit`` gets each plan after the plans it reads."""
     found: Plans = {}
     known: dict[Plan, Plan] = {}
     for part in graph.order:
@@ -130,7 +130,7 @@ def _plans(
 
 
 def _once(made: Plan, known: dict[Plan, Plan]) -> Plan:
-    """The plan that was made first of those that are equal, so that comparing plans never goes deep."""
+    """The plan made first among equal plans, so that comparing plans never goes deep."""
     free_references(made)
     return known.setdefault(made, made)
 
@@ -277,7 +277,7 @@ def _recursion(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan], k
 
 
 def _ending_in_union(graph: Graph, part: Sequence[str]) -> list[str]:
-    """The nodes of a cycle, each after those that it reads; where the cycle closes, a union is last if there is one.
+    """The nodes of a cycle, each after its inputs where a cycle allows; the last is a union, if there is one.
 
     A node that is read before it is computed is bound, and for that made distinct, which a union is anyway.
     """
@@ -308,7 +308,7 @@ def _bound(made: Plan, schema: Schema) -> Plan:
 
 
 def _schemas(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -> dict[str, Schema]:
-    """The schemas of the nodes of a cycle: the narrowest types that hold all values which enter it."""
+    """The schemas of the nodes of a cycle: the narrowest types for all values that enter the cycle."""
     known: dict[str, Fields] = {one: {} for one in part}
     for one in {source for inner in part for source in graph.nodes[inner].sources if source in outside}:
         known[one] = dict(zip(graph.variables[one], outside[one].schema.fields, strict=True))

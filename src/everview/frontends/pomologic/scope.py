@@ -1,4 +1,4 @@
-"""The scope of a rule: the variables that it binds, and those that belong to an aggregate alone.
+"""The scope of a rule: the variables bound by the rule, and the variables local to an aggregate.
 
 Selections bind all their variables. An aggregate binds its result, once the variables that its atom shares with the
 rest of the rule are bound; its other variables are seen nowhere else. Nothing else binds: negations and constraints
@@ -94,7 +94,7 @@ class RuleScope:
         return names_in(found.atom.terms) - self.bound
 
     def waiting(self) -> list[Aggregation]:
-        """The aggregates that can never be computed: each needs a variable that only one of them would bind."""
+        """The aggregates impossible to compute: each needs a variable bound only by one of these aggregates."""
         bound, waiting = self.selected, list(self.aggregates)
         while ready := [found for found in waiting if self.shared(found) <= bound]:
             bound |= {found.result for found in ready}

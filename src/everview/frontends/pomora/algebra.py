@@ -62,7 +62,7 @@ Formula = AttributeComparison | Connected
 
 @dataclass(frozen=True, slots=True)
 class NamedRelation:
-    """A relation by its name; it stands for the rows that it has at this point of the program."""
+    """A relation by its name, standing for its rows at this point of the program."""
 
     name: str
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
@@ -181,7 +181,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class ChangeLoop:
-    """A block that is repeated until none of the relations that it assigns to changes."""
+    """A block repeated until none of the relations assigned in the block changes."""
 
     block: tuple[Statement, ...]
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
@@ -229,7 +229,7 @@ def read_by(expression: Expression) -> Iterator[str]:
 
 
 def about(target: str, block: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """The statements of a block that a relation depends on: assignments to it, and to those that they read."""
+    """The statements of a block needed for a relation: assignments to it and, in turn, to the relations they read."""
     needed, before = {target}, set[str]()
     while needed != before:
         before = set(needed)

@@ -57,7 +57,7 @@ from everview.types import Schema
 
 
 def compile_program(block: tuple[Statement, ...], relations: Readable) -> dict[str, Plan]:
-    """A plan for each relation that a program assigns to, with its rows at the end; each after those that it scans."""
+    """The plans of all relations assigned by a program, as of its end; each after the plans it scans."""
     last = {a.target: number for number, statement in enumerate(block) for a in assignments((statement,))}
     for assignment in assignments(block):
         if assignment.target in relations.names():
@@ -193,7 +193,7 @@ class Point:
 
 
 def _over(name: str, bindings: Mapping[str, Plan]) -> Plan:
-    """The plan of a relation of a loop, with only those relations of the loop that it needs."""
+    """The plan of one relation of a loop, with no other relations of the loop than the needed ones."""
     needed, waiting = dict[str, None](), [name]
     while waiting:
         here = waiting.pop()
@@ -223,7 +223,7 @@ def _check_adding(block: Iterable[Assignment], targets: frozenset[str]) -> None:
 
 
 def _taken_away(expression: Expression, targets: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Operators that may lose rows as their input grows, each with one of the ``targets`` that it reads."""
+    """Pairs of an operator and one of the ``targets``, where the operator may lose rows as the target grows."""
     for part in expressions_in(expression):
         match part:
             case Combined("difference", _, given):

@@ -12,7 +12,7 @@ from everview.plan.nodes import scans
 
 
 def named_plans(text: str, catalog: Readable, only: str | None = None) -> tuple[NamedPlan, ...]:
-    """The relations of a program, each after those that it reads; or ``only`` one, and what it needs."""
+    """The named plans of a program's relations, each after its inputs; with ``only``, of one and its inputs."""
     block = parse(require_text(text))
     plans = compile_program(block if only is None else about(only, block), catalog)
     better = optimize_together(plans)

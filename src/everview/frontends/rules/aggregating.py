@@ -43,7 +43,7 @@ Finish = Callable[[Sequence[Expression]], Expression]
 
 @dataclass(frozen=True)
 class AggregateCalls:
-    """The calls of the plan that an aggregate needs, and what it is of their results."""
+    """The calls in the plan for one aggregate, and ``finish``, which makes its value from their results."""
 
     calls: tuple[AggregateCall, ...]
     finish: Finish
@@ -134,7 +134,7 @@ def _or_zero(value: Expression) -> Expression:
 
 
 def _inner(term: AggregateTerm, shared: Sequence[str], found: Bindings, context: BodyContext) -> tuple[Bindings, bool]:
-    """The bindings of an aggregate's body, and whether they began with those of the rule that it does not bind."""
+    """The bindings of an aggregate's body, and whether they had to start from the rule's values of ``shared``."""
     inside = context.inside(found)
     alone = [attempted(body, inside) for body in bodies(term.body or ())]
     if all(not left and all(name in inner.values for name in shared) for inner, left in alone):

@@ -66,7 +66,7 @@ class Bindings:
 
 
 def seeded(bindings: Bindings, names: Sequence[str], what: str, context: BodyContext) -> Bindings:
-    """Distinct values of some variables, from which a negation or an aggregate that needs them starts."""
+    """Distinct values of some variables: the start for solving a negation or an aggregate."""
     if not names:
         return Bindings()
     if free_references(bindings.rows):

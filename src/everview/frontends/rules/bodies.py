@@ -115,7 +115,7 @@ class _Solving:
     # -- atoms
 
     def join_all(self) -> None:
-        """Join all atoms, first those that share a variable with what is joined."""
+        """Join all atoms, at each step preferring an atom that shares a variable with the bindings so far."""
         self._assign()
         while (atom := self._next()) is not None:
             self.waiting.remove(atom)

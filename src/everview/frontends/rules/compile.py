@@ -74,7 +74,7 @@ class HeadGroup:
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """The plans of a program, with the relations it is given and those it shows."""
+    """A compiled program: the plans of its heads in groups, its input relations and its output relations."""
 
     groups: tuple[HeadGroup, ...]
     inputs: Mapping[str, Schema] = field(default_factory=dict[str, Schema])  # what is given from outside
@@ -82,7 +82,7 @@ class CompiledProgram:
 
     @cached_property
     def heads(self) -> dict[str, NamedPlan]:
-        """All heads by name, each after those that it reads."""
+        """The plans of all heads by name, in the order of the groups: a group comes after the groups it reads."""
         return {head.name: head for group in self.groups for head in group.heads}
 
 

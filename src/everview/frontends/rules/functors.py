@@ -228,7 +228,7 @@ def _cast_to(of: Type) -> Make:
 
 
 def _record(*given: Expression) -> Expression:
-    """A struct with provisional names of fields; the column that it is put into renames them."""
+    """A struct whose fields have provisional names; the column it goes into renames the fields."""
     named = (part for at, value in enumerate(given) for part in (literal(f"_{at + 1}"), value))
     return call("named_struct", *named)
 

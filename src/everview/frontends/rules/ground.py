@@ -59,7 +59,7 @@ def _all(term: Term) -> Iterable[str]:
 def _check_body(
     body: tuple[BodyLiteral, ...], around: frozenset[str], elsewhere: set[str], rule: Rule
 ) -> frozenset[str]:
-    """The variables that a body binds, with those bound around it; refuses one that stays unbound."""
+    """Check that every variable of a body is bound; return the variables bound in the body or around it."""
     known = _bound(body, around)
     for literal_ in body:
         others = elsewhere | set(variables(*(other for other in body if other is not literal_))) | known

@@ -1,4 +1,4 @@
-"""Matching: the condition that an atom puts on rows, the variables that it binds, and records taken apart."""
+"""Matching: an atom's condition on rows, the variables bound by the atom, and records taken apart."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def as_type(given: Expression, type_: Type) -> Expression | None:
 
 
 def _built(given: Call, type_: Struct) -> Expression | None:
-    """A record with the names and types of the struct that it becomes; None if it does not fit."""
+    """A record as a value of a struct type, with the names and types of its fields; None if it does not fit."""
     values = given.arguments[1::2]
     if len(values) != len(type_.fields):
         return None

@@ -32,7 +32,7 @@ Kind = Literal["semi", "anti"]  # the rows that have a match, or those that have
 
 
 def negated(part: Negation, bindings: Bindings, awaited: set[str], context: BodyContext) -> Bindings | None:
-    """The bindings without those for which a negation fails; None if it has to wait for a variable."""
+    """The bindings for which a negation holds; None if the negation has to wait for a variable."""
     shared = set(all_variables(part))
     if shared & (awaited | context.around) - bindings.values.keys():
         return None
@@ -101,7 +101,7 @@ def _holding(part: BodyLiteral, bindings: Bindings, context: BodyContext) -> Bin
 
 
 def _failing(body: Sequence[BodyLiteral], bindings: Bindings, context: BodyContext) -> Bindings:
-    """The rows for which some part fails, each once: those that fail the first, and of the others those of the rest."""
+    """The rows for which some part fails, each once: the first part fails, or it holds and a later part fails."""
     first, *rest = body
     if isinstance(first, Negation):
         failed = _kept("semi", first.body, bindings, context)

@@ -1,4 +1,4 @@
-"""Relations as rules see them: those without columns, those that are given rows besides; and users' functions."""
+"""Relations as rules see them: relations without columns, rows given to a head with rules, users' functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NULLARY: Final = Schema([Field("holds", BOOLEAN, nullable=False)])
 
 
 def given_name(head: str) -> str:
-    """The relation that holds the rows that were given to a head which has rules, too."""
+    """The name of the relation for rows given from outside to a head that has rules, too."""
     return f"{head}.given"
 
 

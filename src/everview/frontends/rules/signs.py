@@ -1,4 +1,4 @@
-"""Unsigned numbers: which terms of a rule are unsigned, and which of them need a check that they are not negative.
+"""Unsigned numbers: the unsigned terms of a rule, and a check around each one that may be negative.
 
 ``unsigned`` is kept in 64 bits with a sign, so it has the numbers from 0 to 2^63 - 1; these compare, divide, shift and
 print as numbers without a sign do. What would lead out of them is an error, as any overflow is: a difference below
@@ -164,7 +164,7 @@ def _wrapped(term: Term) -> Term:
 
 
 def _checked(part: RulePart, variables: Mapping[str, Sign]) -> RulePart:
-    """The part with a check around it if it is unsigned and may be negative; inside of it there are checks already."""
+    """The part, wrapped in a check if it is unsigned and may be negative; its own parts are wrapped already."""
     match part:
         case Functor(name, (Functor(inside) as term,)) if name == inside == CHECKED:
             return term

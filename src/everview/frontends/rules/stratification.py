@@ -63,7 +63,7 @@ def _reads(parts: Iterable[RulePart], through: str) -> Iterator[RelationRead]:
 
 
 def groups(rules: Sequence[Rule]) -> list[tuple[str, ...]]:
-    """The heads in groups, each after those that it reads; within a group in the order of the rules."""
+    """Groups of heads that read each other, each after the groups it reads; inside, in the order of the rules."""
     order = {name: at for at, name in enumerate(dict.fromkeys(rule.head.relation for rule in rules))}
     edges: dict[str, dict[str, None]] = {name: {} for name in order}
     for rule in rules:

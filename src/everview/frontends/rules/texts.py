@@ -29,7 +29,7 @@ def unescaped(token: str) -> str:
 
 
 def misread(text: str, error: UnexpectedInput) -> DatalogError:
-    """The error for a text that the grammar refuses: the place, what stands there, and what could stand there."""
+    """The error for a text refused by the grammar: the place, the text found there, and the tokens expected."""
     match error:
         case UnexpectedToken():
             found, wanted = str(error.token), error.accepts or error.expected

@@ -74,7 +74,7 @@ class With(Readable):
 
 
 def bind(text: str, catalog: Readable, dialect: str = "spark") -> list[st.Statement]:
-    """The statements of a text, in Spark's dialect or another; each sees what those before it make.
+    """Bind the statements of a text, in Spark's dialect or another; each sees the definitions before it.
 
     >>> from everview.frontends.sql import Tables
     >>> create, view = bind("CREATE TABLE t (a INT); CREATE VIEW v AS SELECT a + 1 AS b FROM t", Tables({}))

@@ -60,7 +60,7 @@ HANDLERS: dict[type[exp.Expr], tuple[Handler, tuple[str, ...]]] = {}
 
 
 def handles(*kinds: type[exp.Expr], args: str = "this") -> Callable[[Handler], Handler]:
-    """Register the function that binds some kinds of nodes, and the arguments that it understands."""
+    """Register the decorated function to bind some kinds of nodes; ``args`` names the arguments it understands."""
 
     def register(handler: Handler) -> Handler:
         for kind in kinds:

@@ -1,4 +1,4 @@
-"""Scopes: which columns a name can mean, in the rows of a query and in those around it.
+"""Scopes: the columns a name can mean, in the rows of a query and in the rows of the queries around it.
 
 Names do not look at case, quoted or not; where two columns differ only in case, the one that is written so is meant.
 A column is found by its name, or by that of its relation and its own; what stands behind them are fields of a struct.
@@ -32,7 +32,7 @@ def fold(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """A column that can be named: its relation, its name, and the expression that reads it.
+    """A column in scope: the name of its relation, its own name, and the expression for its value.
 
     A column that USING merged is still there under the name of its relation, but not `bare`.
     """
@@ -51,7 +51,7 @@ class Visible:
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns of a row, what stands around it, and names that SELECT gave to expressions."""
+    """The names in scope: the columns of a row, the scope around them, and the aliases given by SELECT."""
 
     visible: tuple[Visible, ...] = ()
     outer: Scope | None = None

@@ -1,4 +1,4 @@
-"""Percentiles as SQL writes them: which function, of what, at which shares, in which direction.
+"""Percentiles as SQL writes them: the function, its argument, its shares and its direction.
 
 - ``percentile(x, p)``, ``percentile_cont(p) WITHIN GROUP (ORDER BY x)``, and DuckDB's ``quantile_cont(x, p)`` lie
   between two values in proportion, and are a DOUBLE.

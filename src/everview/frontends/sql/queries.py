@@ -33,7 +33,7 @@ from everview.scalars.expressions import Column, Expression, Literal, Now, Windo
 
 
 def query(node: exp.Expr, context: QueryContext) -> Bound:
-    """A query as a relation: only the columns that it names, each of a type that a column can have."""
+    """Bind a query as a relation with only its named columns, each of a type allowed in columns."""
     bound = complete(node, context)
     plan, names = bound.plan, bound.names
     if len(plan.schema) > len(names):
@@ -42,7 +42,7 @@ def query(node: exp.Expr, context: QueryContext) -> Bound:
 
 
 def complete(node: exp.Expr, context: QueryContext) -> Bound:
-    """A query with its sort keys, some of which may be columns after those that it names."""
+    """Bind a query with its sort keys; a sort key may be an extra column after the named columns."""
     bound = untyped_query(node, context)
     parts = walk_plan(bound.plan)
     every = (*bound.plan.columns, *(e for part in parts for e in _computed(part)))
@@ -213,7 +213,7 @@ def _count(node: exp.Expr | None, context: QueryContext) -> int | None:
 
 @dataclass
 class UnfinishedSelect:
-    """A SELECT while it is bound: the rows so far, and the expressions over them that are yet to be computed."""
+    """A SELECT while it is bound: the rows so far, and the expressions still to be computed over these rows."""
 
     rows: NamedRows
     names: list[str] = field(default_factory=list[str])

@@ -55,7 +55,7 @@ def _read(node: exp.Expr, names: set[str]) -> set[str]:
 
 
 def _groups(names: list[str], reads: Mapping[str, set[str]]) -> list[list[str]]:
-    """The names in groups that read each other, each group after the groups that it reads."""
+    """Groups of names that read each other, each group after the groups it reads."""
     reach = {name: _reachable(name, reads) for name in names}
     done: set[str] = set()
     groups: list[list[str]] = []

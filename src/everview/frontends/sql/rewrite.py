@@ -43,7 +43,7 @@ def _again(expression: Expression) -> Expression:
 
 
 def _around(plan: Plan, depth: int, change: Change) -> Plan:
-    """The plan with the columns changed that it reads from the row ``depth`` levels around it."""
+    """The plan with ``change`` applied to its references to the row ``depth`` levels around it."""
     if not reads_outside(plan, depth):
         return plan
 

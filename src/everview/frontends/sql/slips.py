@@ -60,7 +60,7 @@ _BEGINS: Final = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenTy
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """A mistake: what it is, where it stands in the text, and what to write."""
+    """A mistake in a text: the message, the place, and a hint at the right spelling."""
 
     message: str
     offset: int
@@ -93,7 +93,7 @@ class FailedTokens:
 
 
 def find_slip(tokens: Sequence[Token], offset: int, text: str) -> Slip | None:
-    """The slip that explains why the tokens of a statement could not be read, if it is one of those known here."""
+    """The slip that explains why a statement could not be parsed; None if no check here finds one."""
     failed = next((place for place, token in enumerate(tokens) if token.end >= offset), len(tokens) - 1)
     words = FailedTokens(tokens, failed, text)
     return next((slip for check in _CHECKS if (slip := check(words)) is not None), None)
@@ -136,7 +136,7 @@ def _outer_join(words: FailedTokens) -> Slip | None:
 
 
 def _misplaced_clause(words: FailedTokens) -> Slip | None:
-    """A clause that stands behind one that it belongs before."""
+    """A clause after another clause it must precede, as WHERE after GROUP BY."""
     ranks = [(0, "")]
     for place, token in enumerate(words.tokens):
         if token.token_type == TokenType.L_PAREN:

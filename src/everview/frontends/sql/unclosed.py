@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 def left_open(text: str) -> Iterator[tuple[int, str]]:
-    r"""The offsets at which a quote or a comment opens that nothing closes, each with what it is called.
+    r"""The quote or comment left open, if there is one: the offset at which it opens, and its name.
 
     >>> list(left_open('SELECT "a", `b FROM t'))
     [(12, 'quote `')]

@@ -1,4 +1,4 @@
-"""A call of an aggregate: which function, of which fields, and what it gives. Types are Spark's."""
+"""A call of an aggregate: the function, its fields, and its result. Types are Spark's."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class _Aggregate(ByState):
 
     @cached_property
     def _results(self) -> tuple[tuple[Call, Field, slice, int], ...]:
-        """Each call, the field it fills, the words where that lies, and the number of its order, if it asks for one."""
+        """Each call with its result field, the field's words, and the number of the call's order, or -1 for none."""
         orders = {lay.ordering: which for which, lay in enumerate(self._lays)}
         return tuple(
             (call, self.schema.fields[place], self.schema.words(place), orders.get(Ordering.of(call, self.source), -1))

@@ -103,7 +103,7 @@ class Ordered:
         return self.lay.restored(np.concatenate(rows_by_state)), np.concatenate(starts)
 
     def all_of(self, call: Call) -> tuple[Matrix, Words]:
-        """`everything`, as a call sees it: each different row once, if that is what it asks for."""
+        """The rows of `everything` for a call; for a distinct call, every row has weight 1."""
         rows, starts = self.everything
         if call.distinct:
             rows = rows.copy()

@@ -1,4 +1,4 @@
-"""The registry of aggregates: what circuits compute, and what every language calls it.
+"""The registry of aggregates: the ones circuits compute, and their names in every language.
 
 Two tables, read by all that deals with aggregates, and printed in the reference pages:
 
@@ -88,7 +88,7 @@ def _only(wanted: Type) -> TypeRule:
 
 @dataclass(frozen=True, slots=True)
 class ComputedAggregate:
-    """What operators compute under a name that circuits and state directories hold, so that it never changes."""
+    """An aggregate as operators compute it. Its name never changes: circuits and state directories hold it."""
 
     name: str
     law: Law
@@ -255,7 +255,7 @@ class AggregateFunction:
 
     @property
     def over_windows(self) -> bool:
-        """Whether windows compute it: what is added up, and ends, but not those in an order of the call's own."""
+        """Whether windows compute it: linear aggregates and ends do, without `by`, `grouping` and `count different`."""
         if self.form in ("by", "grouping", "count different"):
             return False
         return computed(self.computed).law in ("linear", "end")

@@ -162,7 +162,7 @@ def _over_both(input_: Plan, reach: Reach) -> tuple[list[Expression], list[Expre
 
 
 def _bound(input_: Plan, inside: Plan) -> tuple[Plan, list[Expression], int]:
-    """An opened subquery with columns for what it reads, the condition that binds them, and how many they are."""
+    """An opened subquery with columns for its outer values, the conditions on these columns, and their number."""
     over_all, wanted = pulled(inside), unbound(inside)
     if over_all is not None and over_all.empty is None and set(over_all.outers) == set(wanted):
         return over_all.plan, _meeting(input_, over_all.plan, over_all.outers, "equal"), len(over_all.outers)

@@ -1,4 +1,4 @@
-"""Subqueries in the condition of a join: which side of it they read, and conditions over sides that grew wider."""
+"""Subqueries in a join's condition: the columns they read, conditions over moved columns, and joins from pairs."""
 
 from __future__ import annotations
 

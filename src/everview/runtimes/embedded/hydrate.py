@@ -82,7 +82,7 @@ def new_nodes(program: Program, held: Held) -> list[int]:
 
 
 def integrals(program: Program, held: Held) -> dict[int, Integral]:
-    """The streams of the root whose integrals are held: those that a held trace arranges, and what they index."""
+    """The root's streams with held integrals: streams arranged in a held trace, and the streams they index."""
     found: dict[int, Integral] = {}
     for at, name in program.names.items():
         node = program.circuit[at]

@@ -1,4 +1,4 @@
-"""A rehearsal: what is new in a program runs once, on rows made up for it, before anything depends on it.
+"""A rehearsal: the new nodes of a program run once, on made-up rows, before anything depends on them.
 
 A view that was accepted must not make ticks fail later for a reason that was there from the beginning, as an operator
 without code for a type. Over empty tables nothing runs, so that only a rehearsal finds it. Operators that work row by
@@ -75,7 +75,7 @@ def rehearse(program: Program, held: Collection[str] = ()) -> None:
 
 
 def _back_from(program: Program, wanted: list[int], held: Collection[str]) -> dict[int, bool]:
-    """The nodes that take part, and whether rows are made up for them: for relations that are there already."""
+    """The nodes to rehearse, back from the wanted ones; True for a held relation, whose rows are made up."""
     known = _relations(program, held)
     found: dict[int, bool] = {}
     waiting = list(wanted)
@@ -114,7 +114,7 @@ class Rehearsal:
         self._encoded: dict[Schema, Matrix] = {}
 
     def run(self, nodes: Mapping[int, bool]) -> None:
-        """Run these nodes, or make up rows for those for which that is said."""
+        """Run the nodes in order; a source, or a node marked True, gets made-up rows instead."""
         for at in self.program.order:
             if at not in nodes:
                 continue
@@ -153,7 +153,7 @@ class Rehearsal:
         return all(isinstance(c, Evaluate) and not c.users and not _timed(c) for c in calls)
 
     def _tried(self, operator: Operator, step: Callable[[], Matrix]) -> Matrix:
-        """What an operator gives; made-up rows, if it fails because of the rows that it was given."""
+        """The output of an operator; made-up rows if the operator fails because of the values in its input."""
         try:
             return step()
         except OF_VALUES:

@@ -1,4 +1,4 @@
-"""A kept table of a running circuit, keyed or a bag of rows, for those who change it.
+"""Kept tables of a running circuit, keyed or bags of rows: how commands change them.
 
 Every method computes the change of one command, given the rows of the table and the pending change. A second row of a
 key, and a row of negative weight, are refused here, before any operator sees them.

@@ -242,7 +242,7 @@ class Embedded(Epochs):
 
     @inside
     def compute(self, cells: Cells, place: StagePlace | None = None) -> dict[str, Batch]:
-        """Run the open epoch: the change of every view, or an error that says which of them it is about."""
+        """Run the open epoch and return the change of every view; an error names the views concerned."""
         try:
             self.run(cells, place)
         except EverviewError as error:
@@ -268,7 +268,7 @@ class Embedded(Epochs):
         self.durable.settle(self.state)
 
     def _decide(self, epoch: int, mark: Mark, pushed: int, counts: Callable[[tuple[int, ...]], None]) -> None:
-        """Complete an act, by the ids of what was pushed; undo it if there is a store that has not its epoch."""
+        """Complete an act, with the ids of the pushed batches; undo the act if the store lacks its epoch."""
         if self.durable is None:
             counts(())
             return

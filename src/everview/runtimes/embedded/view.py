@@ -68,7 +68,7 @@ class CircuitView:
         return int(np.maximum(self.contents().weights, 0).sum())
 
     def subscribe(self, listener: Listener, *, snapshot: bool = False) -> Callable[[], None]:
-        """Call ``listener(changes, epoch)`` after every tick that changed the view; returns what ends that."""
+        """Call ``listener(changes, epoch)`` after every tick that changed the view; returns a function to end this."""
         if snapshot:
             listener(self.contents(), self._runtime.epoch)
         self.listeners.append(listener)

@@ -1,4 +1,4 @@
-"""Demands: what a node is asked for when rows are pulled, namely which rows, in which order, from where on.
+"""Demands: the rows wanted of a node when rows are pulled, with their order and the place to start after.
 
 A demand grows on its way to the sources: filters add conditions, limits add an order, joins add the keys that they look
 for. At a source it becomes a `Request`. Columns are places in the rows of the node that is asked.
@@ -68,7 +68,7 @@ class Among:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The rows that are wanted: conditions and keys that hold of them, their order, and the place that they come after.
+    """The wanted rows: conditions and keys to satisfy, the order of the rows, and the place to start after.
 
     ``after`` holds values of the columns of ``order``, and all rows of the reply come after them. At most ``limit``
     rows will be read; ``near`` is only a guess of how many. With ``keep`` a view is being attached, and nodes on the

@@ -38,7 +38,7 @@ class Weighted:
 
 
 class PulledFeed:
-    """A view over sources, which holds its rows. `PullPipeline.attach` makes it, `close` ends it."""
+    """A view over sources, with its rows in memory: made by `PullPipeline.attach`, ended by `close`."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class PulledFeeds:
 
 
 def showing(schema: Schema) -> Callable[[Row], Row] | None:
-    """The function that turns stored rows into those that users see; None if they are the same."""
+    """The function from stored rows to rows as users see them; None if both are the same."""
     shows = [_showing(type_) for type_ in schema.types]
     if not any(shows):
         return None

@@ -20,7 +20,7 @@ NOTHING = Update({})
 
 
 class PullNode(ABC):
-    """An operator of a pipeline: what it reads, what it gives, and what is known of its rows."""
+    """An operator of a pipeline: its inputs, its output, and the known properties of its rows."""
 
     schema: Schema
     inputs: tuple[PullNode, ...] = ()

@@ -60,7 +60,7 @@ def in_runs(rows: Iterable[Row], prefix: SortKey, full: SortKey) -> Iterator[Row
 def through(
     demand: Demand, schema: Schema, place: Callable[[int], int | None], ask: Callable[[Demand], Iterable[Row]]
 ) -> Iterator[Row]:
-    """The rows of a demand in its order, of which the input is asked for the part that it has.
+    """The rows of a demand in order: the input sorts by the columns known there, and the rest is sorted here.
 
     ``place`` gives a column's place in the input, None if it is computed. ``ask`` gives rows of ``schema`` in the order
     of the input; its demand has nothing but ``order``, ``after``, ``limit`` and keys of the ordered columns.
@@ -83,7 +83,7 @@ def through(
 
 
 def _from(asked: Demand, start: Row, ask: Callable[[Demand], Iterable[Row]]) -> Iterator[Row]:
-    """Rows from a place on: first those at the place, then those after it."""
+    """The rows from ``start`` on: first the rows at ``start``, then the rows after it."""
     same = Among(tuple(s.column for s in asked.order), frozenset({start}))
     at = (ask(replace(d, near=d.near)) for d in (asked.and_among(same), replace(asked, after=start)))
     return chain.from_iterable(at)

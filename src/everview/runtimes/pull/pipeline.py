@@ -81,7 +81,7 @@ class PullPipeline:
             self.sources = {**self.sources, name: source}
 
     def drop(self, name: str) -> Source:
-        """Remove a source that no view reads, and return it; it is not closed."""
+        """Remove and return a source, without closing it; raises if a view reads the source."""
         with self.lock:
             self._require_no_turn("a source is dropped")
             self.leaving.sweep()

@@ -28,7 +28,7 @@ Told = tuple[tuple[Condition, ...], RowTest | None]
 
 @dataclass(frozen=True, slots=True)
 class SourceOrder:
-    """A demanded order as a source has it; ``whole`` if it includes the key, so that no two rows are equal in it."""
+    """A demanded order in terms of the source; ``whole`` if the key is included, so no two rows tie."""
 
     sorts: tuple[Sort, ...]
     places: tuple[int, ...]

@@ -42,7 +42,7 @@ class SourceTransaction:
 
     @contextmanager
     def inner(self) -> Generator[None]:
-        """A nested block: if it raises, what was collected in it is forgotten."""
+        """A nested block: an exception drops the changes collected in the block."""
         before = self.savepoint()
         try:
             yield

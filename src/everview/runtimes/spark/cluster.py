@@ -50,7 +50,7 @@ Describe = Callable[[str], None]  # tells Spark what the next job is
 
 @dataclass
 class Cluster:
-    """The open epoch in tasks: what to send them, and what they have written so far.
+    """The open epoch in Spark's tasks: what to send to the tasks, and the slices written so far.
 
     ``frame`` holds the wire rows of the sources, if tasks encode those; else the cells of the first piece do.
     """

@@ -306,7 +306,7 @@ class _Values:
         return self.dictionary.intern_bytes(kind, bytes_of(column), valid_of(column))
 
     def hashed(self) -> Entries:
-        """The entries with the codes that the JVM gives: of values that share a hash, each has it.
+        """The dictionary's entries with the codes of the JVM: values with the same hash get the same code.
 
         Whoever loads them is told of the collision, as two tasks would tell that met one value each.
         """

@@ -193,7 +193,7 @@ class _Work:
         self._wide: dict[Read, Wide] = {}
 
     def shard(self, shard: int, arrived: Mapping[int, list[Matrix]]) -> Iterator[Row]:
-        """Run the stage on one shard: its edits, what the driver wants of it, and what goes on."""
+        """Run the stage on one shard: yields edits, the cells wanted by the driver, and rows for later stages."""
         before = self._before(shard)
         cells = {node: joined(self.program, node, parts, self.context) for node, parts in arrived.items()}
         given = set(cells) if self.number == self.job.first > 0 else set[int]()

@@ -288,7 +288,7 @@ def _reached(path: Path, before: Reader | None, epoch: int) -> Reader | None:
 
 
 def dictionary_for(schema: Schema, rows: Matrix, states: Iterable[State]) -> Dictionary:
-    """A dictionary that knows the values in these rows of these states, to look them up; it cannot intern."""
+    """A dictionary with the values in these rows, taken from the states; only for lookups, not for interning."""
     wanted = {kind: codes[codes != NULL_WORD] for kind, codes in references(schema, rows).items()}
     dictionary = Dictionary()
     if not any(map(len, wanted.values())):
@@ -308,7 +308,7 @@ def dictionary_for(schema: Schema, rows: Matrix, states: Iterable[State]) -> Dic
 
 
 def _picked(state: State, chunk: Chunk, sieve: Sieve) -> list[Entries]:
-    """The wanted entries of a chunk; those that block an exception's hash matter only to code that interns."""
+    """The wanted entries of a chunk and no others: entries that block an exception's hash matter only for interning."""
     codes, kinds = state.array(chunk[0]), state.array(chunk[1])
     rows = sieve.rows(codes, kinds)
     if not len(rows):

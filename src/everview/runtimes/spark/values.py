@@ -29,7 +29,7 @@ class TaskDictionary:
         self.dictionary.rollback(self._committed)
 
     def rows(self, partitions: int, *, later: bool) -> Iterator[Row]:
-        """What the task has added: once for the driver, and for every task that may need it ``later``."""
+        """Rows with the task's new entries: one for the driver and, if needed ``later``, one for each partition."""
         if later:
             yield from self._blocks  # every task has them all, so each keeps its own
         entries = self.dictionary.export(self._arrived)

@@ -152,7 +152,7 @@ def unpack_entries(block: Any) -> Entries:
 
 
 def edit_row(shard: int, edit: Replace) -> Row:
-    """A slice that was written, with the ids of those it replaces.
+    """A row that reports a written slice, with the ids of the slices replaced.
 
     >>> ref = SliceRef("edges", 5, "7-0-c0ffee.seg", 64, 10, 3, "<i8", 0)
     >>> edit_of(edit_row(5, Replace("edges", 5, (4, 9), ref))).new == ref

@@ -213,7 +213,7 @@ def _modulo(out: Kind, a: Value, b: Value) -> Any:
 
 
 def _pmod(out: Kind, a: Value, b: Value) -> Any:
-    """The remainder; where it is negative, that of it plus the divisor."""
+    """The remainder; a negative one is replaced by the remainder of its sum with the divisor."""
     rows = length((a, b))
     if pa.types.is_decimal(out):
         return _decimal_remainder(out, a, b, rows, positive=True)

@@ -1,4 +1,4 @@
-"""The log of a PostgreSQL table: triggers write what happens to it, and a reader knows what it has seen by snapshots.
+"""The log of a PostgreSQL table: triggers write the changes, and snapshots tell a reader which ones are unread.
 
 Entries are numbered when they are written, not when they are committed, so a number says nothing of what a reader has
 seen. Each has its transaction instead. A position is a snapshot: the entries to be read next are those that the open

@@ -1,4 +1,4 @@
-"""The log of a SQLite table: triggers write what happens to it, so it holds what was committed, and in that order.
+"""The log of a SQLite table: triggers write the changes, so the log holds the committed ones in order of commit.
 
 Every row that comes or goes is an entry with its weight. SQLite runs no trigger for a row that REPLACE removes to make
 room. So before every insert, and every update of a unique column, the rows that it would replace are entered with

@@ -1,4 +1,4 @@
-"""Durable state: a directory of immutable slices, and a log that says which of them make up each epoch."""
+"""Durable state: a directory of immutable slices, and a log that lists the slices of each epoch."""
 
 from everview.traces.store.draft import Replace
 from everview.traces.store.files import FileSystem

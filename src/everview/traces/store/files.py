@@ -89,7 +89,7 @@ class FileSystem:
 
 
 def discard(files: FileSystem, path: Path) -> None:
-    """Remove a file that nothing refers to, if that is possible; `vacuum` gets what is left."""
+    """Try to remove a file without references; if this fails, `vacuum` removes the file later."""
     with suppress(OSError):
         files.unlink(path)
 

@@ -24,7 +24,7 @@ class WriterLock(FileIO):
 
 
 def lock_for_writing(path: Path, files: FileSystem) -> WriterLock:
-    """LOCK, held; or the error that says who has it."""
+    """Lock the file LOCK for writing; raises an error with the id of the process if another writer holds the lock."""
     files.announce("lock", path)
     lock = WriterLock(path, "r+", opener=lambda name, _: os.open(name, os.O_RDWR | os.O_CREAT, 0o666))
     descriptor = lock.fileno()
@@ -61,7 +61,7 @@ def pin(path: Path) -> int | None:
 
 
 def unpinned(path: Path) -> int | None:
-    """A descriptor that holds this log against new readers while it is removed; None if one reads it."""
+    """A descriptor with an exclusive lock, so no reader can open the log during removal; None if one has it."""
     descriptor = os.open(path, os.O_RDONLY)
     if _try_lock(descriptor, fcntl.LOCK_EX):
         return descriptor

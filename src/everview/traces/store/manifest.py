@@ -1,4 +1,4 @@
-"""The manifest of an epoch: which slices make up each (trace, shard), for which plan, up to which offsets.
+"""The manifest of an epoch: the slices of each (trace, shard), the plan they belong to, and the offsets reached.
 
 A manifest is a frozen value. A snapshot spells one out; a commit says what changes. `after` folds commits
 onto a snapshot, and is the only way a manifest comes about, in a running store as in a reopened one.
@@ -183,7 +183,7 @@ class Manifest:
 
 
 def refs_of(record: LogRecord) -> Iterator[SliceRef]:
-    """The slices that a record refers to: those a commit adds, or those a snapshot lists."""
+    """The slices in a record: the ones added by a commit, or listed by a snapshot."""
     if record.kind is RecordKind.SNAPSHOT:
         yield from (entry.ref for entry in Manifest.from_record(record).entries())
         return

@@ -46,7 +46,7 @@ class RecordKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """A record that checked: what it says, and where in its file its inline data and its end are."""
+    """A verified record: its contents, and where in the file its inline data and its end are."""
 
     kind: RecordKind
     epoch: int

@@ -120,7 +120,7 @@ def log_of(layout: StatePaths, epoch: int | None) -> Path:
 
 
 def epochs(layout: StatePaths) -> tuple[int, ...]:
-    """The epochs that can be opened, oldest first: all that some log has, and that no later rewind undid."""
+    """The epochs that can be opened, oldest first: all epochs in the logs, except the ones undone by a later rewind."""
     readable: list[int] = []
     limit: int | None = None
     for path in reversed(layout.generations()):
@@ -131,7 +131,7 @@ def epochs(layout: StatePaths) -> tuple[int, ...]:
 
 
 def _readable(path: Path) -> list[int]:
-    """The epochs of a log up to where it is damaged, if it is; none, if a vacuum has just removed it."""
+    """The epochs of a log, up to the first damage; none if a vacuum has just removed the log."""
     epochs: list[int] = []
     try:
         epochs.extend(record.epoch for record in records(path, path.read_bytes()))

@@ -59,7 +59,7 @@ class SliceRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """A committed slice: its id, by which a merge names what it replaces, and its read-only array."""
+    """A committed slice: its read-only array, and the id by which merges name the slices to replace."""
 
     id: int
     array: Array

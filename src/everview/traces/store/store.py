@@ -67,7 +67,7 @@ class Policy:
 
 @dataclass(slots=True)
 class UnderWay:
-    """A store as it was when it began to change: what to undo or complete if an exception cuts that short."""
+    """A store as it was before a change, to undo or complete the change after an exception."""
 
     what: str
     manifest: Manifest

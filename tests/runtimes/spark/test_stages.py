@@ -210,7 +210,7 @@ print("nothing doubled")
 @pytest.mark.spark
 def test_a_task_that_spark_retries_doubles_nothing(tmp_path: Path) -> None:
     """The shared session gives up at the first failure, so this one has another that tries four times."""
-    tests = str(Path(__file__).parents[1])
+    tests = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", RETRYING, str(tmp_path)]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": tests}, capture_output=True, text=True, check=False)
     assert done.stdout.endswith("nothing doubled\n"), done.stderr[-4000:]

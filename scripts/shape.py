@@ -22,7 +22,7 @@ from pathlib import Path
 SCALAR_FUNCTION = "initcap"
 AGGREGATE = "stddev_pop"
 OPERATOR = "Semijoin"
-FRONT_END = "graphspec"
+FRONT_END = "pomora"
 
 LONG = 60  # lines of a function
 BRANCHY = 15  # places where a function may go one way or another

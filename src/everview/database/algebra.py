@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from everview.database.frontends import add_text
+from everview.database.definitions import Reader
+from everview.database.frontends import add_text, reader
 from everview.frontends.dialects import POMORA
 from everview.frontends.pomora.plans import named_plans
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+
+read_program: Final[Reader] = reader(named_plans)  # how a view is read again from the stored text of its program
 
 
 class Assigned:

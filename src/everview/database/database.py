@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from everview.blocks import Block
 from everview.codes import encode_rows
 from everview.database import edn
-from everview.database.algebra import Assigned, add_program
+from everview.database.algebra import Assigned, add_program, read_program
 from everview.database.core import Core
 from everview.database.datalog import add_rules, living, remove_rules
 from everview.database.definitions import Build, Reader, TableDefinition, columns_and_rows
@@ -17,7 +17,6 @@ from everview.database.derived import read_rules
 from everview.database.eav import Transacted, transact
 from everview.database.explain import explain_view, overview
 from everview.database.fluent import FLUENT, query_of, read_query
-from everview.database.frontends import reader
 from everview.database.handles import Rules
 from everview.database.identities import content_ids
 from everview.database.rules import DATALOG
@@ -32,7 +31,6 @@ from everview.frontends.dialects import POMORA, program_of
 from everview.frontends.edn.forms import form_of
 from everview.frontends.edn.reader import read
 from everview.frontends.fluent import Query
-from everview.frontends.pomora.plans import named_plans as pomora_plans
 from everview.frontends.rules.faults import within_depth
 from everview.sources.protocol import Source
 from everview.verify import Verdict
@@ -41,7 +39,7 @@ from everview.zset.batch import Batch
 # How the stored text of a view is read, by its dialect; every other dialect is one of SQL.
 READERS: Final[dict[str, Reader]] = {
     DATALOG: read_rules,
-    POMORA: reader(pomora_plans),
+    POMORA: read_program,
     edn.EDN: edn.read_view,
     FLUENT: read_query,
 }

@@ -23,7 +23,7 @@ NAMES = ("region", "nation", "part", "supplier", "partsupp", "customer", "orders
 KEYS = {"orders": ("o_orderkey",), "lineitem": ("l_orderkey", "l_linenumber")}  # of the tables that change
 SHARE = 0.001  # of the orders, a tick
 
-_texts = runpy.run_path(str(Path(__file__).parent.parent / "tests" / "sql" / "tpch.py"))
+_texts = runpy.run_path(str(Path(__file__).parent.parent / "tests" / "frontends" / "sql" / "tpch.py"))
 TABLES: str = _texts["TABLES"]
 QUERIES: dict[int, str] = _texts["QUERIES"]
 

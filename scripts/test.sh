@@ -14,7 +14,8 @@ log=$(mktemp)
 # shellcheck disable=SC2086
 ("${pytest[@]}" -m spark && "${pytest[@]}" --doctest-glob='*.md' $spark_pages) >"$log" 2>&1 &
 lane=$!
-trap 'kill $lane 2>/dev/null; rm -f "$log"' EXIT
+trap 'pkill -P $lane; kill $lane 2>/dev/null; rm -f "$log"' EXIT # the lane, and what it is running
+trap 'exit 130' INT TERM
 
 # shellcheck disable=SC2086
 make --no-print-directory check && "${pytest[@]}" -n 2 --dist worksteal -m "not spark" --doctest-glob='*.md' tests src $pages

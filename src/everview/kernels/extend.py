@@ -97,7 +97,7 @@ def _least(table, batches, columns, here, end, first, last, at, value):
 
 @kernel(rows_out, rows, rows, words, rows, words, words, words, i64, i64, i64)
 def extend(prefixes, spots, slots, table, columns, keys, last, width, capacity, summed):
-    """Every prefix with every value that all extenders have for it, and the weights of those bound to their last word.
+    """Prefixes extended by each value common to all extenders, with the weights of extenders bound to their last word.
 
     ``columns`` and ``keys`` are the columns of each extender's batches and how many of them are bound; the variable's
     ``width`` words follow. There is room for ``capacity`` rows: the sum of `proposals`. If ``summed``, a prefix stays
@@ -384,7 +384,7 @@ def _part(length, piece, pieces):
 
 @kernel(pair(rows_out, rows_out), rows, rows, words, rows, words, words, i64, words)
 def divide(prefixes, spots, slots, table, columns, keys, width, pieces):
-    """Each prefix as often as it has pieces, the values proposed for it divided evenly among them."""
+    """Prefixes repeated once for each of their pieces, with the proposed values divided evenly among the pieces."""
     n, total = prefixes.shape[0], pieces.sum()
     out = np.empty((total, prefixes.shape[1]), np.int64)
     where = np.empty((total, spots.shape[1]), np.int64)

@@ -132,7 +132,7 @@ _loader = _Loader()
 
 
 def _undisturbed(load: Callable[[], None]) -> None:
-    """Call a function in a thread where no signal handler runs, and wait for it; what it raises is raised here."""
+    """Call a function in a thread without signal handlers, wait for its end, and raise its exception here."""
     if _loader.thread == get_ident():  # a kernel that another one calls
         load()
         return

@@ -282,16 +282,9 @@ class PullPipeline:
         """Push what others have changed in all sources, as one transaction; whether any view changed."""
         with self.lock:
             self._require_no_turn("others' changes are taken")
-            before, busy = self.epoch, Busy()
-            with busy:
-                under = self.begin(busy)
-                try:
-                    under.stage()
-                    under.commit()
-                except BaseException:
-                    under.rollback()
-                    raise
-            self.tell()
+            before = self.epoch
+            with self.transaction():
+                pass  # nothing of our own: staging takes in what others have changed
             return self.epoch > before
 
     # -- whether it is right

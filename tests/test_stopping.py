@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pty
 import select
@@ -17,7 +18,7 @@ from time import monotonic
 import pytest
 
 from everview import stopping
-from everview.stopping import Stop, stoppable, until_stopped
+from everview.stopping import Stop, hush, stoppable, until_stopped
 from everview.traces.store import Store
 
 FILE = """
@@ -106,6 +107,18 @@ def test_handlers_are_given_back() -> None:
         assert isinstance(stop, Stop)
         assert signal.getsignal(signal.SIGINT) == stop.note
     assert [signal.getsignal(number) for number in stopping.SIGNALS] == before
+
+
+def test_nothing_is_logged_once_the_end_was_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    stop, root = Stop(), logging.getLogger()
+    hush(stop)
+    try:
+        logging.error("before")
+        stop.note(signal.SIGTERM)
+        logging.error("a connection to Java is gone")
+    finally:
+        root.removeFilter(root.filters[-1])
+    assert caplog.messages == ["before"]
 
 
 # -- processes

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import everview
 from everview.errors import EverviewError
-from everview.stopping import LINGERING, end_within, stoppable, until_stopped
+from everview.stopping import LINGERING, end_within, hush, stoppable, until_stopped
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -71,6 +71,7 @@ def run(
 
     with stoppable() as stop:
         stop.endless = once is False
+        hush(stop)
         with _told():
             ended = until_stopped(work, stop)
         stopped = f"stopped{f' at {stop.said}' if stop.said else ''}"

@@ -7,6 +7,7 @@ at once and interrupts nothing in the middle. The first signal asks the work to 
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -61,6 +62,15 @@ def stoppable() -> Generator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def hush(stop: Stop) -> None:
+    """Log nothing more through the root logger, once the end was asked for.
+
+    A signal to a whole process group ends Java, too, and Java's client logs each connection that breaks by that with
+    its stack: no news for somebody who has asked for the end.
+    """
+    logging.getLogger().addFilter(lambda _: not stop)
 
 
 def until_stopped(work: Callable[[], object], stop: Stop) -> bool:

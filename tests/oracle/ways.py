@@ -71,7 +71,7 @@ def _merging(ratio: int, fuel: int, small: int = 1) -> Way:
 
     @contextmanager
     def run(query: Circuit) -> Iterator[Run]:
-        with patch.multiple(spine, FUEL=fuel, SMALL=small, SIP=1):
+        with patch.multiple(spine, FUEL=fuel, SMALL=small):
             embedded = Embedded(incrementalize(query))
             for shards in embedded.state.traces.values():
                 for trace in shards:

@@ -263,39 +263,44 @@ class Program:
         self, stage: Stage, cells: dict[int, Matrix], before: Before, everywhere: Everywhere, context: Context
     ) -> Ran:
         """One stage of one shard: ``cells`` holds what has arrived, and gets what is computed."""
-        ran, empty, spent = Ran(cells), self._empty, self.spent
+        ran, spent = Ran(cells), self.spent
         for task in self._tasks(stage.nodes):
             if task.step is None:
                 cells[task.at] = before(task.at).consolidated()
-                continue
-            if task.at in cells:  # rows that arrived in the order of an index are its output
+            elif task.at in cells:  # rows that arrived in the order of an index are its output
                 if len(cells[task.at]):
                     spent[task.at].add(len(cells[task.at]), 0.0)
-                continue
-            deltas, idle = list[Matrix](), bool(task.inputs)
-            for i in task.inputs:
-                delta = cells.get(i)
-                if delta is None:
-                    delta = empty[i]
-                elif len(delta):
-                    idle = False
-                deltas.append(delta)
-            if idle:
-                continue
-            start = perf_counter()
-            views = self._views(task, cells, before, everywhere) if task.reads else ()
-            try:
-                step = task.step(deltas, views, context)
-            except OverflowError as error:
-                raise self._overflow(task.at, error, cells, context) from None
-            except EverviewError as error:
-                blame_row(self.circuit, task.at, error, cells, context)
-                raise
-            cells[task.at] = step.out
-            if step.append is not None:
-                ran.appends[task.at] = step.append
-            spent[task.at].add(len(step.out), perf_counter() - start)
+            else:
+                self.run_task(task, ran, before, everywhere, context)
         return ran
+
+    def run_task(self, task: Task, ran: Ran, before: Before, everywhere: Everywhere, context: Context) -> None:
+        """The step of one operator, if there is something to do; it fills the cell of its stream."""
+        assert task.step is not None, "a feedback has no step"
+        cells, empty = ran.cells, self._empty
+        deltas, idle = list[Matrix](), bool(task.inputs)
+        for i in task.inputs:
+            delta = cells.get(i)
+            if delta is None:
+                delta = empty[i]
+            elif len(delta):
+                idle = False
+            deltas.append(delta)
+        if idle:
+            return
+        start = perf_counter()
+        views = self._views(task, cells, before, everywhere) if task.reads else ()
+        try:
+            step = task.step(deltas, views, context)
+        except OverflowError as error:
+            raise self._overflow(task.at, error, cells, context) from None
+        except EverviewError as error:
+            blame_row(self.circuit, task.at, error, cells, context)
+            raise
+        cells[task.at] = step.out
+        if step.append is not None:
+            ran.appends[task.at] = step.append
+        self.spent[task.at].add(len(step.out), perf_counter() - start)
 
     def step(
         self, node_id: int, cells: Mapping[int, Matrix], before: Before, everywhere: Everywhere, context: Context

@@ -53,7 +53,8 @@ def _merge(a, i, b, j, out, at, fuel, ordering):
 
 
 @inline
-def _merged(a, b, ordering):
+def merged(a, b, ordering):
+    """The sum of two batches in an ordering, as a batch."""
     total = a.shape[0] + b.shape[0]
     out = np.empty((total, a.shape[1]), np.int64)
     _, _, at = _merge(a, 0, b, 0, out, 0, total, ordering)
@@ -69,7 +70,7 @@ def merge_some(a, i, b, j, out, at, fuel):
 @kernel(rows_out, rows, rows)
 def merge(a, b):
     """The sum of two batches, as a batch."""
-    return _merged(a, b, ())
+    return merged(a, b, ())
 
 
 @kernel(pair(i64, i64, i64), rows, i64, rows, i64, rows_out, i64, i64, *by_values)
@@ -81,4 +82,4 @@ def merge_some_by_value(a, i, b, j, out, at, fuel, order, slots, codes, kinds, b
 @kernel(rows_out, rows, rows, *by_values)
 def merge_by_value(a, b, order, slots, codes, kinds, bounds, arena):
     """`merge` of batches that are ordered by value."""
-    return _merged(a, b, (order, slots, codes, kinds, bounds, arena))
+    return merged(a, b, (order, slots, codes, kinds, bounds, arena))

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from everview.kernels import machine
 from everview.kernels.timed import stamped
+from everview.operators.form import Form
 from everview.operators.operator import (
     Context,
     InPlace,
@@ -41,6 +43,10 @@ class Arrange(InPlace, UnaryOperator):
         return (
             Port(self.source, row_partition(self.source.schema) if self.spread else key_partition(self.source.key)),
         )
+
+    @property
+    def form(self) -> Form:
+        return Form(machine.ARRANGE)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from everview.kernels import machine
 from everview.kernels.crossings import crossings, crossings_at
 from everview.kernels.presence import where_positive
 from everview.kernels.timed import stamped
 from everview.operators.by_state import ByState, OverChanges, OverWhole, groups_at
+from everview.operators.form import Form
 from everview.operators.nested import wake
 from everview.operators.operator import Context, Layout, Port, Step, TimedStep, TimedView, UnaryOperator, key_partition
 from everview.traces.view import Batches, TraceView
@@ -54,6 +56,10 @@ class Distinct(OverWhole, _Distinct):
 class DistinctIncremental(OverChanges, _Distinct):
     """The change of distinct when its input changes; reads the input's trace before the tick."""
 
+    @property
+    def form(self) -> Form:
+        return Form(machine.DISTINCT)
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         (before,) = views
@@ -68,5 +74,5 @@ class DistinctIncremental(OverChanges, _Distinct):
         groups, past, after = groups_at(deltas, woken, key), view.past, view.seen.plus(stamped(delta, now))
         assert isinstance(past, Batches) and isinstance(after, Batches), "traces of loops are kept"
         # What is after begins with what is past.
-        out = crossings_at(groups, after.table, len(past.batches), after.columns, key, now)
+        out = crossings_at(groups, after.table, past.table.shape[0], after.columns, key, now)
         return TimedStep(out, wake=wake((after,), groups, key, now))

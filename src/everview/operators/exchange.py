@@ -11,8 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
+from everview.kernels import machine
 from everview.kernels.shard import split
 from everview.kernels.sort import arrange
+from everview.operators.form import Form
 from everview.operators.operator import (
     Anywhere,
     ByKey,
@@ -46,6 +48,10 @@ class Exchange(UnaryOperator):
     @cached_property
     def _columns(self) -> Words:
         return word_columns(self.source.schema, self.partition.fields if isinstance(self.partition, ByKey) else ())
+
+    @property
+    def form(self) -> Form:
+        return Form(machine.PASS)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         """After the rows have moved there is nothing left to do."""

@@ -13,8 +13,10 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from everview.kernels import machine, reshape
 from everview.kernels.linear import invert, project
 from everview.kernels.sort import arrange, is_batch, sorted_by_value
+from everview.operators.form import Form, Line, flat
 from everview.operators.operator import (
     ByKey,
     Context,
@@ -99,6 +101,14 @@ class Index(UnaryOperator):
     def _in_place(self) -> bool:
         return _in_place(self._columns, self.source.width)
 
+    @property
+    def form(self) -> Form:
+        if not self.order:
+            return Form(machine.INDEX, flat([self._columns]), self._in_place)
+        turned = turning(self.schema, self.order) or [(reshape.WORD, c) for c in range(self.schema.width)]
+        columns = self._columns.tolist()
+        return Form(machine.INDEX_IN_ORDER, flat((how, columns[word]) for how, word in turned))
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         columns = self._columns
@@ -153,6 +163,33 @@ def restore(rows: Matrix, schema: Schema, order: Order) -> None:
             invert(rows, words.start, words.stop)
         if mode & NULL_MOVED:
             rows[:, words.start] = _null_last(rows[:, words.start], field, -1)
+
+
+def turning(schema: Schema, order: Order) -> list[Line]:
+    """`recode` as a plan for `everview.kernels.reshape`; empty if nothing is turned."""
+    return _plan(schema, order, reshape.BEFORE, reshape.NEGATED)
+
+
+def restoring(schema: Schema, order: Order) -> list[Line]:
+    """`restore` as a plan for `everview.kernels.reshape`; empty if nothing is turned."""
+    return _plan(schema, order, reshape.AFTER, reshape.NEGATED)
+
+
+def _plan(schema: Schema, order: Order, stepped: int, negated: int) -> list[Line]:
+    """A plan that turns words around; a first word that is stepped or negated for NULL's sake may be inverted, too.
+
+    ``~(x − 1) = −x = ~x + 1``, and ``~(−x) = x − 1``, ``−(~x) = x + 1``: one of the two becomes the other.
+    """
+    turned = _turned(schema, order)
+    plan = [(reshape.WORD, word) for word in range(schema.width)] if turned else []
+    for words, field, mode in turned:
+        if mode & DESCENDING:
+            plan[words] = [(reshape.INVERTED, word) for word in range(words.start, words.stop)]
+        if mode & NULL_MOVED and (field.type != BIGINT or field.nullable):
+            flagged = field.type == BIGINT
+            how = negated if flagged != bool(mode & DESCENDING) else stepped
+            plan[words.start] = how, words.start
+    return plan
 
 
 @cache

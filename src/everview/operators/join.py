@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from everview.errors import SchemaError
+from everview.kernels import machine
+from everview.operators.form import Form, flat
 from everview.operators.nested import split_held
 from everview.operators.operator import (
     Context,
@@ -90,6 +92,10 @@ class JoinChanges(_Join):
     def inputs(self) -> tuple[Port, ...]:
         return self._ports()
 
+    @property
+    def form(self) -> Form:
+        return Form(machine.JOIN_CHANGES, flat([self._picked[LEFT]]), self.left.key_words, self.right.width + 1)
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left, right = deltas
         return Step(self._probe(left, context.view(self.right, right), LEFT))
@@ -111,6 +117,10 @@ class JoinTrace(_Join):
     @property
     def reads(self) -> tuple[Layout, ...]:
         return (self.right,)
+
+    @property
+    def form(self) -> Form:
+        return Form(machine.JOIN, flat([self._picked[LEFT]]), self.left.key_words)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (left,) = deltas
@@ -136,6 +146,10 @@ class JoinIncremental(_Join):
     @property
     def reads(self) -> tuple[Layout, ...]:
         return (self.left, self.right)
+
+    @property
+    def form(self) -> Form:
+        return Form(machine.JOIN_BOTH, flat(self._picked), self.left.key_words)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         delta_left, delta_right = deltas

@@ -17,8 +17,10 @@ import pyarrow as pa
 from everview.codes import decode, encode, encode_pairs, to_rows
 from everview.codes.dictionary import Dictionary
 from everview.errors import EverviewError, SchemaError
+from everview.kernels import machine, reshape
 from everview.kernels.linear import negated, project
 from everview.kernels.sort import arrange
+from everview.operators.form import Form, Line, Reason, flat, lines_of
 from everview.operators.operator import (
     Anywhere,
     Context,
@@ -34,7 +36,7 @@ from everview.operators.operator import (
     word_columns,
 )
 from everview.traces.view import TraceView
-from everview.types import BIGINT, INTEGERS, NULL_WORD, Decimal, Field, Schema
+from everview.types import BIGINT, INTEGERS, Decimal, Field, Schema
 from everview.types.words import Matrix
 from everview.zset import ZSet
 
@@ -43,6 +45,10 @@ class Calling(Operator):
     """An operator that calls one function, with values."""
 
     function: str
+
+    @property
+    def form(self) -> Reason:
+        return "it calls a function with values"
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -150,6 +156,10 @@ class Project(UnaryOperator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
+    @property
+    def form(self) -> Form:
+        return Form(machine.RESHAPE, flat((reshape.WORD, c) for c in word_columns(self.source.schema, self.fields)))
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(project(deltas[0], word_columns(self.source.schema, self.fields)))
 
@@ -175,13 +185,14 @@ class Recode(UnaryOperator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
+    @cached_property
+    def form(self) -> Form:
+        fields = enumerate(zip(self.source.schema.fields, self.schema.fields, strict=True))
+        lines = [_recoded(self.source.schema.words(place), old, new) for place, (old, new) in fields]
+        return Form(machine.RESHAPE, flat(line for field in lines for line in field))
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
-        out = np.empty((delta.shape[0], self.schema.width + 1), np.int64)
-        for i, (old, new) in enumerate(zip(self.source.schema.fields, self.schema.fields, strict=True)):
-            out[:, self.schema.words(i)] = _recoded(delta[:, self.source.schema.words(i)], old, new)
-        out[:, -1] = delta[:, -1]
-        return Step(out)
+        return Step(reshape.reshape(deltas[0], lines_of(self.form.constants, 2)))
 
 
 def recodes(old: Field, new: Field) -> bool:
@@ -197,20 +208,17 @@ def recodes(old: Field, new: Field) -> bool:
     return INTEGERS.index(old.type) <= INTEGERS.index(new.type)
 
 
-def _recoded(words: Matrix, old: Field, new: Field) -> Matrix:
+def _recoded(words: slice, old: Field, new: Field) -> list[Line]:
+    """A plan for the words of a field, given those that it has."""
+    first = words.start
     if old.words == new.words:
-        return words
-    out = np.empty((words.shape[0], 2), np.int64)
+        return [(reshape.WORD, word) for word in range(first, words.stop)]
     if new.type == BIGINT:
-        absent = (words[:, 0] == NULL_WORD) if old.nullable else np.zeros(words.shape[0], np.bool_)
-        out[:, 0] = ~absent
-        out[:, 1] = np.where(absent, 0, words[:, 0])
-        return out
-    absent = (words[:, 0] == NULL_WORD) if old.nullable else np.zeros(words.shape[0], np.bool_)
+        if not old.nullable:
+            return [(reshape.CONSTANT, 1), (reshape.WORD, first)]
+        return [(reshape.IS_VALUE, first), (reshape.OR_ZERO, first)]
     # A wide decimal is a signed high word and a low word biased so that signed order is numeric order.
-    out[:, 0] = np.where(absent, NULL_WORD, words[:, 0] >> 63)
-    out[:, 1] = np.where(absent, NULL_WORD, words[:, 0] ^ np.int64(NULL_WORD))
-    return out
+    return [(reshape.HIGH, first), (reshape.LOW, first)]
 
 
 @dataclass(frozen=True)
@@ -220,13 +228,17 @@ class NotNull(InPlace, UnaryOperator):
     source: Layout
     field: int
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
+    @cached_property
+    def form(self) -> Form:
         field = self.source.schema.fields[self.field]
         if not field.nullable:
-            return Step(delta)
-        first = delta[:, self.source.schema.words(self.field).start]
-        return Step(delta[first != field.type.null_words()[0]])
+            return Form(machine.PASS)
+        first = self.source.schema.words(self.field).start
+        return Form(machine.FILTER, (reshape.NOT_EQUAL, first, field.type.null_words()[0]), 3)
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
+        (delta,), form = deltas, self.form
+        return Step(delta if form.op == machine.PASS else reshape.passing(delta, lines_of(form.constants, 3)))
 
 
 @dataclass(frozen=True)
@@ -255,16 +267,27 @@ class Matching(InPlace, UnaryOperator):
         """The constants as a row; an error if one is not of its field's type."""
         return encode_pairs(self._given, [(tuple(value for _, value in self.constants), 1)], dictionary)
 
+    @cached_property
+    def form(self) -> Form | Reason:
+        if self.reads_values:
+            return INTERNED
+        tests = self._tests(Dictionary())
+        return Form(machine.FILTER, tests, len(tests))
+
+    def _tests(self, dictionary: Dictionary) -> tuple[int, ...]:
+        schema, words = self.source.schema, self._words(dictionary)[0]
+        equal = reshape.EQUAL + reshape.OTHER
+        pairs = [(schema.words(a), schema.words(b)) for a, b in self.same]
+        tests = [(equal, a.start + w, b.start + w) for a, b in pairs for w in range(a.stop - a.start)]
+        for place, (field, _) in enumerate(self.constants):
+            given = words[self._given.words(place)]
+            tests += [(reshape.EQUAL, schema.words(field).start + w, word) for w, word in enumerate(given.tolist())]
+        return flat(tests)
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
-        schema, kept = self.source.schema, np.ones(delta.shape[0], np.bool_)
-        for a, b in self.same:
-            kept &= (delta[:, schema.words(a)] == delta[:, schema.words(b)]).all(axis=1)
-        if self.constants:
-            words = self._words(context.dictionary)
-            for place, (field, _) in enumerate(self.constants):
-                kept &= (delta[:, schema.words(field)] == words[0, self._given.words(place)]).all(axis=1)
-        return Step(delta if kept.all() else delta[kept])
+        form = self.form
+        tests = form.constants if isinstance(form, Form) else self._tests(context.dictionary)
+        return Step(reshape.passing(deltas[0], lines_of(tests, 3)))
 
 
 @dataclass(frozen=True)
@@ -272,6 +295,10 @@ class Negate(InPlace, UnaryOperator):
     """Flip the sign of every weight."""
 
     source: Layout
+
+    @property
+    def form(self) -> Form:
+        return Form(machine.NEGATE)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(negated(deltas[0]))
@@ -301,6 +328,10 @@ class Plus(_Sum):
     def inputs(self) -> tuple[Port, ...]:
         return (Port(self.source),) * self.arity
 
+    @property
+    def form(self) -> Form:
+        return Form(machine.ADD)
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         present = [d for d in deltas if d.shape[0]]
         if len(present) == 1:
@@ -317,6 +348,10 @@ class Minus(_Sum):
     @property
     def inputs(self) -> tuple[Port, ...]:
         return (Port(self.source), Port(self.source))
+
+    @property
+    def form(self) -> Form:
+        return Form(machine.SUBTRACT)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left, right = deltas
@@ -338,6 +373,7 @@ class Inspect(InPlace, Calling, UnaryOperator):
         return Step(delta)
 
 
+INTERNED = "it compares with constants that are looked up in the dictionary"
 VERDICT = Schema.parse("verdict BOOLEAN")
 
 

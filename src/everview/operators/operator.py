@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from everview.codes.dictionary import Dictionary
+from everview.operators.form import Form, Reason
 from everview.operators.functions import Function
 from everview.traces.order import Fields, ValueOrder, value_order
 from everview.traces.view import Batches, TraceView
@@ -201,6 +202,11 @@ class Operator(ABC):
         """
         assert not views, f"{type(self).__name__} does not run inside a recursive scope"
         return TimedStep(self.step(deltas, (), context).out)
+
+    @property
+    def form(self) -> Form | Reason:
+        """The instruction that does in a compiled tick what `step` does; or why there is none."""
+        return "there is no instruction for it"
 
     @property
     def reads(self) -> tuple[Layout, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-import numpy as np
-
+from everview.kernels import machine, reshape
+from everview.operators.form import Form, Line, flat, lines_of
 from everview.operators.operator import Context, Layout, Step, UnaryOperator
 from everview.traces.view import TraceView
 from everview.types import Schema
@@ -25,13 +26,16 @@ class Pad(UnaryOperator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
-        out = np.empty((delta.shape[0], self.schema.width + 1), np.int64)
-        for i, field in enumerate(self.fields):
+    @cached_property
+    def form(self) -> Form:
+        plan: list[Line] = []
+        for place, field in enumerate(self.fields):
             if field is None:
-                out[:, self.schema.words(i)] = self.schema.fields[i].type.null_words()
+                plan += [(reshape.CONSTANT, word) for word in self.schema.fields[place].type.null_words()]
             else:
-                out[:, self.schema.words(i)] = delta[:, self.source.schema.words(field)]
-        out[:, -1] = delta[:, -1]
-        return Step(out)
+                words = self.source.schema.words(field)
+                plan += [(reshape.WORD, word) for word in range(words.start, words.stop)]
+        return Form(machine.RESHAPE, flat(plan))
+
+    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
+        return Step(reshape.reshape(deltas[0], lines_of(self.form.constants, 2)))

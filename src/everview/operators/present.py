@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
+from everview.kernels import machine, reshape
+from everview.operators.form import Form, flat, lines_of
 from everview.operators.operator import Anywhere, ByKey, Context, Layout, Partition, Step, UnaryOperator
 from everview.traces.view import TraceView
 from everview.types import Field, Schema
@@ -43,20 +43,24 @@ class Present(UnaryOperator):
         return all(old[f].words == old[f].type.words(nullable=False) for f in where.fields if f in self.fields)
 
     @cached_property
-    def _columns(self) -> list[int]:
-        """The words that stay: the last ones of each field, and the weight."""
-        columns: list[int] = []
-        for place, field in enumerate(self.schema.fields):
-            stop = self.source.schema.words(place).stop
-            columns += range(stop - field.words, stop)
-        return [*columns, self.source.width]
+    def _tests(self) -> tuple[int, ...]:
+        old = self.source.schema
+        nullable = [field for field in self.fields if old.fields[field].nullable]
+        return flat((reshape.NOT_EQUAL, old.words(f).start, old.fields[f].type.null_words()[0]) for f in nullable)
+
+    @cached_property
+    def _plan(self) -> tuple[int, ...]:
+        """The words that stay: the last ones of each field; empty if all do."""
+        if self.schema.width == self.source.width:
+            return ()
+        stops = [self.source.schema.words(place).stop for place in range(len(self.schema))]
+        kept = [range(stop - field.words, stop) for stop, field in zip(stops, self.schema.fields, strict=True)]
+        return flat((reshape.WORD, word) for words in kept for word in words)
+
+    @property
+    def form(self) -> Form:
+        return Form(machine.FILTER, self._tests + self._plan, len(self._tests))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
-        old = self.source.schema
-        kept = np.ones(delta.shape[0], np.bool_)
-        for field in self.fields:
-            if old.fields[field].nullable:
-                kept &= delta[:, old.words(field).start] != old.fields[field].type.null_words()[0]
-        rows = delta if kept.all() else delta[kept]
-        return Step(rows if self.schema.width == old.width else np.ascontiguousarray(rows[:, self._columns]))
+        rows = reshape.passing(deltas[0], lines_of(self._tests, 3))
+        return Step(reshape.reshape(rows, lines_of(self._plan, 2)) if self._plan else rows)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from everview.kernels import machine
 from everview.operators.by_state import ByState, OverChanges, OverWhole, touched
-from everview.operators.index import Order, restore
+from everview.operators.form import Form, flat
+from everview.operators.index import Order, restore, restoring
 from everview.operators.operator import Context, Layout, Port, Step, UnaryOperator, key_partition, row_partition
 from everview.traces.view import TraceView
 from everview.types.words import Matrix
@@ -57,6 +59,11 @@ class Top(OverWhole, _Top):
 @dataclass(frozen=True)
 class TopIncremental(OverChanges, _Top):
     """The change of `Top`: a walk through the first places of each group gives those before and after at once."""
+
+    @property
+    def form(self) -> Form:
+        back = flat(restoring(self.source.schema, self.order))
+        return Form(machine.TOP, back, self.group_words, self.skip, self.limit)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,), (before,) = deltas, views

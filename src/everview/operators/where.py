@@ -6,31 +6,30 @@ most conditions that people write compare integers, and cost next to nothing, ho
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
+from everview.kernels import machine, reshape
+from everview.operators.form import Form, Line, Reason, flat, lines_of
+from everview.operators.linear import INTERNED
 from everview.operators.operator import Context, InPlace, Layout, Step, UnaryOperator
 from everview.traces.view import TraceView
-from everview.types import BIGINT, NULL_WORD, Field, Schema
+from everview.types import Field, Schema
 from everview.types.words import Matrix
 
-Flags = NDArray[np.bool_]
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
+COMPARISONS = {
+    "equal": reshape.EQUAL,
+    "not_equal": reshape.NOT_EQUAL,
+    "less": reshape.LESS,
+    "less_equal": reshape.LESS_EQUAL,
+    "greater": reshape.GREATER,
+    "greater_equal": reshape.GREATER_EQUAL,
 }
+NOWHERE: Line = (reshape.NOT_EQUAL + reshape.OTHER, 0, 0)  # no word differs from itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,41 +78,41 @@ class Where(InPlace, UnaryOperator):
         return encode_pairs(self._given, [(values, 1)], dictionary)[0, :-1].tolist() if values else []
 
     @cached_property
-    def _fixed(self) -> list[int] | None:
-        return None if self._interned else self._words(Dictionary())
+    def form(self) -> Form | Reason:
+        if self.reads_values:
+            return INTERNED
+        tests = self._tests(Dictionary())
+        return Form(machine.FILTER, tests, len(tests))
+
+    def _tests(self, dictionary: Dictionary) -> tuple[int, ...]:
+        """The tests as lines for `everview.kernels.reshape`."""
+        words = iter(self._words(dictionary))
+        lines = [line for test in self.tests for line in self._lines(test, [next(words) for _ in test.constants])]
+        return flat(lines)
+
+    def _lines(self, test: Test, constants: list[int]) -> list[Line]:
+        word, how = self.source.schema.words(test.field).stop - 1, COMPARISONS.get(test.how)
+        if how is None:
+            return self._null(test.field, present=test.how == "is_not_null")
+        known = self._null(test.field, present=True) if self.source.schema.fields[test.field].nullable else []
+        if test.other is not None:
+            if self.source.schema.fields[test.other].nullable:
+                known += self._null(test.other, present=True)
+            return [*known, (how + reshape.OTHER, word, self.source.schema.words(test.other).stop - 1)]
+        *first, last = constants
+        return [*known, *((how + reshape.OR_NEXT, word, constant) for constant in first), (how, word, last)]
+
+    def _null(self, place: int, *, present: bool) -> list[Line]:
+        """The test that a field is a value, or that it is NULL."""
+        field, first = self.source.schema.fields[place], self.source.schema.words(place).start
+        if not field.nullable:
+            return [] if present else [NOWHERE]
+        return [(reshape.NOT_EQUAL if present else reshape.EQUAL, first, field.type.null_words()[0])]
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
-        words = iter(self._words(context.dictionary) if self._fixed is None else self._fixed)
-        kept: Flags | None = None
-        for test in self.tests:
-            passed = self._passed(test, delta, [next(words) for _ in test.constants])
-            kept = passed if kept is None else kept & passed
-        return Step(delta if kept is None or kept.all() else delta[kept])
-
-    def _passed(self, test: Test, delta: Matrix, constants: list[int]) -> Flags:
-        value, known = self._value(delta, test.field)
-        if test.how == "is_null":
-            return np.zeros(delta.shape[0], np.bool_) if known is None else ~known
-        if test.how == "is_not_null":
-            return np.ones(delta.shape[0], np.bool_) if known is None else known
-        compare = COMPARISONS[test.how]
-        if test.other is not None:
-            other, there = self._value(delta, test.other)
-            passed: Flags = compare(value, other)
-            return passed if there is None else passed & there if known is None else passed & there & known
-        passed = compare(value, constants[0])
-        for constant in constants[1:]:
-            passed = passed | compare(value, constant)
-        return passed if known is None else passed & known
-
-    def _value(self, delta: Matrix, place: int) -> tuple[Matrix, Flags | None]:
-        """The word of a field in each row, and which rows have a value there; None if NULL is not allowed."""
-        field, words = self.source.schema.fields[place], self.source.schema.words(place)
-        word = delta[:, words.stop - 1]
-        if not field.nullable:
-            return word, None
-        return word, delta[:, words.start] != (0 if field.type == BIGINT else NULL_WORD)
+        form = self.form
+        tests = form.constants if isinstance(form, Form) else self._tests(context.dictionary)
+        return Step(reshape.passing(deltas[0], lines_of(tests, 3)))
 
 
 def testable(field: Field, how: str) -> bool:

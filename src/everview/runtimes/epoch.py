@@ -96,12 +96,13 @@ class Epochs:
         self.dictionary = context.dictionary
         self._saved = context.dictionary.mark()  # entries before it are in the store, if there is one
         self._place = InProcess(program, state, context)
-        self._sinks = [node for node in program.circuit if isinstance(node, Sink) and not node.table]
-        layouts = {sink.name: program.circuit.layout(sink.input) for sink in self._sinks}
+        nodes = enumerate(program.circuit)
+        self._sinks = {node_id: node for node_id, node in nodes if isinstance(node, Sink) and not node.table}
+        layouts = {sink.name: program.circuit.layout(sink.input) for sink in self._sinks.values()}
         self._in_order = {name for name, layout in layouts.items() if layout.sorted and not layout.by_value}
         self._unchanged = {
             sink.name: Batch(layouts[sink.name].schema, program.empty(sink.input), self.dictionary)
-            for sink in self._sinks
+            for sink in self._sinks.values()
         }
 
     # -- the open epoch
@@ -145,11 +146,8 @@ class Epochs:
     def outputs(self, cells: Cells) -> dict[str, Batch]:
         """The change of every view."""
         found: dict[str, Batch] = {}
-        for sink in self._sinks:
-            if sink.positive:
-                self._check_positive(sink, cells)
-            parts = [shard[sink.input] for shard in cells if sink.input in shard]
-            found[sink.name] = self._output(sink, parts) if parts else self._unchanged[sink.name]
+        for node_id, sink in self._sinks.items():
+            found[sink.name] = self._output(node_id, sink, cells)
         return found
 
     @inside
@@ -192,12 +190,21 @@ class Epochs:
 
     # -- inside
 
-    def _output(self, sink: Sink, parts: list[Matrix]) -> Batch:
-        schema = self._unchanged[sink.name].schema
+    def _output(self, node_id: int, sink: Sink, cells: Cells) -> Batch:
+        """The change of a view, checked and consolidated, by compiled code or here."""
+        unchanged, compiled = self._unchanged[sink.name], self._place.compiled
+        if sink.positive and (compiled is None or compiled.suspect):
+            self._check_positive(sink, cells)
+        if compiled is not None:
+            rows = cells[0].get(node_id)
+            return unchanged if rows is None else Batch(unchanged.schema, rows, self.dictionary)
+        parts = [shard[sink.input] for shard in cells if sink.input in shard]
+        if not parts:
+            return unchanged
         if len(parts) > 1:
-            return Batch.consolidated(schema, np.concatenate(parts), self.dictionary)
+            return Batch.consolidated(unchanged.schema, np.concatenate(parts), self.dictionary)
         made = Batch if sink.name in self._in_order else Batch.consolidated
-        return made(schema, parts[0], self.dictionary)
+        return made(unchanged.schema, parts[0], self.dictionary)
 
     def _check_positive(self, sink: Sink, cells: Cells) -> None:
         for shard, streams in enumerate(cells):

@@ -11,6 +11,7 @@ from everview.circuit.nodes import Read
 from everview.circuit.program import Due, Program, Ran
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment
+from everview.runtimes.compiled import Compiled
 from everview.runtimes.loops import Cells, exchange
 from everview.runtimes.pending import At
 from everview.runtimes.state import Path, ProgramState
@@ -39,7 +40,15 @@ class InProcess:
     def __init__(self, program: Program, state: ProgramState, context: Context) -> None:
         self.program, self.state, self.context = program, state, context
 
+    @property
+    def compiled(self) -> Compiled | None:
+        """The program as compiled code; None if it cannot be compiled, or is only a part of what the state is of."""
+        return self.state.compiled if self.state.program is self.program else None
+
     def run(self, first: int, last: int, cells: Cells) -> None:
+        if self.compiled is not None:
+            self._run_compiled(self.compiled, first, last, cells)
+            return
         for number in range(first, last + 1):
             stage = self.program.stages[number]
             if number > first:
@@ -50,6 +59,11 @@ class InProcess:
                 ran = self.program.run(stage, shard_cells, before, everywhere, self.context)
                 remembered = self.program.close(shard_cells, before, stage)
                 self.state.push(shard, (), ran.appends | remembered if remembered else ran.appends)
+
+    def _run_compiled(self, compiled: Compiled, first: int, last: int, cells: Cells) -> None:
+        appends = compiled.run(first, last, cells[0], Once(lambda read: self._everywhere(read, cells)))
+        if appends:
+            self.state.push(0, (), appends)
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
         running_stage, now = program.stages[stage], np.array(at, np.int64)

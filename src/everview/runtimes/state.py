@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from everview.circuit.program import Program, trace_columns
 from everview.codes import references
 from everview.errors import WeightOverflow
 from everview.operators.operator import Context, TimedView
+from everview.runtimes.compiled import Compiled
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
 from everview.types import Schema
@@ -27,12 +29,24 @@ class ProgramState:
         self.traces: dict[tuple[Path, int], list[Trace]] = {}
         self.schemas: dict[tuple[Path, int], tuple[str, Schema]] = {}
         self._flat: list[tuple[Trace, str, int]] | None = None
+        self.program, self._context = program, context
         for path, inner in program.nested():
             for node, layout in inner.traces.items():
                 order = context.order(layout, inner.depth)
                 columns = trace_columns(layout, inner.depth)
                 self.traces[path, node] = [Trace(columns, order) for _ in range(program.shards)]
                 self.schemas[path, node] = inner.names[node], layout.schema
+
+    @cached_property
+    def compiled(self) -> Compiled | None:
+        """The program as compiled code over these traces; None if it cannot be compiled."""
+        root = {node: shards[0] for (path, node), shards in self.traces.items() if not path}
+        return Compiled(self.program, root, self._context) if Compiled.can(self.program, root) else None
+
+    def absorb(self) -> None:
+        """Make what compiled code has appended to the open epoch appends like others, which a store can be given."""
+        if self.compiled is not None:
+            self.compiled.absorb()
 
     def __iter__(self) -> Iterator[tuple[Trace, str, int]]:
         """Every trace with its name and shard."""
@@ -49,7 +63,8 @@ class ProgramState:
         return self.traces[path, node]
 
     def before(self, shard: int, node: int) -> Batches:
-        return self.traces[(), node][shard].before
+        """A trace without the open epoch, for a reader that is done when the epoch is."""
+        return self.traces[(), node][shard].momentary
 
     def reading(self, shard: int, path: Path, node: int) -> TimedView:
         """A trace of a child: the closed epochs, and what the open one has appended at earlier iterations."""
@@ -65,6 +80,7 @@ class ProgramState:
 
     def pushed(self) -> list[Pushed]:
         """The batches that the open epoch appends, by trace and shard."""
+        self.absorb()
         return [(trace, name, shard, batch) for trace, name, shard in self if (batch := trace.sum()) is not None]
 
     def held(self) -> dict[str, list[Trace]]:
@@ -77,6 +93,7 @@ class ProgramState:
             if name in held:
                 self.traces[key] = held[name]
         self._flat = None
+        vars(self).pop("compiled", None)
 
     def waiting(self) -> list[Pushed]:
         """The batches that closed epochs have left unsaved, by trace and shard."""
@@ -100,8 +117,11 @@ class ProgramState:
         """End the epoch; ``ids`` are the ids, in the store, of the batches in ``pushed``."""
         for (trace, *_), id_ in zip(pushed, ids, strict=True):
             trace.close((id_,))
+        if self.compiled is not None:
+            self.compiled.publish()
         for trace, _, _ in self:
-            trace.close()  # nothing, if nothing was pushed to it
+            if trace.current:
+                trace.close()
 
     def references(self) -> dict[int, Matrix]:
         """The dictionary codes that any row refers to, by kind."""
@@ -114,6 +134,8 @@ class ProgramState:
 
     def abandon(self) -> None:
         """Forget what the open epoch has appended."""
+        if self.compiled is not None:
+            self.compiled.abandon()
         for trace, _, _ in self:
             if trace.current:
                 trace.abandon()

@@ -1,8 +1,11 @@
 """A trace's past: a few batches, largest first, merged geometrically with the work spread over ticks.
 
 Meaning: the sum of the batches. Invariant: every batch is sorted and consolidated; two neighbours that are not being
-merged differ in size by at least `RATIO`, but for a few small ones at the end, so there are not many.
+merged differ in size by at least `RATIO`, but for the small ones at the end, so there are not many.
 An append pays for merging in proportion to its own size; no append waits for a whole merge.
+
+Small batches are **levels** (see `everview.kernels.levels`): compiled code merges them among each other, and once they
+are a thousand rows they become a batch like the others. The spine's ledger is what compiled code reads and appends to.
 
 A batch may be known to a store by the ids of its slices; a merged batch stands for those of all it was made of.
 
@@ -15,22 +18,22 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+from weakref import finalize
 
 import numpy as np
 
+from everview.kernels import levels
 from everview.kernels.merge import merge_some, merge_some_by_value
-from everview.kernels.sort import arrange, sorted_by_value
 from everview.traces.order import ValueOrder
-from everview.traces.view import Batches
-from everview.types.words import Matrix
+from everview.traces.view import NO_BATCHES, Batches
+from everview.types.words import Matrix, Words
 
 Ids = tuple[int, ...]
 
 RATIO = 4  # a batch is merged into its larger neighbour once it is more than a quarter of it
 FUEL = 4 * (RATIO + 1)  # rows a merge reads per row appended: done well before its successor must begin
-SMALL = 512  # rows; smaller batches are not worth a merge each: they wait until there are a few
-FEW = 8
-SIP = 4096  # rows; merges go on when they have been given at least so much fuel
+SMALL = 512  # rows; smaller batches are not worth a merge each: they are levels first
 
 
 @dataclass(slots=True)
@@ -79,6 +82,22 @@ class Merging:
 Slots = list[HeldBatch | Merging]
 
 
+class Stand(NamedTuple):
+    """What a spine is at a moment, apart from its levels, which belong to it if they are of this generation."""
+
+    slots: Slots
+    last: int = 0  # the number that came with the batch that was appended last
+    generation: int = 0  # how often levels have become a batch
+
+
+class LevelIds(NamedTuple):
+    """The stored slices that the levels of a generation stand for; ``last`` is the number of the last append."""
+
+    generation: int = 0
+    last: int = 0
+    ids: Ids = ()
+
+
 class Spine:
     """The batches of a trace up to the last committed tick.
 
@@ -93,68 +112,76 @@ class Spine:
         self.columns = columns
         self.order = order
         self.ratio = ratio
-        self._stand: tuple[Slots, int] = [], 0  # and the number that came with what was appended last
+        self.ledger: Words = np.zeros(levels.LEDGER, np.int64)
+        self.ledger[levels.COLUMNS] = columns
+        self._stand = self._shown = Stand([])  # what the spine is, and what its ledger shows
         self._gone: list[int] = []  # stored slices whose rows have cancelled out
-        self._fuel = 0
-        self._waiting = 0  # small batches at the end, as far as is known
-        self._view: Batches | None = None
+        self._level_ids = LevelIds()
+        self._view: tuple[Stand, int, Batches] | None = None  # of a stand and a version of the ledger
+        finalize(self, _let_go, self.ledger).atexit = False
 
-    @classmethod
-    def restored(cls, columns: int, order: ValueOrder | None, slices: Sequence[tuple[Matrix, Ids]]) -> Spine:
-        """The spine of stored batches, largest and oldest first."""
-        spine = cls(columns, order)
-        spine._stand = [HeldBatch(batch, ids) for batch, ids in slices], 0
-        spine.settle()
-        return spine
+    def restore(self, slices: Sequence[tuple[Matrix, Ids]]) -> None:
+        """Become what stored batches say, largest and oldest first."""
+        self._become([HeldBatch(batch, ids) for batch, ids in slices], [], 0, self._stand.generation + 1)
+        self.settle()
 
-    @property
-    def last(self) -> int:
-        """The number of the last append: after an exception it tells whether the append was made."""
-        return self._stand[1]
+    def has(self, number: int) -> bool:
+        """Whether the last batch was appended with this number: after an exception it tells whether it was."""
+        return number in (self._stand.last, self.ledger[levels.LAST])
 
     @property
     def view(self) -> Batches:
         """The batches as readers see them now; later appends and merges do not change this view."""
-        if self._view is None:
-            self._view = Batches(self.columns, self.batches, self.order)
-        return self._view
+        version = int(self.ledger[levels.VERSION])
+        known = self._view
+        if known is None or known[0] is not self._stand or known[1] != version:
+            known = self._view = self._stand, version, Batches(self.columns, self.batches, self.order)
+        return known[2]
+
+    @property
+    def momentary(self) -> Batches:
+        """`view` for a reader that is done before anything is appended."""
+        self._follow()
+        return Batches.momentary(self.columns, self.order, self, levels.shown(self.ledger))
 
     @property
     def batches(self) -> tuple[Matrix, ...]:
-        return tuple([held.batch for held in self._held()])
+        return tuple([*(held.batch for held in self._held()), *self._levels()])
 
     def __len__(self) -> int:
         """Entries stored; rows that cancel across batches count until they are merged away."""
-        return sum(len(held) for held in self._held())
+        return sum(len(held) for held in self._held()) + sum(map(len, self._levels()))
 
     @property
     def nbytes(self) -> int:
-        merging = sum(slot.reached[2] * self.columns * 8 for slot in self._stand[0] if isinstance(slot, Merging))
+        merging = sum(slot.reached[2] * self.columns * 8 for slot in self._stand.slots if isinstance(slot, Merging))
         return len(self) * self.columns * 8 + merging
 
     def append(self, batch: Matrix, ids: Ids = (), number: int = 0) -> None:
-        """Add a batch, and do a share of merging in proportion to its size; see `last` for its number."""
+        """Add a batch, and do a share of merging in proportion to its size; see `has` for its number."""
         rows = batch.shape[0]
         if rows == 0:
             return
         assert batch.shape[1] == self.columns, "a spine holds batches of one width"
-        slots, gone = [*self._stand[0], HeldBatch(batch, ids)], list[int]()
-        self._fuel += FUEL * rows
-        self._waiting = self._waiting + 1 if rows < SMALL else 0
-        changed = self._waiting >= FEW and self._gather(slots, gone)
-        if rows >= SMALL or changed or self._fuel >= SIP:
-            changed |= self._work(slots, gone, self._fuel)
-            self._fuel = 0
-        view = None if changed or self._view is None else self._view.plus(batch)
-        self._become(slots, gone, number, view)
+        if rows < SMALL:
+            self._enter(batch, ids, number)
+            return
+        slots, gone = [*self._stand.slots, HeldBatch(batch, ids)], list[int]()
+        self._work(slots, gone, FUEL * rows)
+        self._become(slots, gone, number, self._stand.generation)
+
+    def tend(self) -> None:
+        """Make the levels a batch like the others, if they are full, and do a share of merging. It may be repeated."""
+        self._follow()
+        if self.ledger[levels.ROWS] >= levels.LIMIT:
+            self._harden()
 
     def settle(self) -> None:
-        """Finish every merge, the small batches included."""
-        slots, gone = [*self._stand[0]], list[int]()
-        self._gather(slots, gone, 2)
+        """Finish every merge, the levels included."""
+        self._harden()
+        slots, gone = [*self._stand.slots], list[int]()
         self._work(slots, gone, 2 * len(self))
-        self._fuel = 0
-        self._become(slots, gone, self.last)
+        self._become(slots, gone, self._stand.last, self._stand.generation)
 
     def compact(self) -> None:
         """Merge everything into one batch."""
@@ -165,13 +192,62 @@ class Spine:
         whole = Batches(self.columns, [h.batch for h in held], self.order).consolidated()
         slots, gone = list[HeldBatch | Merging](), list[int]()
         _put(slots, gone, 0, HeldBatch(whole, tuple(i for h in held for i in h.ids)))
-        self._become(slots, gone, self.last)
+        self._become(slots, gone, self._stand.last, self._stand.generation)
 
-    def _become(self, slots: Slots, gone: list[int], last: int, view: Batches | None = None) -> None:
-        self._view = None
-        self._stand = slots, last
-        self._view = view
+    # -- levels
+
+    def note_ids(self, ids: Ids, number: int) -> None:
+        """Remember the ids of what is entered to the levels with a number, once for each number."""
+        generation, last, known = self._level_ids
+        if generation != self._stand.generation:
+            known, last = (), 0
+        if number == 0 or last != number:
+            self._level_ids = LevelIds(self._stand.generation, number, known + ids)
+
+    def _enter(self, batch: Matrix, ids: Ids, number: int) -> None:
+        self._follow()
+        self.note_ids(ids, number)
+        if self.order is None:
+            full = levels.enter(self.ledger, batch, number)
+        else:
+            full = levels.enter_by_value(self.ledger, batch, number, *self.order.arrays)
+        if full:
+            self._harden()
+
+    def _levels(self) -> list[Matrix]:
+        self._follow()
+        ledger = self.ledger
+        return [levels.level(ledger, b) for b in range(ledger[levels.SLOTS], ledger[levels.ALL])]
+
+    def _harden(self) -> None:
+        """Make the levels a batch like the others."""
+        self._follow()
+        if self.ledger[levels.ALL] == self.ledger[levels.SLOTS]:
+            return
+        if self.order is None:
+            batch = levels.gathered(self.ledger)
+        else:
+            batch = levels.gathered_by_value(self.ledger, *self.order.arrays)
+        generation, _, ids = self._level_ids
+        slots, gone = [*self._stand.slots], list[int]()
+        _put(slots, gone, len(slots), HeldBatch(batch, ids if generation == self._stand.generation else ()))
+        self._work(slots, gone, FUEL * int(self.ledger[levels.ROWS]))
+        self._become(slots, gone, self._stand.last, self._stand.generation + 1)
+
+    def _become(self, slots: Slots, gone: list[int], last: int, generation: int) -> None:
+        self._stand = Stand(slots, last, generation)
         self._gone += gone  # should they be missed, the store keeps slices whose sum is nothing
+        self._follow()
+
+    def _follow(self) -> None:
+        """Let the ledger show the stand. It has not yet where an exception came between; its batches are kept as long."""
+        stand = self._stand
+        if self._shown is stand:
+            return
+        table = Batches(self.columns, [held.batch for held in self._held()]).table
+        assert table.shape[0] < levels.MOST - 16, "a spine has few batches"
+        levels.follow(self.ledger, table, stand.generation)
+        self._shown = stand
 
     # -- what a store must know
 
@@ -188,25 +264,9 @@ class Spine:
 
     def _held(self) -> list[HeldBatch]:
         held: list[HeldBatch] = []
-        for slot in self._stand[0]:
+        for slot in self._stand.slots:
             held += (slot.larger, slot.smaller) if isinstance(slot, Merging) else (slot,)
         return held
-
-    def _gather(self, slots: Slots, gone: list[int], few: int = FEW) -> bool:
-        """Make one batch of the last small ones, when there are a few; whether it did."""
-        start = len(slots)
-        while start > 0 and isinstance(held := slots[start - 1], HeldBatch) and len(held) < SMALL:
-            start -= 1
-        self._waiting = len(slots) - start
-        if self._waiting < few:
-            return False
-        small = [held for held in slots[start:] if isinstance(held, HeldBatch)]
-        whole = arrange(np.concatenate([h.batch for h in small]), np.arange(self.columns - 1))
-        if self.order is not None:
-            whole = sorted_by_value(whole, *self.order.arrays)
-        _put(slots, gone, start, HeldBatch(whole, tuple(i for h in small for i in h.ids)), len(small))
-        self._waiting = 1
-        return True
 
     def _work(self, slots: Slots, gone: list[int], fuel: int) -> bool:
         """Advance every merge under way, then begin those that the sizes call for, smallest first.
@@ -230,7 +290,7 @@ class Spine:
         larger, smaller = slots[slot - 1], slots[slot]
         if isinstance(larger, Merging) or isinstance(smaller, Merging):
             return False
-        if len(smaller) < SMALL or len(larger) >= self.ratio * len(smaller):
+        if len(larger) >= self.ratio * len(smaller):
             return False
         slots[slot - 1 : slot + 1] = [Merging.begin(larger, smaller, self.order)]
         return True
@@ -251,6 +311,12 @@ def _put(slots: Slots, gone: list[int], slot: int, held: HeldBatch, replacing: i
     if not len(held):
         gone += held.ids
     slots[slot : slot + replacing] = [held] if len(held) else []
+
+
+def _let_go(ledger: Words) -> None:
+    """Free the levels of a spine that is no more."""
+    if ledger[levels.ALL] > ledger[levels.SLOTS]:
+        levels.follow(ledger, NO_BATCHES, int(ledger[levels.GENERATION]) + 1)
 
 
 def _untouched(rows: int, columns: int) -> Matrix:

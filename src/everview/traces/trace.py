@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from everview.kernels.weights import largest_weight
+from everview.kernels.levels import REACH
+from everview.kernels.weights import LARGEST, largest_weight
 from everview.traces.order import ValueOrder
 from everview.traces.spine import Ids, Spine
 from everview.traces.view import Batches, merged
@@ -36,7 +37,7 @@ class Trace:
     1
     """
 
-    __slots__ = ("_before", "_open", "_reach", "_unsaved", "past")
+    __slots__ = ("_before", "_open", "_unsaved", "past")
 
     def __init__(self, columns: int, order: ValueOrder | None = None) -> None:
         self.past = Spine(columns, order)
@@ -45,14 +46,15 @@ class Trace:
         # Closed epochs that wait to be saved: how often others were, negated; batches as above; the last of them.
         self._unsaved: tuple[int, list[Matrix], int] = -1, [], 0
         self._before: tuple[Batches, list[Matrix], Batches] | None = None  # the past, the unsaved, and their sum
-        self._reach = 0  # no row's weight is larger
 
     def restore(self, slices: Sequence[tuple[Matrix, Ids]]) -> None:
         """Take up stored batches, largest and oldest first, as the past."""
-        self._reach = sum(largest_weight(batch) for batch, _ in slices)
-        if self._reach > SAFE:
+        reach = sum(largest_weight(batch) for batch, _ in slices)
+        if reach > SAFE:
             slices = [(self._in_range(batch for batch, _ in slices), tuple(i for _, ids in slices for i in ids))]
-        self.past = Spine.restored(self.past.columns, self.past.order, slices)
+            reach = sum(largest_weight(batch) for batch, _ in slices)
+        self.past.ledger[REACH] = reach
+        self.past.restore(slices)
 
     @property
     def before(self) -> Batches:
@@ -64,6 +66,11 @@ class Trace:
         if known is None or known[0] is not past or known[1] is not unsaved:
             known = self._before = past, unsaved, _with(past, unsaved)
         return known[2]
+
+    @property
+    def momentary(self) -> Batches:
+        """`before` for a reader that is done before anything is appended."""
+        return self.before if self.unsaved else self.past.momentary
 
     @property
     def unsaved(self) -> list[Matrix]:
@@ -84,12 +91,13 @@ class Trace:
         """Append to the open epoch; `OverflowError` if a row's weight would leave 64 bits."""
         if not batch.shape[0]:
             return
-        self._reach += largest_weight(batch)
-        if self._reach > SAFE:
+        reach = int(self.past.ledger[REACH]) + largest_weight(batch)  # no row's weight is larger
+        if reach > SAFE:
             # Neighbours may add up beyond the range although all batches together do not: so there are none.
             self.past.compact()
             self._in_range((*self.past.batches, *self.unsaved, *self.current, batch))
-            self._reach = sum(largest_weight(b) for b in (*self.past.batches, *self.unsaved, *self.current, batch))
+            reach = sum(largest_weight(b) for b in (*self.past.batches, *self.unsaved, *self.current, batch))
+        self.past.ledger[REACH] = min(reach, LARGEST)
         number, batches = self._open
         self._open = number, self._put(batches, batch) if batches else [batch]
 
@@ -115,8 +123,9 @@ class Trace:
         if not batches:
             return
         batch = self.sum()
-        if batch is not None and self.past.last != number:
+        if batch is not None and not self.past.has(number):
             self.past.append(batch, ids, number)
+        self.past.tend()
         self._open = number + 1, []
 
     def leave(self) -> None:
@@ -134,8 +143,9 @@ class Trace:
         """Note that a store has what was `waiting`."""
         batch = self.waiting()
         number, _, last = self._unsaved
-        if batch is not None and self.past.last != number:
+        if batch is not None and not self.past.has(number):
             self.past.append(batch, ids, number)
+        self.past.tend()
         self._unsaved = number - 1, [], last
 
     def abandon(self) -> None:

@@ -92,6 +92,13 @@ class TraceView(Protocol):
         ...
 
 
+class HasBatches(Protocol):
+    """A holder of batches."""
+
+    @property
+    def batches(self) -> tuple[Matrix, ...]: ...
+
+
 class Batches:
     """A view of the sum of a few batches. With an order, the batches are sorted by values instead of words.
 
@@ -99,16 +106,30 @@ class Batches:
     without their times; `join_at` and `later_times` show them.
     """
 
-    __slots__ = ("batches", "bound", "columns", "order", "table")
+    __slots__ = ("_parts", "bound", "columns", "order", "table")
 
     def __init__(self, columns: int, batches: Sequence[Matrix] = (), order: ValueOrder | None = None) -> None:
         self.columns = columns
-        self.batches = tuple(batches)
         self.order = order
         self.bound = NO_BOUND
         self.table = NO_BATCHES
-        for batch in self.batches:
+        for batch in batches:
             self.table = with_batch(self.table, batch)
+        self._parts: tuple[Matrix | HasBatches, ...] = tuple(batches)
+
+    @classmethod
+    def momentary(cls, columns: int, order: ValueOrder | None, holder: HasBatches, table: Matrix) -> Batches:
+        """A view of what a holder has, for a reader that is done before the holder changes."""
+        view = cls.__new__(cls)
+        view.columns, view.order, view.bound, view.table, view._parts = columns, order, NO_BOUND, table, (holder,)
+        return view
+
+    @property
+    def batches(self) -> tuple[Matrix, ...]:
+        batches: list[Matrix] = []
+        for part in self._parts:
+            batches += (part,) if isinstance(part, np.ndarray) else part.batches
+        return tuple(batches)
 
     def __len__(self) -> int:
         return int(self.table[:, 1].sum())
@@ -162,13 +183,13 @@ class Batches:
     def plus(self, batch: Matrix) -> Batches:
         if not batch.shape[0]:
             return self
-        return self._like((*self.batches, batch), with_batch(self.table, batch), self.bound)
+        return self._like((*self._parts, batch), with_batch(self.table, batch), self.bound)
 
     # -- timed entries
 
     def upto(self, bound: Words) -> Batches:
         """What lies within a bound in every coordinate of time."""
-        return self._like(self.batches, self.table, bound)
+        return self._like(self._parts, self.table, bound)
 
     def join_at(self, delta: Matrix, key: int, pick: Words, now: Words) -> Matrix:
         """`join` with entries of any time; each result ends in the join of ``now`` and its entry's time."""
@@ -178,10 +199,10 @@ class Batches:
         """(group, time) for every later time at which a group that changes now must be looked at again."""
         return probe.later_times(groups, self.table, self.columns, key, now)
 
-    def _like(self, batches: tuple[Matrix, ...], table: Matrix, bound: Words) -> Batches:
+    def _like(self, parts: tuple[Matrix | HasBatches, ...], table: Matrix, bound: Words) -> Batches:
         other = Batches.__new__(Batches)
         other.columns, other.order = self.columns, self.order
-        other.batches, other.table, other.bound = batches, table, bound
+        other._parts, other.table, other.bound = parts, table, bound
         return other
 
 

@@ -9,11 +9,12 @@ from typing import Final
 import numpy as np
 
 from everview.errors import WeightOverflow
-from everview.kernels import exact_sum, quotients
+from everview.kernels import exact_sum, quotients, sums
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.floats import Flags, scaled, words_of
 from everview.operators.aggregate.registry import FLOATS
 from everview.operators.aggregate.weigh import SQUARES, Kind, Need, counted, sum_kind
+from everview.operators.form import Line
 from everview.types import BIGINT, DOUBLE, NULL_WORD, Decimal, Field, Schema
 from everview.types.words import Matrix, Words
 
@@ -129,3 +130,41 @@ FINISHED: Final[Mapping[str, Callable[[Call, Field, Sums], Matrix]]] = {
     "bool_and": _truth,
     "bool_or": _truth,
 }
+
+
+def compiled_call(call: Call, result: Field, word: int, places: Mapping[Need, slice], source: Schema) -> Line | None:
+    """A linear aggregate as a line for `everview.kernels.sums`, its result at a word; None if it has none."""
+    count = places[counted(source, call)].start
+    if call.function == "count":
+        return sums.COUNT, 0, 0, count, word, sums.NEVER, 0, 1, 0
+    if not call.fields or call.function not in ("sum", "avg", "avg double", "bool_and", "bool_or"):
+        return None
+    field, distinct = source.fields[call.fields[0]], call.fields if call.distinct else ()
+    null = sums.NEVER if not result.nullable else sums.FLAGGED if result.type == BIGINT else sums.LEAST
+    if call.function in ("bool_and", "bool_or"):
+        trues = places[Kind.TRUES, call.fields[0], distinct]
+        kind = sums.ALL_TRUE if call.function == "bool_and" else sums.ANY_TRUE
+        return kind, trues.start, trues.stop, count, word, null, 0, 1, 0
+    kind = _compiled_sum(call, field, result)
+    if kind is None:
+        return None
+    digits = places[sum_kind(field), call.fields[0], distinct]
+    precision = result.type.precision if isinstance(result.type, Decimal) else 0
+    both = isinstance(result.type, Decimal) and isinstance(field.type, Decimal)
+    power = result.type.scale - field.type.scale if both else 0
+    words = result.type.words(nullable=False)
+    return kind, digits.start, digits.stop, count, word, null, precision, words, power
+
+
+def _compiled_sum(call: Call, field: Field, result: Field) -> int | None:
+    """The kind of a sum or average, chosen as `_sum` does."""
+    float_sum = field.type.sql in FLOATS
+    if call.function == "avg double" and isinstance(field.type, Decimal):
+        return None
+    if call.function in ("avg", "avg double") and result.type == DOUBLE:
+        return sums.MEAN_FLOAT if float_sum else sums.MEAN_INTEGER
+    if float_sum:
+        return sums.SUM_FLOAT
+    if not isinstance(result.type, Decimal):
+        return sums.SUM_INTEGER
+    return sums.MEAN_DECIMAL if call.function == "avg" else sums.SUM_DECIMAL

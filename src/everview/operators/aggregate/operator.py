@@ -9,13 +9,15 @@ from itertools import accumulate
 
 import numpy as np
 
-from everview.operators.aggregate.added import FINISHED, Sums
+from everview.kernels import machine
+from everview.operators.aggregate.added import FINISHED, Sums, compiled_call
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.collected import collected
 from everview.operators.aggregate.ordered import IN_ORDER, Lay, Ordered, Ordering, orderings
 from everview.operators.aggregate.registry import computed_under
 from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import ByState, OverChanges, OverWhole
+from everview.operators.form import Form, Line, Reason, flat
 from everview.operators.operator import Context, Layout, Port, key_partition
 from everview.traces.view import TraceView
 from everview.types import Field, Schema
@@ -130,3 +132,15 @@ class Aggregate(OverWhole, _Aggregate):
 @dataclass(frozen=True)
 class AggregateIncremental(OverChanges, _Aggregate):
     """The change of the aggregates."""
+
+    @cached_property
+    def form(self) -> Form | Reason:
+        if self.ordered:
+            return "some aggregates are of what lies in order"
+        calls: list[Line] = []
+        for call, field, words, _ in self._results:
+            line = compiled_call(call, field, words.start, self._places, self.source)
+            if line is None:
+                return f"{call.function} is computed from whole columns"
+            calls.append(line)
+        return Form(machine.AGGREGATE, flat(calls), self.group_words, self.slots[-1].places.stop, self.schema.width)

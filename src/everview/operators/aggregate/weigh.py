@@ -9,11 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from everview.kernels import exact_sum, quotients
+from everview.kernels import exact_sum, machine, quotients, sums
 from everview.kernels.sort import arrange
 from everview.kernels.tally import weighed
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.registry import FLOATS, computed
+from everview.operators.form import Form, Line, Reason, flat
 from everview.operators.operator import Context, Layout, Partition, Step, UnaryOperator, carried, word_columns
 from everview.traces.view import TraceView
 from everview.types import BIGINT, Decimal, Field, Schema
@@ -52,6 +53,14 @@ SQUARES = {
     Kind.WIDE: Kind.WIDE_SQUARES,
     Kind.FLOAT: Kind.FLOAT_SQUARES,
 }
+SLOTS = {
+    Kind.ROWS: sums.COUNTED,
+    Kind.VALUES: sums.COUNTED,
+    Kind.TRUES: sums.TRUE,
+    Kind.INTEGER: sums.INTEGER,
+    Kind.WIDE: sums.WIDE,
+    Kind.FLOAT: sums.FLOAT,
+}  # as `everview.kernels.sums` has them
 SQUARED = {squares: of for of, squares in SQUARES.items()}
 
 
@@ -138,6 +147,21 @@ class Weigh(UnaryOperator):
         fields = [self.source.schema.fields[g] for g in self.group]
         place = PLACE if PLACE.name not in {f.name for f in fields} else Field("place of entry", BIGINT, False)
         return Layout(Schema([*fields, place]), len(fields), sorted=True)
+
+    @cached_property
+    def form(self) -> Form | Reason:
+        if any(slot.kind not in SLOTS for slot in self.slots):
+            return "it adds up squares"
+        group = word_columns(self.source.schema, self.group)
+        return Form(machine.WEIGH, flat([group, *map(self._slot, self.slots)]), group.size)
+
+    def _slot(self, slot: Slot) -> Line:
+        """A slot as a line for `everview.kernels.sums`."""
+        if slot.kind is Kind.ROWS:
+            return sums.COUNTED, 0, 0, sums.NO_NULL, slot.base
+        field, words = self.source.schema.fields[slot.field], self.source.schema.words(slot.field)
+        null = field.type.null_words()[0] if field.nullable else sums.NO_NULL
+        return SLOTS[slot.kind], words.start, words.stop - 1, null, slot.base
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas

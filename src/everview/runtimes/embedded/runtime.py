@@ -114,7 +114,7 @@ class Embedded(Epochs):
             sink.name: CircuitView(
                 self, sink.name, program.circuit.layout(sink.input).schema, sink.input if sink.keep else None
             )
-            for sink in self._sinks
+            for sink in self._sinks.values()
         }
         for name, view in self.views.items():
             if name in views and views[name].schema == view.schema:

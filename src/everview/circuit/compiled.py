@@ -1,0 +1,107 @@
+"""A run of stages as code for the machine: one instruction for each operator, in order.
+
+The registers are numbered as the nodes are. A sink has an instruction, too, which consolidates what its view is told,
+and, where that is promised, one that checks that no row would be there less often than not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from everview.circuit.nodes import Apply, Feedback, Read, Sink
+from everview.circuit.program import Program, Task
+from everview.kernels import machine
+from everview.operators.arrange import Arrange
+from everview.operators.form import Form, Reason
+from everview.operators.operator import Moment, Operator
+from everview.types.words import Matrix, Words
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Instructions, their constants, and the tasks of those that Python runs or may have to."""
+
+    instructions: Matrix
+    constants: Words
+    tasks: tuple[Task | None, ...]  # one for each instruction; None for a sink's
+
+
+def is_compilable(program: Program) -> bool:
+    """Whether the stages of a program can be code: it has one shard, and no stream comes back a tick later."""
+    return program.shards == 1 and program.depth == 0 and not any(isinstance(n, Feedback) for n in program.circuit)
+
+
+def form_of(operator: Operator) -> Form | Reason:
+    """The form of an operator where its node stands: none if its rows are ordered by what their words stand for."""
+    layouts = (operator.output, *operator.reads, *(port.layout for port in operator.inputs))
+    if any(layout.by_value for layout in layouts):
+        return "its rows are in the order of texts or other values of the dictionary"
+    return operator.form
+
+
+def compiled(program: Program, first: int, last: int, ledgers: Mapping[int, int]) -> Code:
+    """The code of some stages; ``ledgers`` numbers the ledgers of the nodes that own a trace."""
+    writer = _Writer(program, ledgers)
+    for stage in program.stages[first : last + 1]:
+        for node_id in (*stage.moves, *stage.nodes):
+            writer.write(node_id)
+    return writer.code()
+
+
+class _Writer:
+    def __init__(self, program: Program, ledgers: Mapping[int, int]) -> None:
+        self._program, self._ledgers = program, ledgers
+        self._lines: list[list[int]] = []
+        self._constants: list[int] = []
+        self._tasks: list[Task | None] = []
+
+    def code(self) -> Code:
+        lines = np.array(self._lines, np.int64).reshape(-1, machine.INSTRUCTION)
+        return Code(lines, np.array(self._constants, np.int64), tuple(self._tasks))
+
+    def write(self, node_id: int) -> None:
+        node = self._program.circuit[node_id]
+        if isinstance(node, Sink):
+            self._write_sink(node_id, node)
+        elif isinstance(node, Apply):
+            self._write_operator(node_id, node)
+
+    def _write_operator(self, node_id: int, node: Apply) -> None:
+        form, task = form_of(node.operator), Task.of(node_id, node)
+        inputs = task.inputs
+        if isinstance(form, str):
+            form = Form(machine.PYTHON, inputs)
+        elif form.op == machine.ADD:
+            form = Form(machine.ADD, inputs)
+        reads: Sequence[Read] = node.reads
+        if isinstance(node.operator, Arrange):
+            reads = (Read(node_id, Moment.BEFORE),)
+        self._line(node_id, inputs, reads if form.op != machine.PYTHON else (), form)
+        self._tasks.append(task)
+
+    def _write_sink(self, node_id: int, node: Sink) -> None:
+        if node.table or node.input is None:
+            return
+        if node.positive:
+            self._line(node_id, (node.input,), (Read(node.input, Moment.BEFORE),), Form(machine.CHECK))
+            self._tasks.append(None)
+        layout = self._program.circuit.layout(node.input)
+        in_order = layout.sorted and not layout.by_value
+        self._line(node_id, (node.input,), (), Form(machine.CONSOLIDATE, x=int(in_order)))
+        self._tasks.append(None)
+
+    def _line(self, out: int, inputs: Sequence[int], reads: Iterable[Read], form: Form) -> None:
+        start = len(self._constants)
+        self._constants += form.constants
+        traces = [self._trace(read) for read in reads]
+        left, right = (*inputs, machine.NONE, machine.NONE)[:2]
+        (trace, after), (other, other_after) = (*traces, (0, machine.NONE), (0, machine.NONE))[:2]
+        line = [form.op, out, left, right, trace, after, other, other_after, start, len(self._constants)]
+        self._lines.append([*line, form.x, form.y, form.z])
+
+    def _trace(self, read: Read) -> tuple[int, int]:
+        """The number of a trace's ledger, and the register whose rows are read with it."""
+        return self._ledgers[read.node], read.node if read.moment is Moment.AFTER else machine.NONE

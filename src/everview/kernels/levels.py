@@ -1,0 +1,154 @@
+"""The small batches of a spine: levels of growing size that compiled code fills, merges and gives up by itself.
+
+A **ledger** is all that compiled code knows of a spine, in one line of words: a head, the table (address, rows) of the
+spine's batches, and the owners of the levels' memory. The batches in the spine's slots come first, largest first; they
+belong to Python. The levels follow. A batch that is entered is merged with all levels that are at most `RATIO` times as
+large, so there are few, and each row is merged a few times. Levels are never changed in place: whoever has taken a view
+keeps what it shows.
+
+An act merges aside first and changes the ledger afterwards: whatever raises, the ledger means what it meant.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import carray  # pyright: ignore[reportPrivateImportUsage]
+
+from everview.kernels import registers as register
+from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, void, words_out
+from everview.kernels.merge import merged
+from everview.kernels.ordering import by_values
+from everview.kernels.rows import _as_pointer
+
+SLOTS, ALL, COLUMNS, VERSION, GENERATION, ROWS, LAST, REACH = range(8)
+HEAD = 8
+MOST = 96  # batches of a spine
+OWNERS = HEAD + 2 * (MOST + 1)  # one line more than batches: for the change of the open epoch
+LEDGER = OWNERS + MOST
+
+RATIO = 2
+LIMIT = 1024  # rows in levels; from then on they are a batch of the spine
+
+
+@inline
+def table_of(ledger):
+    """The table of a spine's batches, with room for one more line."""
+    return ledger[HEAD:OWNERS].reshape((MOST + 1, 2))
+
+
+@inline
+def ledger_at(address):
+    return carray(_as_pointer(address), LEDGER)
+
+
+@inline
+def _level(ledger, b):
+    """A level as a matrix of its own."""
+    table = table_of(ledger)
+    return register.owned(ledger[OWNERS + b], table[b, 0], table[b, 1], ledger[COLUMNS])
+
+
+@inline
+def enter_batch(ledger, m, ordering):
+    """Add a batch, whose memory is a kernel's: merged with the levels that are not much larger, it is the last one."""
+    table = table_of(ledger)
+    before = ledger[ALL]
+    keep, added = before, m.shape[0]
+    while keep > ledger[SLOTS] and table[keep - 1, 1] <= RATIO * m.shape[0]:
+        keep -= 1
+        added -= table[keep, 1] + m.shape[0]
+        m = merged(_level(ledger, keep), m, ordering)
+        added += m.shape[0]
+    for b in range(keep, before):
+        register.release(ledger[OWNERS + b])
+        ledger[OWNERS + b] = 0
+    if m.shape[0] > 0:
+        table[keep, 0] = m.ctypes.data
+        table[keep, 1] = m.shape[0]
+        ledger[OWNERS + keep] = register.hold(m)
+        keep += 1
+    ledger[ALL] = keep
+    ledger[ROWS] += added
+    ledger[VERSION] += 1
+
+
+@inline
+def is_full(ledger):
+    """Whether the levels are due to become a batch of the spine. There are never many: each is much larger."""
+    return ledger[ROWS] >= LIMIT
+
+
+@inline
+def _gathered(ledger, ordering):
+    """All levels as one matrix."""
+    whole = np.empty((0, ledger[COLUMNS]), np.int64)
+    for b in range(ledger[ALL] - 1, ledger[SLOTS] - 1, -1):
+        whole = merged(_level(ledger, b), whole, ordering)
+    return whole
+
+
+@kernel(boolean, words_out, rows, i64)
+def enter(ledger, m, number):
+    """Add a batch of Python's to the levels, once for each number; whether the levels are full."""
+    if ledger[LAST] != number or number == 0:
+        enter_batch(ledger, m.copy(), ())
+        ledger[LAST] = number
+    return is_full(ledger)
+
+
+@kernel(boolean, words_out, rows, i64, *by_values)
+def enter_by_value(ledger, m, number, order, slots, codes, kinds, bounds, arena):
+    """`enter` of a spine that is ordered by value."""
+    if ledger[LAST] != number or number == 0:
+        enter_batch(ledger, m.copy(), (order, slots, codes, kinds, bounds, arena))
+        ledger[LAST] = number
+    return is_full(ledger)
+
+
+@kernel(rows_out, words_out)
+def gathered(ledger):
+    """All levels as one batch."""
+    return _gathered(ledger, ())
+
+
+@kernel(rows_out, words_out, *by_values)
+def gathered_by_value(ledger, order, slots, codes, kinds, bounds, arena):
+    """`gathered` of a spine that is ordered by value."""
+    return _gathered(ledger, (order, slots, codes, kinds, bounds, arena))
+
+
+@kernel(rows_out, words_out, i64)
+def level(ledger, b):
+    """A level, by its number among all batches, as an array that stays whatever becomes of the level."""
+    return _level(ledger, b)
+
+
+@kernel(rows_out, words_out)
+def shown(ledger):
+    """The table of all batches, as they are now."""
+    return table_of(ledger)[: ledger[ALL]].copy()
+
+
+@kernel(void, words_out, rows, i64)
+def follow(ledger, slots, generation):
+    """Show these batches of Python's in place of those before; with a new generation, levels are given up.
+
+    A generation is the number of times that levels have become a batch of the spine.
+    """
+    table = table_of(ledger)
+    first, end = ledger[SLOTS], ledger[ALL]
+    if generation != ledger[GENERATION]:
+        for b in range(first, end):
+            register.release(ledger[OWNERS + b])
+        end = first
+        ledger[ROWS] = 0
+        ledger[GENERATION] = generation
+    kept, n = end - first, slots.shape[0]
+    lines, owners = table[first:end].copy(), ledger[OWNERS + first : OWNERS + end].copy()
+    table[:n] = slots
+    table[n : n + kept] = lines
+    ledger[OWNERS : OWNERS + MOST] = 0
+    ledger[OWNERS + n : OWNERS + n + kept] = owners
+    ledger[SLOTS] = n
+    ledger[ALL] = n + kept
+    ledger[VERSION] += 1

@@ -1,0 +1,186 @@
+"""Linear aggregates: what rows add to the places of their groups, and the results of groups before and after.
+
+A **slot** is a line (kind, first word of the field, last word, word of NULL or `NO_NULL`, base): a quantity that is
+added up in the places from ``base`` on. A **call** is a line (kind, first place, end of its places, place of its count,
+first word of its result, how NULL is written, and two arguments): a result that is read off the places. Both are data,
+made by the operators of `everview.operators.aggregate`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everview.kernels import exact_sum
+from everview.kernels.dictionary import NULL_WORD
+from everview.kernels.jit import i64, inline, kernel, pair, rows, rows_out, words
+from everview.kernels.probe import keys
+from everview.kernels.sort import arrange
+from everview.kernels.tally import tally
+
+# Kinds of slots.
+COUNTED, TRUE, INTEGER, WIDE, FLOAT = range(5)
+NO_NULL = 1  # in place of NULL's first word, which is 0 or the least
+
+# Kinds of calls.
+COUNT, SUM_INTEGER, SUM_DECIMAL, SUM_FLOAT, MEAN_INTEGER, MEAN_FLOAT, MEAN_DECIMAL, ALL_TRUE, ANY_TRUE = range(9)
+
+# How NULL is written where there was no value to aggregate.
+NEVER, FLAGGED, LEAST = range(3)
+
+NO_BOUND = np.empty(0, np.int64)
+
+
+@inline
+def _spread(delta, slot):
+    """Entries (origin, place, contribution) of a slot, as three rows, and how many there are."""
+    n, weight = delta.shape[0], delta.shape[1] - 1
+    kind, first, last, null = slot[0], slot[1], slot[2], slot[3]
+    weights = np.empty(n, np.int64)
+    values = np.empty(n, np.int64)
+    for i in range(n):
+        weights[i] = delta[i, weight]
+        if null != NO_NULL and delta[i, first] == null:
+            weights[i] = 0
+        if kind == TRUE and delta[i, first] != 1:
+            weights[i] = 0
+        values[i] = delta[i, last]
+    if kind == INTEGER:
+        out = np.empty((3, exact_sum.INTEGER_BUCKETS * n + 1), np.int64)
+        return out, exact_sum._spread_integers(values, weights, out)
+    if kind == FLOAT:
+        out = np.empty((3, 3 * n + 1), np.int64)
+        return out, exact_sum._spread_floats(values, weights, out)
+    if kind == WIDE:
+        highs = np.empty(n, np.int64)
+        for i in range(n):
+            highs[i] = delta[i, first]
+        out = np.empty((3, exact_sum.WIDE_BUCKETS * n + 1), np.int64)
+        return out, exact_sum._spread_wide(highs, values, weights, out)
+    out = np.empty((3, n), np.int64)
+    at = 0
+    for i in range(n):
+        if weights[i] != 0:
+            out[0, at], out[1, at], out[2, at] = i, 0, weights[i]
+            at += 1
+    return out, at
+
+
+@kernel(rows_out, rows, words, rows)
+def weigh(delta, group, slots):
+    """Rows as entries (group, place) whose weights are what the rows contribute, as a batch."""
+    width, total = group.size, 0
+    parts = [_spread(delta, slots[s]) for s in range(slots.shape[0])]
+    for part in parts:
+        total += part[1]
+    out = np.empty((total, width + 2), np.int64)
+    at = 0
+    for s in range(slots.shape[0]):
+        entries, count = parts[s]
+        for e in range(count):
+            for c in range(width):
+                out[at, c] = delta[entries[0, e], group[c]]
+            out[at, width] = slots[s, 4] + entries[1, e]
+            out[at, width + 1] = entries[2, e]
+            at += 1
+    return arrange(out, np.arange(width + 1))
+
+
+@inline
+def _write(out, i, call, low, high, absent):
+    """A result's words, from the word of its value (two for wide decimals), or NULL."""
+    at, null = call[4], call[5]
+    if null == FLAGGED:
+        out[i, at] = 0 if absent else 1
+        out[i, at + 1] = 0 if absent else low
+    elif call[0] in (SUM_DECIMAL, MEAN_DECIMAL) and call[7] == 2:
+        out[i, at] = NULL_WORD if absent and null == LEAST else high
+        out[i, at + 1] = NULL_WORD if absent and null == LEAST else low
+    else:
+        out[i, at] = NULL_WORD if absent and null == LEAST else low
+
+
+@inline
+def _finish(out, dense, call):
+    """Write the results of a call; whether all are in range."""
+    n = dense.shape[0]
+    counts = dense[:, call[3]].copy()
+    if call[0] == COUNT:
+        for i in range(n):
+            out[i, call[4]] = counts[i]
+        return True
+    digits = dense[:, call[1] : call[2]].copy()
+    fine = True
+    if call[0] == SUM_INTEGER:
+        values, over = exact_sum.finish_integers(digits, exact_sum.INT64_MIN, exact_sum.INT64_MAX)
+        for i in range(n):
+            fine &= over[i] == 0
+            _write(out, i, call, values[i], 0, counts[i] == 0)
+    elif call[0] == SUM_DECIMAL or call[0] == MEAN_DECIMAL:
+        if call[0] == SUM_DECIMAL:
+            highs, lows, over = exact_sum.finish_decimals(digits, call[6])
+        else:
+            highs, lows, over = exact_sum.average_decimals(digits, counts, call[8], call[6])
+        for i in range(n):
+            fine &= over[i] == 0
+            low = lows[i] if call[7] == 2 else lows[i] ^ NULL_WORD
+            _write(out, i, call, low, highs[i], counts[i] == 0)
+    elif call[0] == ALL_TRUE or call[0] == ANY_TRUE:
+        for i in range(n):
+            trues, falses = digits[i, 0], counts[i] - digits[i, 0]
+            truth = trues > 0 if call[0] == ANY_TRUE else falses <= 0
+            out[i, call[4]] = (1 if truth else 0) if trues > 0 or falses > 0 else NULL_WORD
+    else:
+        if call[0] == SUM_FLOAT:
+            codes = exact_sum.round_floats(digits)
+        elif call[0] == MEAN_FLOAT:
+            codes = exact_sum.average_floats(digits, counts)
+        else:
+            codes = exact_sum.average_integers(digits, counts)
+        for i in range(n):
+            _write(out, i, call, codes[i], 0, counts[i] == 0)
+    return fine
+
+
+@inline
+def _present(dense):
+    """The rows of groups that are there, and their numbers."""
+    n = dense.shape[0]
+    numbers = np.empty(n, np.int64)
+    at = 0
+    for i in range(n):
+        if dense[i, 0] > 0:
+            numbers[at] = i
+            at += 1
+    return numbers[:at]
+
+
+@kernel(pair(rows_out, i64), rows, rows, i64, i64, rows, i64, i64)
+def change_of_groups(delta, table, columns, key, calls, places, width):
+    """The change of the results of the groups that entries touch, and 1; or 0 where a result is out of range.
+
+    ``table`` is the spine of the entries before, ``delta`` the batch that is added. The change is not consolidated,
+    but for results that stay as they are.
+    """
+    groups = keys(delta, key)
+    n = groups.shape[0]
+    dense = np.zeros((2 * n, places), np.int64)  # before, then after
+    tally(dense[:n], groups, table, columns, key, NO_BOUND)
+    dense[n:] = dense[:n]
+    added = np.empty((1, 2), np.int64)
+    added[0, 0], added[0, 1] = delta.ctypes.data, delta.shape[0]
+    tally(dense[n:], groups, added, columns, key, NO_BOUND)
+    there = _present(dense)
+    compact = np.empty((there.size, places), np.int64)
+    for i in range(there.size):
+        compact[i] = dense[there[i]]
+    out = np.empty((there.size, width + 1), np.int64)
+    for i in range(there.size):
+        group = there[i] % n
+        for c in range(key):
+            out[i, c] = groups[group, c]
+        out[i, width] = -1 if there[i] < n else 1
+    fine = 1
+    for c in range(calls.shape[0]):
+        if not _finish(out, compact, calls[c]):
+            fine = 0
+    return out, fine

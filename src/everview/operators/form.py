@@ -1,0 +1,39 @@
+"""The compiled form of an operator: the instruction of `everview.kernels.machine` that does what its step does.
+
+The instruction runs the same kernels as the step. Which registers and traces it reads is the circuit's to say, so a
+form has only what the operator knows: what to do, and the constants for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from everview.types.words import Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What to do, a run of constants, and three numbers, whose meanings depend on what is done."""
+
+    op: int
+    constants: tuple[int, ...] = ()
+    x: int = 0
+    y: int = 0
+    z: int = 0
+
+
+Reason = str  # why an operator has no compiled form
+Line = tuple[int, ...]
+
+
+def flat(lines: Iterable[Iterable[int]]) -> tuple[int, ...]:
+    """Lines of words as a run of constants."""
+    return tuple(int(word) for line in lines for word in line)
+
+
+def lines_of(constants: tuple[int, ...], columns: int) -> Matrix:
+    """A run of constants as lines of words, as a step gives them to a kernel."""
+    return np.array(constants, np.int64).reshape(-1, columns)

@@ -13,7 +13,7 @@ import numpy as np
 
 from everview.circuit.nodes import Apply, Feedback, Read, Sink
 from everview.circuit.program import Program, Task
-from everview.kernels import machine
+from everview.kernels import fixpoint, machine
 from everview.operators.arrange import Arrange
 from everview.operators.form import Form, Reason
 from everview.operators.operator import Moment, Operator
@@ -49,6 +49,20 @@ def compiled(program: Program, first: int, last: int, ledgers: Mapping[int, int]
         for node_id in (*stage.moves, *stage.nodes):
             writer.write(node_id)
     return writer.code()
+
+
+def compiled_scope(scope: Program, ledgers: Mapping[int, int]) -> Code | Reason:
+    """The code of a recursive scope; or why its rounds are run one by one."""
+    if scope.shards > 1 or scope.depth > 1 or len(scope.stages) > 1 or scope.loops != ((),):
+        return "there are other loops around it or in it"
+    operators = [node.operator for node in scope.circuit if isinstance(node, Apply)]
+    for operator in operators:
+        form = form_of(operator)
+        if isinstance(form, str) and operator.reads:
+            return f"{type(operator).__name__}: {form}"
+        if isinstance(form, Form) and form.op not in fixpoint.NESTED:
+            return f"{type(operator).__name__} has no instruction inside a loop"
+    return compiled(scope, 0, 0, ledgers)
 
 
 class _Writer:

@@ -73,13 +73,24 @@ def enter_batch(ledger, m, ordering):
 
 
 @inline
+def give_up(ledger):
+    """Let go of all levels."""
+    for b in range(ledger[SLOTS], ledger[ALL]):
+        register.release(ledger[OWNERS + b])
+        ledger[OWNERS + b] = 0
+    ledger[ALL] = ledger[SLOTS]
+    ledger[ROWS] = 0
+    ledger[VERSION] += 1
+
+
+@inline
 def is_full(ledger):
     """Whether the levels are due to become a batch of the spine. There are never many: each is much larger."""
     return ledger[ROWS] >= LIMIT
 
 
 @inline
-def _gathered(ledger, ordering):
+def gather(ledger, ordering):
     """All levels as one matrix."""
     whole = np.empty((0, ledger[COLUMNS]), np.int64)
     for b in range(ledger[ALL] - 1, ledger[SLOTS] - 1, -1):
@@ -108,13 +119,13 @@ def enter_by_value(ledger, m, number, order, slots, codes, kinds, bounds, arena)
 @kernel(rows_out, words_out)
 def gathered(ledger):
     """All levels as one batch."""
-    return _gathered(ledger, ())
+    return gather(ledger, ())
 
 
 @kernel(rows_out, words_out, *by_values)
 def gathered_by_value(ledger, order, slots, codes, kinds, bounds, arena):
     """`gathered` of a spine that is ordered by value."""
-    return _gathered(ledger, (order, slots, codes, kinds, bounds, arena))
+    return gather(ledger, (order, slots, codes, kinds, bounds, arena))
 
 
 @kernel(rows_out, words_out, i64)
@@ -138,10 +149,8 @@ def follow(ledger, slots, generation):
     table = table_of(ledger)
     first, end = ledger[SLOTS], ledger[ALL]
     if generation != ledger[GENERATION]:
-        for b in range(first, end):
-            register.release(ledger[OWNERS + b])
+        give_up(ledger)
         end = first
-        ledger[ROWS] = 0
         ledger[GENERATION] = generation
     kept, n = end - first, slots.shape[0]
     lines, owners = table[first:end].copy(), ledger[OWNERS + first : OWNERS + end].copy()

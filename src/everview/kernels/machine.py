@@ -12,7 +12,6 @@ raised here, after the number of the instruction was noted in the status; the op
 from __future__ import annotations
 
 import numpy as np
-from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 
 from everview.kernels import levels
 from everview.kernels import registers as register
@@ -22,7 +21,6 @@ from everview.kernels.linear import negated
 from everview.kernels.presence import where_positive
 from everview.kernels.probe import join, keys, weights
 from everview.kernels.reshape import passing, reshape
-from everview.kernels.rows import _as_pointer
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.sums import change_of_groups, weigh
 from everview.kernels.top import first_rows_change
@@ -83,22 +81,24 @@ def _plan(constants, start, end, columns):
 
 
 @inline
-def _batch(m):
+def as_batch(m):
     """The rows as a batch."""
     return arrange(m, np.arange(m.shape[1] - 1))
 
 
 @inline
-def _joined(a, b):
-    """The rows of both."""
-    out = np.empty((a.shape[0] + b.shape[0], a.shape[1]), np.int64)
-    out[: a.shape[0]] = a
-    out[a.shape[0] :] = b
+def both(a, b):
+    """The rows of both; a register without rows may be without columns, too."""
+    out = np.empty((a.shape[0] + b.shape[0], max(a.shape[1], b.shape[1])), np.int64)
+    if a.shape[0] > 0:
+        out[: a.shape[0]] = a
+    if b.shape[0] > 0:
+        out[a.shape[0] :] = b
     return out
 
 
 @inline
-def _idle(line, constants, registers):
+def is_idle(line, constants, registers):
     """Whether an instruction has inputs, and none of them has rows."""
     if line[LEFT] == NONE:
         return False
@@ -113,7 +113,7 @@ def _idle(line, constants, registers):
 
 
 @inline
-def _add(line, constants, registers):
+def add_all(line, constants, registers):
     """The rows of all inputs; those of the only one that has some, as they are."""
     total, parts, only = 0, 0, 0
     for c in range(line[START], line[END]):
@@ -127,21 +127,30 @@ def _add(line, constants, registers):
     at = 0
     for c in range(line[START], line[END]):
         m = register.shown(registers, constants[c])
-        out[at : at + m.shape[0]] = m
-        at += m.shape[0]
+        if m.shape[0] > 0:
+            out[at : at + m.shape[0]] = m
+            at += m.shape[0]
     register.put(registers, line[OUT], out)
 
 
 @inline
-def _index(line, constants, registers):
+def index(line, constants, registers):
     delta = register.shown(registers, line[LEFT])
     if line[OP] == INDEX_IN_ORDER:
         delta = reshape(delta, _plan(constants, line[START], line[END], 2))
-        register.put(registers, line[OUT], delta if is_batch(delta) else _batch(delta))
+        register.put(registers, line[OUT], delta if is_batch(delta) else as_batch(delta))
     elif line[X] and is_batch(delta):
         register.lend(registers, line[OUT], line[LEFT])
     else:
         register.put(registers, line[OUT], arrange(delta, constants[line[START] : line[END]]))
+
+
+@inline
+def join_of_changes(line, constants, registers):
+    """The join of what is in two registers."""
+    side, pick = line[RIGHT], constants[line[START] : line[END]]
+    table = np.array([[registers[side, register.ADDRESS], registers[side, register.ROWS]]])
+    return join(register.shown(registers, line[LEFT]), table, line[Y], line[X], pick)
 
 
 @inline
@@ -154,7 +163,7 @@ def _semijoin(line, registers, trace, other):
         return kept
     crossed = crossings(on, weights(on, _table(other, registers, NONE), other[levels.COLUMNS], key, NO_BOUND))
     whole = ~np.arange(trace[levels.COLUMNS] - 1)
-    return _joined(kept, join(crossed, _table(trace, registers, NONE), trace[levels.COLUMNS], key, whole))
+    return both(kept, join(crossed, _table(trace, registers, NONE), trace[levels.COLUMNS], key, whole))
 
 
 @inline
@@ -169,7 +178,7 @@ def _join_both(line, constants, registers, trace, other):
     if left.shape[0] == 0:
         return of_right
     of_left = join(left, _table(other, registers, line[OTHER_AFTER]), other[levels.COLUMNS], key, by_left)
-    return _joined(of_left, of_right)
+    return both(of_left, of_right)
 
 
 @inline
@@ -204,7 +213,7 @@ def _arranged(line, registers, trace, staged):
 
 
 @inline
-def _unary(line, constants, registers):
+def unary(line, constants, registers):
     """The result of an operator of one input that reads no trace."""
     op, delta = line[OP], register.shown(registers, line[LEFT])
     if op == RESHAPE:
@@ -225,7 +234,7 @@ def run(code, constants, registers, ledgers, staged, counts, status, pc):
     while pc < code.shape[0]:
         line = code[pc]
         op, out = line[OP], line[OUT]
-        if registers[out, register.ROWS] > 0 or _idle(line, constants, registers):
+        if registers[out, register.ROWS] > 0 or is_idle(line, constants, registers):
             pc += 1
             continue
         if op == PYTHON:
@@ -236,14 +245,14 @@ def run(code, constants, registers, ledgers, staged, counts, status, pc):
         if op == PASS:
             register.lend(registers, out, line[LEFT])
         elif op in (RESHAPE, FILTER, WEIGH, NEGATE):
-            register.put(registers, out, _unary(line, constants, registers))
+            register.put(registers, out, unary(line, constants, registers))
         elif op == ADD:
-            _add(line, constants, registers)
+            add_all(line, constants, registers)
         elif op == SUBTRACT:
             taken = negated(register.shown(registers, line[RIGHT]))
-            register.put(registers, out, _joined(register.shown(registers, line[LEFT]), taken))
+            register.put(registers, out, both(register.shown(registers, line[LEFT]), taken))
         elif op in (INDEX, INDEX_IN_ORDER):
-            _index(line, constants, registers)
+            index(line, constants, registers)
         elif op == ARRANGE:
             if not _arranged(line, registers, trace, staged):
                 return pc
@@ -255,11 +264,7 @@ def run(code, constants, registers, ledgers, staged, counts, status, pc):
         elif op == JOIN_BOTH:
             register.put(registers, out, _join_both(line, constants, registers, trace, other))
         elif op == JOIN_CHANGES:
-            side = line[RIGHT]
-            table = np.array([[registers[side, register.ADDRESS], registers[side, register.ROWS]]])
-            pick = constants[line[START] : line[END]]
-            delta = register.shown(registers, line[LEFT])
-            register.put(registers, out, join(delta, table, line[Y], line[X], pick))
+            register.put(registers, out, join_of_changes(line, constants, registers))
         elif op == SEMIJOIN:
             register.put(registers, out, _semijoin(line, registers, trace, other))
         elif op == DISTINCT:
@@ -281,7 +286,7 @@ def run(code, constants, registers, ledgers, staged, counts, status, pc):
             if line[X] or is_batch(delta):
                 register.lend(registers, out, line[LEFT])
             else:
-                register.put(registers, out, _batch(delta))
+                register.put(registers, out, as_batch(delta))
         elif op == CHECK:
             status[SUSPECT] |= _is_negative(registers, line[LEFT], trace)
         counts[out, 0] += 1
@@ -300,14 +305,8 @@ def publish(ledgers, staged, registers):
     for t in range(staged.size):
         if staged[t] == 0:
             continue
-        ledger, line = levels.ledger_at(ledgers[t]), registers[staged[t] - 1]
-        if line[register.OWNER] == 0:
-            m = carray(_as_pointer(line[register.ADDRESS]), (line[register.ROWS], line[register.COLUMNS])).copy()
-        else:
-            m = register.owned(
-                line[register.OWNER], line[register.ADDRESS], line[register.ROWS], line[register.COLUMNS]
-            )
-        levels.enter_batch(ledger, m, ())
+        ledger = levels.ledger_at(ledgers[t])
+        levels.enter_batch(ledger, register.owned_or_copied(registers, staged[t] - 1), ())
         staged[t] = 0
         full |= levels.is_full(ledger)
     register.clear(registers)

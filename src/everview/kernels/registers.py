@@ -98,14 +98,28 @@ def lend(registers, r, source):
 
 
 @inline
+def drop(registers, r):
+    """Let go of the matrix of a register."""
+    if registers[r, HELD] != 0:
+        release(registers[r, OWNER])
+    registers[r, ROWS] = 0
+    registers[r, OWNER] = 0
+    registers[r, HELD] = 0
+
+
+@inline
+def owned_or_copied(registers, r):
+    """The matrix of a register as one that stays when the register is cleared."""
+    if registers[r, OWNER] == 0:
+        return shown(registers, r).copy()
+    return owned(registers[r, OWNER], registers[r, ADDRESS], registers[r, ROWS], registers[r, COLUMNS])
+
+
+@inline
 def clear(registers):
     """Let go of the matrices of all registers."""
     for r in range(registers.shape[0]):
-        if registers[r, HELD] != 0:
-            release(registers[r, OWNER])
-        registers[r, ROWS] = 0
-        registers[r, OWNER] = 0
-        registers[r, HELD] = 0
+        drop(registers, r)
 
 
 @kernel(void, rows_out, i64, rows)
@@ -118,12 +132,22 @@ def place(registers, r, m):
     registers[r, HELD] = 0
 
 
+@kernel(void, rows_out, i64, rows)
+def given(registers, r, m):
+    """Let a register hold a copy of a matrix of Python's."""
+    put(registers, r, m.copy())
+
+
+@kernel(void, rows_out, i64)
+def dropped(registers, r):
+    """`drop`, for Python."""
+    drop(registers, r)
+
+
 @kernel(rows_out, rows, i64)
 def taken(registers, r):
     """The matrix of a register as an array of its own, which stays when the register is cleared."""
-    if registers[r, OWNER] == 0:
-        return shown(registers, r).copy()
-    return owned(registers[r, OWNER], registers[r, ADDRESS], registers[r, ROWS], registers[r, COLUMNS])
+    return owned_or_copied(registers, r)
 
 
 @kernel(void, rows_out)

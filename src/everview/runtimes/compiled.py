@@ -2,20 +2,22 @@
 
 What the machine does not know it returns to Python, which runs the operator's step and calls again. Changes of traces
 wait in their registers until the epoch is published, which is one call for all of them, or abandoned.
+
+A recursive scope whose operators all have instructions inside a loop is one call, too, as long as little changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from everview.circuit.compiled import Code, compiled, is_compilable
+from everview.circuit.bounds import LoopBounds
+from everview.circuit.compiled import Code, compiled, compiled_scope, is_compilable
 from everview.circuit.nodes import Read, Sink
-from everview.circuit.program import Program, Ran, Task
+from everview.circuit.program import Loop, Program, Ran, Task
 from everview.errors import EverviewError
-from everview.kernels import machine, registers
+from everview.kernels import fixpoint, levels, machine, registers
 from everview.operators.operator import Context, Moment
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
@@ -23,39 +25,132 @@ from everview.traces.wide import Wide
 from everview.types.words import Matrix, Words
 
 Everywhere = Callable[[Read], Wide]
+Traces = Mapping[tuple[tuple[int, ...], int], Trace]  # by the path of their program, and their node
+
+MOST_ROWS = 1 << 16  # appended in a scope by one call
+MOST_ROUNDS = 1 << 12
+
+
+class Ledgers:
+    """The ledgers of some traces, by their addresses, and their numbers by node."""
+
+    def __init__(self, traces: Mapping[int, Trace]) -> None:
+        self.traces = list(traces.values())
+        self.number = {node: number for number, node in enumerate(traces)}
+        self.addresses = _addresses([trace.past.ledger for trace in self.traces])
+
+    def tend(self) -> None:
+        for trace in self.traces:
+            trace.past.tend()
+
+
+class Scope:
+    """A recursive scope as code, and the memory that it works on."""
+
+    def __init__(self, loop: Loop, code: Code, ledgers: Ledgers) -> None:
+        self.loop, self.code, self.ledgers = loop, code, ledgers
+        imports = [(fixpoint.IMPORT, inner, outer) for inner, outer in loop.imports]
+        feedbacks = [(fixpoint.FEEDBACK, feedback, node) for feedback, node in loop.feedbacks]
+        exports = [(fixpoint.EXPORT, node, export) for export, node in loop.exports]
+        self._links = np.array([*imports, *feedbacks, *exports], np.int64)
+        nodes = len(loop.program.circuit)
+        self.inside = _registers(nodes + 2)  # and two for rows with their time
+        self._left, self._back = _registers(2 * nodes), _registers(len(self._links))
+        self._state: Words = np.zeros(fixpoint.STATE, np.int64)
+        self._open = [np.zeros(levels.LEDGER, np.int64) for _ in ledgers.traces]
+        for ledger, trace in zip(self._open, ledgers.traces, strict=True):
+            ledger[levels.COLUMNS] = trace.past.columns
+        self.opens = _addresses(self._open)
+
+    def run(self, outside: Matrix, bounds: LoopBounds, context: Context) -> bool:
+        """Run the rounds until nothing is left to do; False if they are to be run one by one, and nothing has changed."""
+        for inner, outer in self.loop.imports:
+            self.inside[inner] = outside[outer]
+            self.inside[inner, registers.HELD] = 0
+        if not self.inside[:, registers.ROWS].any():
+            return True
+        rounds = bounds.of(self.loop.limit, grows=self.loop.grows)
+        self._state[:] = 0, 0, min(bounds.rows, MOST_ROWS), min(rounds - 1, MOST_ROUNDS), 0
+        while True:
+            at = self._go_on(outside)
+            if at < 0:
+                break
+            self._step(at, context)
+            self._state[fixpoint.AT] += 1
+        if at == fixpoint.GIVEN_UP:
+            self.abandon()
+            for export, _ in self.loop.exports:
+                registers.dropped(outside, export)
+        return at == fixpoint.DONE
+
+    def _go_on(self, outside: Matrix) -> int:
+        code = self.code
+        memory = self.inside, outside, self._left, self._back
+        try:
+            return fixpoint.run(
+                *(code.instructions, code.constants, self._links, *memory, self.ledgers.addresses, self.opens),
+                self._state,
+            )
+        except OverflowError:
+            return fixpoint.GIVEN_UP
+
+    def _step(self, at: int, context: Context) -> None:
+        task = self.code.tasks[at]
+        assert task is not None and task.step is not None, "only operators without traces are Python's"
+        deltas = [registers.taken(self.inside, node) for node in task.inputs]
+        registers.dropped(self.inside, task.at)
+        registers.given(self.inside, task.at, np.ascontiguousarray(task.step(deltas, (), context).out))
+
+    def absorb(self) -> None:
+        """Hand what the open epoch has appended to the traces, as appends of Python's."""
+        for ledger, trace in zip(self._open, self.ledgers.traces, strict=True):
+            if ledger[levels.ALL]:
+                trace.push(levels.gathered(ledger))
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Forget what the open epoch has appended."""
+        for memory in (self.inside, self._left, self._back):
+            registers.cleared(memory)
+        fixpoint.abandon(self.opens)
 
 
 class Compiled:
     """A program with one shard as code, and the memory that it works on."""
 
-    def __init__(self, program: Program, traces: Mapping[int, Trace], context: Context) -> None:
-        """``traces`` are those of the nodes that own one."""
+    def __init__(self, program: Program, traces: Traces, context: Context) -> None:
+        """``traces`` are those of the nodes that own one, in the program and in its scopes."""
         self.program, self.context = program, context
-        self._traces = dict(traces)
-        self._number = {node: number for number, node in enumerate(traces)}
-        self._ledgers = np.array([t.past.ledger.ctypes.data for t in self._traces.values()] or [0], np.int64)
-        nodes = len(program.circuit)
-        self._registers: Matrix = np.zeros((nodes, registers.REGISTER), np.int64)
-        self._staged: Words = np.zeros(len(self._traces), np.int64)  # by trace: a register and one, or 0
+        self._ledgers = Ledgers({node: trace for (path, node), trace in traces.items() if not path})
+        self._scopes: dict[int, Scope] = {}
+        for loop in (loop for loops in program.loops for loop in loops):
+            ledgers = Ledgers({node: trace for (path, node), trace in traces.items() if path == (loop.at,)})
+            code = compiled_scope(loop.program, ledgers.number) if loop.changes else "it runs on whole contents"
+            if isinstance(code, Code) and all(trace.past.order is None for trace in ledgers.traces):
+                self._scopes[loop.at] = Scope(loop, code, ledgers)
+        self._registers = _registers(len(program.circuit))
+        self._staged: Words = np.zeros(len(self._ledgers.traces), np.int64)  # by trace: a register and one, or 0
         self._status: Words = np.zeros(machine.STATUS, np.int64)
-        self.counts: Matrix = np.zeros((nodes, 2), np.int64)  # by node: steps, and rows put out
+        self.counts: Matrix = np.zeros((len(program.circuit), 2), np.int64)  # by node: steps, and rows put out
         self._codes: dict[tuple[int, int], tuple[Code, tuple[int, ...]]] = {}
-        self._kept: list[dict[int, Matrix]] = []  # matrices of Python's that registers show
+        self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
         self._tending = False  # whether levels are about to become batches
+        circuit = program.circuit
+        checked = [node for node in circuit if isinstance(node, Sink) and node.positive]
+        self._unchecked = any(circuit.layout(sink.input).by_value for sink in checked)
         self.suspect = False  # whether a view would hold a row less often than not at all, or that is unknown
 
     @staticmethod
-    def can(program: Program, traces: Mapping[int, Trace]) -> bool:
+    def can(program: Program, traces: Traces) -> bool:
         """Whether a program can run here."""
-        return is_compilable(program) and all(trace.past.order is None for trace in traces.values())
+        return is_compilable(program) and all(trace.past.order is None for (path, _), trace in traces.items() if not path)
 
     def run(self, first: int, last: int, cells: dict[int, Matrix], everywhere: Everywhere) -> dict[int, Matrix]:
-        """Some stages; cells hold what has arrived, and get what is wanted later. What Python appends to traces."""
-        code, wanted = self._code(first, last)
-        self._kept.append(cells)
+        """Some stages; cells hold what has arrived, and get what sinks are told. What Python appends to traces."""
+        code, sinks = self._code(first, last)
         for node, matrix in cells.items():
-            if len(matrix):
-                registers.place(self._registers, node, matrix)
+            if node not in self._placed and len(matrix):
+                self._place(node, matrix)
         ran, pc, end = Ran(cells), 0, len(code.instructions)
         while True:
             pc = self._go_on(code, pc, ran, everywhere)
@@ -63,101 +158,109 @@ class Compiled:
                 break
             self._step(code.tasks[pc], ran, everywhere)
             pc += 1
-        held = self._registers
-        for node in wanted:
-            if held[node, registers.ROWS] and node not in cells:
-                cells[node] = registers.taken(held, node)
+        self.fetch(cells, sinks)
         self.suspect = bool(self._status[machine.SUSPECT]) or self._unchecked
         return ran.appends
 
+    def run_loop(self, loop: Loop, bounds: LoopBounds, cells: dict[int, Matrix]) -> bool:
+        """Run a recursive scope to its fixed point; False if that is Python's: cells then hold its imports."""
+        scope = self._scopes.get(loop.at)
+        if scope is not None and scope.run(self._registers, bounds, self.context):
+            return True
+        self.fetch(cells, [outer for _, outer in loop.imports])
+        return False
+
+    def fetch(self, cells: dict[int, Matrix], nodes: Iterable[int]) -> None:
+        """Put the streams of some nodes into cells, as far as they have rows."""
+        for node in nodes:
+            if self._registers[node, registers.ROWS] and node not in cells:
+                cells[node] = registers.taken(self._registers, node)
+
+    def _place(self, node: int, matrix: Matrix) -> None:
+        self._placed[node] = matrix = np.ascontiguousarray(matrix)
+        registers.place(self._registers, node, matrix)
+
     def _go_on(self, code: Code, pc: int, ran: Ran, everywhere: Everywhere) -> int:
         """Run instructions until one is Python's; an exception is raised by the operator's own step."""
-        held, status = self._registers, self._status
+        memory = self._registers, self._ledgers.addresses, self._staged, self.counts
         try:
-            return machine.run(
-                *(code.instructions, code.constants, held, self._ledgers, self._staged, self.counts, status, pc)
-            )
+            return machine.run(code.instructions, code.constants, *memory, self._status, pc)
         except (OverflowError, EverviewError):
-            self._step(code.tasks[int(status[machine.AT])], ran, everywhere)
+            self._step(code.tasks[int(self._status[machine.AT])], ran, everywhere)
             raise  # the step knew better
 
     def _step(self, task: Task | None, ran: Ran, everywhere: Everywhere) -> None:
         """Run a step in Python, with the cells that it reads, and put its output into its register."""
         assert task is not None, "a sink is never Python's"
         cells = ran.cells
-        after = [read.node for read in task.reads if read.moment is Moment.AFTER]
-        for node in (*task.inputs, *after):
-            if self._registers[node, registers.ROWS] and node not in cells:
-                cells[node] = registers.taken(self._registers, node)
+        self.fetch(cells, task.inputs)
+        self.fetch(cells, [read.node for read in task.reads if read.moment is Moment.AFTER])
         self.program.run_task(task, ran, self._before, everywhere, self.context)
         out = cells.get(task.at)
         if out is not None and len(out):
-            registers.place(self._registers, task.at, np.ascontiguousarray(out))
+            self._place(task.at, out)
 
     def _before(self, node: int) -> Batches:
-        return self._traces[node].momentary
+        return self._ledgers.traces[self._ledgers.number[node]].momentary
 
     # -- the end of an epoch
 
     def absorb(self) -> None:
-        """Hand the changes that wait in registers to the traces' open epoch, as appends of Python's."""
+        """Hand the changes that wait here to the traces' open epoch, as appends of Python's."""
         for number in np.flatnonzero(self._staged).tolist():
-            trace = self._trace_list[number]
+            trace = self._ledgers.traces[number]
             trace.push(registers.taken(self._registers, int(self._staged[number]) - 1))
+        for scope in self._scopes.values():
+            scope.absorb()
         self.abandon()
 
     def publish(self) -> None:
-        """Let the changes that wait in registers be past. It may be repeated."""
+        """Let the changes that wait here be past. It may be repeated."""
         if self._tending:
             self._tend()
-        if machine.publish(self._ledgers, self._staged, self._registers):
+        full = False
+        for scope in self._scopes.values():
+            full |= fixpoint.publish(scope.ledgers.addresses, scope.opens)
+        full |= machine.publish(self._ledgers.addresses, self._staged, self._registers)
+        if full:
             self._tend()
         self._end()
 
     def abandon(self) -> None:
-        """Forget the changes that wait in registers."""
+        """Forget the changes that wait here."""
+        for scope in self._scopes.values():
+            scope.abandon()
         self._staged[:] = 0
         registers.cleared(self._registers)
         self._end()
 
     def _end(self) -> None:
-        self._kept.clear()
+        self._placed.clear()
         self._status[:] = 0
 
     def _tend(self) -> None:
         """Make full levels batches. The machine appends nothing before that is done: it would be lost with the levels."""
         self._tending = True
-        for trace in self._trace_list:
-            trace.past.tend()
+        for ledgers in (self._ledgers, *(scope.ledgers for scope in self._scopes.values())):
+            ledgers.tend()
         self._tending = False
 
-    @cached_property
-    def _trace_list(self) -> list[Trace]:
-        return list(self._traces.values())
-
-    @cached_property
-    def _unchecked(self) -> bool:
-        """Whether a view must be checked in Python."""
-        circuit = self.program.circuit
-        sinks = [node for node in circuit if isinstance(node, Sink) and node.positive]
-        return any(circuit.layout(sink.input).by_value for sink in sinks)
-
     def _code(self, first: int, last: int) -> tuple[Code, tuple[int, ...]]:
-        """The code of a piece, and the streams of it that are wanted later, those of sinks included."""
+        """The code of a piece, and its sinks."""
         known = self._codes.get((first, last))
         if known is None:
             program = self.program
-            code = compiled(program, first, last, self._number)
-            nodes = {node for stage in program.stages[first : last + 1] for node in stage.nodes}
-            sinks = [node for node in nodes if isinstance(program.circuit[node], Sink)]
-            outputs = set(program.outputs)
-            wanted = [node for node in program.wanted(first, last) if node not in outputs or self._is_read(node)]
-            known = self._codes[first, last] = code, (*wanted, *sinks)
+            code = compiled(program, first, last, self._ledgers.number)
+            nodes = [node for stage in program.stages[first : last + 1] for node in stage.nodes]
+            sinks = tuple(node for node in nodes if isinstance(program.circuit[node], Sink))
+            known = self._codes[first, last] = code, sinks
         return known
 
-    def _is_read(self, node: int) -> bool:
-        """Whether a stream that a sink shows is read by a loop or a later stage, too."""
-        program = self.program
-        imports = {outer for loops in program.loops for loop in loops for _, outer in loop.imports}
-        later = {other for stage in program.stages for other in (*stage.stays, *stage.shared)}
-        return node in imports or node in later
+
+def _registers(count: int) -> Matrix:
+    return np.zeros((count, registers.REGISTER), np.int64)
+
+
+def _addresses(ledgers: Sequence[Words]) -> Words:
+    """The addresses of ledgers; of one that is never read, if there are none."""
+    return np.array([ledger.ctypes.data for ledger in ledgers], np.int64)

@@ -139,6 +139,8 @@ class Epochs:
                 exchange(program, stage, cells)
             place.run(first, last, cells)
             for loop in program.loops[last]:
+                if place is self._place and self._place.run_loop(loop, self.bounds, cells):
+                    continue
                 loops = Loops(program, place, self.bounds) if loops is None else loops
                 loops.run(loop, cells)
 

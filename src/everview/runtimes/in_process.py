@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Read
-from everview.circuit.program import Due, Program, Ran
+from everview.circuit.program import Due, Loop, Program, Ran
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment
 from everview.runtimes.compiled import Compiled
@@ -64,6 +65,10 @@ class InProcess:
         appends = compiled.run(first, last, cells[0], Once(lambda read: self._everywhere(read, cells)))
         if appends:
             self.state.push(0, (), appends)
+
+    def run_loop(self, loop: Loop, bounds: LoopBounds, cells: Cells) -> bool:
+        """A child of the root to its fixed point; False if its rounds are to be run one by one."""
+        return self.compiled is not None and self.compiled.run_loop(loop, bounds, cells[0])
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
         running_stage, now = program.stages[stage], np.array(at, np.int64)

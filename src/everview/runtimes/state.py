@@ -40,8 +40,8 @@ class ProgramState:
     @cached_property
     def compiled(self) -> Compiled | None:
         """The program as compiled code over these traces; None if it cannot be compiled."""
-        root = {node: shards[0] for (path, node), shards in self.traces.items() if not path}
-        return Compiled(self.program, root, self._context) if Compiled.can(self.program, root) else None
+        traces = {key: shards[0] for key, shards in self.traces.items()}
+        return Compiled(self.program, traces, self._context) if Compiled.can(self.program, traces) else None
 
     def absorb(self) -> None:
         """Make what compiled code has appended to the open epoch appends like others, which a store can be given."""

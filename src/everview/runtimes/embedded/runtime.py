@@ -257,6 +257,7 @@ class Embedded(Epochs):
             return
         epoch = self.epoch + 1
         if self._every:
+            self.state.absorb()
             self.ending = partial(self._leave, epoch, offsets, done)
             self.recover()
             return

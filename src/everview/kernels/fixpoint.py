@@ -1,0 +1,318 @@
+"""The compiled fixed point: a recursive scope's rounds within one call, as long as little changes.
+
+The code of a scope is the machine's, with the meanings that its instructions have at a nested time (see
+`everview.operators.nested`): entries of traces end in their iteration, a join's result belongs to the later of two
+times, and a group that changes now is looked at again at later times that have entries for it. What one time leaves
+for later ones waits in registers of its own, two a node: rows held, and groups to be woken.
+
+A trace of the scope is two ledgers: the closed epochs, and what the open one has appended at earlier iterations. Both
+are read as one table. The call gives up when more has changed than it is meant for, or a weight grows large: what it
+has appended is dropped, and Python runs the rounds one by one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everview.kernels import levels
+from everview.kernels import registers as register
+from everview.kernels.crossings import crossings_at
+from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, void, words, words_out
+from everview.kernels.machine import (
+    ADD,
+    ARRANGE,
+    DISTINCT,
+    FILTER,
+    INDEX,
+    INDEX_IN_ORDER,
+    JOIN,
+    JOIN_BOTH,
+    JOIN_CHANGES,
+    LEFT,
+    NEGATE,
+    NONE,
+    OP,
+    OTHER,
+    OTHER_AFTER,
+    OUT,
+    PASS,
+    PYTHON,
+    RESHAPE,
+    RIGHT,
+    SAFE,
+    START,
+    END,
+    SUBTRACT,
+    TRACE,
+    TRACE_AFTER,
+    WEIGH,
+    X,
+    add_all,
+    as_batch,
+    both,
+    index,
+    is_idle,
+    join_of_changes,
+    unary,
+)
+from everview.kernels.linear import negated
+from everview.kernels.probe import join_at, keys, later_times
+from everview.kernels.sort import arrange, is_batch
+from everview.kernels.timed import split_now, stamped
+from everview.kernels.weights import largest_weight
+
+# The instructions that have a meaning at a nested time.
+NESTED = (
+    *(PYTHON, PASS, RESHAPE, FILTER, NEGATE, ADD, SUBTRACT, INDEX, INDEX_IN_ORDER, ARRANGE, JOIN, JOIN_BOTH),
+    *(JOIN_CHANGES, WEIGH, DISTINCT),
+)
+
+# How the registers inside are linked with those outside, as lines (kind, inside, other).
+IMPORT, FEEDBACK, EXPORT = range(3)
+
+# The words of the state.
+ITERATION, AT, MOST_ROWS, MOST_ROUNDS, GROWN = range(5)
+STATE = 5
+
+DONE, GIVEN_UP = -1, -2
+
+
+@inline
+def _seen(ledger, open_, inside, after, now):
+    """The batches of a trace up to now: closed epochs, what the open one has appended, and the rows of a register.
+
+    Those are there with their time, in a register of their own, which is the last one or the one before.
+    """
+    table, count = levels.table_of(ledger), ledger[levels.ALL]
+    more = levels.table_of(open_)
+    for b in range(open_[levels.ALL]):
+        table[count, 0], table[count, 1] = more[b, 0], more[b, 1]
+        count += 1
+    if after != NONE and inside[after, register.ROWS] > 0:
+        spare = inside.shape[0] - 1
+        if inside[spare, register.ROWS] > 0:  # one join reads two traces
+            spare -= 1
+        register.put(inside, spare, stamped(register.shown(inside, after), now))
+        table[count, 0], table[count, 1] = inside[spare, register.ADDRESS], inside[spare, register.ROWS]
+        count += 1
+    return table[:count]
+
+
+@inline
+def _due(left, r, now):
+    """What was left for now in a register, which keeps the rest; times come before the weights."""
+    width = left[r, register.COLUMNS]
+    if left[r, register.ROWS] == 0:
+        return np.empty((0, max(width - 1, 0)), np.int64)
+    current, later = split_now(register.shown(left, r), now)
+    register.drop(left, r)
+    if later.shape[0] > 0:
+        register.put(left, r, later)
+    return current
+
+
+@inline
+def _leave(left, r, m):
+    """Leave rows for later times."""
+    if m.shape[0] == 0:
+        return
+    if left[r, register.ROWS] > 0:
+        m = both(register.shown(left, r), m)
+        register.drop(left, r)
+    register.put(left, r, m)
+
+
+@inline
+def _next(left, iteration):
+    """The least later iteration for which something was left, or -1."""
+    least = -1
+    for r in range(left.shape[0]):
+        if left[r, register.ROWS] == 0:
+            continue
+        m = register.shown(left, r)
+        time = m.shape[1] - 2
+        for i in range(m.shape[0]):
+            if m[i, time] > iteration and (least < 0 or m[i, time] < least):
+                least = m[i, time]
+    return least
+
+
+@inline
+def _join(line, constants, inside, ledgers, opens, now):
+    """The results of a join at a nested time, each with the time it belongs to."""
+    trace, open_ = levels.ledger_at(ledgers[line[TRACE]]), levels.ledger_at(opens[line[TRACE]])
+    left, key = register.shown(inside, line[LEFT]), line[X]
+    columns = trace[levels.COLUMNS]
+    table = _seen(trace, open_, inside, line[TRACE_AFTER], now)
+    if line[OP] == JOIN:
+        return join_at(left, table, columns, key, constants[line[START] : line[END]], now)
+    middle = (line[START] + line[END]) // 2
+    right = register.shown(inside, line[RIGHT])
+    of_right = join_at(right, table, columns, key, constants[middle : line[END]], now)
+    other, other_open = levels.ledger_at(ledgers[line[OTHER]]), levels.ledger_at(opens[line[OTHER]])
+    table = _seen(other, other_open, inside, line[OTHER_AFTER], now)
+    return both(join_at(left, table, other[levels.COLUMNS], key, constants[line[START] : middle], now), of_right)
+
+
+@inline
+def _groups(delta, woken, key):
+    """The groups that change now or are woken now, sorted, once each."""
+    if woken.shape[0] == 0:
+        return keys(delta, key)
+    groups = both(keys(delta, key), woken) if delta.shape[0] > 0 else woken
+    groups = arrange(groups, np.arange(key))
+    groups[:, key] = 1
+    return groups
+
+
+@inline
+def _distinct(line, inside, ledgers, opens, left, woken, now):
+    """The change of presence of the groups that change or are woken; those to be woken later are left."""
+    trace, open_ = levels.ledger_at(ledgers[line[TRACE]]), levels.ledger_at(opens[line[TRACE]])
+    columns = trace[levels.COLUMNS]
+    key = columns - 2
+    delta = register.shown(inside, line[LEFT])
+    groups = _groups(delta, woken, key)
+    table = _seen(trace, open_, inside, line[LEFT], now)
+    _leave(left, 2 * line[OUT] + 1, later_times(groups, table, columns, key, now))
+    return crossings_at(groups, table, trace[levels.ALL], columns, key, now)
+
+
+@inline
+def _instruct(line, constants, inside, ledgers, opens, left, now):
+    """Run one instruction at a nested time."""
+    op, out = line[OP], line[OUT]
+    held, woken = _due(left, 2 * out, now), _due(left, 2 * out + 1, now)
+    if woken.shape[0] == 0 and is_idle(line, constants, inside):
+        if held.shape[0] > 0:
+            register.put(inside, out, held)
+        return
+    register.drop(inside, inside.shape[0] - 1)
+    register.drop(inside, inside.shape[0] - 2)
+    if op in (JOIN, JOIN_BOTH):
+        current, later = split_now(_join(line, constants, inside, ledgers, opens, now), now)
+        _leave(left, 2 * out, later)
+        register.put(inside, out, current if held.shape[0] == 0 else both(current, held))
+    elif op == DISTINCT:
+        register.put(inside, out, _distinct(line, inside, ledgers, opens, left, woken, now))
+    elif op in (PASS, ARRANGE):
+        register.lend(inside, out, line[LEFT])
+    elif op == ADD:
+        add_all(line, constants, inside)
+    elif op == SUBTRACT:
+        taken = negated(register.shown(inside, line[RIGHT]))
+        register.put(inside, out, both(register.shown(inside, line[LEFT]), taken))
+    elif op in (INDEX, INDEX_IN_ORDER):
+        index(line, constants, inside)
+    elif op == JOIN_CHANGES:
+        register.put(inside, out, join_of_changes(line, constants, inside))
+    else:
+        register.put(inside, out, unary(line, constants, inside))
+
+
+@inline
+def _append(code, inside, ledgers, opens, state, now):
+    """Append what the arranged streams have at this time to the open epoch; False if that is too much."""
+    for pc in range(code.shape[0]):
+        line = code[pc]
+        if line[OP] != ARRANGE or inside[line[OUT], register.ROWS] == 0:
+            continue
+        ledger, open_ = levels.ledger_at(ledgers[line[TRACE]]), levels.ledger_at(opens[line[TRACE]])
+        m = stamped(register.shown(inside, line[OUT]), now)
+        reach = ledger[levels.REACH] + largest_weight(m)
+        state[GROWN] += m.shape[0]
+        if reach > SAFE or state[GROWN] > state[MOST_ROWS]:
+            return False
+        ledger[levels.REACH] = reach
+        levels.enter_batch(open_, m, ())
+        if ledger[levels.ALL] + open_[levels.ALL] >= levels.MOST:
+            return False
+    return True
+
+
+@inline
+def _export(links, inside, outside):
+    """Add what leaves the scope at this time to what has left it."""
+    for k in range(links.shape[0]):
+        r, other = links[k, 1], links[k, 2]
+        if links[k, 0] != EXPORT or inside[r, register.ROWS] == 0:
+            continue
+        m = register.owned_or_copied(inside, r)
+        if outside[other, register.ROWS] > 0:
+            m = both(register.shown(outside, other), m)
+            register.drop(outside, other)
+        register.put(outside, other, m)
+
+
+@inline
+def _feed_back(links, inside, back):
+    """Clear the registers inside, but for what comes back in the next iteration; how many rows that is."""
+    fed = 0
+    for k in range(links.shape[0]):
+        r = links[k, 2]
+        if links[k, 0] != FEEDBACK or inside[r, register.ROWS] == 0:
+            continue
+        m = register.shown(inside, r)
+        m = register.owned_or_copied(inside, r) if is_batch(m) else as_batch(m)
+        if m.shape[0] > 0:
+            register.put(back, k, m)
+            fed += m.shape[0]
+    register.clear(inside)
+    for k in range(links.shape[0]):
+        if back[k, register.ROWS] > 0:
+            for c in range(register.REGISTER):
+                inside[links[k, 1], c] = back[k, c]
+                back[k, c] = 0
+    return fed
+
+
+@kernel(i64, rows, words, rows, rows_out, rows_out, rows_out, rows_out, words, words, words_out)
+def run(code, constants, links, inside, outside, left, back, ledgers, opens, state):
+    """Run a scope to its fixed point; or return the number of an instruction that is Python's, or `GIVEN_UP`.
+
+    The state says where to begin; imports are in the registers inside already.
+    """
+    now = np.empty(1, np.int64)
+    while True:
+        now[0] = state[ITERATION]
+        while state[AT] < code.shape[0]:
+            line = code[state[AT]]
+            if line[OP] != PYTHON:
+                _instruct(line, constants, inside, ledgers, opens, left, now)
+            elif not is_idle(line, constants, inside):
+                return state[AT]
+            state[AT] += 1
+        if not _append(code, inside, ledgers, opens, state, now):
+            return GIVEN_UP
+        _export(links, inside, outside)
+        following = state[ITERATION] + 1
+        if _feed_back(links, inside, back) == 0:
+            following = _next(left, state[ITERATION])
+        if following < 0:
+            return DONE
+        if following > state[MOST_ROUNDS]:
+            return GIVEN_UP
+        state[ITERATION], state[AT] = following, 0
+
+
+@kernel(boolean, words, words)
+def publish(ledgers, opens):
+    """Let what the open epoch has appended be past; whether levels are full.
+
+    What has been entered is not entered again by a second call.
+    """
+    full = False
+    for t in range(opens.size):
+        open_, ledger = levels.ledger_at(opens[t]), levels.ledger_at(ledgers[t])
+        if open_[levels.ALL] > 0:
+            levels.enter_batch(ledger, levels.gather(open_, ()), ())
+            levels.give_up(open_)
+            full |= levels.is_full(ledger)
+    return full
+
+
+@kernel(void, words)
+def abandon(opens):
+    """Forget what the open epoch has appended."""
+    for t in range(opens.size):
+        levels.give_up(levels.ledger_at(opens[t]))

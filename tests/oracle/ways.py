@@ -9,8 +9,10 @@ from typing import Any
 from unittest.mock import patch
 
 from everview.circuit import Circuit, incrementalize, lifted
+from everview.kernels import levels
 from everview.operators import extending, multijoin
 from everview.oracle import evaluate
+from everview.runtimes import compiled, state
 from everview.runtimes.embedded import Embedded
 from everview.traces import spine
 from everview.zset import ZSet
@@ -66,7 +68,7 @@ def _plainly(**options: Any) -> Way:
     return run
 
 
-def _merging(ratio: int, fuel: int, small: int = 1) -> Way:
+def _merging(ratio: int, fuel: int, small: int = 1, full: int = 1) -> Way:
     """Spines that merge under another policy; it must never show."""
 
     @contextmanager
@@ -76,9 +78,37 @@ def _merging(ratio: int, fuel: int, small: int = 1) -> Way:
             for shards in embedded.state.traces.values():
                 for trace in shards:
                     trace.past.ratio = ratio
+                    trace.past.ledger[levels.LIMIT] = full
             yield Run(embedded)
 
     return run
+
+
+@contextmanager
+def _by_steps(query: Circuit) -> Iterator[Run]:
+    """Every operator by its own step, nothing compiled to instructions."""
+    with patch.object(state, "is_compilable", lambda _: False):
+        yield Run(Embedded(incrementalize(query)))
+
+
+def _giving_up(rows: int) -> Way:
+    """Loops whose rounds Python runs one by one, once they have grown by so many rows."""
+
+    @contextmanager
+    def run(query: Circuit) -> Iterator[Run]:
+        with patch.object(compiled, "MOST_ROWS", rows):
+            yield Run(Embedded(incrementalize(query)))
+
+    return run
+
+
+@contextmanager
+def _timed(query: Circuit) -> Iterator[Run]:
+    """Instructions one by one, each with its time."""
+    embedded = Embedded(incrementalize(query))
+    if embedded.state.compiled is not None:
+        embedded.state.compiled.timed = True
+    yield Run(embedded)
 
 
 @contextmanager
@@ -110,18 +140,25 @@ def _reopened(query: Circuit) -> Iterator[Run]:
 WAYS: dict[str, Way] = {
     "incremental": _plainly(),
     "lifted": _recomputed,
+    "by steps": _by_steps,
     "2 shards": _plainly(shards=2),
     "5 shards": _plainly(shards=5),
     "4 shards, in slices": _in_slices,
     "functions called twice": _plainly(check_functions=True),
     "merging by 2, slowly": _merging(ratio=2, fuel=1),
-    "merging by 8, small ones together": _merging(ratio=8, fuel=4, small=4),
-    "merging by 64": _merging(ratio=64, fuel=260),
+    "merging by 8, small ones together": _merging(ratio=8, fuel=4, small=4, full=7),
+    "merging by 64": _merging(ratio=64, fuel=260, full=1024),
     "vacuumed": _vacuumed,
     "reopened": _reopened,
 }
 
-SHARDED = {"3 shards": _plainly(shards=3)}  # once more, for what is checked on shards alone
+# Once more, for what is checked so alone.
+SPECIAL: dict[str, Way] = {
+    "3 shards": _plainly(shards=3),
+    "loops round by round": _giving_up(0),
+    "loops given up in the middle": _giving_up(5),
+    "timed": _timed,
+}
 
 
 def check(case: Case, *names: str) -> None:
@@ -129,7 +166,7 @@ def check(case: Case, *names: str) -> None:
     query = case.build()
     expected = [evaluate(query, held) for held in case.sums()]
     for name in names or WAYS:
-        with (WAYS | SHARDED)[name](query) as run:
+        with (WAYS | SPECIAL)[name](query) as run:
             totals: Applied = {}
             for number, tick in enumerate(case.ticks):
                 for view, change in run.tick(tick).items():

@@ -74,7 +74,7 @@ def test_batches_stay_few_and_merging_keeps_pace(ratio: int, sizes: str) -> None
             rows = np.arange(held, held + size)
             spine.append(np.stack([rows, np.ones(size, np.int64)], axis=1))
             held += size
-            assert len(spine.batches) <= 2 * math.log(held, ratio) + 4 + math.log2(levels.LIMIT)
+            assert len(spine.batches) <= 2 * math.log(held, ratio) + 4 + math.log2(levels.FULL)
     assert len(spine) == held
     assert np.array_equal(spine.view.consolidated()[:, 0], np.arange(held))
 
@@ -92,7 +92,7 @@ def test_no_append_waits_for_a_whole_merge() -> None:
             rows = np.arange(at * 20, at * 20 + (5_000 if at % 1_000 == 500 else 20))
             fuels.clear()
             spine.append(np.stack([rows, np.ones(len(rows), np.int64)], axis=1))
-            assert all(fuel <= policy.FUEL * (len(rows) + levels.LIMIT) for fuel in fuels)
+            assert all(fuel <= policy.FUEL * (len(rows) + levels.FULL) for fuel in fuels)
 
 
 def test_what_cancels_is_merged_away() -> None:

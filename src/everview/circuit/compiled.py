@@ -111,6 +111,9 @@ class _Writer:
         start = len(self._constants)
         self._constants += form.constants
         traces = [self._trace(read) for read in reads]
+        if form.op == machine.AGGREGATE:
+            self._constants += [word for pair in zip(inputs, (t for t, _ in traces), strict=True) for word in pair]
+            inputs, traces = inputs[:1], [(0, machine.NONE), (0, len(inputs))]
         left, right = (*inputs, machine.NONE, machine.NONE)[:2]
         (trace, after), (other, other_after) = (*traces, (0, machine.NONE), (0, machine.NONE))[:2]
         line = [form.op, out, left, right, trace, after, other, other_after, start, len(self._constants)]

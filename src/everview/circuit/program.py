@@ -293,7 +293,7 @@ class Program:
         try:
             step = task.step(deltas, views, context)
         except OverflowError as error:
-            raise self._overflow(task.at, error, cells, context) from None
+            raise self.overflow(task.at, error, cells, context) from None
         except EverviewError as error:
             blame_row(self.circuit, task.at, error, cells, context)
             raise
@@ -390,14 +390,14 @@ class Program:
                 views = [_moment(readings(read.node), read, cells, now) for read in task.reads]
             step = step_at(now, deltas, woken, views, context)
         except OverflowError as error:
-            raise self._overflow(node_id, error, cells, context) from None
+            raise self.overflow(node_id, error, cells, context) from None
         except EverviewError as error:
             blame_row(self.circuit, node_id, error, cells, context)
             raise
         cells[node_id] = step.out if held is None else np.concatenate([step.out, held])
         _note(ran, node_id, step)
 
-    def _overflow(
+    def overflow(
         self, node_id: int, error: OverflowError, cells: Mapping[int, Matrix], context: Context
     ) -> WeightOverflow:
         overflow = WeightOverflow(f"{error}, at {self.circuit.label(node_id)}", hint="the tick was not applied")

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from everview.database.core import Core
 
 
-def explain_view(database: Core, name: str) -> str:
+def explain_view(database: Core, name: str, *, profile: bool = False) -> str:
     """See `Database.explain`."""
     with database.still:
         database.access.ready()
+        compiled = database.run.state.compiled
+        if compiled is not None:
+            compiled.timed = profile
         return _explained(database.run, database.catalog.views[database.catalog.find_view(name)])
 
 
@@ -33,15 +36,19 @@ def _explained(run: Embedded, view: ViewDefinition) -> str:
 
 
 def _circuit(run: Embedded, view: str) -> list[str]:
-    program = run.program
+    program, compiled = run.program, run.state.compiled
     held = {node: sum(len(trace.before) for trace in run.state.of(node)) for node in program.traces}
-    lines = [f"epoch {run.epoch:,}"]
+    timing = ", times are taken from now on" if compiled is not None and compiled.timed else ""
+    lines = [f"epoch {run.epoch:,}{timing}"]
     for node in sorted(behind(program, view)):
-        spent = program.spent[node]
-        done = f"steps {spent.steps:,}, rows {spent.rows:,}, {1000 * spent.seconds:,.1f} ms" if spent.steps else ""
+        spent = program.spent[node] if compiled is None else compiled.spent(node)
+        done = f"steps {spent.steps:,}, rows {spent.rows:,}" if spent.steps else ""
+        took = f"{1e6 * spent.seconds:,.0f} µs" if spent.seconds else ""
         holding = f"holds {held[node]:,}" if node in held else ""
-        notes = ", ".join(part for part in (holding, done) if part)
-        lines.append(f"{program.circuit.line(node)}{f'   [{notes}]' if notes else ''}")
+        how = "" if compiled is None else compiled.how(node)
+        notes = ", ".join(part for part in (holding, done, took, how) if part)
+        first, *inside = program.circuit.line(node).splitlines()
+        lines += [f"{first}{f'   [{notes}]' if notes else ''}", *inside]
     return lines
 
 

@@ -170,6 +170,6 @@ class View(Contents):
             order.append((names[by.index], how))
         return order
 
-    def explain(self) -> str:
+    def explain(self, *, profile: bool = False) -> str:
         """See `Database.explain`."""
-        return explain_view(self._database, self.name)
+        return explain_view(self._database, self.name, profile=profile)

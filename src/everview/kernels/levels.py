@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
+from numpy.typing import NDArray
 
 from everview.kernels import registers as register
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, void, words_out
@@ -20,14 +21,21 @@ from everview.kernels.merge import merged
 from everview.kernels.ordering import by_values
 from everview.kernels.rows import _as_pointer
 
-SLOTS, ALL, COLUMNS, VERSION, GENERATION, ROWS, LAST, REACH = range(8)
-HEAD = 8
+SLOTS, ALL, COLUMNS, VERSION, GENERATION, ROWS, LAST, REACH, LIMIT = range(9)
+HEAD = 9
 MOST = 96  # batches of a spine
 OWNERS = HEAD + 2 * (MOST + 1)  # one line more than batches: for the change of the open epoch
 LEDGER = OWNERS + MOST
 
 RATIO = 2
-LIMIT = 1024  # rows in levels; from then on they are a batch of the spine
+FULL = 1024  # rows in levels; from then on they are a batch of the spine
+
+
+def new_ledger(columns: int) -> NDArray[np.int64]:
+    """The ledger of a spine without batches."""
+    ledger = np.zeros(LEDGER, np.int64)
+    ledger[COLUMNS], ledger[LIMIT] = columns, FULL
+    return ledger
 
 
 @inline
@@ -86,7 +94,7 @@ def give_up(ledger):
 @inline
 def is_full(ledger):
     """Whether the levels are due to become a batch of the spine. There are never many: each is much larger."""
-    return ledger[ROWS] >= LIMIT
+    return ledger[ROWS] >= ledger[LIMIT]
 
 
 @inline

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels import levels
+from everview.kernels import levels, sums
 from everview.kernels import registers as register
 from everview.kernels.crossings import crossings
+from everview.kernels.ends import first_rows, last_rows
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words, words_out
 from everview.kernels.linear import negated
 from everview.kernels.presence import where_positive
 from everview.kernels.probe import join, keys, weights
 from everview.kernels.reshape import passing, reshape
 from everview.kernels.sort import arrange, is_batch
-from everview.kernels.sums import change_of_groups, weigh
+from everview.kernels.sums import weigh
 from everview.kernels.top import first_rows_change
 from everview.kernels.weights import largest_weight
 
@@ -104,6 +105,11 @@ def is_idle(line, constants, registers):
         return False
     if line[OP] in (ADD, PYTHON):
         for c in range(line[START], line[END]):  # noqa: SIM110, generators do not compile
+            if registers[constants[c], register.ROWS] > 0:
+                return False
+        return True
+    if line[OP] == AGGREGATE:
+        for c in range(line[END] - 2 * line[OTHER_AFTER], line[END], 2):  # noqa: SIM110
             if registers[constants[c], register.ROWS] > 0:
                 return False
         return True
@@ -193,6 +199,41 @@ def _top(line, constants, registers, trace):
 
 
 @inline
+def _aggregate(line, constants, registers, ledgers):
+    """The change of the results of the groups that changes touch, not consolidated; False if one is out of range.
+
+    The inputs are entries and then rows in some orders: pairs (register, ledger) at the end of the constants.
+    """
+    middle = line[END] - 2 * line[OTHER_AFTER]
+    inputs, calls = _plan(constants, middle, line[END], 2), _plan(constants, line[START], middle, 9)
+    key, places, width = line[X], line[Y], line[Z]
+    groups = np.empty((0, key + 1), np.int64)
+    for i in range(inputs.shape[0]):
+        groups = sums.add_groups(groups, register.shown(registers, inputs[i, 0]), key)
+    trace = levels.ledger_at(ledgers[inputs[0, 1]])
+    delta, table = register.shown(registers, inputs[0, 0]), _table(trace, registers, NONE)
+    dense = sums.states_of(groups, delta, table, trace[levels.COLUMNS], key, places)
+    numbers = sums.there(dense)
+    dense, out = sums.chosen(dense, numbers), sums.begun(groups, numbers, key, width)
+    for c in range(calls.shape[0]):
+        call = calls[c]
+        if call[0] < sums.LEAST_OF:
+            if not sums.finish(out, dense, call):
+                return False
+            continue
+        ordered = levels.ledger_at(ledgers[inputs[call[3], 1]])
+        for state in range(2):
+            table = _table(ordered, registers, inputs[call[3], 0] if state == 1 else NONE)
+            if call[0] == sums.LEAST_OF:
+                ends = first_rows(groups, table, ordered[levels.COLUMNS], key, 0, 1, NO_BOUND)
+            else:
+                ends = last_rows(groups, table, ordered[levels.COLUMNS], key, NO_BOUND)
+            sums.put_ends(out, numbers, ends, groups, state * groups.shape[0], key, call)
+    register.put(registers, line[OUT], out)
+    return True
+
+
+@inline
 def _is_negative(registers, r, trace):
     """Whether a row of a register would be in a trace less often than not at all."""
     m = register.shown(registers, r)
@@ -275,12 +316,8 @@ def run(code, constants, registers, ledgers, staged, counts, status, pc):
         elif op == TOP:
             register.put(registers, out, _top(line, constants, registers, trace))
         elif op == AGGREGATE:
-            delta, table = register.shown(registers, line[LEFT]), _table(trace, registers, line[TRACE_AFTER])
-            calls = _plan(constants, line[START], line[END], 9)
-            changed, fine = change_of_groups(delta, table, trace[levels.COLUMNS], line[X], calls, line[Y], line[Z])
-            if fine == 0:
+            if not _aggregate(line, constants, registers, ledgers):
                 return pc
-            register.put(registers, out, changed)
         elif op == CONSOLIDATE:
             delta = register.shown(registers, line[LEFT])
             if line[X] or is_batch(delta):

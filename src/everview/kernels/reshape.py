@@ -22,7 +22,7 @@ OR_NEXT = 16  # added: it is enough that this test or the next one passes
 
 
 @inline
-def _made(m, i, how, argument):
+def made(m, i, how, argument):
     """A word of the result."""
     if how == WORD:
         return m[i, argument]
@@ -55,7 +55,7 @@ def reshape(m, plan):
     out = np.empty((n, width + 1), np.int64)
     for i in range(n):
         for c in range(width):
-            out[i, c] = _made(m, i, plan[c, 0], plan[c, 1])
+            out[i, c] = made(m, i, plan[c, 0], plan[c, 1])
         out[i, width] = m[i, weight]
     return out
 

@@ -2,8 +2,9 @@
 
 A **slot** is a line (kind, first word of the field, last word, word of NULL or `NO_NULL`, base): a quantity that is
 added up in the places from ``base`` on. A **call** is a line (kind, first place, end of its places, place of its count,
-first word of its result, how NULL is written, and two arguments): a result that is read off the places. Both are data,
-made by the operators of `everview.operators.aggregate`.
+first word of its result, how NULL is written, and three arguments): a result that is read off the places; or, for the
+least and greatest value, off the words of the rows at an end of the group in an order, whose number is in place of the
+count, and the arguments say how its words are made. Both are data, made by `everview.operators.aggregate`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import numpy as np
 
 from everview.kernels import exact_sum
 from everview.kernels.dictionary import NULL_WORD
-from everview.kernels.jit import i64, inline, kernel, pair, rows, rows_out, words
+from everview.kernels.jit import inline, kernel, rows, rows_out, words
 from everview.kernels.probe import keys
+from everview.kernels.reshape import made
+from everview.kernels.rows import compare
 from everview.kernels.sort import arrange
 from everview.kernels.tally import tally
 
@@ -22,7 +25,7 @@ COUNTED, TRUE, INTEGER, WIDE, FLOAT = range(5)
 NO_NULL = 1  # in place of NULL's first word, which is 0 or the least
 
 # Kinds of calls.
-COUNT, SUM_INTEGER, SUM_DECIMAL, SUM_FLOAT, MEAN_INTEGER, MEAN_FLOAT, MEAN_DECIMAL, ALL_TRUE, ANY_TRUE = range(9)
+COUNT, SUM_INTEGER, SUM_DECIMAL, SUM_FLOAT, MEAN_INTEGER, MEAN_FLOAT, MEAN_DECIMAL, ALL_TRUE, ANY_TRUE, LEAST_OF, GREATEST_OF = range(11)
 
 # How NULL is written where there was no value to aggregate.
 NEVER, FLAGGED, LEAST = range(3)
@@ -100,7 +103,7 @@ def _write(out, i, call, low, high, absent):
 
 
 @inline
-def _finish(out, dense, call):
+def finish(out, dense, call):
     """Write the results of a call; whether all are in range."""
     n = dense.shape[0]
     counts = dense[:, call[3]].copy()
@@ -142,8 +145,38 @@ def _finish(out, dense, call):
 
 
 @inline
-def _present(dense):
-    """The rows of groups that are there, and their numbers."""
+def add_groups(groups, delta, key):
+    """The groups with those of one batch more, sorted, once each."""
+    if delta.shape[0] == 0:
+        return groups
+    more = keys(delta, key)
+    if groups.shape[0] == 0:
+        return more
+    parts = np.empty((groups.shape[0] + more.shape[0], key + 1), np.int64)
+    parts[: groups.shape[0]] = groups
+    parts[groups.shape[0] :] = more
+    groups = arrange(parts, np.arange(key))
+    groups[:, key] = 1
+    return groups
+
+
+@inline
+def states_of(groups, delta, table, columns, key, places):
+    """What was added up for each group before, then for each group after a batch is added to the spine."""
+    n = groups.shape[0]
+    dense = np.zeros((2 * n, places), np.int64)
+    tally(dense[:n], groups, table, columns, key, NO_BOUND)
+    dense[n:] = dense[:n]
+    if delta.shape[0] > 0:
+        added = np.empty((1, 2), np.int64)
+        added[0, 0], added[0, 1] = delta.ctypes.data, delta.shape[0]
+        tally(dense[n:], groups, added, columns, key, NO_BOUND)
+    return dense
+
+
+@inline
+def there(dense):
+    """The numbers of the states in which a group is there."""
     n = dense.shape[0]
     numbers = np.empty(n, np.int64)
     at = 0
@@ -154,33 +187,41 @@ def _present(dense):
     return numbers[:at]
 
 
-@kernel(pair(rows_out, i64), rows, rows, i64, i64, rows, i64, i64)
-def change_of_groups(delta, table, columns, key, calls, places, width):
-    """The change of the results of the groups that entries touch, and 1; or 0 where a result is out of range.
+@inline
+def chosen(dense, numbers):
+    """Some rows."""
+    out = np.empty((numbers.size, dense.shape[1]), np.int64)
+    for i in range(numbers.size):
+        for c in range(dense.shape[1]):
+            out[i, c] = dense[numbers[i], c]
+    return out
 
-    ``table`` is the spine of the entries before, ``delta`` the batch that is added. The change is not consolidated,
-    but for results that stay as they are.
-    """
-    groups = keys(delta, key)
+
+@inline
+def begun(groups, numbers, key, width):
+    """Result rows with their groups and weights: taken back for a state before, given for one after."""
     n = groups.shape[0]
-    dense = np.zeros((2 * n, places), np.int64)  # before, then after
-    tally(dense[:n], groups, table, columns, key, NO_BOUND)
-    dense[n:] = dense[:n]
-    added = np.empty((1, 2), np.int64)
-    added[0, 0], added[0, 1] = delta.ctypes.data, delta.shape[0]
-    tally(dense[n:], groups, added, columns, key, NO_BOUND)
-    there = _present(dense)
-    compact = np.empty((there.size, places), np.int64)
-    for i in range(there.size):
-        compact[i] = dense[there[i]]
-    out = np.empty((there.size, width + 1), np.int64)
-    for i in range(there.size):
-        group = there[i] % n
+    out = np.empty((numbers.size, width + 1), np.int64)
+    for i in range(numbers.size):
         for c in range(key):
-            out[i, c] = groups[group, c]
-        out[i, width] = -1 if there[i] < n else 1
-    fine = 1
-    for c in range(calls.shape[0]):
-        if not _finish(out, compact, calls[c]):
-            fine = 0
-    return out, fine
+            out[i, c] = groups[numbers[i] % n, c]
+        out[i, width] = -1 if numbers[i] < n else 1
+    return out
+
+
+@inline
+def put_ends(out, numbers, ends, groups, first, key, call):
+    """Write the value at an end of each group; ``first`` is the number of the first state of ``ends``' kind."""
+    j, at, n = 0, call[4], groups.shape[0]
+    for i in range(numbers.size):
+        group = numbers[i] - first
+        if group < 0 or group >= n:
+            continue
+        while j < ends.shape[0] and compare(ends, j, groups, group, 0, key) < 0:
+            j += 1
+        found = j < ends.shape[0] and compare(ends, j, groups, group, 0, key) == 0
+        for c in range(call[2] - call[1]):
+            if found:
+                out[i, at + c] = made(ends, j, call[6 + c], call[1] + c)
+            else:
+                out[i, at + c] = NULL_WORD if call[5] == LEAST else 0

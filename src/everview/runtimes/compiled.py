@@ -9,15 +9,16 @@ A recursive scope whose operators all have instructions inside a loop is one cal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import perf_counter
 
 import numpy as np
 
 from everview.circuit.bounds import LoopBounds
-from everview.circuit.compiled import Code, compiled, compiled_scope, is_compilable
-from everview.circuit.nodes import Read, Sink
-from everview.circuit.program import Loop, Program, Ran, Task
-from everview.errors import EverviewError
+from everview.circuit.compiled import Code, compiled, compiled_scope, form_of
+from everview.circuit.nodes import Apply, Child, Read, Sink
+from everview.circuit.program import Loop, Program, Ran, Spent, Task
 from everview.kernels import fixpoint, levels, machine, registers
+from everview.operators.form import Reason
 from everview.operators.operator import Context, Moment
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
@@ -57,9 +58,7 @@ class Scope:
         self.inside = _registers(nodes + 2)  # and two for rows with their time
         self._left, self._back = _registers(2 * nodes), _registers(len(self._links))
         self._state: Words = np.zeros(fixpoint.STATE, np.int64)
-        self._open = [np.zeros(levels.LEDGER, np.int64) for _ in ledgers.traces]
-        for ledger, trace in zip(self._open, ledgers.traces, strict=True):
-            ledger[levels.COLUMNS] = trace.past.columns
+        self._open = [levels.new_ledger(trace.past.columns) for trace in ledgers.traces]
         self.opens = _addresses(self._open)
 
     def run(self, outside: Matrix, bounds: LoopBounds, context: Context) -> bool:
@@ -123,15 +122,20 @@ class Compiled:
         self.program, self.context = program, context
         self._ledgers = Ledgers({node: trace for (path, node), trace in traces.items() if not path})
         self._scopes: dict[int, Scope] = {}
+        self._round_by_round: dict[int, Reason] = {}
         for loop in (loop for loops in program.loops for loop in loops):
             ledgers = Ledgers({node: trace for (path, node), trace in traces.items() if path == (loop.at,)})
             code = compiled_scope(loop.program, ledgers.number) if loop.changes else "it runs on whole contents"
-            if isinstance(code, Code) and all(trace.past.order is None for trace in ledgers.traces):
+            if isinstance(code, Code):
                 self._scopes[loop.at] = Scope(loop, code, ledgers)
+            else:
+                self._round_by_round[loop.at] = code
         self._registers = _registers(len(program.circuit))
         self._staged: Words = np.zeros(len(self._ledgers.traces), np.int64)  # by trace: a register and one, or 0
         self._status: Words = np.zeros(machine.STATUS, np.int64)
-        self.counts: Matrix = np.zeros((len(program.circuit), 2), np.int64)  # by node: steps, and rows put out
+        self._counts: Matrix = np.zeros((len(program.circuit), 2), np.int64)  # by node: steps, and rows put out
+        self._seconds: dict[int, float] = {}  # by node, while times are taken
+        self.timed = False  # whether to take the time of every node, which takes a call for each
         self._codes: dict[tuple[int, int], tuple[Code, tuple[int, ...]]] = {}
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
         self._tending = False  # whether levels are about to become batches
@@ -139,11 +143,6 @@ class Compiled:
         checked = [node for node in circuit if isinstance(node, Sink) and node.positive]
         self._unchecked = any(circuit.layout(sink.input).by_value for sink in checked)
         self.suspect = False  # whether a view would hold a row less often than not at all, or that is unknown
-
-    @staticmethod
-    def can(program: Program, traces: Traces) -> bool:
-        """Whether a program can run here."""
-        return is_compilable(program) and all(trace.past.order is None for (path, _), trace in traces.items() if not path)
 
     def run(self, first: int, last: int, cells: dict[int, Matrix], everywhere: Everywhere) -> dict[int, Matrix]:
         """Some stages; cells hold what has arrived, and get what sinks are told. What Python appends to traces."""
@@ -182,12 +181,31 @@ class Compiled:
 
     def _go_on(self, code: Code, pc: int, ran: Ran, everywhere: Everywhere) -> int:
         """Run instructions until one is Python's; an exception is raised by the operator's own step."""
-        memory = self._registers, self._ledgers.addresses, self._staged, self.counts
         try:
-            return machine.run(code.instructions, code.constants, *memory, self._status, pc)
-        except (OverflowError, EverviewError):
-            self._step(code.tasks[int(self._status[machine.AT])], ran, everywhere)
-            raise  # the step knew better
+            return self._call_timed(code, pc) if self.timed else self._call(code.instructions, code, pc)
+        except OverflowError as error:
+            at = int(self._status[machine.AT])
+            if int(code.instructions[at, machine.OP]) == machine.CHECK:
+                self._status[machine.SUSPECT] = 1
+                return self._go_on(code, at + 1, ran, everywhere)
+            self._step(code.tasks[at], ran, everywhere)
+            raise self.program.overflow(code.instructions[at, machine.OUT], error, ran.cells, self.context) from None
+
+    def _call(self, instructions: Matrix, code: Code, pc: int) -> int:
+        memory = self._registers, self._ledgers.addresses, self._staged, self._counts
+        return machine.run(instructions, code.constants, *memory, self._status, pc)
+
+    def _call_timed(self, code: Code, pc: int) -> int:
+        """Run instructions one by one, each with its time."""
+        while pc < len(code.instructions):
+            start = perf_counter()
+            reached = self._call(code.instructions[: pc + 1], code, pc)
+            if reached == pc:
+                return pc
+            node = int(code.instructions[pc, machine.OUT])
+            self._seconds[node] = self._seconds.get(node, 0.0) + perf_counter() - start
+            pc = reached
+        return pc
 
     def _step(self, task: Task | None, ran: Ran, everywhere: Everywhere) -> None:
         """Run a step in Python, with the cells that it reads, and put its output into its register."""
@@ -202,6 +220,30 @@ class Compiled:
 
     def _before(self, node: int) -> Batches:
         return self._ledgers.traces[self._ledgers.number[node]].momentary
+
+    # -- what is told of it
+
+    def spent(self, node: int) -> Spent:
+        """What a node has done here and in Python."""
+        known, (steps, rows) = self.program.spent[node], self._counts[node].tolist()
+        return Spent(known.steps + steps, known.rows + rows, known.seconds + self._seconds.get(node, 0.0))
+
+    def how(self, node_id: int) -> str:
+        """Where a node runs, and why it is not compiled, if it is not."""
+        node = self.program.circuit[node_id]
+        if isinstance(node, Child):
+            reason = self._round_by_round.get(node_id)
+            return "compiled, one call" if reason is None else f"round by round: {reason}"
+        if not isinstance(node, Apply):
+            return ""
+        form = form_of(node.operator)
+        if isinstance(form, str):
+            return f"in Python: {form}"
+        calls = [call for call, (first, last) in enumerate(self.program.pieces, 1) if self._is_in(node_id, first, last)]
+        return f"compiled, call {calls[0]}" if calls else ""
+
+    def _is_in(self, node_id: int, first: int, last: int) -> bool:
+        return any(node_id in stage.nodes for stage in self.program.stages[first : last + 1])
 
     # -- the end of an epoch
 

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from everview.circuit.compiled import is_compilable
 from everview.circuit.program import Program, trace_columns
 from everview.codes import references
 from everview.errors import WeightOverflow
@@ -40,8 +41,9 @@ class ProgramState:
     @cached_property
     def compiled(self) -> Compiled | None:
         """The program as compiled code over these traces; None if it cannot be compiled."""
-        traces = {key: shards[0] for key, shards in self.traces.items()}
-        return Compiled(self.program, traces, self._context) if Compiled.can(self.program, traces) else None
+        if not is_compilable(self.program):
+            return None
+        return Compiled(self.program, {key: shards[0] for key, shards in self.traces.items()}, self._context)
 
     def absorb(self) -> None:
         """Make what compiled code has appended to the open epoch appends like others, which a store can be given."""

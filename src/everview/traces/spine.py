@@ -112,8 +112,7 @@ class Spine:
         self.columns = columns
         self.order = order
         self.ratio = ratio
-        self.ledger: Words = np.zeros(levels.LEDGER, np.int64)
-        self.ledger[levels.COLUMNS] = columns
+        self.ledger: Words = levels.new_ledger(columns)
         self._stand = self._shown = Stand([])  # what the spine is, and what its ledger shows
         self._gone: list[int] = []  # stored slices whose rows have cancelled out
         self._level_ids = LevelIds()
@@ -173,7 +172,7 @@ class Spine:
     def tend(self) -> None:
         """Make the levels a batch like the others, if they are full, and do a share of merging. It may be repeated."""
         self._follow()
-        if self.ledger[levels.ROWS] >= levels.LIMIT:
+        if self.ledger[levels.ROWS] >= self.ledger[levels.LIMIT]:
             self._harden()
 
     def settle(self) -> None:

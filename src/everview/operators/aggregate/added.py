@@ -132,6 +132,11 @@ FINISHED: Final[Mapping[str, Callable[[Call, Field, Sums], Matrix]]] = {
 }
 
 
+def null_mark(result: Field) -> int:
+    """How `everview.kernels.sums` is to write a result that is NULL."""
+    return sums.NEVER if not result.nullable else sums.FLAGGED if result.type == BIGINT else sums.LEAST
+
+
 def compiled_call(call: Call, result: Field, word: int, places: Mapping[Need, slice], source: Schema) -> Line | None:
     """A linear aggregate as a line for `everview.kernels.sums`, its result at a word; None if it has none."""
     count = places[counted(source, call)].start
@@ -140,7 +145,7 @@ def compiled_call(call: Call, result: Field, word: int, places: Mapping[Need, sl
     if not call.fields or call.function not in ("sum", "avg", "avg double", "bool_and", "bool_or"):
         return None
     field, distinct = source.fields[call.fields[0]], call.fields if call.distinct else ()
-    null = sums.NEVER if not result.nullable else sums.FLAGGED if result.type == BIGINT else sums.LEAST
+    null = null_mark(result)
     if call.function in ("bool_and", "bool_or"):
         trues = places[Kind.TRUES, call.fields[0], distinct]
         kind = sums.ALL_TRUE if call.function == "bool_and" else sums.ANY_TRUE

@@ -13,7 +13,7 @@ from everview.kernels import machine
 from everview.operators.aggregate.added import FINISHED, Sums, compiled_call
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.collected import collected
-from everview.operators.aggregate.ordered import IN_ORDER, Lay, Ordered, Ordering, orderings
+from everview.operators.aggregate.ordered import IN_ORDER, Lay, Ordered, Ordering, compiled_end, orderings
 from everview.operators.aggregate.registry import computed_under
 from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import ByState, OverChanges, OverWhole
@@ -135,11 +135,12 @@ class AggregateIncremental(OverChanges, _Aggregate):
 
     @cached_property
     def form(self) -> Form | Reason:
-        if self.ordered:
-            return "some aggregates are of what lies in order"
         calls: list[Line] = []
-        for call, field, words, _ in self._results:
-            line = compiled_call(call, field, words.start, self._places, self.source)
+        for call, field, words, which in self._results:
+            if which < 0:
+                line = compiled_call(call, field, words.start, self._places, self.source)
+            else:
+                line = compiled_end(call, field, words.start, self._lays[which], which + 1)
             if line is None:
                 return f"{call.function} is computed from whole columns"
             calls.append(line)

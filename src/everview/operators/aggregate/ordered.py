@@ -9,12 +9,15 @@ from typing import Final
 
 import numpy as np
 
+from everview.kernels import reshape, sums
 from everview.kernels.places import rows_at, spans, totals
 from everview.kernels.tally import align
+from everview.operators.aggregate.added import null_mark
 from everview.operators.aggregate.call import Call, FieldOrder
 from everview.operators.aggregate.floats import doubles_of, words_of
 from everview.operators.aggregate.registry import is_number
-from everview.operators.index import Direction, Index, Order, restore
+from everview.operators.form import Line
+from everview.operators.index import Direction, Index, Order, restore, restoring
 from everview.operators.operator import Layout
 from everview.traces.view import TraceView
 from everview.types import Field, Schema
@@ -123,6 +126,17 @@ class Ordered:
             align(values, groups, self.lay.restored(ends), key, place.start, place.stop)
             start += groups.shape[0]
         return out
+
+
+def compiled_end(call: Call, result: Field, word: int, lay: Lay, number: int) -> Line | None:
+    """The value at an end of a group as a line for `everview.kernels.sums`; None if a call reads more than an end."""
+    if call.function not in ("min", "first", "max", "last") or result.words > 2:
+        return None
+    kind = sums.LEAST_OF if call.function in ("min", "first") else sums.GREATEST_OF
+    words = lay.words[call.fields[0]]
+    plan = dict(enumerate(how for how, _ in restoring(lay.layout.schema, lay.order)))
+    hows = [plan.get(place, reshape.WORD) for place in range(words.start, words.stop)]
+    return kind, words.start, words.stop, number, word, null_mark(result), hows[0], hows[-1], 0
 
 
 def _percentile(call: Call, field: Field, ordered: Ordered) -> Matrix:

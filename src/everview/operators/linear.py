@@ -6,7 +6,7 @@ streams between operators carry deltas that need not be consolidated, and every 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from everview.codes.dictionary import Dictionary
 from everview.errors import EverviewError, SchemaError
 from everview.kernels.linear import negated, project
 from everview.kernels.sort import arrange
+from everview.operators.functions import Function
 from everview.operators.operator import (
     Anywhere,
     Context,
@@ -33,6 +34,7 @@ from everview.operators.operator import (
     nothing,
     word_columns,
 )
+from everview.operators.word_program import ProgramMemo, WordProgram
 from everview.traces.view import TraceView
 from everview.types import BIGINT, INTEGERS, NULL_WORD, Decimal, Field, Schema
 from everview.types.words import Matrix
@@ -75,7 +77,25 @@ class Map(Calling, UnaryOperator):
     def computed(self) -> Schema:
         return Schema(self.schema.fields[len(self.keep) :])
 
+    @cached_property
+    def _programs(self) -> ProgramMemo:
+        return ProgramMemo()
+
+    def in_words(self, functions: Mapping[str, Function]) -> WordProgram | str:
+        """The program that gives the images from words alone, or why there is none."""
+        source, arguments = self.source.schema, self.arguments
+        if arguments is None:
+            arguments = tuple(range(len(source)))
+        return self._programs.of(
+            functions[self.function].call, lambda f: f.projection(source, self.keep, arguments, self.schema)
+        )
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
+        program = self.in_words(context.functions)
+        if isinstance(program, WordProgram):
+            images = program.mapped(deltas[0], context.dictionary)
+            if images is not None:
+                return Step(images)
         return _evaluated(deltas[0], self.schema.width, lambda delta: self._images(delta, context))
 
     def _images(self, delta: Matrix, context: Context) -> Step:
@@ -100,7 +120,23 @@ class Filter(InPlace, Calling, UnaryOperator):
     arguments: tuple[int, ...] | None = None
     by_row = True
 
+    @cached_property
+    def _programs(self) -> ProgramMemo:
+        return ProgramMemo()
+
+    def in_words(self, functions: Mapping[str, Function]) -> WordProgram | str:
+        """The program that decides from words alone, or why there is none."""
+        source, arguments = self.source.schema, self.arguments
+        if arguments is None:
+            arguments = tuple(range(len(source)))
+        return self._programs.of(functions[self.function].call, lambda f: f.predicate(source, arguments))
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
+        program = self.in_words(context.functions)
+        if isinstance(program, WordProgram):
+            kept = program.filtered(deltas[0], context.dictionary)
+            if kept is not None:
+                return Step(kept)
         return _evaluated(deltas[0], self.source.width, lambda delta: self._kept(delta, context))
 
     def _kept(self, delta: Matrix, context: Context) -> Step:

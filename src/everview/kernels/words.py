@@ -1,0 +1,263 @@
+"""Expressions over words: run the code of `everview.kernels.word_code` on the rows of a delta.
+
+`map_rows` and `filter_rows` write the rows of a projection or a filter. Rows go through in blocks, an instruction at a
+time over the whole block, so that what an instruction is costs once a block. A row whose result FAILED stops it all:
+the answer is then negative, ``-1 - row``, and whoever asked takes the slow way, which knows what to say.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everview.kernels.jit import i64, kernel, rows, rows_out, words
+from everview.kernels.rows import difference_and_overflow, product_and_overflow, sum_and_overflow
+from everview.kernels.word_code import (
+    ADD,
+    AFTER_CONSTANTS,
+    AFTER_STORES,
+    AFTER_VALUES,
+    AND,
+    CALENDAR,
+    CHOOSING,
+    COALESCE,
+    COMPARE,
+    COMPARING,
+    CONSTANT,
+    CONVERTING,
+    EQUAL,
+    FAILED,
+    FLOATS,
+    GREATER,
+    GUARD,
+    HEAD,
+    INTEGERS,
+    IS_NULL,
+    KEEP,
+    KNOWN,
+    LESS,
+    LOAD,
+    LOAD_FLAGGED,
+    LOAD_PLAIN,
+    MISSING,
+    NULL,
+    OR,
+    SELECT,
+    SLOTS,
+    STORE,
+    STORE_FLAGGED,
+    STRIDE,
+    SUBTRACT,
+    SUMS,
+    VERDICT,
+    WIDE,
+)
+from everview.kernels.word_numbers import calendar, convert, floats, integers, wide_decimals
+
+NULL_WORD = np.int64(-(2**63))
+BLOCK = 256  # rows at a time; the slots of a dozen instructions stay in the first cache
+
+
+@kernel(i64, rows, i64, i64, words, i64, words, rows_out)
+def read(delta, first, n, code, at, constants, slots):
+    """Fill a slot from a column of the rows from ``first`` on, or with a constant."""
+    operation, target, source = code[at], code[at + 1], code[at + 2]
+    state, word = 2 * target, 2 * target + 1
+    if operation == CONSTANT:
+        for i in range(n):
+            slots[state, i] = KNOWN
+            slots[word, i] = constants[source]
+    elif operation == MISSING:
+        for i in range(n):
+            slots[state, i] = NULL
+            slots[word, i] = 0
+    elif operation == LOAD:
+        for i in range(n):
+            found = delta[first + i, source]
+            slots[state, i] = NULL if found == NULL_WORD else KNOWN
+            slots[word, i] = found
+    elif operation == LOAD_PLAIN:
+        for i in range(n):
+            slots[state, i] = KNOWN
+            slots[word, i] = delta[first + i, source]
+    elif operation == LOAD_FLAGGED:
+        for i in range(n):
+            slots[state, i] = delta[first + i, source] != 0
+            slots[word, i] = delta[first + i, source + 1]
+    else:
+        for i in range(n):
+            slots[state, i] = NULL if delta[first + i, source] == NULL_WORD else KNOWN
+            slots[word, i] = delta[first + i, source + 1]
+    return 0
+
+
+@kernel(i64, i64, words, i64, words, rows_out)
+def choose(n, code, at, constants, slots):
+    """Logic of three values, and what takes one of several values."""
+    operation, target, a, b, c = code[at], 2 * code[at + 1], 2 * code[at + 2], 2 * code[at + 3], 2 * code[at + 4]
+    if operation in (AND, OR):
+        ends = np.int64(operation == OR)  # the verdict after which nothing else matters
+        for i in range(n):
+            x, y = slots[a, i], slots[b, i]
+            if x == KNOWN and slots[a + 1, i] == ends:
+                slots[target, i], slots[target + 1, i] = KNOWN, ends
+            elif x == FAILED or y == FAILED:
+                slots[target, i] = FAILED
+            elif y == KNOWN and slots[b + 1, i] == ends:
+                slots[target, i], slots[target + 1, i] = KNOWN, ends
+            else:
+                slots[target, i], slots[target + 1, i] = x & y, 1 - ends
+    elif operation == SELECT:
+        for i in range(n):
+            taken = b if slots[a, i] == KNOWN and slots[a + 1, i] != 0 else c
+            slots[target, i] = FAILED if slots[a, i] == FAILED else slots[taken, i]
+            slots[target + 1, i] = slots[taken + 1, i]
+    elif operation == COALESCE:
+        for i in range(n):
+            taken = b if slots[a, i] == NULL else a
+            slots[target, i], slots[target + 1, i] = slots[taken, i], slots[taken + 1, i]
+    elif operation == GUARD:
+        for i in range(n):
+            slots[target, i] = FAILED if slots[b, i] == FAILED else slots[a, i]
+            slots[target + 1, i] = slots[a + 1, i]
+    elif operation == IS_NULL:
+        for i in range(n):
+            slots[target, i] = FAILED if slots[a, i] == FAILED else KNOWN
+            slots[target + 1, i] = slots[a, i] == NULL
+    else:
+        start, count = code[at + 3], code[at + 4]
+        for i in range(n):
+            found = np.int64(0)
+            for k in range(start, start + count):
+                found |= np.int64(slots[a + 1, i] == constants[k])
+            slots[target, i], slots[target + 1, i] = slots[a, i], found
+    return 0
+
+
+@kernel(i64, i64, words, i64, rows_out)
+def compare(n, code, at, slots):
+    """Whether words are in one of the accepted orders."""
+    target, a, b, accepted = 2 * code[at + 1], 2 * code[at + 2], 2 * code[at + 3], code[at + 4]
+    if code[at] == COMPARE:
+        for i in range(n):
+            x, y = slots[a + 1, i], slots[b + 1, i]
+            order = LESS if x < y else EQUAL if x == y else GREATER
+            s, t = slots[a, i], slots[b, i]
+            slots[target, i] = FAILED if (s | t) & FAILED else s & t
+            slots[target + 1, i] = (accepted & order) != 0
+    else:
+        for i in range(n):
+            x, y = slots[a + 1, i], slots[b + 1, i]
+            if x == y:
+                x, y = slots[a + 3, i], slots[b + 3, i]
+            order = LESS if x < y else EQUAL if x == y else GREATER
+            s, t = slots[a, i], slots[b, i]
+            slots[target, i] = FAILED if (s | t) & FAILED else s & t
+            slots[target + 1, i] = (accepted & order) != 0
+    return 0
+
+
+@kernel(i64, i64, words, i64, words, rows_out)
+def add(n, code, at, constants, slots):
+    """Sums, differences and products of integers within limits."""
+    operation, target, a, b = code[at], 2 * code[at + 1], 2 * code[at + 2], 2 * code[at + 3]
+    least, greatest, failure = constants[code[at + 4]], constants[code[at + 4] + 1], code[at + 5]
+    for i in range(n):
+        x, y = slots[a + 1, i], slots[b + 1, i]
+        if operation == ADD:
+            result, over = sum_and_overflow(x, y)
+        elif operation == SUBTRACT:
+            result, over = difference_and_overflow(x, y)
+        else:
+            result, over = product_and_overflow(x, y)
+        s, t = slots[a, i], slots[b, i]
+        state = FAILED if (s | t) & FAILED else s & t
+        beyond = over or result < least or result > greatest
+        slots[target, i] = failure if state == KNOWN and beyond else state
+        slots[target + 1, i] = result
+    return 0
+
+
+@kernel(i64, rows, i64, i64, words, i64, i64, words, rows_out)
+def run(delta, first, n, code, start, stop, constants, slots):
+    """The instructions between two places, over a block of rows."""
+    for at in range(start, stop, STRIDE):
+        operation = code[at]
+        if operation < CHOOSING:
+            read(delta, first, n, code, at, constants, slots)
+        elif operation < COMPARING:
+            choose(n, code, at, constants, slots)
+        elif operation < SUMS:
+            compare(n, code, at, slots)
+        elif operation < INTEGERS:
+            add(n, code, at, constants, slots)
+        elif operation < FLOATS:
+            integers(n, code, at, constants, slots)
+        elif operation < CONVERTING:
+            floats(n, code, at, slots)
+        elif operation < WIDE:
+            convert(n, code, at, constants, slots)
+        elif operation < CALENDAR:
+            wide_decimals(n, code, at, constants, slots)
+        else:
+            calendar(n, code, at, constants, slots)
+    return 0
+
+
+@kernel(i64, rows, i64, i64, words, i64, rows, rows_out)
+def write(delta, first, n, code, at, slots, out):
+    """Fill a column of the result; the first row that has no word there, or -1."""
+    operation, column, source = code[at], code[at + 1], code[at + 2]
+    if operation == KEEP:
+        for i in range(n):
+            out[first + i, column] = delta[first + i, source]
+        return -1
+    state, word = 2 * source, 2 * source + 1
+    for i in range(n):
+        found, value = slots[state, i], slots[word, i]
+        if found == FAILED or (found == NULL and code[at + 3] == 0):
+            return first + i
+        if operation == STORE_FLAGGED:
+            out[first + i, column] = found
+            out[first + i, column + 1] = value if found == KNOWN else 0
+            continue
+        if operation == STORE and found == KNOWN and value == NULL_WORD:
+            return first + i
+        out[first + i, column] = value if found == KNOWN else NULL_WORD
+    return -1
+
+
+@kernel(i64, rows, words, words, rows_out)
+def map_rows(delta, code, constants, out):
+    """Write the columns that the code stores, and the weights; how many rows, or ``-1 - row`` of a failure."""
+    count, weight, last = delta.shape[0], delta.shape[1] - 1, out.shape[1] - 1
+    slots = np.empty((2 * code[SLOTS], min(count, BLOCK)), np.int64)
+    for first in range(0, count, BLOCK):
+        n = min(BLOCK, count - first)
+        run(delta, first, n, code, HEAD if first == 0 else code[AFTER_CONSTANTS], code[AFTER_VALUES], constants, slots)
+        for at in range(code[AFTER_VALUES], code[AFTER_STORES], STRIDE):
+            failed = write(delta, first, n, code, at, slots, out)
+            if failed >= 0:
+                return -1 - failed
+        for i in range(first, first + n):
+            out[i, last] = delta[i, weight]
+    return count
+
+
+@kernel(i64, rows, words, words, rows_out)
+def filter_rows(delta, code, constants, out):
+    """Write the rows whose verdict is true; how many they are, or ``-1 - row`` of a failure."""
+    count, width = delta.shape
+    verdict = 2 * code[VERDICT]
+    slots = np.empty((2 * code[SLOTS], min(count, BLOCK)), np.int64)
+    kept = np.int64(0)
+    for first in range(0, count, BLOCK):
+        n = min(BLOCK, count - first)
+        run(delta, first, n, code, HEAD if first == 0 else code[AFTER_CONSTANTS], code[AFTER_VALUES], constants, slots)
+        for i in range(n):
+            if slots[verdict, i] == FAILED:
+                return -1 - (first + i)
+            if slots[verdict, i] == KNOWN and slots[verdict + 1, i] != 0:
+                for c in range(width):
+                    out[kept, c] = delta[first + i, c]
+                kept += 1
+    return kept

@@ -126,7 +126,7 @@ def agrees_in_words(found: Expression, schema: Schema, arrays: list[Any]) -> str
         return program
     words = encode(schema, pa.table(arrays, schema=schema.arrow), dictionary)
     delta = np.column_stack([words, np.arange(len(words)) + 1])
-    mapped = program.mapped(delta, dictionary)
+    mapped = program.run(delta, dictionary)
     try:
         (expected,) = Evaluate((found,))(*arrays)
     except EverviewError:
@@ -145,7 +145,7 @@ def agrees_in_words(found: Expression, schema: Schema, arrays: list[Any]) -> str
 def _filters_in_words(found: Expression, schema: Schema, delta: Any, dictionary: Dictionary, verdicts: Any) -> None:
     program = Evaluate((found,)).predicate(schema, tuple(range(len(schema))))
     assert isinstance(program, WordProgram)
-    kept = program.filtered(delta, dictionary)
+    kept = program.run(delta, dictionary)
     if kept is not None:
         assert np.array_equal(kept, delta[[bool(verdict) for verdict in verdicts.to_pylist()]]), str(found)
 

@@ -232,7 +232,7 @@ def test_a_branch_that_is_not_taken_does_not_fail() -> None:
     delta = delta_of([(1, 0, "a", None), (2, 5, "b", None), (3, None, None, None)], context.dictionary)
     program = operator.in_words(context.functions)
     assert isinstance(program, WordProgram)
-    mapped = program.mapped(delta, context.dictionary)
+    mapped = program.run(delta, context.dictionary)
     assert mapped is not None
     assert decode_rows(out, mapped[:, :-1], context.dictionary) == [(1, 0), (2, 2), (3, None)]
 

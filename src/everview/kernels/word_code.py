@@ -8,7 +8,7 @@ SQL asks. The word is as in a row of a relation, but for BIGINT, whose word is i
 digits takes two slots in a row, which are in the same state.
 
 The code begins with a head: the number of slots, where the constants' instructions, the others and those that write a
-row end, and the slot of a filter's verdict.
+row end, and the slot of the verdict that rows have to pass, or -1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ LESS, EQUAL, GREATER = 1, 2, 4  # bits of what a comparison accepts
 
 # Reading: (target, column, or the constant's place)
 CONSTANT, MISSING, LOAD, LOAD_PLAIN, LOAD_FLAGGED, LOAD_SECOND = range(6)
-# Choosing and logic, which look at states: (target, a, b, c)
+# Choosing and logic, which look at states: (target, a, b, c); for IN, b and c are the place of sorted constants and how
+# many there are
 AND, OR, IS_NULL, SELECT, COALESCE, GUARD, IN = range(10, 17)
 # Comparing: (target, a, b, accepted)
 COMPARE, COMPARE_WIDE = range(20, 22)
@@ -39,8 +40,9 @@ WIDEN, NARROW, ADD_WIDE, SUBTRACT_WIDE, MULTIPLY_WIDE, DIVIDE_WIDE, TRUNCATE_WID
 # The calendar: (target, days, which or months, place of limits, state of a failure)
 PART_OF_DATE, END_DAY_OF, ADD_MONTHS = range(90, 93)
 YEAR, QUARTER, MONTH, DAY, DAY_OF_YEAR, DAY_OF_WEEK, WEEKDAY, ISO_WEEK, ISO_YEAR, LAST_DAY = range(10)
-# Writing a row: (column, slot, whether NULL is allowed), and for KEEP (column, column of the source)
-KEEP, STORE, STORE_PLAIN, STORE_FLAGGED, STORE_SECOND = range(100, 105)
+# Writing a row: (column, slot, whether NULL is allowed), and for KEEP (column, column of the source). STORE takes the
+# word of NULL for a failure, STORE_WORD writes words as they are.
+KEEP, STORE, STORE_PLAIN, STORE_FLAGGED, STORE_WORD = range(100, 105)
 
 # Where each family of operations begins, in the order above.
 CHOOSING, COMPARING, SUMS, INTEGERS, FLOATS, CONVERTING, WIDE, CALENDAR = AND, COMPARE, ADD, DIVIDE, 60, 70, 80, 90

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.jit import i64, kernel, rows, rows_out, words
+from everview.kernels.jit import i64, kernel, rows, rows_out, words, words_out
 from everview.kernels.rows import difference_and_overflow, product_and_overflow, sum_and_overflow
 from everview.kernels.word_code import (
     ADD,
@@ -124,12 +124,17 @@ def choose(n, code, at, constants, slots):
             slots[target, i] = FAILED if slots[a, i] == FAILED else KNOWN
             slots[target + 1, i] = slots[a, i] == NULL
     else:
-        start, count = code[at + 3], code[at + 4]
+        start, stop = code[at + 3], code[at + 3] + code[at + 4]
         for i in range(n):
-            found = np.int64(0)
-            for k in range(start, start + count):
-                found |= np.int64(slots[a + 1, i] == constants[k])
-            slots[target, i], slots[target + 1, i] = slots[a, i], found
+            word, low, high = slots[a + 1, i], start, stop
+            while low < high:
+                middle = (low + high) // 2
+                if constants[middle] < word:
+                    low = middle + 1
+                else:
+                    high = middle
+            slots[target, i] = slots[a, i]
+            slots[target + 1, i] = low < stop and constants[low] == word
     return 0
 
 
@@ -203,61 +208,89 @@ def run(delta, first, n, code, start, stop, constants, slots):
     return 0
 
 
-@kernel(i64, rows, i64, i64, words, i64, rows, rows_out)
-def write(delta, first, n, code, at, slots, out):
-    """Fill a column of the result; the first row that has no word there, or -1."""
+@kernel(i64, rows, i64, words, i64, rows, words, i64, rows_out, i64)
+def write(delta, first, code, at, slots, chosen, n, out, start):
+    """Fill a column of the result from the chosen rows of a block; the first row that has no word there, or -1."""
     operation, column, source = code[at], code[at + 1], code[at + 2]
     if operation == KEEP:
-        for i in range(n):
-            out[first + i, column] = delta[first + i, source]
+        for k in range(n):
+            out[start + k, column] = delta[first + chosen[k], source]
         return -1
     state, word = 2 * source, 2 * source + 1
-    for i in range(n):
+    for k in range(n):
+        i = chosen[k]
         found, value = slots[state, i], slots[word, i]
         if found == FAILED or (found == NULL and code[at + 3] == 0):
             return first + i
         if operation == STORE_FLAGGED:
-            out[first + i, column] = found
-            out[first + i, column + 1] = value if found == KNOWN else 0
+            out[start + k, column] = found
+            out[start + k, column + 1] = value if found == KNOWN else 0
             continue
         if operation == STORE and found == KNOWN and value == NULL_WORD:
             return first + i
-        out[first + i, column] = value if found == KNOWN else NULL_WORD
+        out[start + k, column] = value if found == KNOWN else NULL_WORD
     return -1
+
+
+@kernel(i64, words, rows, i64, words_out)
+def choose_rows(code, slots, n, chosen):
+    """Note the rows of a block that the verdict keeps; how many, or ``-1 - row`` of one without a verdict."""
+    verdict = 2 * code[VERDICT]
+    if verdict < 0:
+        for i in range(n):
+            chosen[i] = i
+        return n
+    kept = np.int64(0)
+    for i in range(n):
+        if slots[verdict, i] == FAILED:
+            return -1 - i
+        if slots[verdict, i] == KNOWN and slots[verdict + 1, i] != 0:
+            chosen[kept] = i
+            kept += 1
+    return kept
 
 
 @kernel(i64, rows, words, words, rows_out)
 def map_rows(delta, code, constants, out):
-    """Write the columns that the code stores, and the weights; how many rows, or ``-1 - row`` of a failure."""
+    """Write what the code stores of the rows that its verdict keeps, if it has one, each with its weight.
+
+    Returns how many rows these are, or ``-1 - row`` of one that failed.
+    """
     count, weight, last = delta.shape[0], delta.shape[1] - 1, out.shape[1] - 1
     slots = np.empty((2 * code[SLOTS], min(count, BLOCK)), np.int64)
+    chosen = np.empty(min(count, BLOCK), np.int64)
+    written = np.int64(0)
     for first in range(0, count, BLOCK):
         n = min(BLOCK, count - first)
         run(delta, first, n, code, HEAD if first == 0 else code[AFTER_CONSTANTS], code[AFTER_VALUES], constants, slots)
+        kept = choose_rows(code, slots, n, chosen)
+        if kept < 0:
+            return kept - first
         for at in range(code[AFTER_VALUES], code[AFTER_STORES], STRIDE):
-            failed = write(delta, first, n, code, at, slots, out)
+            failed = write(delta, first, code, at, slots, chosen, kept, out, written)
             if failed >= 0:
                 return -1 - failed
-        for i in range(first, first + n):
-            out[i, last] = delta[i, weight]
-    return count
+        for k in range(kept):
+            out[written + k, last] = delta[first + chosen[k], weight]
+        written += kept
+    return written
 
 
 @kernel(i64, rows, words, words, rows_out)
 def filter_rows(delta, code, constants, out):
-    """Write the rows whose verdict is true; how many they are, or ``-1 - row`` of a failure."""
+    """Write the rows that the code's verdict keeps; how many they are, or ``-1 - row`` of one that failed."""
     count, width = delta.shape
-    verdict = 2 * code[VERDICT]
     slots = np.empty((2 * code[SLOTS], min(count, BLOCK)), np.int64)
-    kept = np.int64(0)
+    chosen = np.empty(min(count, BLOCK), np.int64)
+    written = np.int64(0)
     for first in range(0, count, BLOCK):
         n = min(BLOCK, count - first)
         run(delta, first, n, code, HEAD if first == 0 else code[AFTER_CONSTANTS], code[AFTER_VALUES], constants, slots)
-        for i in range(n):
-            if slots[verdict, i] == FAILED:
-                return -1 - (first + i)
-            if slots[verdict, i] == KNOWN and slots[verdict + 1, i] != 0:
-                for c in range(width):
-                    out[kept, c] = delta[first + i, c]
-                kept += 1
-    return kept
+        kept = choose_rows(code, slots, n, chosen)
+        if kept < 0:
+            return kept - first
+        for k in range(kept):
+            for c in range(width):
+                out[written + k, c] = delta[first + chosen[k], c]
+        written += kept
+    return written

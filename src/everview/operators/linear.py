@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from everview.codes import decode, encode, encode_pairs, to_rows
-from everview.codes.dictionary import Dictionary
+from everview.codes import decode, encode, to_rows
 from everview.errors import EverviewError, SchemaError
 from everview.kernels.linear import negated, project
 from everview.kernels.sort import arrange
+from everview.operators.by_words import ByWords, not_null
 from everview.operators.functions import Function
 from everview.operators.operator import (
     Anywhere,
@@ -34,9 +34,9 @@ from everview.operators.operator import (
     nothing,
     word_columns,
 )
-from everview.operators.word_program import ProgramMemo, WordProgram
+from everview.operators.word_program import Assembler, ProgramMemo, WordProgram, op
 from everview.traces.view import TraceView
-from everview.types import BIGINT, INTEGERS, NULL_WORD, Decimal, Field, Schema
+from everview.types import BIGINT, INTEGERS, Decimal, Field, Schema
 from everview.types.words import Matrix
 from everview.zset import ZSet
 
@@ -93,7 +93,7 @@ class Map(Calling, UnaryOperator):
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         program = self.in_words(context.functions)
         if isinstance(program, WordProgram):
-            images = program.mapped(deltas[0], context.dictionary)
+            images = program.run(deltas[0], context.dictionary)
             if images is not None:
                 return Step(images)
         return _evaluated(deltas[0], self.schema.width, lambda delta: self._images(delta, context))
@@ -134,7 +134,7 @@ class Filter(InPlace, Calling, UnaryOperator):
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         program = self.in_words(context.functions)
         if isinstance(program, WordProgram):
-            kept = program.filtered(deltas[0], context.dictionary)
+            kept = program.run(deltas[0], context.dictionary)
             if kept is not None:
                 return Step(kept)
         return _evaluated(deltas[0], self.source.width, lambda delta: self._kept(delta, context))
@@ -194,7 +194,7 @@ class Project(UnaryOperator):
 
 
 @dataclass(frozen=True)
-class Recode(UnaryOperator):
+class Recode(ByWords):
     """The same values in the words of another schema: wider integers or decimals, or NULL allowed."""
 
     source: Layout
@@ -211,13 +211,16 @@ class Recode(UnaryOperator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
-        out = np.empty((delta.shape[0], self.schema.width + 1), np.int64)
-        for i, (old, new) in enumerate(zip(self.source.schema.fields, self.schema.fields, strict=True)):
-            out[:, self.schema.words(i)] = _recoded(delta[:, self.source.schema.words(i)], old, new)
-        out[:, -1] = delta[:, -1]
-        return Step(out)
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        source = self.source.schema
+        for place, (old, new) in enumerate(zip(source.fields, self.schema.fields, strict=True)):
+            there = self.schema.words(place).start
+            if old.words == new.words:
+                assembler.keep(there, word_columns(source, (place,)).tolist())
+                continue
+            value = assembler.load(source, place)
+            assembler.store(there, new, value if new.type == BIGINT else assembler.emit_wide(op.WIDEN, value))
+        return assembler.projection(self.schema.width)
 
 
 def recodes(old: Field, new: Field) -> bool:
@@ -233,40 +236,19 @@ def recodes(old: Field, new: Field) -> bool:
     return INTEGERS.index(old.type) <= INTEGERS.index(new.type)
 
 
-def _recoded(words: Matrix, old: Field, new: Field) -> Matrix:
-    if old.words == new.words:
-        return words
-    out = np.empty((words.shape[0], 2), np.int64)
-    if new.type == BIGINT:
-        absent = (words[:, 0] == NULL_WORD) if old.nullable else np.zeros(words.shape[0], np.bool_)
-        out[:, 0] = ~absent
-        out[:, 1] = np.where(absent, 0, words[:, 0])
-        return out
-    absent = (words[:, 0] == NULL_WORD) if old.nullable else np.zeros(words.shape[0], np.bool_)
-    # A wide decimal is a signed high word and a low word biased so that signed order is numeric order.
-    out[:, 0] = np.where(absent, NULL_WORD, words[:, 0] >> 63)
-    out[:, 1] = np.where(absent, NULL_WORD, words[:, 0] ^ np.int64(NULL_WORD))
-    return out
-
-
 @dataclass(frozen=True)
-class NotNull(InPlace, UnaryOperator):
+class NotNull(InPlace, ByWords):
     """Keep the rows in which a field is not NULL."""
 
     source: Layout
     field: int
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
-        field = self.source.schema.fields[self.field]
-        if not field.nullable:
-            return Step(delta)
-        first = delta[:, self.source.schema.words(self.field).start]
-        return Step(delta[first != field.type.null_words()[0]])
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        return assembler.predicate(not_null(assembler, self.source.schema, (self.field,)))
 
 
 @dataclass(frozen=True)
-class Matching(InPlace, UnaryOperator):
+class Matching(InPlace, ByWords):
     """Keep the rows in which some pairs of fields are equal, and some fields equal constants; NULL equals NULL."""
 
     source: Layout
@@ -276,31 +258,24 @@ class Matching(InPlace, UnaryOperator):
     def __post_init__(self) -> None:
         fields = self.source.schema.fields
         assert all((fields[a].type, fields[a].words) == (fields[b].type, fields[b].words) for a, b in self.same)
-        self._words(Dictionary())
+        _ = self.program  # an error if a constant is not of its field's type
 
-    @property
-    def reads_values(self) -> bool:
-        """Whether steps need the dictionary: in a sorted layout, and for constants that are interned."""
-        return super().reads_values or any(not field.type.ordered for field in self._given.fields)
-
-    @cached_property
-    def _given(self) -> Schema:
-        return Schema(self.source.schema.fields[field] for field, _ in self.constants)
-
-    def _words(self, dictionary: Dictionary) -> Matrix:
-        """The constants as a row; an error if one is not of its field's type."""
-        return encode_pairs(self._given, [(tuple(value for _, value in self.constants), 1)], dictionary)
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
-        schema, kept = self.source.schema, np.ones(delta.shape[0], np.bool_)
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        schema, pairs = self.source.schema, list[tuple[int, int]]()
         for a, b in self.same:
-            kept &= (delta[:, schema.words(a)] == delta[:, schema.words(b)]).all(axis=1)
-        if self.constants:
-            words = self._words(context.dictionary)
-            for place, (field, _) in enumerate(self.constants):
-                kept &= (delta[:, schema.words(field)] == words[0, self._given.words(place)]).all(axis=1)
-        return Step(delta if kept.all() else delta[kept])
+            words = zip(word_columns(schema, (a,)).tolist(), word_columns(schema, (b,)).tolist(), strict=True)
+            pairs += [(assembler.emit(op.LOAD_PLAIN, x), assembler.emit(op.LOAD_PLAIN, y)) for x, y in words]
+        given = tuple(field for field, _ in self.constants)
+        if given:
+            fields = [schema.fields[place] for place in given]
+            row = Schema(Field(f"c{number}", f.type, f.nullable) for number, f in enumerate(fields))
+            first = assembler.values(row, [value for _, value in self.constants])
+            columns = word_columns(schema, given).tolist()
+            pairs += [(assembler.emit(op.LOAD_PLAIN, x), assembler.at(first + k)) for k, x in enumerate(columns)]
+        verdict = assembler.constant(1)
+        for a, b in pairs:
+            verdict = assembler.emit(op.AND, verdict, assembler.emit(op.COMPARE, a, b, op.EQUAL))
+        return assembler.predicate(verdict)
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from everview.operators.operator import Context, Layout, Step, UnaryOperator
-from everview.traces.view import TraceView
+from everview.operators.by_words import ByWords
+from everview.operators.operator import Layout, word_columns
+from everview.operators.word_program import Assembler, WordProgram
 from everview.types import Schema
-from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)
-class Pad(UnaryOperator):
+class Pad(ByWords):
     """Lay out each row as ``schema``: its own field, or NULL where there is none."""
 
     source: Layout
@@ -25,13 +22,12 @@ class Pad(UnaryOperator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
-        out = np.empty((delta.shape[0], self.schema.width + 1), np.int64)
-        for i, field in enumerate(self.fields):
-            if field is None:
-                out[:, self.schema.words(i)] = self.schema.fields[i].type.null_words()
-            else:
-                out[:, self.schema.words(i)] = delta[:, self.source.schema.words(field)]
-        out[:, -1] = delta[:, -1]
-        return Step(out)
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        for place, field in enumerate(self.fields):
+            there = self.schema.words(place).start
+            if field is not None:
+                assembler.keep(there, word_columns(self.source.schema, (field,)).tolist())
+                continue
+            for number, word in enumerate(self.schema.fields[place].type.null_words()):
+                assembler.store_word(there + number, assembler.constant(word))
+        return assembler.projection(self.schema.width)

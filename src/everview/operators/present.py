@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from everview.operators.operator import Anywhere, ByKey, Context, Layout, Partition, Step, UnaryOperator
-from everview.traces.view import TraceView
+from everview.operators.by_words import ByWords, not_null
+from everview.operators.operator import Anywhere, ByKey, Layout, Partition
+from everview.operators.word_program import Assembler, WordProgram
 from everview.types import Field, Schema
-from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)
-class Present(UnaryOperator):
+class Present(ByWords):
     """Keep the rows in which these fields are values, and give up the words that told values from NULL."""
 
     source: Layout
@@ -42,21 +40,13 @@ class Present(UnaryOperator):
         old = self.source.schema.fields
         return all(old[f].words == old[f].type.words(nullable=False) for f in where.fields if f in self.fields)
 
-    @cached_property
-    def _columns(self) -> list[int]:
-        """The words that stay: the last ones of each field, and the weight."""
-        columns: list[int] = []
-        for place, field in enumerate(self.schema.fields):
-            stop = self.source.schema.words(place).stop
-            columns += range(stop - field.words, stop)
-        return [*columns, self.source.width]
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        """The last words of each field stay, as many as its type takes without NULL."""
         old = self.source.schema
-        kept = np.ones(delta.shape[0], np.bool_)
-        for field in self.fields:
-            if old.fields[field].nullable:
-                kept &= delta[:, old.words(field).start] != old.fields[field].type.null_words()[0]
-        rows = delta if kept.all() else delta[kept]
-        return Step(rows if self.schema.width == old.width else np.ascontiguousarray(rows[:, self._columns]))
+        present = not_null(assembler, old, self.fields)
+        if self.schema.width == old.width:
+            return assembler.predicate(present)
+        for place, field in enumerate(self.schema.fields):
+            stop = old.words(place).stop
+            assembler.keep(self.schema.words(place).start, range(stop - field.words, stop))
+        return assembler.projection(self.schema.width, present)

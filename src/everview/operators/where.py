@@ -6,30 +6,21 @@ most conditions that people write compare integers, and cost next to nothing, ho
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
+from everview.operators.by_words import ByWords
+from everview.operators.operator import InPlace, Layout
+from everview.operators.word_program import Assembler, WordProgram, op
+from everview.types import Field, Schema
 
-from everview.codes import encode_pairs
-from everview.codes.dictionary import Dictionary
-from everview.operators.operator import Context, InPlace, Layout, Step, UnaryOperator
-from everview.traces.view import TraceView
-from everview.types import BIGINT, NULL_WORD, Field, Schema
-from everview.types.words import Matrix
-
-Flags = NDArray[np.bool_]
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
+COMPARISONS: Final = {
+    "equal": op.EQUAL,
+    "not_equal": op.LESS | op.GREATER,
+    "less": op.LESS,
+    "less_equal": op.LESS | op.EQUAL,
+    "greater": op.GREATER,
+    "greater_equal": op.GREATER | op.EQUAL,
 }
 
 
@@ -47,7 +38,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Where(InPlace, UnaryOperator):
+class Where(InPlace, ByWords):
     """The rows that pass all tests."""
 
     source: Layout
@@ -57,63 +48,34 @@ class Where(InPlace, UnaryOperator):
         for test in self.tests:
             field = self.source.schema.fields[test.field]
             assert testable(field, test.how), f"{field} cannot be tested by its words"
-        self._words(Dictionary())
+        _ = self.program  # an error if a constant is not of its field's type
 
-    @property
-    def reads_values(self) -> bool:
-        return super().reads_values or self._interned
-
-    @cached_property
-    def _interned(self) -> bool:
-        """Whether the field's constants are interned, so that their words come from the dictionary."""
-        return any(field.type.interned for field in self._given.fields)
-
-    @cached_property
-    def _given(self) -> Schema:
-        fields = [self.source.schema.fields[test.field] for test in self.tests for _ in test.constants]
-        return Schema(Field(f"c{number}", field.type, nullable=False) for number, field in enumerate(fields))
-
-    def _words(self, dictionary: Dictionary) -> list[int]:
-        """The constants, one word each."""
-        values = tuple(value for test in self.tests for value in test.constants)
-        return encode_pairs(self._given, [(values, 1)], dictionary)[0, :-1].tolist() if values else []
-
-    @cached_property
-    def _fixed(self) -> list[int] | None:
-        return None if self._interned else self._words(Dictionary())
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,) = deltas
-        words = iter(self._words(context.dictionary) if self._fixed is None else self._fixed)
-        kept: Flags | None = None
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        verdict = assembler.constant(1)
         for test in self.tests:
-            passed = self._passed(test, delta, [next(words) for _ in test.constants])
-            kept = passed if kept is None else kept & passed
-        return Step(delta if kept is None or kept.all() else delta[kept])
+            verdict = assembler.emit(op.AND, verdict, self._passed(test, assembler))
+        return assembler.predicate(verdict)
 
-    def _passed(self, test: Test, delta: Matrix, constants: list[int]) -> Flags:
-        value, known = self._value(delta, test.field)
-        if test.how == "is_null":
-            return np.zeros(delta.shape[0], np.bool_) if known is None else ~known
-        if test.how == "is_not_null":
-            return np.ones(delta.shape[0], np.bool_) if known is None else known
-        compare = COMPARISONS[test.how]
+    def _passed(self, test: Test, assembler: Assembler) -> int:
+        """The slot that says whether a row passes a test."""
+        value = assembler.load(self.source.schema, test.field)
+        if test.how in ("is_null", "is_not_null"):
+            missing = assembler.emit(op.IS_NULL, value)
+            wanted = assembler.constant(int(test.how == "is_null"))
+            return assembler.emit(op.COMPARE, missing, wanted, op.EQUAL)
         if test.other is not None:
-            other, there = self._value(delta, test.other)
-            passed: Flags = compare(value, other)
-            return passed if there is None else passed & there if known is None else passed & there & known
-        passed = compare(value, constants[0])
-        for constant in constants[1:]:
-            passed = passed | compare(value, constant)
-        return passed if known is None else passed & known
-
-    def _value(self, delta: Matrix, place: int) -> tuple[Matrix, Flags | None]:
-        """The word of a field in each row, and which rows have a value there; None if NULL is not allowed."""
-        field, words = self.source.schema.fields[place], self.source.schema.words(place)
-        word = delta[:, words.stop - 1]
-        if not field.nullable:
-            return word, None
-        return word, delta[:, words.start] != (0 if field.type == BIGINT else NULL_WORD)
+            other = assembler.load(self.source.schema, test.other)
+            return assembler.emit(op.COMPARE, value, other, COMPARISONS[test.how])
+        type_ = self.source.schema.fields[test.field].type
+        given = Schema(Field(f"c{number}", type_, nullable=False) for number in range(len(test.constants)))
+        place = assembler.values(given, test.constants)
+        if test.how == "equal":
+            return assembler.among(value, place, len(test.constants))
+        passed = assembler.constant(0)
+        for number in range(len(test.constants)):
+            constant = assembler.at(place + number)
+            passed = assembler.emit(op.OR, passed, assembler.emit(op.COMPARE, value, constant, COMPARISONS[test.how]))
+        return passed
 
 
 def testable(field: Field, how: str) -> bool:

@@ -13,10 +13,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.kernels import word_code as op
 from everview.kernels.words import filter_rows, map_rows
 from everview.types import ANY, BIGINT, NULL_WORD, Decimal, Field, Schema, Type
+from everview.types.kinds import FIRST_INTERNED
 from everview.types.words import Matrix, Words
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
@@ -42,7 +44,8 @@ class WordProgram:
     code: Words
     fixed: Words
     interned: tuple[InternedConstant, ...] = ()
-    width: int = 0  # words of a result's row, without the weight
+    searched: tuple[slice, ...] = ()  # constants that must be in order, some of them interned
+    width: int | None = None  # words of a result's row, without the weight; None: rows stay as they are
     _bound: list[tuple[list[int], Words]] = field(default_factory=list[tuple[list[int], Words]], compare=False)
 
     def constants(self, dictionary: Dictionary) -> Words:
@@ -54,21 +57,24 @@ class WordProgram:
             return self._bound[0][1]
         words = self.fixed.copy()
         words[[one.place for one in self.interned]] = codes
+        for part in self.searched:
+            words[part].sort()
         self._bound[:] = [(codes, words)]
         return words
 
-    def mapped(self, delta: Matrix, dictionary: Dictionary) -> Matrix | None:
-        """The rows of a projection, each with its weight; None where some row has no result."""
-        out = np.empty((delta.shape[0], self.width + 1), np.int64)
-        return out if map_rows(delta, self.code, self.constants(dictionary), out) >= 0 else None
-
-    def filtered(self, delta: Matrix, dictionary: Dictionary) -> Matrix | None:
-        """The rows whose verdict is true; None where some row has none."""
-        out = np.empty(delta.shape, np.int64)
-        kept = filter_rows(delta, self.code, self.constants(dictionary), out)
-        if kept < 0:
-            return None
-        return delta if kept == delta.shape[0] else out[:kept]
+    def run(self, delta: Matrix, dictionary: Dictionary) -> Matrix | None:
+        """The rows that come of a delta, each with its weight; None where some row has no result."""
+        if self.width is None:
+            out = np.empty(delta.shape, np.int64)
+            count = filter_rows(delta, self.code, self.constants(dictionary), out)
+            if count == delta.shape[0]:
+                return delta
+        else:
+            out = np.empty((delta.shape[0], self.width + 1), np.int64)
+            count = map_rows(delta, self.code, self.constants(dictionary), out)
+            if count == delta.shape[0]:
+                return out
+        return out[:count] if count >= 0 else None
 
 
 @runtime_checkable
@@ -112,6 +118,7 @@ class Assembler:
         self._slots = 0
         self._constants: list[int] = []
         self._interned: list[InternedConstant] = []
+        self._searched: list[slice] = []
         self._places: dict[Any, int] = {}
         self._given: list[tuple[int, ...]] = []  # instructions that do not depend on rows
         self._values: list[tuple[int, ...]] = []
@@ -119,6 +126,18 @@ class Assembler:
         self._made: dict[tuple[int, ...], int] = {}
 
     # -- constants
+
+    def values(self, schema: Schema, values: Sequence[Any]) -> int:
+        """The place of the first word of a row of constants; an error if one is not of its field's type."""
+        scratch = Dictionary()
+        encoded = encode_pairs(schema, [(tuple(values), 1)], scratch)[0, :-1].tolist()
+        place = len(self._constants)
+        for kind, word in zip(_kinds(schema, encoded), encoded, strict=True):
+            if kind:
+                (value,) = scratch.lookup_values(kind, [word])
+                self._interned.append(InternedConstant(len(self._constants), kind, value))
+            self._constants.append(word)
+        return place
 
     def words(self, *words: int) -> int:
         """The place of the first of some constants that stand in a row."""
@@ -151,6 +170,13 @@ class Assembler:
 
     def null(self, width: int = 1) -> int:
         return self._emitted(self._given, [(op.MISSING, k) for k in range(width)])
+
+    def among(self, value: int, place: int, count: int) -> int:
+        """Whether a value is one of the constants from a place on, which nothing else reads."""
+        part = slice(place, place + count)
+        self._constants[part] = sorted(self._constants[part])
+        self._searched.append(part)
+        return self.emit(op.IN, value, place, count)
 
     # -- instructions
 
@@ -186,9 +212,13 @@ class Assembler:
             return self.emit(op.LOAD, column)
         return self.emit(op.LOAD_FLAGGED if field_.nullable else op.LOAD_PLAIN, column)
 
-    def keep(self, columns: Sequence[int]) -> None:
-        """Words of the source that the result's row begins with."""
-        self._stores += [(op.KEEP, place, int(column)) for place, column in enumerate(columns)]
+    def keep(self, column: int, source: Sequence[int]) -> None:
+        """Write words of the source as they are, from this word of the result on."""
+        self._stores += [(op.KEEP, column + number, word) for number, word in enumerate(source)]
+
+    def store_word(self, column: int, slot: int) -> None:
+        """Write a word as it is."""
+        self._stores.append((op.STORE_WORD, column, slot, 1))
 
     def store(self, column: int, field_: Field, slot: int) -> None:
         """Write a value to the result's row, from this word on."""
@@ -198,19 +228,19 @@ class Assembler:
             return
         self._stores.append((op.STORE, column, slot, allowed))
         if is_wide(field_.type):
-            self._stores.append((op.STORE_SECOND, column + 1, slot + 1, allowed))
+            self._stores.append((op.STORE_WORD, column + 1, slot + 1, allowed))
 
     # -- the whole
 
-    def projection(self, width: int) -> WordProgram:
-        """The program that writes what was kept and stored."""
-        return self._program(0, width)
+    def projection(self, width: int, verdict: int = -1) -> WordProgram:
+        """The program that writes what was kept and stored, of all rows or of those for which a value is true."""
+        return self._program(verdict, width)
 
     def predicate(self, verdict: int) -> WordProgram:
         """The program that keeps the rows for which a value is true."""
-        return self._program(verdict, 0)
+        return self._program(verdict, None)
 
-    def _program(self, verdict: int, width: int) -> WordProgram:
+    def _program(self, verdict: int, width: int | None) -> WordProgram:
         sections = (self._given, self._values, self._stores)
         ends: list[int] = []
         end = op.HEAD
@@ -222,7 +252,21 @@ class Assembler:
             for instruction in section:
                 code += [*instruction, *[0] * (op.STRIDE - len(instruction))]
         fixed = np.array(self._constants, np.int64)
-        return WordProgram(np.array(code, np.int64), fixed, tuple(self._interned), width)
+        return WordProgram(np.array(code, np.int64), fixed, tuple(self._interned), tuple(self._searched), width)
+
+
+def _kinds(schema: Schema, words: list[int]) -> list[int]:
+    """For each word of a row its kind if it is interned, else 0."""
+    kinds: list[int] = []
+    for field_, part in zip(schema.fields, schema.slices, strict=True):
+        first = words[part.start]
+        if field_.type == ANY:
+            kinds += [0, first if first >= FIRST_INTERNED else 0]
+        elif field_.type.interned and first != NULL_WORD:
+            kinds.append(field_.type.kind)
+        else:
+            kinds += [0] * field_.words
+    return kinds
 
 
 def is_wide(type_: Type) -> bool:

@@ -59,8 +59,8 @@ def _among(slots: Slots, value: int, constants: list[Literal], type_: Type) -> i
     if type_ in TEXTS:
         place = slots.texts(constants)
     else:
-        place = slots.words(*(word for one in constants for word in literal_words(one)))
-    return slots.emit(op.IN, value, place, len(constants))
+        place = slots.words(*sorted(word for one in constants for word in literal_words(one)))
+    return slots.among(value, place, len(constants))
 
 
 def _and_or(slots: Slots, call: Call, values: list[int], failure: int) -> int:

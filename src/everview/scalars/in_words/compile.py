@@ -26,8 +26,7 @@ def projection(
 ) -> WordProgram | str:
     """The program that keeps some fields of a row and adds expressions of others; or why there is none."""
     slots = Slots()
-    kept = word_columns(source, keep)
-    slots.keep(kept.tolist())
+    slots.keep(0, word_columns(source, keep).tolist())
     try:
         for place, expression in enumerate(expressions, start=len(keep)):
             if out.fields[place].type != expression.type:

@@ -40,8 +40,8 @@ WIDEN, NARROW, ADD_WIDE, SUBTRACT_WIDE, MULTIPLY_WIDE, DIVIDE_WIDE, TRUNCATE_WID
 # The calendar: (target, days, which or months, place of limits, state of a failure)
 PART_OF_DATE, END_DAY_OF, ADD_MONTHS = range(90, 93)
 YEAR, QUARTER, MONTH, DAY, DAY_OF_YEAR, DAY_OF_WEEK, WEEKDAY, ISO_WEEK, ISO_YEAR, LAST_DAY = range(10)
-# Writing a row: (column, slot, whether NULL is allowed), and for KEEP (column, column of the source). STORE takes the
-# word of NULL for a failure, STORE_WORD writes words as they are.
+# Writing a row: (column, slot, whether NULL is allowed), and for KEEP (column, column of the source, how many). STORE
+# takes the word of NULL for a failure, STORE_WORD writes words as they are.
 KEEP, STORE, STORE_PLAIN, STORE_FLAGGED, STORE_WORD = range(100, 105)
 
 # Where each family of operations begins, in the order above.

@@ -1,8 +1,8 @@
 """Expressions over words: run the code of `everview.kernels.word_code` on the rows of a delta.
 
-`map_rows` and `filter_rows` write the rows of a projection or a filter. Rows go through in blocks, an instruction at a
-time over the whole block, so that what an instruction is costs once a block. A row whose result FAILED stops it all:
-the answer is then negative, ``-1 - row``, and whoever asked takes the slow way, which knows what to say.
+`word_rows` writes the rows of a projection, of a filter, or of both at once. Rows go through in blocks, an instruction
+at a time over the whole block, so that what an instruction is costs once a block. A row whose result FAILED stops it
+all: the answer is then negative, ``-1 - row``, and whoever asked takes the slow way, which knows what to say.
 """
 
 from __future__ import annotations
@@ -98,23 +98,23 @@ def choose(n, code, at, constants, slots):
         ends = np.int64(operation == OR)  # the verdict after which nothing else matters
         for i in range(n):
             x, y = slots[a, i], slots[b, i]
-            if x == KNOWN and slots[a + 1, i] == ends:
-                slots[target, i], slots[target + 1, i] = KNOWN, ends
-            elif x == FAILED or y == FAILED:
-                slots[target, i] = FAILED
-            elif y == KNOWN and slots[b + 1, i] == ends:
-                slots[target, i], slots[target + 1, i] = KNOWN, ends
-            else:
-                slots[target, i], slots[target + 1, i] = x & y, 1 - ends
+            first, second = (x == KNOWN) & (slots[a + 1, i] == ends), (y == KNOWN) & (slots[b + 1, i] == ends)
+            slots[target, i] = KNOWN if first else FAILED if (x | y) & FAILED else KNOWN if second else x & y
+            slots[target + 1, i] = ends if first | second else 1 - ends
     elif operation == SELECT:
         for i in range(n):
-            taken = b if slots[a, i] == KNOWN and slots[a + 1, i] != 0 else c
-            slots[target, i] = FAILED if slots[a, i] == FAILED else slots[taken, i]
-            slots[target + 1, i] = slots[taken + 1, i]
+            holds = (slots[a, i] == KNOWN) & (slots[a + 1, i] != 0)
+            taken, other = slots[b, i], slots[c, i]
+            slots[target, i] = FAILED if slots[a, i] == FAILED else taken if holds else other
+            taken, other = slots[b + 1, i], slots[c + 1, i]
+            slots[target + 1, i] = taken if holds else other
     elif operation == COALESCE:
         for i in range(n):
-            taken = b if slots[a, i] == NULL else a
-            slots[target, i], slots[target + 1, i] = slots[taken, i], slots[taken + 1, i]
+            missing = slots[a, i] == NULL
+            own, other = slots[a, i], slots[b, i]
+            slots[target, i] = other if missing else own
+            own, other = slots[a + 1, i], slots[b + 1, i]
+            slots[target + 1, i] = other if missing else own
     elif operation == GUARD:
         for i in range(n):
             slots[target, i] = FAILED if slots[b, i] == FAILED else slots[a, i]
@@ -208,19 +208,30 @@ def run(delta, first, n, code, start, stop, constants, slots):
     return 0
 
 
-@kernel(i64, rows, i64, words, i64, rows, words, i64, rows_out, i64)
-def write(delta, first, code, at, slots, chosen, n, out, start):
-    """Fill a column of the result from the chosen rows of a block; the first row that has no word there, or -1."""
-    operation, column, source = code[at], code[at + 1], code[at + 2]
-    if operation == KEEP:
+@kernel(i64, rows, i64, words, i64, words, i64, rows_out, i64)
+def keep(delta, first, code, at, chosen, n, out, start):
+    """Copy columns of the chosen rows; of all rows if none were left out."""
+    column, source, count = code[at + 1], code[at + 2], code[at + 3]
+    if chosen.size == n:
         for k in range(n):
-            out[start + k, column] = delta[first + chosen[k], source]
-        return -1
-    state, word = 2 * source, 2 * source + 1
+            for c in range(count):
+                out[start + k, column + c] = delta[first + k, source + c]
+        return 0
+    for k in range(n):
+        for c in range(count):
+            out[start + k, column + c] = delta[first + chosen[k], source + c]
+    return 0
+
+
+@kernel(i64, i64, words, i64, rows, words, i64, rows_out, i64)
+def store(first, code, at, slots, chosen, n, out, start):
+    """Fill a column of the result from the chosen rows of a block; the first row that has no word there, or -1."""
+    operation, column, allowed = code[at], code[at + 1], code[at + 3]
+    state, word = 2 * code[at + 2], 2 * code[at + 2] + 1
     for k in range(n):
         i = chosen[k]
         found, value = slots[state, i], slots[word, i]
-        if found == FAILED or (found == NULL and code[at + 3] == 0):
+        if found == FAILED or (found == NULL and allowed == 0):
             return first + i
         if operation == STORE_FLAGGED:
             out[start + k, column] = found
@@ -244,14 +255,13 @@ def choose_rows(code, slots, n, chosen):
     for i in range(n):
         if slots[verdict, i] == FAILED:
             return -1 - i
-        if slots[verdict, i] == KNOWN and slots[verdict + 1, i] != 0:
-            chosen[kept] = i
-            kept += 1
+        chosen[kept] = i
+        kept += np.int64((slots[verdict, i] == KNOWN) & (slots[verdict + 1, i] != 0))
     return kept
 
 
 @kernel(i64, rows, words, words, rows_out)
-def map_rows(delta, code, constants, out):
+def word_rows(delta, code, constants, out):
     """Write what the code stores of the rows that its verdict keeps, if it has one, each with its weight.
 
     Returns how many rows these are, or ``-1 - row`` of one that failed.
@@ -267,30 +277,13 @@ def map_rows(delta, code, constants, out):
         if kept < 0:
             return kept - first
         for at in range(code[AFTER_VALUES], code[AFTER_STORES], STRIDE):
-            failed = write(delta, first, code, at, slots, chosen, kept, out, written)
+            if code[at] == KEEP:
+                keep(delta, first, code, at, chosen[:n], kept, out, written)
+                continue
+            failed = store(first, code, at, slots, chosen, kept, out, written)
             if failed >= 0:
                 return -1 - failed
         for k in range(kept):
             out[written + k, last] = delta[first + chosen[k], weight]
-        written += kept
-    return written
-
-
-@kernel(i64, rows, words, words, rows_out)
-def filter_rows(delta, code, constants, out):
-    """Write the rows that the code's verdict keeps; how many they are, or ``-1 - row`` of one that failed."""
-    count, width = delta.shape
-    slots = np.empty((2 * code[SLOTS], min(count, BLOCK)), np.int64)
-    chosen = np.empty(min(count, BLOCK), np.int64)
-    written = np.int64(0)
-    for first in range(0, count, BLOCK):
-        n = min(BLOCK, count - first)
-        run(delta, first, n, code, HEAD if first == 0 else code[AFTER_CONSTANTS], code[AFTER_VALUES], constants, slots)
-        kept = choose_rows(code, slots, n, chosen)
-        if kept < 0:
-            return kept - first
-        for k in range(kept):
-            for c in range(width):
-                out[written + k, c] = delta[first + chosen[k], c]
         written += kept
     return written

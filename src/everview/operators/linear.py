@@ -175,7 +175,7 @@ class FlatMap(Calling, UnaryOperator):
 
 
 @dataclass(frozen=True)
-class Project(UnaryOperator):
+class Project(ByWords):
     """Keep some fields, in a new order and under new names; rows that become equal add their weights."""
 
     source: Layout
@@ -186,8 +186,12 @@ class Project(UnaryOperator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        assembler.keep(0, word_columns(self.source.schema, self.fields).tolist())
+        return assembler.projection(self.schema.width)
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        return Step(project(deltas[0], word_columns(self.source.schema, self.fields)))
+        return Step(project(deltas[0], word_columns(self.source.schema, self.fields)))  # twice as fast as a program
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return carried(inputs[0], self.fields)
@@ -244,7 +248,7 @@ class NotNull(InPlace, ByWords):
     field: int
 
     def assembled(self, assembler: Assembler) -> WordProgram:
-        return assembler.predicate(not_null(assembler, self.source.schema, (self.field,)))
+        return assembler.predicate(self.source.schema, not_null(assembler, self.source.schema, (self.field,)))
 
 
 @dataclass(frozen=True)
@@ -275,7 +279,7 @@ class Matching(InPlace, ByWords):
         verdict = assembler.constant(1)
         for a, b in pairs:
             verdict = assembler.emit(op.AND, verdict, assembler.emit(op.COMPARE, a, b, op.EQUAL))
-        return assembler.predicate(verdict)
+        return assembler.predicate(self.source.schema, verdict)
 
 
 @dataclass(frozen=True)

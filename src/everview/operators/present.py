@@ -45,7 +45,7 @@ class Present(ByWords):
         old = self.source.schema
         present = not_null(assembler, old, self.fields)
         if self.schema.width == old.width:
-            return assembler.predicate(present)
+            return assembler.predicate(self.source.schema, present)
         for place, field in enumerate(self.schema.fields):
             stop = old.words(place).stop
             assembler.keep(self.schema.words(place).start, range(stop - field.words, stop))

@@ -54,7 +54,7 @@ class Where(InPlace, ByWords):
         verdict = assembler.constant(1)
         for test in self.tests:
             verdict = assembler.emit(op.AND, verdict, self._passed(test, assembler))
-        return assembler.predicate(verdict)
+        return assembler.predicate(self.source.schema, verdict)
 
     def _passed(self, test: Test, assembler: Assembler) -> int:
         """The slot that says whether a row passes a test."""

@@ -8,7 +8,8 @@ sure of it, gives None: then the caller evaluates the same rows on Arrow columns
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,12 +17,13 @@ import numpy as np
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.kernels import word_code as op
-from everview.kernels.words import filter_rows, map_rows
+from everview.kernels.words import word_rows
 from everview.types import ANY, BIGINT, NULL_WORD, Decimal, Field, Schema, Type
 from everview.types.kinds import FIRST_INTERNED
 from everview.types.words import Matrix, Words
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
+FEW = 4096  # rows, below which a result may hold on to room that it does not need
 
 
 class NotInWords(Exception):
@@ -37,7 +39,7 @@ class InternedConstant:
     value: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WordProgram:
     """Code, and its constants; those that are interned get their words from the dictionary of each step."""
 
@@ -45,7 +47,8 @@ class WordProgram:
     fixed: Words
     interned: tuple[InternedConstant, ...] = ()
     searched: tuple[slice, ...] = ()  # constants that must be in order, some of them interned
-    width: int | None = None  # words of a result's row, without the weight; None: rows stay as they are
+    width: int = 0  # words of a result's row, without the weight
+    filters: bool = False  # rows that are kept stay as they are
     _bound: list[tuple[list[int], Words]] = field(default_factory=list[tuple[list[int], Words]], compare=False)
 
     def constants(self, dictionary: Dictionary) -> Words:
@@ -53,8 +56,9 @@ class WordProgram:
         if not self.interned:
             return self.fixed
         codes = [dictionary.intern_values(one.kind, [one.value])[0] for one in self.interned]
-        if self._bound and self._bound[0][0] == codes:
-            return self._bound[0][1]
+        for known, words in self._bound[:1]:  # as it is now: other threads may run the same program
+            if known == codes:
+                return words
         words = self.fixed.copy()
         words[[one.place for one in self.interned]] = codes
         for part in self.searched:
@@ -64,17 +68,14 @@ class WordProgram:
 
     def run(self, delta: Matrix, dictionary: Dictionary) -> Matrix | None:
         """The rows that come of a delta, each with its weight; None where some row has no result."""
-        if self.width is None:
-            out = np.empty(delta.shape, np.int64)
-            count = filter_rows(delta, self.code, self.constants(dictionary), out)
-            if count == delta.shape[0]:
-                return delta
-        else:
-            out = np.empty((delta.shape[0], self.width + 1), np.int64)
-            count = map_rows(delta, self.code, self.constants(dictionary), out)
-            if count == delta.shape[0]:
-                return out
-        return out[:count] if count >= 0 else None
+        rows = delta.shape[0]
+        out = np.empty((rows, self.width + 1), np.int64)
+        count = word_rows(delta, self.code, self.constants(dictionary), out)
+        if count < 0:
+            return None
+        if count == rows:
+            return delta if self.filters else out
+        return out[:count] if 2 * count > rows or rows < FEW else out[:count].copy()
 
 
 @runtime_checkable
@@ -214,7 +215,12 @@ class Assembler:
 
     def keep(self, column: int, source: Sequence[int]) -> None:
         """Write words of the source as they are, from this word of the result on."""
-        self._stores += [(op.KEEP, column + number, word) for number, word in enumerate(source)]
+        for there, word in enumerate(source, start=column):
+            last = self._stores[-1] if self._stores else (0, 0, 0, 0)
+            if last[0] == op.KEEP and (last[1] + last[3], last[2] + last[3]) == (there, word):
+                self._stores[-1] = (*last[:3], last[3] + 1)  # words that stand in a row are copied at once
+            else:
+                self._stores.append((op.KEEP, there, word, 1))
 
     def store_word(self, column: int, slot: int) -> None:
         """Write a word as it is."""
@@ -234,25 +240,19 @@ class Assembler:
 
     def projection(self, width: int, verdict: int = -1) -> WordProgram:
         """The program that writes what was kept and stored, of all rows or of those for which a value is true."""
-        return self._program(verdict, width)
-
-    def predicate(self, verdict: int) -> WordProgram:
-        """The program that keeps the rows for which a value is true."""
-        return self._program(verdict, None)
-
-    def _program(self, verdict: int, width: int | None) -> WordProgram:
         sections = (self._given, self._values, self._stores)
-        ends: list[int] = []
-        end = op.HEAD
-        for section in sections:
-            end += op.STRIDE * len(section)
-            ends.append(end)
-        code = [self._slots, *ends, verdict]
+        ends = accumulate((op.STRIDE * len(section) for section in sections), initial=op.HEAD)
+        code = [self._slots, *list(ends)[1:], verdict]
         for section in sections:
             for instruction in section:
                 code += [*instruction, *[0] * (op.STRIDE - len(instruction))]
-        fixed = np.array(self._constants, np.int64)
-        return WordProgram(np.array(code, np.int64), fixed, tuple(self._interned), tuple(self._searched), width)
+        constants = np.array(self._constants, np.int64)
+        return WordProgram(np.array(code, np.int64), constants, tuple(self._interned), tuple(self._searched), width)
+
+    def predicate(self, schema: Schema, verdict: int) -> WordProgram:
+        """The program that keeps the rows for which a value is true."""
+        self.keep(0, range(schema.width))
+        return replace(self.projection(schema.width, verdict), filters=True)
 
 
 def _kinds(schema: Schema, words: list[int]) -> list[int]:

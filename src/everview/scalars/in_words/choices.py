@@ -39,14 +39,19 @@ def _null_safe(slots: Slots, call: Call, values: list[int], failure: int) -> int
     return slots.emit(op.OR, same, slots.emit(op.AND, slots.emit(op.IS_NULL, a), slots.emit(op.IS_NULL, b)))
 
 
+def is_searched(member: Expression) -> bool:
+    """Whether a member of IN is one of the constants that are looked through at once."""
+    return isinstance(member, Literal) and member.value is not None and not is_wide(member.type)
+
+
 def _in(slots: Slots, call: Call, values: list[int], failure: int) -> int:
-    """Whether a value is one of several: constants are looked through at once."""
+    """Whether a value is one of several."""
     type_ = _type_of(call.arguments)
-    value, *others = values
-    members = list(zip(call.arguments[1:], others, strict=True))
-    constants = [e for e, _ in members if isinstance(e, Literal) and e.value is not None and not is_wide(type_)]
-    rest = [(e, slot) for e, slot in members if not any(e is constant for constant in constants)]
-    found = slots.truth(False) if not constants else _among(slots, value, constants, type_)
+    first, *members = call.arguments
+    value = slots.literal(first) if isinstance(first, Literal) else values[0]
+    constants = [member for member in members if isinstance(member, Literal) and is_searched(member)]
+    rest = [(e, slot) for e, slot in zip(members, values[1:], strict=True) if not is_searched(e)]
+    found = _among(slots, value, constants, type_) if constants else slots.truth(False)
     for _, slot in rest:
         found = slots.emit(op.OR, found, slots.compared(op.EQUAL, value, slot, type_))
     for e, slot in rest:

@@ -15,8 +15,9 @@ from everview.scalars.expressions import TRY, Call, Cast, Column, Expression, Li
 from everview.scalars.functions import KERNELS
 from everview.scalars.in_words import choices, moments, numbers
 from everview.scalars.in_words.casts import cast
+from everview.scalars.in_words.choices import is_searched
 from everview.scalars.in_words.slots import Handler, Slots, supported
-from everview.types import BOOLEAN, Schema
+from everview.types import BOOLEAN, STRING, Schema
 
 _FUNCTIONS: Final[dict[str, Handler]] = choices.FUNCTIONS | numbers.FUNCTIONS | moments.FUNCTIONS
 
@@ -44,7 +45,7 @@ def predicate(expression: Expression, source: Schema, arguments: tuple[int, ...]
     try:
         if expression.type != BOOLEAN:
             raise NotInWords(f"a condition of type {expression.type}")
-        return slots.predicate(_value(slots, expression, source, arguments))
+        return slots.predicate(source, _value(slots, expression, source, arguments))
     except NotInWords as reason:
         return str(reason)
 
@@ -66,10 +67,9 @@ def _value(slots: Slots, expression: Expression, source: Schema, arguments: tupl
             value = _value(slots, argument, source, arguments)
             return cast(slots, value, argument.type, type_, op.NULL if try_ else op.FAILED)
         case Call():
-            read = moments.READ_HERE.get(expression.function, ())
             values = [
-                0 if place in read else _value(slots, argument, source, arguments)
-                for place, argument in enumerate(expression.arguments)
+                0 if _is_read(expression.function, argument) else _value(slots, argument, source, arguments)
+                for argument in expression.arguments
             ]
             return _called(slots, expression, values)
         case UserCall(name):
@@ -78,6 +78,13 @@ def _value(slots: Slots, expression: Expression, source: Schema, arguments: tupl
             raise NotInWords("the moment of the tick")
         case _:
             raise NotInWords(type(expression).__name__)
+
+
+def _is_read(name: str, argument: Expression) -> bool:
+    """Whether an argument is known when the program is made, and no slot of it is needed."""
+    if name in ("trunc", "date_trunc"):
+        return isinstance(argument, Literal) and argument.type == STRING
+    return name == "in" and is_searched(argument)
 
 
 def _called(slots: Slots, call: Call, values: list[int]) -> int:

@@ -34,7 +34,6 @@ _UNITS: Final = {
     "DAY": DAY, "DD": DAY, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
     "MILLISECOND": 1_000, "MICROSECOND": 1,
 }  # fmt: skip
-READ_HERE: Final = {"trunc": (1,), "date_trunc": (0,)}  # arguments that are known when a program is made
 
 
 def _part(slots: Slots, call: Call, values: list[int], failure: int) -> int:

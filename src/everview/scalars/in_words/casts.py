@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.operators.word_program import NotInWords, is_wide, op
+from everview.operators.word_program import NotInWords, is_wide, op, two_words
 from everview.scalars.coercion import is_integer
 from everview.scalars.functions.moments import DAY
 from everview.scalars.in_words.slots import FLOATS, Slots
@@ -97,6 +97,8 @@ def _from_wide(slots: Slots, a: int, type_: Decimal, to: Type, failure: int) -> 
     if is_integer(to):
         whole = slots.wide(op.TRUNCATE_WIDE, a, slots.power(type_.scale)) if type_.scale else a
         return slots.fitted(whole, to, failure)
+    if to == BOOLEAN:
+        return slots.compared(op.LESS | op.GREATER, a, slots.constant(*two_words(0)), type_)
     if to in FLOATS and type_.scale <= _EXACT_POWERS:
         # One that needs more digits than a float has fails here, and is read from its text instead.
         one_word = slots.emit(op.NARROW, a, 0, slots.unlimited, op.FAILED)

@@ -79,20 +79,37 @@ def _integral_divide(slots: Slots, call: Call, values: list[int], failure: int) 
 
 
 def _remainder(slots: Slots, call: Call, values: list[int], failure: int) -> int:
-    name, out = call.function.removeprefix("try_"), call.type
-    operation = op.MODULO if name == "modulo" else op.FLOOR_MODULO
+    """The remainder with the sign of the dividend; of `pmod`, one that is negative with the divisor added."""
+    positive, out = call.function.removeprefix("try_") == "pmod", call.type
+    x, y = values
     if is_integer(out):
-        return slots.whole(operation, values[0], values[1], None, failure)
+        return slots.whole(op.FLOOR_MODULO if positive else op.MODULO, x, y, None, failure)
     if out in FLOATS:
-        if name == "pmod":
-            raise NotInWords("pmod of floats")
-        return _floating(slots, name, out, values, failure)
+        return _float_remainder(slots, x, y, out, positive, failure)
     a, b, exact = _decimals(call)
     scale = max(a.scale, b.scale)
-    if max(a.precision - a.scale, b.precision - b.scale) + scale > NARROW or scale != exact.scale:
-        raise NotInWords("a remainder of decimals of more than 18 digits")
-    x, y = slots.times(values[0], 10 ** (scale - a.scale)), slots.times(values[1], 10 ** (scale - b.scale))
-    return slots.whole(operation, x, y, None, failure)
+    if max(a.precision - a.scale, b.precision - b.scale) + scale <= NARROW and scale == exact.scale:
+        x, y = slots.times(x, 10 ** (scale - a.scale)), slots.times(y, 10 ** (scale - b.scale))
+        return slots.whole(op.FLOOR_MODULO if positive else op.MODULO, x, y, None, failure)
+    x = slots.shifted(slots.widened(x, a), scale - a.scale)
+    y = slots.shifted(slots.widened(y, b), scale - b.scale)
+    whole = slots.wide(op.TRUNCATE_WIDE, x, y, MOST_DIGITS, failure)
+    rest = slots.wide(op.SUBTRACT_WIDE, x, slots.wide(op.MULTIPLY_WIDE, whole, y))
+    if positive:
+        wide, zero = Decimal(MOST_DIGITS, 0), slots.constant(*two_words(0))
+        turned = slots.emit(
+            op.AND, slots.compared(op.LESS, rest, zero, wide), slots.compared(op.GREATER, y, zero, wide)
+        )
+        rest = slots.select(turned, slots.wide(op.ADD_WIDE, rest, y), rest, wide)
+    return slots.rescaled(rest, scale - exact.scale, exact, failure)
+
+
+def _float_remainder(slots: Slots, x: int, y: int, out: Type, positive: bool, failure: int) -> int:
+    rest = _floating(slots, "modulo", out, [x, y], failure)
+    if not positive:
+        return rest
+    again = _floating(slots, "modulo", out, [_floating(slots, "add", out, [rest, y], failure), y], failure)
+    return slots.select(slots.compared(op.LESS, rest, slots.constant(0), out), again, rest, out)
 
 
 def _minus(slots: Slots, a: int, type_: Type, failure: int) -> int:
@@ -152,21 +169,37 @@ def _towards(slots: Slots, call: Call, values: list[int], failure: int) -> int:
         operation = op.FLOOR_FLOAT if call.function == "floor" else op.CEIL_FLOAT
         return slots.emit(operation, a, 0, slots.unlimited, failure)
     digits = _digits(call)
-    if not isinstance(type_, Decimal) or not isinstance(out, Decimal) or is_wide(type_) or digits < 0:
-        raise NotInWords(f"{call.function} of {type_}")
-    unit = 10 ** max(type_.scale - digits, 0)
+    if not isinstance(type_, Decimal) or not isinstance(out, Decimal) or digits < 0:
+        raise NotInWords(f"{call.function} of {type_} to {digits} digits")
+    drop = max(type_.scale - digits, 0)
+    if is_wide(type_):
+        return slots.rescaled(_wide_towards(slots, a, drop, call.function == "floor"), 0, out, failure)
     if call.function == "floor":
-        a = slots.floored(a, unit)
+        a = slots.floored(a, 10**drop)
     else:
         zero = slots.constant(0)
-        a = slots.whole(op.SUBTRACT, zero, slots.floored(slots.whole(op.SUBTRACT, zero, a), unit))
+        a = slots.whole(op.SUBTRACT, zero, slots.floored(slots.whole(op.SUBTRACT, zero, a), 10**drop))
     return slots.widened(a, type_) if is_wide(out) else a
+
+
+def _wide_towards(slots: Slots, a: int, drop: int, down: bool) -> int:
+    """A DECIMAL of two slots without its last digits, towards one side."""
+    if not drop:
+        return a
+    wide, one = Decimal(MOST_DIGITS, 0), slots.constant(*two_words(1))
+    whole = slots.wide(op.TRUNCATE_WIDE, a, slots.power(drop))
+    beyond = slots.compared(op.GREATER if down else op.LESS, slots.shifted(whole, drop), a, wide)
+    return slots.select(beyond, slots.wide(op.SUBTRACT_WIDE if down else op.ADD_WIDE, whole, one), whole, wide)
 
 
 def _round(slots: Slots, call: Call, values: list[int], failure: int) -> int:
     type_, out, digits, a = call.arguments[0].type, call.type, _digits(call), values[0]
     if is_integer(type_) and digits >= 0:
         return a
+    if is_integer(type_) and digits >= -NARROW:
+        unit = slots.constant(10**-digits)
+        rounded = slots.whole(op.ROUND_DIVIDE, a, unit)
+        return slots.whole(op.MULTIPLY, rounded, unit, slots.range_of(out), failure)
     if type_ == DOUBLE and 0 <= digits <= 15:
         place = slots.float_power(digits)
         whole = slots.emit(op.FLOAT_TO_SCALED, a, place, slots.unlimited, failure)

@@ -1,5 +1,8 @@
 """Expressions on Arrow columns: one implementation for both runtimes, a column at a time.
 
+It says what an expression means and what its errors are. Where words suffice, operators run a program over words
+instead (`everview.scalars.in_words`), and come back here when that fails.
+
 A failing function fails the tick: an overflow, a division by zero and a cast of what has no value there raise, naming
 the expression and the first row's operands. CASE, IF, COALESCE, AND and OR evaluate a branch that may fail only on
 the rows that reach it. An expression that occurs twice is evaluated once.

@@ -8,17 +8,21 @@ import math
 import struct
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
+from everview.codes import Dictionary, encode
 from everview.errors import EverviewError
+from everview.operators.word_program import WordProgram
 from everview.oracle.scalars import value_of
 from everview.plan.typing import literal
 from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Column, Expression
+from everview.scalars.kinds import Passing
 from everview.scalars.signatures import SIGNATURES
-from everview.types import Array, Decimal, Struct, Type
+from everview.types import BOOLEAN, Array, Decimal, Field, Schema, Struct, Type
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 FLOATS = [
@@ -109,9 +113,48 @@ def comparable(value: Any, near: bool = False) -> Any:
     return value
 
 
+def agrees_in_words(found: Expression, schema: Schema, arrays: list[Any]) -> str | None:
+    """A program over words gives the words that evaluation on columns gives, and none where that fails.
+
+    Returns why there is no program; None if there is.
+    """
+    name, dictionary = "computed", Dictionary()
+    arguments = tuple(range(len(schema)))
+    out = Schema((*schema.select(schema.names[:1]).fields, Field(name, found.type, found.nullable)))
+    program = Evaluate((found,)).projection(schema, (0,), arguments, out)
+    if isinstance(program, str):
+        return program
+    words = encode(schema, pa.table(arrays, schema=schema.arrow), dictionary)
+    delta = np.column_stack([words, np.arange(len(words)) + 1])
+    mapped = program.run(delta, dictionary)
+    try:
+        (expected,) = Evaluate((found,))(*arrays)
+    except EverviewError:
+        # A constant part that fails does so even where there are no rows, which no step is asked about.
+        assert mapped is None or not len(delta), f"{found} fails, but not in words"
+        return None
+    if mapped is not None:
+        computed = encode(Schema(out.fields[1:]), pa.table([expected], schema=Schema(out.fields[1:]).arrow), dictionary)
+        first = schema.words(0).stop
+        assert np.array_equal(mapped, np.column_stack([words[:, :first], computed, delta[:, -1]])), str(found)
+    if found.type == BOOLEAN:
+        _filters_in_words(found, schema, delta, dictionary, expected)
+    return None
+
+
+def _filters_in_words(found: Expression, schema: Schema, delta: Any, dictionary: Dictionary, verdicts: Any) -> None:
+    program = Evaluate((found,)).predicate(schema, tuple(range(len(schema))))
+    assert isinstance(program, WordProgram)
+    kept = program.run(delta, dictionary)
+    if kept is not None:
+        assert np.array_equal(kept, delta[[bool(verdict) for verdict in verdicts.to_pylist()]]), str(found)
+
+
 def agrees(found: Expression, types: list[Type], drawn: list[list[Any]], near: bool = False) -> None:
-    """Evaluation says what the meaning says, row by row; and fails where it fails."""
+    """Evaluation says what the meaning says, row by row; and fails where it fails. So do words alone, if they can."""
     arrays = [pa.array(column, of.arrow) for column, of in zip(drawn, types, strict=True)]
+    if types and not isinstance(found.type, Passing):
+        agrees_in_words(found, Schema(Field(f"c{at}", of) for at, of in enumerate(types)), arrays)
     rows = list(zip(*(a.to_pylist() for a in arrays), strict=True)) if types else [()]
     expected: list[Any] = []
     for row in rows:

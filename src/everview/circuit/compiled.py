@@ -13,10 +13,13 @@ import numpy as np
 
 from everview.circuit.nodes import Apply, Feedback, Read, Sink
 from everview.circuit.program import Program, Task
+from everview.codes.dictionary import Dictionary
 from everview.kernels import fixpoint, machine
 from everview.operators.arrange import Arrange
 from everview.operators.form import Form, Reason
+from everview.operators.functions import Function
 from everview.operators.operator import Moment, Operator
+from everview.operators.word_program import WordProgram
 from everview.types.words import Matrix, Words
 
 
@@ -27,6 +30,13 @@ class Code:
     instructions: Matrix
     constants: Words
     tasks: tuple[Task | None, ...]  # one for each instruction; None for a sink's
+    interning: tuple[tuple[WordProgram, int], ...] = ()  # programs with interned constants, and where those are
+
+    def bind(self, dictionary: Dictionary) -> None:
+        """Write the words of interned constants, which the dictionary may have forgotten since."""
+        for program, start in self.interning:
+            words = program.constants(dictionary)
+            self.constants[start : start + words.size] = words
 
 
 def is_compilable(program: Program) -> bool:
@@ -34,12 +44,12 @@ def is_compilable(program: Program) -> bool:
     return program.shards == 1 and program.depth == 0 and not any(isinstance(n, Feedback) for n in program.circuit)
 
 
-def form_of(operator: Operator) -> Form | Reason:
+def form_of(operator: Operator, functions: Mapping[str, Function]) -> Form | Reason:
     """The form of an operator where its node stands: none if its rows are ordered by what their words stand for."""
     layouts = (operator.output, *operator.reads, *(port.layout for port in operator.inputs))
     if any(layout.by_value for layout in layouts):
         return "its rows are in the order of texts or other values of the dictionary"
-    return operator.form
+    return operator.form_of(functions)
 
 
 def compiled(program: Program, first: int, last: int, ledgers: Mapping[int, int]) -> Code:
@@ -57,7 +67,7 @@ def compiled_scope(scope: Program, ledgers: Mapping[int, int]) -> Code | Reason:
         return "there are other loops around it or in it"
     operators = [node.operator for node in scope.circuit if isinstance(node, Apply)]
     for operator in operators:
-        form = form_of(operator)
+        form = form_of(operator, scope.circuit.functions)
         if isinstance(form, str) and operator.reads:
             return f"{type(operator).__name__}: {form}"
         if isinstance(form, Form) and form.op not in fixpoint.NESTED:
@@ -71,10 +81,11 @@ class _Writer:
         self._lines: list[list[int]] = []
         self._constants: list[int] = []
         self._tasks: list[Task | None] = []
+        self._interning: list[tuple[WordProgram, int]] = []
 
     def code(self) -> Code:
         lines = np.array(self._lines, np.int64).reshape(-1, machine.INSTRUCTION)
-        return Code(lines, np.array(self._constants, np.int64), tuple(self._tasks))
+        return Code(lines, np.array(self._constants, np.int64), tuple(self._tasks), tuple(self._interning))
 
     def write(self, node_id: int) -> None:
         node = self._program.circuit[node_id]
@@ -84,7 +95,7 @@ class _Writer:
             self._write_operator(node_id, node)
 
     def _write_operator(self, node_id: int, node: Apply) -> None:
-        form, task = form_of(node.operator), Task.of(node_id, node)
+        form, task = form_of(node.operator, self._program.circuit.functions), Task.of(node_id, node)
         inputs = task.inputs
         if isinstance(form, str):
             form = Form(machine.PYTHON, inputs)
@@ -110,6 +121,8 @@ class _Writer:
     def _line(self, out: int, inputs: Sequence[int], reads: Iterable[Read], form: Form) -> None:
         start = len(self._constants)
         self._constants += form.constants
+        if form.program is not None and form.program.interned:
+            self._interning.append((form.program, start + form.x))
         traces = [self._trace(read) for read in reads]
         if form.op == machine.AGGREGATE:
             self._constants += [word for pair in zip(inputs, (t for t, _ in traces), strict=True) for word in pair]

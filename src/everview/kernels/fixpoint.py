@@ -22,7 +22,6 @@ from everview.kernels.machine import (
     ADD,
     ARRANGE,
     DISTINCT,
-    FILTER,
     INDEX,
     INDEX_IN_ORDER,
     JOIN,
@@ -37,7 +36,7 @@ from everview.kernels.machine import (
     OUT,
     PASS,
     PYTHON,
-    RESHAPE,
+    PROJECT,
     RIGHT,
     SAFE,
     START,
@@ -46,10 +45,12 @@ from everview.kernels.machine import (
     TRACE,
     TRACE_AFTER,
     WEIGH,
+    WORDS,
     X,
     add_all,
     as_batch,
     both,
+    in_words,
     index,
     is_idle,
     join_of_changes,
@@ -63,7 +64,7 @@ from everview.kernels.weights import largest_weight
 
 # The instructions that have a meaning at a nested time.
 NESTED = (
-    *(PYTHON, PASS, RESHAPE, FILTER, NEGATE, ADD, SUBTRACT, INDEX, INDEX_IN_ORDER, ARRANGE, JOIN, JOIN_BOTH),
+    *(PYTHON, PASS, PROJECT, WORDS, NEGATE, ADD, SUBTRACT, INDEX, INDEX_IN_ORDER, ARRANGE, JOIN, JOIN_BOTH),
     *(JOIN_CHANGES, WEIGH, DISTINCT),
 )
 
@@ -180,13 +181,13 @@ def _distinct(line, inside, ledgers, opens, left, woken, now):
 
 @inline
 def _instruct(line, constants, inside, ledgers, opens, left, now):
-    """Run one instruction at a nested time."""
+    """Run one instruction at a nested time; False if a row has no result."""
     op, out = line[OP], line[OUT]
     held, woken = _due(left, 2 * out, now), _due(left, 2 * out + 1, now)
     if woken.shape[0] == 0 and is_idle(line, constants, inside):
         if held.shape[0] > 0:
             register.put(inside, out, held)
-        return
+        return True
     register.drop(inside, inside.shape[0] - 1)
     register.drop(inside, inside.shape[0] - 2)
     if op in (JOIN, JOIN_BOTH):
@@ -197,6 +198,8 @@ def _instruct(line, constants, inside, ledgers, opens, left, now):
         register.put(inside, out, _distinct(line, inside, ledgers, opens, left, woken, now))
     elif op in (PASS, ARRANGE):
         register.lend(inside, out, line[LEFT])
+    elif op == WORDS:
+        return in_words(line, constants, inside)
     elif op == ADD:
         add_all(line, constants, inside)
     elif op == SUBTRACT:
@@ -208,6 +211,7 @@ def _instruct(line, constants, inside, ledgers, opens, left, now):
         register.put(inside, out, join_of_changes(line, constants, inside))
     else:
         register.put(inside, out, unary(line, constants, inside))
+    return True
 
 
 @inline
@@ -278,7 +282,8 @@ def run(code, constants, links, inside, outside, left, back, ledgers, opens, sta
         while state[AT] < code.shape[0]:
             line = code[state[AT]]
             if line[OP] != PYTHON:
-                _instruct(line, constants, inside, ledgers, opens, left, now)
+                if not _instruct(line, constants, inside, ledgers, opens, left, now):
+                    return state[AT]
             elif not is_idle(line, constants, inside):
                 return state[AT]
             state[AT] += 1

@@ -18,14 +18,15 @@ from everview.kernels import registers as register
 from everview.kernels.crossings import crossings
 from everview.kernels.ends import first_rows, last_rows
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words, words_out
-from everview.kernels.linear import negated
+from everview.kernels.linear import negated, project
 from everview.kernels.presence import where_positive
 from everview.kernels.probe import join, keys, weights
-from everview.kernels.reshape import passing, reshape
+from everview.kernels.reshape import reshape
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.sums import weigh
 from everview.kernels.top import first_rows_change
 from everview.kernels.weights import largest_weight
+from everview.kernels.words import word_rows
 
 # The words of an instruction. A trace is read with what its node's register holds, if that is named: after the tick.
 OP, OUT, LEFT, RIGHT, TRACE, TRACE_AFTER, OTHER, OTHER_AFTER, START, END, X, Y, Z = range(13)
@@ -36,8 +37,8 @@ NONE = -1
 (
     PYTHON,
     PASS,
-    RESHAPE,
-    FILTER,
+    PROJECT,
+    WORDS,
     NEGATE,
     ADD,
     SUBTRACT,
@@ -137,6 +138,19 @@ def add_all(line, constants, registers):
             out[at : at + m.shape[0]] = m
             at += m.shape[0]
     register.put(registers, line[OUT], out)
+
+
+@inline
+def in_words(line, constants, registers):
+    """The rows that a program over words makes of those of a register; False if one has no result."""
+    delta, middle = register.shown(registers, line[LEFT]), line[START] + line[X]
+    out = np.empty((delta.shape[0], line[Y] + 1), np.int64)
+    count = word_rows(delta, constants[line[START] : middle], constants[middle : line[END]], out)
+    if count == delta.shape[0] and line[Z]:
+        register.lend(registers, line[OUT], line[LEFT])
+    elif count >= 0:
+        register.put(registers, line[OUT], out[:count])
+    return count >= 0
 
 
 @inline
@@ -257,12 +271,8 @@ def _arranged(line, registers, trace, staged):
 def unary(line, constants, registers):
     """The result of an operator of one input that reads no trace."""
     op, delta = line[OP], register.shown(registers, line[LEFT])
-    if op == RESHAPE:
-        return reshape(delta, _plan(constants, line[START], line[END], 2))
-    if op == FILTER:
-        middle = line[START] + line[X]
-        kept = passing(delta, _plan(constants, line[START], middle, 3))
-        return kept if middle == line[END] else reshape(kept, _plan(constants, middle, line[END], 2))
+    if op == PROJECT:
+        return project(delta, constants[line[START] : line[END]])
     if op == WEIGH:
         middle = line[START] + line[X]
         return weigh(delta, constants[line[START] : middle], _plan(constants, middle, line[END], 5))
@@ -285,8 +295,11 @@ def run(code, constants, registers, ledgers, staged, counts, status, pc):
         other = levels.ledger_at(ledgers[line[OTHER]])
         if op == PASS:
             register.lend(registers, out, line[LEFT])
-        elif op in (RESHAPE, FILTER, WEIGH, NEGATE):
+        elif op in (PROJECT, WEIGH, NEGATE):
             register.put(registers, out, unary(line, constants, registers))
+        elif op == WORDS:
+            if not in_words(line, constants, registers):
+                return pc
         elif op == ADD:
             add_all(line, constants, registers)
         elif op == SUBTRACT:

@@ -54,14 +54,15 @@ def _checked(instruction):
     return operation
 
 
-_add: Any = _checked("sadd_with_overflow")
-_multiply: Any = _checked("smul_with_overflow")
+sum_and_overflow: Any = _checked("sadd_with_overflow")
+difference_and_overflow: Any = _checked("ssub_with_overflow")
+product_and_overflow: Any = _checked("smul_with_overflow")
 
 
 @inline
 def add(x, y):
     """The sum of two weights, checked."""
-    s, over = _add(x, y)
+    s, over = sum_and_overflow(x, y)
     if over:
         raise OverflowError("a weight left the range of 64 bits")
     return s
@@ -70,7 +71,7 @@ def add(x, y):
 @inline
 def multiply(x, y):
     """The product of two weights, checked."""
-    p, over = _multiply(x, y)
+    p, over = product_and_overflow(x, y)
     if over:
         raise OverflowError("a weight left the range of 64 bits")
     return p

@@ -1,7 +1,8 @@
 """Lower plans that act on each row alone: projections, filters, and added columns.
 
-A column that is read as it is stays words; only what is computed goes through Arrow. A function is named by the
-expressions that it evaluates, so that the same ones make the same node, in every run.
+A column that is read as it is stays words, and what is computed is computed from words where they suffice, else on
+Arrow columns (see `everview.scalars.in_words`). A function is named by the expressions that it evaluates, so that the
+same ones make the same node, in every run.
 """
 
 from __future__ import annotations

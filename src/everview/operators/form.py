@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
-from everview.types.words import Matrix
+from everview.kernels import machine
+from everview.operators.word_program import WordProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +22,7 @@ class Form:
     x: int = 0
     y: int = 0
     z: int = 0
+    program: WordProgram | None = None  # the one whose constants the last constants are; some may be interned
 
 
 Reason = str  # why an operator has no compiled form
@@ -34,6 +34,9 @@ def flat(lines: Iterable[Iterable[int]]) -> tuple[int, ...]:
     return tuple(int(word) for line in lines for word in line)
 
 
-def lines_of(constants: tuple[int, ...], columns: int) -> Matrix:
-    """A run of constants as lines of words, as a step gives them to a kernel."""
-    return np.array(constants, np.int64).reshape(-1, columns)
+def form_in_words(program: WordProgram | str) -> Form | Reason:
+    """The form of a program over words."""
+    if isinstance(program, str):
+        return program
+    constants = flat([program.code, program.fixed])
+    return Form(machine.WORDS, constants, program.code.size, program.width, int(program.filters), program)

@@ -6,7 +6,7 @@ streams between operators carry deltas that need not be consolidated, and every 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from everview.codes import decode, encode, encode_pairs, to_rows
-from everview.codes.dictionary import Dictionary
+from everview.codes import decode, encode, to_rows
 from everview.errors import EverviewError, SchemaError
-from everview.kernels import machine, reshape
+from everview.kernels import machine
 from everview.kernels.linear import negated, project
 from everview.kernels.sort import arrange
-from everview.operators.form import Form, Line, Reason, flat, lines_of
+from everview.operators.by_words import ByWords, not_null
+from everview.operators.form import Form, Reason, flat, form_in_words
+from everview.operators.functions import Function
 from everview.operators.operator import (
     Anywhere,
     Context,
@@ -35,6 +36,7 @@ from everview.operators.operator import (
     nothing,
     word_columns,
 )
+from everview.operators.word_program import Assembler, ProgramMemo, WordProgram, op
 from everview.traces.view import TraceView
 from everview.types import BIGINT, INTEGERS, Decimal, Field, Schema
 from everview.types.words import Matrix
@@ -46,8 +48,11 @@ class Calling(Operator):
 
     function: str
 
-    @property
-    def form(self) -> Reason:
+    def form_of(self, functions: Mapping[str, Function]) -> Form | Reason:
+        return form_in_words(self.in_words(functions))
+
+    def in_words(self, functions: Mapping[str, Function]) -> WordProgram | str:
+        """The program of the function, if words alone suffice, or why there is none."""
         return "it calls a function with values"
 
     @property
@@ -81,7 +86,25 @@ class Map(Calling, UnaryOperator):
     def computed(self) -> Schema:
         return Schema(self.schema.fields[len(self.keep) :])
 
+    @cached_property
+    def _programs(self) -> ProgramMemo:
+        return ProgramMemo()
+
+    def in_words(self, functions: Mapping[str, Function]) -> WordProgram | str:
+        """The program that gives the images from words alone, or why there is none."""
+        source, arguments = self.source.schema, self.arguments
+        if arguments is None:
+            arguments = tuple(range(len(source)))
+        return self._programs.of(
+            functions[self.function].call, lambda f: f.projection(source, self.keep, arguments, self.schema)
+        )
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
+        program = self.in_words(context.functions)
+        if isinstance(program, WordProgram):
+            images = program.run(deltas[0], context.dictionary)
+            if images is not None:
+                return Step(images)
         return _evaluated(deltas[0], self.schema.width, lambda delta: self._images(delta, context))
 
     def _images(self, delta: Matrix, context: Context) -> Step:
@@ -106,7 +129,23 @@ class Filter(InPlace, Calling, UnaryOperator):
     arguments: tuple[int, ...] | None = None
     by_row = True
 
+    @cached_property
+    def _programs(self) -> ProgramMemo:
+        return ProgramMemo()
+
+    def in_words(self, functions: Mapping[str, Function]) -> WordProgram | str:
+        """The program that decides from words alone, or why there is none."""
+        source, arguments = self.source.schema, self.arguments
+        if arguments is None:
+            arguments = tuple(range(len(source)))
+        return self._programs.of(functions[self.function].call, lambda f: f.predicate(source, arguments))
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
+        program = self.in_words(context.functions)
+        if isinstance(program, WordProgram):
+            kept = program.run(deltas[0], context.dictionary)
+            if kept is not None:
+                return Step(kept)
         return _evaluated(deltas[0], self.source.width, lambda delta: self._kept(delta, context))
 
     def _kept(self, delta: Matrix, context: Context) -> Step:
@@ -145,7 +184,7 @@ class FlatMap(Calling, UnaryOperator):
 
 
 @dataclass(frozen=True)
-class Project(UnaryOperator):
+class Project(ByWords):
     """Keep some fields, in a new order and under new names; rows that become equal add their weights."""
 
     source: Layout
@@ -156,19 +195,23 @@ class Project(UnaryOperator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        assembler.keep(0, word_columns(self.source.schema, self.fields).tolist())
+        return assembler.projection(self.schema.width)
+
     @property
     def form(self) -> Form:
-        return Form(machine.RESHAPE, flat((reshape.WORD, c) for c in word_columns(self.source.schema, self.fields)))
+        return Form(machine.PROJECT, flat([word_columns(self.source.schema, self.fields)]))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        return Step(project(deltas[0], word_columns(self.source.schema, self.fields)))
+        return Step(project(deltas[0], word_columns(self.source.schema, self.fields)))  # twice as fast as a program
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return carried(inputs[0], self.fields)
 
 
 @dataclass(frozen=True)
-class Recode(UnaryOperator):
+class Recode(ByWords):
     """The same values in the words of another schema: wider integers or decimals, or NULL allowed."""
 
     source: Layout
@@ -185,14 +228,16 @@ class Recode(UnaryOperator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    @cached_property
-    def form(self) -> Form:
-        fields = enumerate(zip(self.source.schema.fields, self.schema.fields, strict=True))
-        lines = [_recoded(self.source.schema.words(place), old, new) for place, (old, new) in fields]
-        return Form(machine.RESHAPE, flat(line for field in lines for line in field))
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        return Step(reshape.reshape(deltas[0], lines_of(self.form.constants, 2)))
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        source = self.source.schema
+        for place, (old, new) in enumerate(zip(source.fields, self.schema.fields, strict=True)):
+            there = self.schema.words(place).start
+            if old.words == new.words:
+                assembler.keep(there, word_columns(source, (place,)).tolist())
+                continue
+            value = assembler.load(source, place)
+            assembler.store(there, new, value if new.type == BIGINT else assembler.emit_wide(op.WIDEN, value))
+        return assembler.projection(self.schema.width)
 
 
 def recodes(old: Field, new: Field) -> bool:
@@ -208,41 +253,19 @@ def recodes(old: Field, new: Field) -> bool:
     return INTEGERS.index(old.type) <= INTEGERS.index(new.type)
 
 
-def _recoded(words: slice, old: Field, new: Field) -> list[Line]:
-    """A plan for the words of a field, given those that it has."""
-    first = words.start
-    if old.words == new.words:
-        return [(reshape.WORD, word) for word in range(first, words.stop)]
-    if new.type == BIGINT:
-        if not old.nullable:
-            return [(reshape.CONSTANT, 1), (reshape.WORD, first)]
-        return [(reshape.IS_VALUE, first), (reshape.OR_ZERO, first)]
-    # A wide decimal is a signed high word and a low word biased so that signed order is numeric order.
-    return [(reshape.HIGH, first), (reshape.LOW, first)]
-
-
 @dataclass(frozen=True)
-class NotNull(InPlace, UnaryOperator):
+class NotNull(InPlace, ByWords):
     """Keep the rows in which a field is not NULL."""
 
     source: Layout
     field: int
 
-    @cached_property
-    def form(self) -> Form:
-        field = self.source.schema.fields[self.field]
-        if not field.nullable:
-            return Form(machine.PASS)
-        first = self.source.schema.words(self.field).start
-        return Form(machine.FILTER, (reshape.NOT_EQUAL, first, field.type.null_words()[0]), 3)
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        (delta,), form = deltas, self.form
-        return Step(delta if form.op == machine.PASS else reshape.passing(delta, lines_of(form.constants, 3)))
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        return assembler.predicate(self.source.schema, not_null(assembler, self.source.schema, (self.field,)))
 
 
 @dataclass(frozen=True)
-class Matching(InPlace, UnaryOperator):
+class Matching(InPlace, ByWords):
     """Keep the rows in which some pairs of fields are equal, and some fields equal constants; NULL equals NULL."""
 
     source: Layout
@@ -252,42 +275,24 @@ class Matching(InPlace, UnaryOperator):
     def __post_init__(self) -> None:
         fields = self.source.schema.fields
         assert all((fields[a].type, fields[a].words) == (fields[b].type, fields[b].words) for a, b in self.same)
-        self._words(Dictionary())
+        _ = self.program  # an error if a constant is not of its field's type
 
-    @property
-    def reads_values(self) -> bool:
-        """Whether steps need the dictionary: in a sorted layout, and for constants that are interned."""
-        return super().reads_values or any(not field.type.ordered for field in self._given.fields)
-
-    @cached_property
-    def _given(self) -> Schema:
-        return Schema(self.source.schema.fields[field] for field, _ in self.constants)
-
-    def _words(self, dictionary: Dictionary) -> Matrix:
-        """The constants as a row; an error if one is not of its field's type."""
-        return encode_pairs(self._given, [(tuple(value for _, value in self.constants), 1)], dictionary)
-
-    @cached_property
-    def form(self) -> Form | Reason:
-        if self.reads_values:
-            return INTERNED
-        tests = self._tests(Dictionary())
-        return Form(machine.FILTER, tests, len(tests))
-
-    def _tests(self, dictionary: Dictionary) -> tuple[int, ...]:
-        schema, words = self.source.schema, self._words(dictionary)[0]
-        equal = reshape.EQUAL + reshape.OTHER
-        pairs = [(schema.words(a), schema.words(b)) for a, b in self.same]
-        tests = [(equal, a.start + w, b.start + w) for a, b in pairs for w in range(a.stop - a.start)]
-        for place, (field, _) in enumerate(self.constants):
-            given = words[self._given.words(place)]
-            tests += [(reshape.EQUAL, schema.words(field).start + w, word) for w, word in enumerate(given.tolist())]
-        return flat(tests)
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        form = self.form
-        tests = form.constants if isinstance(form, Form) else self._tests(context.dictionary)
-        return Step(reshape.passing(deltas[0], lines_of(tests, 3)))
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        schema, pairs = self.source.schema, list[tuple[int, int]]()
+        for a, b in self.same:
+            words = zip(word_columns(schema, (a,)).tolist(), word_columns(schema, (b,)).tolist(), strict=True)
+            pairs += [(assembler.emit(op.LOAD_PLAIN, x), assembler.emit(op.LOAD_PLAIN, y)) for x, y in words]
+        given = tuple(field for field, _ in self.constants)
+        if given:
+            fields = [schema.fields[place] for place in given]
+            row = Schema(Field(f"c{number}", f.type, f.nullable) for number, f in enumerate(fields))
+            first = assembler.values(row, [value for _, value in self.constants])
+            columns = word_columns(schema, given).tolist()
+            pairs += [(assembler.emit(op.LOAD_PLAIN, x), assembler.at(first + k)) for k, x in enumerate(columns)]
+        verdict = assembler.constant(1)
+        for a, b in pairs:
+            verdict = assembler.emit(op.AND, verdict, assembler.emit(op.COMPARE, a, b, op.EQUAL))
+        return assembler.predicate(self.source.schema, verdict)
 
 
 @dataclass(frozen=True)
@@ -373,7 +378,6 @@ class Inspect(InPlace, Calling, UnaryOperator):
         return Step(delta)
 
 
-INTERNED = "it compares with constants that are looked up in the dictionary"
 VERDICT = Schema.parse("verdict BOOLEAN")
 
 

@@ -208,6 +208,10 @@ class Operator(ABC):
         """The instruction that does in a compiled tick what `step` does; or why there is none."""
         return "there is no instruction for it"
 
+    def form_of(self, functions: Mapping[str, Function]) -> Form | Reason:
+        """`form`, where it depends on the functions of a circuit."""
+        return self.form
+
     @property
     def reads(self) -> tuple[Layout, ...]:
         """The layouts of the traces that steps read. An operator that reads traces is made for changes already."""

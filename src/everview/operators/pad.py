@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from everview.kernels import machine, reshape
-from everview.operators.form import Form, Line, flat, lines_of
-from everview.operators.operator import Context, Layout, Step, UnaryOperator
-from everview.traces.view import TraceView
+from everview.operators.by_words import ByWords
+from everview.operators.operator import Layout, word_columns
+from everview.operators.word_program import Assembler, WordProgram
 from everview.types import Schema
-from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)
-class Pad(UnaryOperator):
+class Pad(ByWords):
     """Lay out each row as ``schema``: its own field, or NULL where there is none."""
 
     source: Layout
@@ -26,16 +22,12 @@ class Pad(UnaryOperator):
     def output(self) -> Layout:
         return Layout(self.schema)
 
-    @cached_property
-    def form(self) -> Form:
-        plan: list[Line] = []
+    def assembled(self, assembler: Assembler) -> WordProgram:
         for place, field in enumerate(self.fields):
-            if field is None:
-                plan += [(reshape.CONSTANT, word) for word in self.schema.fields[place].type.null_words()]
-            else:
-                words = self.source.schema.words(field)
-                plan += [(reshape.WORD, word) for word in range(words.start, words.stop)]
-        return Form(machine.RESHAPE, flat(plan))
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        return Step(reshape.reshape(deltas[0], lines_of(self.form.constants, 2)))
+            there = self.schema.words(place).start
+            if field is not None:
+                assembler.keep(there, word_columns(self.source.schema, (field,)).tolist())
+                continue
+            for number, word in enumerate(self.schema.fields[place].type.null_words()):
+                assembler.store_word(there + number, assembler.constant(word))
+        return assembler.projection(self.schema.width)

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from everview.kernels import machine, reshape
-from everview.operators.form import Form, flat, lines_of
-from everview.operators.operator import Anywhere, ByKey, Context, Layout, Partition, Step, UnaryOperator
-from everview.traces.view import TraceView
+from everview.operators.by_words import ByWords, not_null
+from everview.operators.operator import Anywhere, ByKey, Layout, Partition
+from everview.operators.word_program import Assembler, WordProgram
 from everview.types import Field, Schema
-from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)
-class Present(UnaryOperator):
+class Present(ByWords):
     """Keep the rows in which these fields are values, and give up the words that told values from NULL."""
 
     source: Layout
@@ -42,25 +40,13 @@ class Present(UnaryOperator):
         old = self.source.schema.fields
         return all(old[f].words == old[f].type.words(nullable=False) for f in where.fields if f in self.fields)
 
-    @cached_property
-    def _tests(self) -> tuple[int, ...]:
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        """The last words of each field stay, as many as its type takes without NULL."""
         old = self.source.schema
-        nullable = [field for field in self.fields if old.fields[field].nullable]
-        return flat((reshape.NOT_EQUAL, old.words(f).start, old.fields[f].type.null_words()[0]) for f in nullable)
-
-    @cached_property
-    def _plan(self) -> tuple[int, ...]:
-        """The words that stay: the last ones of each field; empty if all do."""
-        if self.schema.width == self.source.width:
-            return ()
-        stops = [self.source.schema.words(place).stop for place in range(len(self.schema))]
-        kept = [range(stop - field.words, stop) for stop, field in zip(stops, self.schema.fields, strict=True)]
-        return flat((reshape.WORD, word) for words in kept for word in words)
-
-    @property
-    def form(self) -> Form:
-        return Form(machine.FILTER, self._tests + self._plan, len(self._tests))
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        rows = reshape.passing(deltas[0], lines_of(self._tests, 3))
-        return Step(reshape.reshape(rows, lines_of(self._plan, 2)) if self._plan else rows)
+        present = not_null(assembler, old, self.fields)
+        if self.schema.width == old.width:
+            return assembler.predicate(self.source.schema, present)
+        for place, field in enumerate(self.schema.fields):
+            stop = old.words(place).stop
+            assembler.keep(self.schema.words(place).start, range(stop - field.words, stop))
+        return assembler.projection(self.schema.width, present)

@@ -6,30 +6,22 @@ most conditions that people write compare integers, and cost next to nothing, ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
-from everview.codes import encode_pairs
-from everview.codes.dictionary import Dictionary
-from everview.kernels import machine, reshape
-from everview.operators.form import Form, Line, Reason, flat, lines_of
-from everview.operators.linear import INTERNED
-from everview.operators.operator import Context, InPlace, Layout, Step, UnaryOperator
-from everview.traces.view import TraceView
+from everview.operators.by_words import ByWords
+from everview.operators.operator import InPlace, Layout
+from everview.operators.word_program import Assembler, WordProgram, op
 from everview.types import Field, Schema
-from everview.types.words import Matrix
 
-COMPARISONS = {
-    "equal": reshape.EQUAL,
-    "not_equal": reshape.NOT_EQUAL,
-    "less": reshape.LESS,
-    "less_equal": reshape.LESS_EQUAL,
-    "greater": reshape.GREATER,
-    "greater_equal": reshape.GREATER_EQUAL,
+COMPARISONS: Final = {
+    "equal": op.EQUAL,
+    "not_equal": op.LESS | op.GREATER,
+    "less": op.LESS,
+    "less_equal": op.LESS | op.EQUAL,
+    "greater": op.GREATER,
+    "greater_equal": op.GREATER | op.EQUAL,
 }
-NOWHERE: Line = (reshape.NOT_EQUAL + reshape.OTHER, 0, 0)  # no word differs from itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Where(InPlace, UnaryOperator):
+class Where(InPlace, ByWords):
     """The rows that pass all tests."""
 
     source: Layout
@@ -56,63 +48,34 @@ class Where(InPlace, UnaryOperator):
         for test in self.tests:
             field = self.source.schema.fields[test.field]
             assert testable(field, test.how), f"{field} cannot be tested by its words"
-        self._words(Dictionary())
+        _ = self.program  # an error if a constant is not of its field's type
 
-    @property
-    def reads_values(self) -> bool:
-        return super().reads_values or self._interned
+    def assembled(self, assembler: Assembler) -> WordProgram:
+        verdict = assembler.constant(1)
+        for test in self.tests:
+            verdict = assembler.emit(op.AND, verdict, self._passed(test, assembler))
+        return assembler.predicate(self.source.schema, verdict)
 
-    @cached_property
-    def _interned(self) -> bool:
-        """Whether the field's constants are interned, so that their words come from the dictionary."""
-        return any(field.type.interned for field in self._given.fields)
-
-    @cached_property
-    def _given(self) -> Schema:
-        fields = [self.source.schema.fields[test.field] for test in self.tests for _ in test.constants]
-        return Schema(Field(f"c{number}", field.type, nullable=False) for number, field in enumerate(fields))
-
-    def _words(self, dictionary: Dictionary) -> list[int]:
-        """The constants, one word each."""
-        values = tuple(value for test in self.tests for value in test.constants)
-        return encode_pairs(self._given, [(values, 1)], dictionary)[0, :-1].tolist() if values else []
-
-    @cached_property
-    def form(self) -> Form | Reason:
-        if self.reads_values:
-            return INTERNED
-        tests = self._tests(Dictionary())
-        return Form(machine.FILTER, tests, len(tests))
-
-    def _tests(self, dictionary: Dictionary) -> tuple[int, ...]:
-        """The tests as lines for `everview.kernels.reshape`."""
-        words = iter(self._words(dictionary))
-        lines = [line for test in self.tests for line in self._lines(test, [next(words) for _ in test.constants])]
-        return flat(lines)
-
-    def _lines(self, test: Test, constants: list[int]) -> list[Line]:
-        word, how = self.source.schema.words(test.field).stop - 1, COMPARISONS.get(test.how)
-        if how is None:
-            return self._null(test.field, present=test.how == "is_not_null")
-        known = self._null(test.field, present=True) if self.source.schema.fields[test.field].nullable else []
+    def _passed(self, test: Test, assembler: Assembler) -> int:
+        """The slot that says whether a row passes a test."""
+        value = assembler.load(self.source.schema, test.field)
+        if test.how in ("is_null", "is_not_null"):
+            missing = assembler.emit(op.IS_NULL, value)
+            wanted = assembler.constant(int(test.how == "is_null"))
+            return assembler.emit(op.COMPARE, missing, wanted, op.EQUAL)
         if test.other is not None:
-            if self.source.schema.fields[test.other].nullable:
-                known += self._null(test.other, present=True)
-            return [*known, (how + reshape.OTHER, word, self.source.schema.words(test.other).stop - 1)]
-        *first, last = constants
-        return [*known, *((how + reshape.OR_NEXT, word, constant) for constant in first), (how, word, last)]
-
-    def _null(self, place: int, *, present: bool) -> list[Line]:
-        """The test that a field is a value, or that it is NULL."""
-        field, first = self.source.schema.fields[place], self.source.schema.words(place).start
-        if not field.nullable:
-            return [] if present else [NOWHERE]
-        return [(reshape.NOT_EQUAL if present else reshape.EQUAL, first, field.type.null_words()[0])]
-
-    def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
-        form = self.form
-        tests = form.constants if isinstance(form, Form) else self._tests(context.dictionary)
-        return Step(reshape.passing(deltas[0], lines_of(tests, 3)))
+            other = assembler.load(self.source.schema, test.other)
+            return assembler.emit(op.COMPARE, value, other, COMPARISONS[test.how])
+        type_ = self.source.schema.fields[test.field].type
+        given = Schema(Field(f"c{number}", type_, nullable=False) for number in range(len(test.constants)))
+        place = assembler.values(given, test.constants)
+        if test.how == "equal":
+            return assembler.among(value, place, len(test.constants))
+        passed = assembler.constant(0)
+        for number in range(len(test.constants)):
+            constant = assembler.at(place + number)
+            passed = assembler.emit(op.OR, passed, assembler.emit(op.COMPARE, value, constant, COMPARISONS[test.how]))
+        return passed
 
 
 def testable(field: Field, how: str) -> bool:

@@ -68,6 +68,8 @@ class Scope:
             self.inside[inner, registers.HELD] = 0
         if not self.inside[:, registers.ROWS].any():
             return True
+        if self.code.interning:
+            self.code.bind(context.dictionary)
         rounds = bounds.of(self.loop.limit, grows=self.loop.grows)
         self._state[:] = 0, 0, min(bounds.rows, MOST_ROWS), min(rounds - 1, MOST_ROUNDS), 0
         while True:
@@ -150,6 +152,8 @@ class Compiled:
         for node, matrix in cells.items():
             if node not in self._placed and len(matrix):
                 self._place(node, matrix)
+        if code.interning:
+            code.bind(self.context.dictionary)
         ran, pc, end = Ran(cells), 0, len(code.instructions)
         while True:
             pc = self._go_on(code, pc, ran, everywhere)
@@ -236,7 +240,7 @@ class Compiled:
             return "compiled, one call" if reason is None else f"round by round: {reason}"
         if not isinstance(node, Apply):
             return ""
-        form = form_of(node.operator)
+        form = form_of(node.operator, self.program.circuit.functions)
         if isinstance(form, str):
             return f"in Python: {form}"
         calls = [call for call, (first, last) in enumerate(self.program.pieces, 1) if self._is_in(node_id, first, last)]

@@ -217,9 +217,10 @@ def _seconds(value: Value, type_: Type, to: Type) -> Any:
         return _moments(cut, nulls(value), to)
     if is_integer(type_):
         return _moments(numbers(value).astype(object) * 1_000_000, nulls(value), to)
-    seconds = numbers(value, 0.0).astype(np.float64)
+    with np.errstate(over="ignore"):
+        seconds = numbers(value, 0.0).astype(np.float64) * 1_000_000
     finite = np.isfinite(seconds)
-    micros = np.array([int(x * 1_000_000) if ok else 1 << 80 for x, ok in zip(seconds, finite, strict=True)], object)
+    micros = np.array([int(x) if ok else 1 << 80 for x, ok in zip(seconds, finite, strict=True)], object)
     return _moments(micros, nulls(value), to)
 
 

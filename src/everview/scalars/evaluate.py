@@ -1,5 +1,8 @@
 """Expressions on Arrow columns: one implementation for both runtimes, a column at a time.
 
+It says what an expression means and what its errors are. Where words suffice, operators run a program over words
+instead (`everview.scalars.in_words`), and come back here when that fails.
+
 A failing function fails the tick: an overflow, a division by zero and a cast of what has no value there raise, naming
 the expression and the first row's operands. CASE, IF, COALESCE, AND and OR evaluate a branch that may fail only on
 the rows that reach it. An expression that occurs twice is evaluated once.
@@ -34,6 +37,8 @@ import pyarrow.compute as pc
 
 from everview.errors import ArithmeticFailure, BadPattern, CastFailure, EverviewError, FunctionError
 from everview.operators.functions import Function
+from everview.operators.word_program import WordProgram
+from everview.scalars import in_words
 from everview.scalars.casts import convert, safe
 from everview.scalars.expressions import TRY, Call, Cast, Column, Expression, Literal, Now, UserCall, rewritten, walk
 from everview.scalars.functions import FAILING, KERNELS
@@ -83,6 +88,17 @@ class Evaluate:
             self._run.append(Compiler(self.expressions, self.users).runs)
         rows = ChosenRows(columns, len(columns[0]) if columns else None)
         return tuple(rows.whole(run(rows)) for run in self._run[0])
+
+    def projection(
+        self, source: Schema, keep: tuple[int, ...], arguments: tuple[int, ...], out: Schema
+    ) -> WordProgram | str:
+        """The program over words that keeps some fields and adds these expressions of others; or why there is none."""
+        return in_words.projection(self.expressions, source, keep, arguments, out)
+
+    def predicate(self, source: Schema, arguments: tuple[int, ...]) -> WordProgram | str:
+        """The program over words that keeps the rows for which the one expression is true; or why there is none."""
+        (condition,) = self.expressions
+        return in_words.predicate(condition, source, arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Evaluate, (self.expressions, self.users)

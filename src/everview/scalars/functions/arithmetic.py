@@ -53,7 +53,7 @@ def _exact(out: Kind, function: Callable[[Any, Any], Any], a: Value, b: Value) -
     failed = ((wide < -limit) | (wide >= limit)).astype(bool)
     if missing is not None:
         failed &= ~missing
-    wide[failed] = 0
+    wide[failed if missing is None else failed | missing] = 0
     return Checked(from_numbers(wide.astype(np.int64), out, missing), failed, overflow(out))
 
 

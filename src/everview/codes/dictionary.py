@@ -18,7 +18,7 @@ Entries are only added, in order, so a failed tick leaves none: `mark` before, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple, TypeVar
@@ -102,6 +102,7 @@ class Dictionary:
         self._unsure = False
         # Values that come one by one are often the same few: short ones are remembered, until anything is forgotten.
         self._recent_codes: dict[tuple[int, bytes], int] = {}
+        self._recent_texts: dict[int, dict[str, int]] = {}  # by kind
         self._recent_values: dict[tuple[int, int], bytes] = {}
 
     # -- values to codes and back ---------------------------------------------------------------------------
@@ -164,7 +165,7 @@ class Dictionary:
         offsets, data = kernels.gather(entries, table.bounds, table.arena)
         return Bytes(offsets, data), (entries >= 0).view(np.uint8)
 
-    def intern_values(self, kind: int, values: list[bytes]) -> list[int]:
+    def intern_values(self, kind: int, values: Sequence[bytes]) -> list[int]:
         """The codes of a few values."""
         recent = self._recent_codes
         known = [recent.get((kind, value)) for value in values]
@@ -173,7 +174,19 @@ class Dictionary:
             _remember(recent, (((kind, v), code) for v, code in zip(values, known, strict=True) if len(v) <= SHORT))
         return known  # pyright: ignore[reportReturnType]
 
-    def _intern_few(self, kind: int, values: list[bytes]) -> list[int]:
+    def intern_texts(self, kind: int, texts: Sequence[str]) -> list[int]:
+        """The codes of a few texts; raises `UnicodeEncodeError` for what is no text."""
+        recent = self._recent_texts.get(kind)
+        if recent is None:
+            recent = self._recent_texts[kind] = {}
+        try:
+            return [recent[text] for text in texts]
+        except KeyError:
+            codes = self._intern_few(kind, [text.encode() for text in texts])
+            _remember(recent, ((text, code) for text, code in zip(texts, codes, strict=True) if len(text) <= SHORT))
+            return codes
+
+    def _intern_few(self, kind: int, values: Sequence[bytes]) -> list[int]:
         offsets = np.zeros(len(values) + 1, np.int64)
         offsets[1:] = list(accumulate(map(len, values)))
         data = np.frombuffer(b"".join(values), np.uint8)
@@ -215,17 +228,24 @@ class Dictionary:
         before = self._n
         if mark.entries == before:
             return
-        self._recent_codes.clear()
-        self._recent_values.clear()
+        self._forget_recent()
         self._unsure = True
         self._n = mark.entries
         kernels.forget(mark.entries, before, self._table.slots, self._table.codes, self._table.kinds)
         self._unsure = False
 
+    def keep_first(self, entries: int) -> None:
+        """Forget every entry but the first ones: what was added since there were so many."""
+        self.rollback(Mark(entries, self._generation))
+
+    def _forget_recent(self) -> None:
+        self._recent_codes.clear()
+        self._recent_texts.clear()
+        self._recent_values.clear()
+
     def _make_sure(self) -> None:
         """Index the entries that count, and no others, if an exception has left that unsure."""
-        self._recent_codes.clear()
-        self._recent_values.clear()
+        self._forget_recent()
         self._table = self._table.indexed(self._n, len(self._table.slots))
         self._unsure = False
 

@@ -147,4 +147,5 @@ def test_moments_with_and_without_zone_in_one_column() -> None:
     plain = dt.datetime(2020, 1, 1, 12)
     zoned = plain.replace(tzinfo=dt.timezone(dt.timedelta(hours=1)))
     words = encode_rows(schema, [(plain,), (zoned,), (None,)], Dictionary())[:, 0].tolist()
-    assert words[0] - words[1] == 3_600_000_000 and words[2] == NULL_WORD
+    assert words[0] - words[1] == 3_600_000_000
+    assert words[2] == NULL_WORD

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary
 from everview.errors import DuplicateKey, NegativeWeight, WeightOverflow
+from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit
 from everview.kernels.linear import negated, project
 from everview.kernels.merge import merge
 from everview.kernels.probe import broken_key
@@ -25,7 +25,7 @@ from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout, word_columns
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Resolver, Table, last_of_key, ones
-from everview.traces.view import TraceView
+from everview.traces.view import Batches, TraceView
 from everview.types import Schema
 from everview.types.words import Matrix
 from everview.zset.batch import Batch
@@ -59,14 +59,14 @@ class KeptTable:
 
     def add(self, rows: Matrix, state: ProgramState, pending: Pending, *, negative: bool = False) -> Pending:
         """The pending change with these weighted rows; ``negative`` lets a bag owe rows."""
-        try:
-            rows = arrange(rows, self.resolver.words)
-        except OverflowError as error:
-            raise WeightOverflow(f"{error}: of rows of {self.name}", hint="nothing was changed") from None
         trace = self.resolver.trace
+        if self.shards == 1:
+            return [self._admitted(rows, state.before(0, trace), pending[0], negative)]
         return [
-            self._added(part, state.before(shard, trace), pending[shard], negative) if part.shape[0] else pending[shard]
-            for shard, part in enumerate(self._parts(rows))
+            self._admitted(part, state.before(shard, trace), pending[shard], negative)
+            if part.shape[0]
+            else pending[shard]
+            for shard, part in enumerate(self._exchange.split(self._arranged(rows), self.shards))
         ]
 
     def put(self, rows: Matrix, state: ProgramState, pending: Pending) -> Pending:
@@ -147,33 +147,44 @@ class KeptTable:
         """The rows of a shard after the pending change."""
         return state.before(shard, self.resolver.trace).plus(pending[shard])
 
-    def _added(self, rows: Matrix, contents: TraceView, pending: Matrix, negative: bool) -> Matrix:
-        changed = merge(pending, rows) if pending.shape[0] else rows
-        if self.resolver.keyed:
-            self._check_keys(rows, contents.plus(changed))
-        elif not negative:
-            self._check_bag(rows, contents.plus(changed))
-        return changed
+    def _admitted(self, rows: Matrix, contents: Batches, pending: Matrix, negative: bool) -> Matrix:
+        """The pending change of a shard with more rows, given what the shard holds."""
+        resolver, before = self.resolver, contents.plus(pending)
+        out = np.empty((rows.shape[0], resolver.words.size + 1), np.int64)
+        rule = KEYED if resolver.keyed else UNCHECKED if negative else BAG
+        try:
+            count = admit(out, rows, resolver.words, before.table, resolver.key, rule)
+        except OverflowError as error:
+            raise self._overflow(error) from None
+        if count < 0:
+            count = ~count
+            self._check(out[:count], before.plus(out[:count]))
+        rows = out if count == out.shape[0] else out[:count]
+        return merge(pending, rows) if pending.shape[0] else rows
 
-    def _check_keys(self, rows: Matrix, after: TraceView) -> None:
-        """Refuse added rows if a key would have two rows, or a row of negative weight."""
+    def _arranged(self, rows: Matrix) -> Matrix:
+        """The rows as a batch in the order of the trace."""
+        try:
+            return arrange(rows, self.resolver.words)
+        except OverflowError as error:
+            raise self._overflow(error) from None
+
+    def _overflow(self, error: OverflowError) -> WeightOverflow:
+        return WeightOverflow(f"{error}: of rows of {self.name}", hint="nothing was changed")
+
+    def _check(self, rows: Matrix, after: TraceView) -> None:
+        """Refuse added rows if one would have a negative weight, or a key two rows."""
         words = self.resolver.key
-        keys = distinct_keys(rows, words)
-        if len(keys) == len(rows) and _all_one(rows[:, -1]) and _all_one(after.weights(keys, words)):
+        if self.resolver.keyed:
+            held = self.resolver.rows_of(distinct_keys(rows, words), after)
+            broken = broken_key(held, words)
+            if broken >= 0:
+                row = held[broken : broken + 1]
+                raise self._absent(row) if row[0, -1] < 0 else self._duplicate(row)
             return
-        held = self.resolver.rows_of(keys, after)
-        broken = broken_key(held, words)
-        if broken >= 0:
-            row = held[broken : broken + 1]
-            raise self._absent(row) if row[0, -1] < 0 else self._duplicate(row)
-
-    def _check_bag(self, rows: Matrix, after: TraceView) -> None:
-        """Refuse added rows if one would have a negative weight."""
-        if (rows[:, -1] > 0).all():
-            return
-        held = after.weights(rows, self.stored.width)
-        if (held < 0).any():
-            raise self._absent(rows[np.flatnonzero(held < 0)[:1]])
+        weights = after.weights(rows, words)
+        if (weights < 0).any():
+            raise self._absent(rows[np.flatnonzero(weights < 0)[:1]])
 
     def _rows_of(self, keys: Matrix, contents: TraceView) -> Matrix:
         rows = self.resolver.rows_of(keys, contents)
@@ -203,11 +214,6 @@ class KeptTable:
     def _decoded(self, row: Matrix) -> dict[str, object]:
         (element,) = Batch.consolidated(self.stored, row, self.dictionary).elements()
         return dict(zip(self.stored.names, element, strict=True))
-
-
-def _all_one(weights: NDArray[np.int64]) -> bool:
-    """Whether each of some weights is one."""
-    return int(weights[0]) == 1 if len(weights) == 1 else bool((weights == 1).all())
 
 
 def _distinct(keys: Matrix) -> Matrix:

@@ -42,8 +42,7 @@ V = TypeVar("V")
 RECENT, SHORT = 4096, 64  # how many values are remembered that came one by one, and of how many bytes at most
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A moment in the life of a dictionary."""
 
     entries: int

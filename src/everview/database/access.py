@@ -38,7 +38,8 @@ class Access:
         """Finish, with the lock held, what an exception has cut short, and wait for other threads' transactions."""
         if self._made != forks():
             self.require_same_process()
-        self._run.recover()
+        if self._run.ending is not None:
+            self._run.recover()
         if self.open is not None:
             self._pass_open()
         if self.tentative is not None and not self.tentative.alive:
@@ -67,14 +68,19 @@ class Access:
 
     def end(self, tx: OpenTransaction) -> None:
         """End a transaction: changes that do not count by now never will. Repeating the call is harmless."""
-        self._run.recover()
+        self.end_tick(tx)
+        self.turns.over.notify_all()
+
+    def end_tick(self, tx: OpenTransaction) -> None:
+        """Do as `end`, for a transaction during which the lock is held: no other thread waits for its end."""
+        if self._run.ending is not None:
+            self._run.recover()
         if not tx.counts:
             self._run.abandon(tx.mark)
         if tx.outside is not None:
             tx.outside.end()
         tx.closed = True
         self.open = None
-        self.turns.over.notify_all()
 
     def _pass_open(self) -> None:
         """Get past an open transaction: end one that nobody else can end, and wait for one of another thread."""

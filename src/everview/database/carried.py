@@ -50,7 +50,8 @@ class Carried:
 
     def note(self, changes: Mapping[str, Batch]) -> None:
         """Keep the changes of a tick for the next one."""
-        self._waiting |= {view: self._as_carried(changes[view], table).rows for view, table in self._views.items()}
+        if self._views:
+            self._waiting |= {view: self._as_carried(changes[view], table).rows for view, table in self._views.items()}
 
     def _as_carried(self, rows: Batch, table: TableDefinition) -> Batch:
         """Rows of a view, encoded as in its table, where a column allows NULL if any rule of the head does."""

@@ -20,13 +20,17 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Final
 
+import pyarrow as pa
+
 from everview.codes.atoms import any_value, unpack_word
 from everview.codes.coerce import WIDE, Unfit
 from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
+from everview.codes.frames import as_arrow
 from everview.codes.ingest import ingest, ingest_weighted, split_weights
 from everview.codes.packing import MISTAKES, packed_rows, packers
 from everview.codes.rows import to_rows
+from everview.codes.tables import table_rows
 from everview.types import (
     ANY,
     BIGINT,
@@ -54,22 +58,34 @@ _WHOLE: Final = {int}
 
 def encode_rows(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
     """A delta matrix from rows in any form that `ingest` takes."""
-    if type(data) is list and data and len(data) * len(schema.fields) <= _FEW:
-        delta = _packed(schema, data, [1] * len(data), dictionary)
-        if delta is not None:
-            return delta
-    return encode_weighted(schema, *ingest(schema, data), dictionary)
+    if type(data) is list:
+        delta = _packed(schema, data, [1] * len(data), dictionary) if _few(schema, data) else None
+    else:
+        data, delta = _from_columns(schema, data, dictionary)
+    return encode_weighted(schema, *ingest(schema, data), dictionary) if delta is None else delta
 
 
 def encode_pairs(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
     """A delta matrix from pairs (row, weight), or whatever else `ingest_weighted` takes."""
-    if type(data) is list and data and len(data) * len(schema.fields) <= _FEW:
-        delta = _packed_pairs(schema, data, dictionary)
-        if delta is not None:
-            return delta
+    if type(data) is list:
+        delta = _packed_pairs(schema, data, dictionary) if _few(schema, data) else None
+    else:
+        data, delta = _from_columns(schema, data, dictionary)
+    if delta is not None:
+        return delta
     # Encoding conforms the columns itself, so a table need not be conformed first.
     parted = split_weights(schema, data) or ingest_weighted(schema, data)
     return encode_weighted(schema, *parted, dictionary)
+
+
+def _few(schema: Schema, rows: list[Any]) -> bool:
+    return 0 < len(rows) * len(schema.fields) <= _FEW
+
+
+def _from_columns(schema: Schema, data: Any, dictionary: Dictionary) -> tuple[Any, Words | None]:
+    """The data, a frame as an Arrow table; and the delta matrix of a table, unless there is a mistake."""
+    table = data if isinstance(data, (pa.Table, pa.RecordBatch)) else as_arrow(data)
+    return (data, None) if table is None else (table, table_rows(schema, table, dictionary))
 
 
 def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tuple[Any, ...]]:

@@ -61,15 +61,14 @@ class Packer:
 
     def pack(self, values: Values, dictionary: Dictionary) -> PackedColumn:
         """The words of a column that has a value at least."""
-        kinds = {*map(type, values)}
-        if len(kinds) == 1:
-            pack = self.plain.get(next(iter(kinds)))
-            if pack is not None:
-                return pack(values, dictionary)
-        if _NONE in kinds:
+        kind = type(values[0])
+        pack = self.plain.get(kind)
+        if pack is not None and (len(values) == 1 or {*map(type, values)} == {kind}):
+            return pack(values, dictionary)
+        if _NONE in map(type, values):
             return self._pack_nulls(values, dictionary)
         values = [coerce(self.of, value) for value in values]
-        if None in values:  # what pandas and NumPy have for a missing moment
+        if _NONE in map(type, values):  # what pandas and NumPy have for a missing moment
             return self._pack_nulls(values, dictionary)
         return self.coerced(values, dictionary)
 
@@ -81,6 +80,11 @@ class Packer:
             return tuple([word] * len(values) for word in self.null)
         packed = self.pack(present, dictionary)
         return tuple(_spread(values, words, null) for words, null in zip(packed, self.null, strict=True))
+
+
+def all_of(kind: type, values: Values) -> bool:
+    """Whether some values, of which there is one at least, are all of exactly one type."""
+    return type(values[0]) is kind and (len(values) == 1 or {*map(type, values)} == {kind})
 
 
 def _spread(values: Values, words: Sequence[int], null: int) -> list[int]:

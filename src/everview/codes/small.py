@@ -28,7 +28,7 @@ from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
 from everview.codes.frames import as_arrow
 from everview.codes.ingest import ingest, ingest_weighted, split_weights
-from everview.codes.packing import MISTAKES, packed_rows, packers
+from everview.codes.packing import MISTAKES, all_of, packed_rows, packers
 from everview.codes.rows import to_rows
 from everview.codes.tables import table_rows
 from everview.types import (
@@ -51,15 +51,13 @@ from everview.types.words import Words
 
 _FEW: Final = 4096  # values to encode; beyond them Arrow is faster
 _FEW_WORDS: Final = 64  # values to decode
-_TUPLES: Final = {tuple}
-_DICTS: Final = {dict}
-_WHOLE: Final = {int}
 
 
 def encode_rows(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
     """A delta matrix from rows in any form that `ingest` takes."""
     if type(data) is list:
-        delta = _packed(schema, data, [1] * len(data), dictionary) if _few(schema, data) else None
+        few = 0 < len(data) * len(schema.fields) <= _FEW
+        delta = _packed(schema, data, [1] * len(data), dictionary) if few else None
     else:
         data, delta = _from_columns(schema, data, dictionary)
     return encode_weighted(schema, *ingest(schema, data), dictionary) if delta is None else delta
@@ -68,7 +66,8 @@ def encode_rows(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
 def encode_pairs(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
     """A delta matrix from pairs (row, weight), or whatever else `ingest_weighted` takes."""
     if type(data) is list:
-        delta = _packed_pairs(schema, data, dictionary) if _few(schema, data) else None
+        few = 0 < len(data) * len(schema.fields) <= _FEW
+        delta = _packed_pairs(schema, data, dictionary) if few else None
     else:
         data, delta = _from_columns(schema, data, dictionary)
     if delta is not None:
@@ -76,10 +75,6 @@ def encode_pairs(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
     # Encoding conforms the columns itself, so a table need not be conformed first.
     parted = split_weights(schema, data) or ingest_weighted(schema, data)
     return encode_weighted(schema, *parted, dictionary)
-
-
-def _few(schema: Schema, rows: list[Any]) -> bool:
-    return 0 < len(rows) * len(schema.fields) <= _FEW
 
 
 def _from_columns(schema: Schema, data: Any, dictionary: Dictionary) -> tuple[Any, Words | None]:
@@ -102,13 +97,13 @@ def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tu
 
 def _packed_pairs(schema: Schema, pairs: list[Any], dictionary: Dictionary) -> Words | None:
     """The delta matrix of a few pairs; None where one has a mistake."""
-    if {*map(type, pairs)} != _TUPLES:
+    if not all_of(tuple, pairs):
         return None
     try:
         rows, weights = zip(*pairs, strict=True)
     except ValueError:  # not two of each
         return None
-    return _packed(schema, rows, weights, dictionary) if {*map(type, weights)} == _WHOLE else None
+    return _packed(schema, rows, weights, dictionary) if all_of(int, weights) else None
 
 
 def _packed(schema: Schema, rows: Sequence[Any], weights: Sequence[int], dictionary: Dictionary) -> Words | None:
@@ -118,7 +113,7 @@ def _packed(schema: Schema, rows: Sequence[Any], weights: Sequence[int], diction
         return None
     entries = len(dictionary)
     try:
-        columns = [*zip(*rows, strict=True)] if {*map(type, rows)} == _TUPLES else _columns(schema, rows)
+        columns = [*zip(*rows, strict=True)] if all_of(tuple, rows) else _columns(schema, rows)
         return packed_rows(prepared, columns, weights, dictionary)
     except MISTAKES:  # the way of many rows names the value
         dictionary.keep_first(entries)
@@ -128,7 +123,7 @@ def _packed(schema: Schema, rows: Sequence[Any], weights: Sequence[int], diction
 def _columns(schema: Schema, rows: Sequence[Any]) -> list[Sequence[Any]]:
     """The columns of rows of which some are dicts; raises one of `MISTAKES`."""
     names = schema.names
-    if {*map(type, rows)} == _DICTS and {*map(len, rows)} == {len(names)}:
+    if all_of(dict, rows) and {*map(len, rows)} == {len(names)}:
         return [[row[name] for row in rows] for name in names]
     return [*zip(*(_row(names, row) for row in rows), strict=True)]
 

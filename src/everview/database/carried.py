@@ -42,6 +42,10 @@ class Carried:
             held = relations[table.name].rows(run.state)
             self._waiting[view] = (self._as_carried(run.views[view].held(), table) - held).rows
 
+    def __bool__(self) -> bool:
+        """Whether there are such views at all."""
+        return bool(self._views)
+
     def hand_to(self, tx: OpenTransaction) -> None:
         """Add what waits to a transaction that is about to end."""
         for view, rows in self._waiting.items():
@@ -50,8 +54,7 @@ class Carried:
 
     def note(self, changes: Mapping[str, Batch]) -> None:
         """Keep the changes of a tick for the next one."""
-        if self._views:
-            self._waiting |= {view: self._as_carried(changes[view], table).rows for view, table in self._views.items()}
+        self._waiting |= {view: self._as_carried(changes[view], table).rows for view, table in self._views.items()}
 
     def _as_carried(self, rows: Batch, table: TableDefinition) -> Batch:
         """Rows of a view, encoded as in its table, where a column allows NULL if any rule of the head does."""

@@ -298,9 +298,10 @@ class OpenTransaction:
 
     def cells(self) -> Cells:
         """The changes as cells of the circuit's sources."""
-        self.settle()
-        relations, shards = self._database.definitions.relations, self._run.shards
-        cells: Cells = [{} for _ in range(shards)]
+        if self.inner:
+            self.settle()
+        relations = self._database.definitions.relations
+        cells: Cells = [{} for _ in range(self._run.program.shards)]
         for name, pending in self._pending.items():
             resolver = relations[name].resolver
             for shard, part in enumerate(pending):

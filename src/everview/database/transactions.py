@@ -165,7 +165,8 @@ class Transactions:
 
     def _commit(self, tx: OpenTransaction) -> None:
         core = self._core
-        core.definitions.carried.hand_to(tx)
+        if core.definitions.carried:
+            core.definitions.carried.hand_to(tx)
         core.run.advance(tx.cells(), tx.mark, tx.offsets, partial(self._counted, tx))
         if core.saving.every:
             core.saving.after_tick()
@@ -176,8 +177,10 @@ class Transactions:
         moments = self._with_moments()
         if moments:
             outputs = {name: as_changes(change) if name in moments else change for name, change in outputs.items()}
-        core.definitions.carried.note(outputs)
-        core.telling.listeners.note(core.run.epoch, outputs)
+        if core.definitions.carried:
+            core.definitions.carried.note(outputs)
+        if core.telling.listeners:
+            core.telling.listeners.note(core.run.epoch, outputs)
         shown = core.definitions.catalog.shown
         tx.changes = {shown.get(name, name): change for name, change in outputs.items()} if shown else dict(outputs)
         if self._access.tentative is not None:
@@ -199,8 +202,8 @@ class _OneTick(Block[OpenTransaction]):
         self._core = core
 
     def begin(self) -> OpenTransaction:
-        self._tx = self._core.transactions.begin_in(self)
-        return self._tx
+        tx = self._tx = self._core.transactions.begin_in(self)
+        return tx
 
     def end(self, error: BaseException | None) -> None:
         """End the transaction: changes that do not count by now never will."""

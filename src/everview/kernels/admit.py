@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from everview.kernels.gallop import seek
-from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words
+from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words
 from everview.kernels.rows import batch, compare
 from everview.kernels.sort import arrange_into
 
@@ -75,6 +75,14 @@ def _plain_bag(out, n, present):
     return True
 
 
+@inline
+def _plain(out, n, table, key, rule):
+    if n == 0 or rule == UNCHECKED or (rule == BAG and _all_added(out, n)):
+        return True
+    present = _present(out, n, table, key)
+    return _plain_bag(out, n, present) if rule == BAG else _plain_keys(out, n, present, key)
+
+
 @kernel(i64, rows_out, rows, words, rows, i64, i64)
 def admit(out, delta, columns, table, key, rule):
     """Arrange a delta on ``columns`` into ``out``; returns the number of rows n, or ~n if they are to be looked at.
@@ -82,9 +90,10 @@ def admit(out, delta, columns, table, key, rule):
     ``table`` has the batches of what is held, in the same columns; ``key`` is the number of words of the key.
     """
     n = arrange_into(out, delta, columns)
-    if n == 0 or rule == UNCHECKED or (rule == BAG and _all_added(out, n)):
-        return n
-    present = _present(out, n, table, key)
-    if rule == BAG:
-        return n if _plain_bag(out, n, present) else ~n
-    return n if _plain_keys(out, n, present, key) else ~n
+    return n if _plain(out, n, table, key, rule) else ~n
+
+
+@kernel(boolean, rows, rows, i64, i64)
+def is_plain(change, table, key, rule):
+    """Whether a change that is arranged already need not be looked at."""
+    return _plain(change, change.shape[0], table, key, rule)

@@ -60,13 +60,16 @@ class Turns:
                 full.wait()
         return self._lock
 
+    @property
+    def gated(self) -> bool:
+        """Whether there are gates."""
+        return bool(self._gates)
+
     def waited(self) -> bool:
         """Wait, giving the lock back meanwhile, if another writer has filled a gate before this one had the lock.
 
         Returns whether it waited; only the outermost block does.
         """
-        if not self._gates:
-            return False
         full = next((gate for gate in self._gates if gate.full), None)
         if full is None:
             return False

@@ -15,7 +15,7 @@ import numpy as np
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary
 from everview.errors import DuplicateKey, NegativeWeight, WeightOverflow
-from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit
+from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit, is_plain
 from everview.kernels.linear import negated, project
 from everview.kernels.merge import merge
 from everview.kernels.probe import broken_key
@@ -30,6 +30,7 @@ from everview.types import Schema
 from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
+LARGE = 10_000  # rows; from here on sorting is an act of its own
 Pending = list[Matrix]  # a batch a shard, in the order of the table's trace: key first
 
 
@@ -149,18 +150,28 @@ class KeptTable:
 
     def _admitted(self, rows: Matrix, contents: Batches, pending: Matrix, negative: bool) -> Matrix:
         """The pending change of a shard with more rows, given what the shard holds."""
-        resolver, before = self.resolver, contents.plus(pending)
-        out = np.empty((rows.shape[0], resolver.words.size + 1), np.int64)
-        rule = KEYED if resolver.keyed else UNCHECKED if negative else BAG
+        before = contents.plus(pending) if pending.shape[0] else contents
+        rule = KEYED if self.resolver.keyed else UNCHECKED if negative else BAG
+        if rows.shape[0] < LARGE:
+            rows, plain = self._arranged_few(rows, before.table, rule)
+        else:
+            rows = self._arranged(rows)
+            plain = is_plain(rows, before.table, self.resolver.key, rule)
+        if not plain:
+            self._check(rows, before.plus(rows))
+        return merge(pending, rows) if pending.shape[0] else rows
+
+    def _arranged_few(self, rows: Matrix, table: Matrix, rule: int) -> tuple[Matrix, bool]:
+        """`_arranged` and `is_plain` in one call."""
+        words, key = self.resolver.words, self.resolver.key
+        out = np.empty((rows.shape[0], words.size + 1), np.int64)
         try:
-            count = admit(out, rows, resolver.words, before.table, resolver.key, rule)
+            count = admit(out, rows, words, table, key, rule)
         except OverflowError as error:
             raise self._overflow(error) from None
-        if count < 0:
-            count = ~count
-            self._check(out[:count], before.plus(out[:count]))
-        rows = out if count == out.shape[0] else out[:count]
-        return merge(pending, rows) if pending.shape[0] else rows
+        plain = count >= 0
+        count = count if plain else ~count
+        return out if count == out.shape[0] else out[:count], plain
 
     def _arranged(self, rows: Matrix) -> Matrix:
         """The rows as a batch in the order of the trace."""

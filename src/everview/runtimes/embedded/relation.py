@@ -16,7 +16,7 @@ from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary
 from everview.errors import DuplicateKey, NegativeWeight, WeightOverflow
 from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit, is_plain
-from everview.kernels.linear import negated, project
+from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.kernels.probe import broken_key
 from everview.kernels.probe import keys as distinct_keys
@@ -73,18 +73,19 @@ class KeptTable:
     def put(self, rows: Matrix, state: ProgramState, pending: Pending) -> Pending:
         """The pending change with these rows in place of those of their keys; of one key the last counts."""
         assert self.resolver.keyed, "only a table with a key is put to"
-        parts = self._parts(ones(last_of_key(project(rows, self.resolver.words), self.resolver.key)))
+        if self.shards == 1:
+            return [_after(pending[0], self.resolver.put(rows, self._contents(state, 0, pending)))]
         return [
-            merge(pending[shard], self.resolver.put(part, self._contents(state, shard, pending)))
-            for shard, part in enumerate(parts)
+            _after(pending[shard], self.resolver.replace(part, self._contents(state, shard, pending)))
+            for shard, part in enumerate(self._parts(self.resolver.last_puts(rows)))
         ]
 
     def remove(self, keys: Matrix, state: ProgramState, pending: Pending) -> Pending:
         """The pending change without the rows of these keys."""
         assert self.resolver.keyed, "only from a table with a key is removed by key"
         return [
-            merge(pending[shard], negated(self._rows_of(part, self._contents(state, shard, pending))))
-            for shard, part in enumerate(self._parts(_distinct(keys)))
+            _after(pending[shard], self.resolver.remove(part, self._contents(state, shard, pending)))
+            for shard, part in enumerate(self._parts(keys if self.shards == 1 else _distinct(keys)))
         ]
 
     def patch(self, rows: Matrix, columns: Sequence[str], state: ProgramState, pending: Pending) -> Pending:
@@ -144,7 +145,7 @@ class KeptTable:
         # Splitting keeps the order of the rows of a shard.
         return self._exchange.split(rows, self.shards)
 
-    def _contents(self, state: ProgramState, shard: int, pending: Pending) -> TraceView:
+    def _contents(self, state: ProgramState, shard: int, pending: Pending) -> Batches:
         """The rows of a shard after the pending change."""
         return state.before(shard, self.resolver.trace).plus(pending[shard])
 
@@ -159,7 +160,7 @@ class KeptTable:
             plain = is_plain(rows, before.table, self.resolver.key, rule)
         if not plain:
             self._check(rows, before.plus(rows))
-        return merge(pending, rows) if pending.shape[0] else rows
+        return _after(pending, rows)
 
     def _arranged_few(self, rows: Matrix, table: Matrix, rule: int) -> tuple[Matrix, bool]:
         """`_arranged` and `is_plain` in one call."""
@@ -225,6 +226,11 @@ class KeptTable:
     def _decoded(self, row: Matrix) -> dict[str, object]:
         (element,) = Batch.consolidated(self.stored, row, self.dictionary).elements()
         return dict(zip(self.stored.names, element, strict=True))
+
+
+def _after(pending: Matrix, change: Matrix) -> Matrix:
+    """A pending change and another one after it."""
+    return merge(pending, change) if pending.shape[0] else change
 
 
 def _distinct(keys: Matrix) -> Matrix:

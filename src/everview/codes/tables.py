@@ -27,12 +27,13 @@ from everview.codes.columns import YEARS
 from everview.codes.conform import check_text
 from everview.codes.dictionary import Dictionary
 from everview.codes.encode import WEIGHT, Codec, codecs
-from everview.errors import EverviewError
+from everview.codes.packing import MISTAKES, Packer, packers
 from everview.kernels import arrow as kernels
-from everview.types import BIGINT, Decimal, Field, ScalarType, Schema
+from everview.types import BIGINT, STRING, Decimal, Field, ScalarType, Schema
 from everview.types.words import Matrix
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
+_FEW: Final = 64  # texts
 _KNOWN: Final = 8  # layouts of tables that are remembered for a schema
 _FORMS: Final[dict[pa.DataType, int]] = {
     pa.int8(): kernels.INT8,
@@ -47,12 +48,30 @@ _address_in.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 @dataclass(frozen=True, slots=True)
+class OtherColumn:
+    """A column of a table that goes by itself; a few texts go without Arrow's kernels."""
+
+    place: int
+    codec: Codec
+    texts: Packer | None
+
+    def put(self, out: Matrix, column: Any, dictionary: Dictionary) -> None:
+        """Write the words of the column; raises one of `MISTAKES`."""
+        codec = self.codec
+        if self.texts is not None and 0 < len(out) <= _FEW:
+            (out[:, codec.column],) = self.texts.pack(column.to_pylist(), dictionary)
+            return
+        check_text(codec.field.name, codec.field.type, column)
+        codec.put_column(out, column, dictionary)
+
+
+@dataclass(frozen=True, slots=True)
 class TableLayout:
     """The columns of some Arrow tables: a line for each that the kernel `put_batch` takes, and all others."""
 
     arrow: pa.Schema
     plan: Matrix
-    others: tuple[tuple[int, Codec], ...]  # places in the table
+    others: tuple[OtherColumn, ...]
     width: int
     weighted: bool
 
@@ -67,10 +86,8 @@ class TableLayout:
             first += part.num_rows
         if not self.weighted:
             out[:, -1] = 1
-        for place, codec in self.others:
-            column = data.column(place)
-            check_text(codec.field.name, codec.field.type, column)
-            codec.put_column(out, column, dictionary)
+        for other in self.others:
+            other.put(out, data.column(other.place), dictionary)
         return out
 
 
@@ -82,7 +99,7 @@ def table_rows(schema: Schema, data: pa.Table | pa.RecordBatch, dictionary: Dict
     entries = len(dictionary)
     try:
         return layout.encode(data, dictionary)
-    except EverviewError:  # perhaps not the first mistake
+    except MISTAKES:  # perhaps not the first one
         dictionary.keep_first(entries)
         return None
 
@@ -110,12 +127,13 @@ def _new_layout(schema: Schema, arrow: pa.Schema) -> TableLayout | None:
     wanted = {*schema.names, WEIGHT} if weighted else {*schema.names}
     if len(names) != len(wanted) or {*names} != wanted:
         return None
-    lines, others = list[list[int]](), list[tuple[int, Codec]]()
-    for codec in codecs(schema):
+    lines, others = list[list[int]](), list[OtherColumn]()
+    for i, codec in enumerate(codecs(schema)):
         place = names.index(codec.field.name)
         line = _line(codec.field, place, codec.column, arrow.field(place).type)
         if line is None:
-            others.append((place, codec))
+            texts = codec.field.type == STRING and arrow.field(place).type == pa.string()
+            others.append(OtherColumn(place, codec, packers(schema)[i] if texts and packers(schema) else None))
         else:
             lines.append(line)
     if weighted:

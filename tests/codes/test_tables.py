@@ -15,7 +15,7 @@ from codes import strategies
 from everview.codes import Dictionary, encode_pairs, encode_rows, encode_weighted, ingest, ingest_weighted
 from everview.codes.ingest import split_weights
 from everview.codes.tables import table_rows
-from everview.errors import EverviewError
+from everview.errors import EverviewError, UnknownName, WrongArity
 from everview.types import Schema
 
 
@@ -144,3 +144,26 @@ def test_frames_and_streams_that_are_read_once() -> None:
     assert outcome(schema, pa.table({"id": [None, 1]}).to_reader(), encode_pairs) == outcome(
         schema, pa.table({"id": [None, 1]}), encode_pairs
     )
+
+
+def test_structured_arrays_of_numpy() -> None:
+    schema = Schema.parse("id BIGINT NOT NULL, name STRING, at TIMESTAMP, x DOUBLE")
+    kinds = [("id", "i4"), ("name", "U4"), ("at", "M8[us]"), ("_weight", "i8")]
+    array = np.array([(1, "a", "2020-01-01", 1), (2, "b", "NaT", -1)], kinds)
+    table = pa.table({name: array[name].copy() for name, _ in kinds})
+    assert outcome(schema, array, encode_pairs) == outcome(schema, table, encode_pairs)
+    assert outcome(schema, array, encode_rows) == outcome(schema, table, encode_rows)
+    assert table_rows(schema, table, Dictionary()) is not None
+
+
+def test_arrays_that_are_no_tables_are_refused() -> None:
+    schema = Schema.parse("id BIGINT NOT NULL")
+    assert outcome(schema, np.array([[1, 1]]), encode_pairs)[0] is WrongArity
+    assert outcome(schema, np.array([(1, 2)], [("id", "i8"), ("more", "i8")]), encode_pairs)[0] is UnknownName
+
+
+def test_missing_columns_are_null() -> None:
+    schema = Schema.parse("id BIGINT NOT NULL, n BIGINT, d DECIMAL(30,2), name STRING, x ANY")
+    table = pa.table({"id": [1, 2]})
+    assert table_rows(schema, table, Dictionary()) is not None
+    agrees(schema, table)

@@ -72,8 +72,8 @@ class TableLayout:
     arrow: pa.Schema
     plan: Matrix
     others: tuple[OtherColumn, ...]
+    constants: tuple[tuple[int, int], ...]  # words that are the same in all rows: of missing columns, or the weight
     width: int
-    weighted: bool
 
     def encode(self, data: pa.Table | pa.RecordBatch, dictionary: Dictionary) -> Matrix | None:
         """The delta matrix; None where something must be looked at more closely."""
@@ -84,8 +84,8 @@ class TableLayout:
             if kernels.put_batch(out, first, _address_in(capsule, b"arrow_array"), self.plan) < len(self.plan):
                 return None
             first += part.num_rows
-        if not self.weighted:
-            out[:, -1] = 1
+        for word, value in self.constants:
+            out[:, word] = value
         for other in self.others:
             other.put(out, data.column(other.place), dictionary)
         return out
@@ -121,14 +121,19 @@ def _layout(schema: Schema, arrow: pa.Schema) -> TableLayout | None:
 
 
 def _new_layout(schema: Schema, arrow: pa.Schema) -> TableLayout | None:
-    """The layout of tables with all columns of a schema and no others; None if these are not so."""
+    """The layout of tables with columns of a schema and no others; None if these are not so."""
     names = arrow.names
     weighted = WEIGHT in names and WEIGHT not in schema.names
-    wanted = {*schema.names, WEIGHT} if weighted else {*schema.names}
-    if len(names) != len(wanted) or {*names} != wanted:
+    if len({*names}) < len(names) or not {*names} <= {*schema.names, *([WEIGHT] if weighted else [])}:
         return None
     lines, others = list[list[int]](), list[OtherColumn]()
+    constants = [] if weighted else [(schema.width, 1)]
     for i, codec in enumerate(codecs(schema)):
+        if codec.field.name not in names:
+            if not codec.nullable:
+                return None
+            constants += enumerate(codec.field.type.null_words(), codec.column)
+            continue
         place = names.index(codec.field.name)
         line = _line(codec.field, place, codec.column, arrow.field(place).type)
         if line is None:
@@ -143,7 +148,7 @@ def _new_layout(schema: Schema, arrow: pa.Schema) -> TableLayout | None:
             return None
         lines.append(line)
     plan = np.array(lines, np.int64).reshape(-1, 7)
-    return TableLayout(arrow, plan, tuple(others), schema.width, weighted)
+    return TableLayout(arrow, plan, tuple(others), tuple(constants), schema.width)
 
 
 def _line(field: Field, place: int, word: int, arrow: pa.DataType) -> list[int] | None:

@@ -49,8 +49,8 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | None:
         if table is None and not is_polars(data):
             raise WrongType(f"{shown(data)} is no table", hint=ROWS_HINT)
         return table
-    if isinstance(data, np.ndarray) and data.dtype.names is not None:
-        return _tried(lambda: pa.table({name: np.ascontiguousarray(data[name]) for name in data.dtype.names}))
+    if isinstance(data, np.ndarray):
+        return None if data.dtype.names is None else _tried(lambda: _of_fields(data))
     if not hasattr(data, "to_arrow"):
         return None
     table = _tried(data.to_arrow)
@@ -68,6 +68,11 @@ def python_rows(data: Any) -> list[dict[str, Any]]:
         {name: None if missing[row, place] else columns[place][row] for place, name in enumerate(names)}
         for row in range(len(data))
     ]
+
+
+def _of_fields(array: np.ndarray[Any, Any]) -> pa.Table:
+    """A structured array as a table of its fields."""
+    return pa.table({name: np.ascontiguousarray(array[name]) for name in array.dtype.names or ()})
 
 
 def _tried(convert: Any) -> Any:

@@ -101,12 +101,12 @@ class Resolver:
         index = _index_of(program, trace, source)
         return cls(source, index, trace, columns, layout.key_words, order, bool(table.key))
 
-    def change(self, commands: Matrix, contents: Batches, *, whole: bool = False) -> Matrix:
+    def change(self, commands: Matrix, contents: TraceView, *, whole: bool = False) -> Matrix:
         """The change of the table, as a batch in the order of its trace."""
         if not self.keyed:
             rows = arrange(commands, self.words)
             return merge(rows, negated(contents.consolidated())) if whole else rows
-        if not whole and commands.shape[0] < MANY:
+        if not whole and commands.shape[0] < MANY and isinstance(contents, Batches):
             order = NO_ORDER if self.order is None else self.order
             return self._resolved(commands, self.words, self._by_order, contents, order, BY_WEIGHT)
         return self.change_of_many(commands, contents, whole=whole)

@@ -1,8 +1,7 @@
-"""Rows to words and back without Arrow, for the few rows of a small tick, where Arrow's calls would dominate.
+"""Rows to words and back in the shortest way: without Arrow where its calls would dominate.
 
-The meaning is that of `ingest` and `encode`, `decode` and `to_rows`, which also take over whatever this does
-not know: large inputs, tables and frames, nested types, and rows with a mistake, so that errors have one
-wording.
+The meaning is that of `ingest` and `encode`, `decode` and `to_rows`, which also take over whatever the short ways do
+not know: many rows of Python values, nested types, and rows with a mistake, so that errors have one wording.
 
 >>> from everview.types import Schema
 >>> schema = Schema.parse("id BIGINT NOT NULL, owner STRING, amount DECIMAL(12,2)")
@@ -14,16 +13,12 @@ wording.
 
 from __future__ import annotations
 
-import decimal
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
-from everview.codes.atoms import any_value, unpack_word
-from everview.codes.coerce import WIDE, Unfit
+from everview.codes.coerce import Unfit
 from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
 from everview.codes.frames import as_arrow
@@ -31,26 +26,11 @@ from everview.codes.ingest import ingest, ingest_weighted, split_weights
 from everview.codes.packing import MISTAKES, all_of, packed_rows, packers
 from everview.codes.rows import to_rows
 from everview.codes.tables import table_rows
-from everview.types import (
-    ANY,
-    BIGINT,
-    FIRST_INTERNED,
-    KINDS,
-    NULL_WORD,
-    Array,
-    Atom,
-    Decimal,
-    Field,
-    Id,
-    ScalarType,
-    Schema,
-    Struct,
-    Type,
-)
+from everview.codes.unpacking import unpackers
+from everview.types import Schema
 from everview.types.words import Words
 
 _FEW: Final = 4096  # values to encode; beyond them Arrow is faster
-_FEW_WORDS: Final = 64  # values to decode
 
 
 def encode_rows(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
@@ -85,14 +65,11 @@ def _from_columns(schema: Schema, data: Any, dictionary: Dictionary) -> tuple[An
 
 def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tuple[Any, ...]]:
     """The rows of a matrix of words as Python values."""
-    readers = _readers(schema) if 0 < len(words) * len(schema.fields) <= _FEW_WORDS else ()
-    if not readers:
+    prepared = unpackers(schema)
+    if not prepared or not len(words):
         return to_rows(schema, decode(schema, words, dictionary))
-    rows: list[list[int]] = words.tolist()
-    return list(zip(*(reader.values(rows, dictionary) for reader in readers), strict=True))
-
-
-# -- rows to words ----------------------------------------------------------------------------------------
+    columns: list[list[int]] = words.T.tolist()
+    return [*zip(*[unpack(columns, dictionary) for unpack in prepared], strict=True)]
 
 
 def _packed_pairs(schema: Schema, pairs: list[Any], dictionary: Dictionary) -> Words | None:
@@ -135,97 +112,3 @@ def _row(names: tuple[str, ...], row: Any) -> tuple[Any, ...]:
     if type(row) is dict and all(map(names.__contains__, row)):
         return tuple(map(row.get, names))
     raise Unfit("neither a tuple nor a dict of these columns", "")
-
-
-# -- words to values --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnReader:
-    """The way back of one column: from its words to Python values."""
-
-    place: slice
-    kind: int  # of interned bytes; 0 where words are numbers, -1 for ANY
-    value: Callable[..., Any]
-    null: list[int]
-
-    def values(self, rows: list[list[int]], dictionary: Dictionary) -> list[Any]:
-        """The values of the column."""
-        cells = [row[self.place] for row in rows]
-        if self.kind:
-            _look_up(self.kind, cells, dictionary)
-        return [None if cell == self.null else self.value(*cell) for cell in cells]
-
-
-@cache
-def _readers(schema: Schema) -> tuple[ColumnReader, ...]:
-    """How each column is read; nothing if there are none, or nested types."""
-    if any(isinstance(f.type, (Array, Struct)) for f in schema.fields):
-        return ()
-    return tuple(_reader(f, place) for f, place in zip(schema.fields, schema.slices, strict=True))
-
-
-def _reader(field: Field, place: slice) -> ColumnReader:
-    type_ = field.type
-    value = _flagged if type_ == BIGINT and field.nullable else _value_of(type_)
-    kind = type_.kind if type_.interned else -1 if type_ == ANY else 0
-    return ColumnReader(place, kind, value, list(type_.null_words()))
-
-
-def _value_of(type_: Type) -> Callable[..., Any]:
-    match type_:
-        case Decimal():
-            return _decimal_value(type_)
-        case Atom():
-            return type_.host.from_bytes
-        case ScalarType(name):
-            return _VALUES[name]
-        case _:
-            raise AssertionError(type_)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _flagged(_: int, value: int) -> int:
-    return value
-
-
-def _decimal_value(type_: Decimal) -> Callable[..., decimal.Decimal]:
-    def one(code: int) -> decimal.Decimal:
-        return decimal.Decimal(code).scaleb(-type_.scale, WIDE)
-
-    def two(high: int, low: int) -> decimal.Decimal:
-        return one((high << 64) + low - NULL_WORD)
-
-    return one if type_.words() == 1 else two
-
-
-_VALUES: Final[dict[str, Callable[..., Any]]] = {
-    "BOOLEAN": bool,
-    "TINYINT": _same,
-    "SMALLINT": _same,
-    "INTEGER": _same,
-    "BIGINT": _same,
-    "FLOAT": partial(unpack_word, KINDS["FLOAT"]),
-    "DOUBLE": partial(unpack_word, KINDS["FLOAT"]),
-    "DATE": partial(unpack_word, KINDS["DATE"]),
-    "TIMESTAMP": partial(unpack_word, KINDS["TIMESTAMP"]),
-    "STRING": bytes.decode,
-    "BINARY": _same,
-    "SYMBOL": partial(any_value, KINDS["SYMBOL"]),
-    "ID": Id,
-    "ANY": any_value,
-}
-
-
-def _look_up(kind: int, cells: list[list[Any]], dictionary: Dictionary) -> None:
-    """Put bytes where codes are."""
-    places: dict[int, list[list[Any]]] = {}
-    for cell in cells:
-        if cell[0] != NULL_WORD and (kind > 0 or cell[0] >= FIRST_INTERNED):
-            places.setdefault(kind if kind > 0 else cell[0], []).append(cell)
-    for interned_kind, those in places.items():
-        for cell, value in zip(those, dictionary.lookup_values(interned_kind, [c[-1] for c in those]), strict=True):
-            cell[-1] = value

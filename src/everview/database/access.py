@@ -88,6 +88,7 @@ class Access:
             tx.outside.end()
         tx.closed = True
         self.open = None
+        tx.block = None  # the two refer to each other, and would wait for the collector with all that they hold
 
     def _pass_open(self) -> None:
         """Get past an open transaction: end one that nobody else can end, and wait for one of another thread."""

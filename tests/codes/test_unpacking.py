@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,20 @@ def test_nested_types_go_by_arrow() -> None:
     assert unpackers(Schema.parse("id BIGINT, tags ARRAY<STRING>")) == ()
 
 
-def test_many_and_long_texts_are_not_remembered() -> None:
+def test_many_and_long_texts() -> None:
     schema, dictionary = Schema.parse("name STRING, raw BINARY"), Dictionary()
     rows = [(f"text {n}", b"%d" % n) for n in range(RECENT + 1)] + [("x" * 1000, b"y" * 1000), (None, None)]
     words = encode_rows(schema, rows, dictionary)[:, :-1]
     assert decode_rows(schema, words, dictionary) == rows
-    assert decode_rows(schema, words[-2:].copy(), dictionary) == rows[-2:]
-    assert dictionary.nbytes < 2**20
+    for start in range(0, len(rows), 1000):
+        assert decode_rows(schema, words[start : start + 1000].copy(), dictionary) == rows[start : start + 1000]
+
+
+def test_many_moments() -> None:
+    schema, dictionary = Schema.parse("at TIMESTAMP, day DATE"), Dictionary()
+    first = dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.UTC)
+    rows = [(first + n * dt.timedelta(hours=7), first.date() + dt.timedelta(n)) for n in range(5000)] + [(None, None)]
+    assert decode_rows(schema, encode_rows(schema, rows, dictionary)[:, :-1], dictionary) == rows
 
 
 def test_what_is_forgotten_is_not_remembered() -> None:

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes.buffers import NO_OCTETS, Bytes, Column, Octets, bytes_array, bytes_of, valid_of
-from everview.codes.recent import RECENT, SHORT, RecentValues, remember
+from everview.codes.recent import SHORT, RecentValues, remember
 from everview.errors import CodeCollision, CorruptState
 from everview.kernels import dictionary as kernels
 from everview.kernels.xxh64 import hash_bytes
@@ -185,9 +185,7 @@ class Dictionary:
         return self.intern_bytes(kind, Bytes(offsets, data), NO_OCTETS).tolist()
 
     def lookup_values(self, kind: int, codes: Sequence[int]) -> list[bytes]:
-        """The values of codes, which are remembered if they are few."""
-        if len(codes) > RECENT:
-            return self._lookup_each(kind, codes)
+        """The values of a few codes."""
         recent = self._recent.bytes_by_code
         known = [recent.get((kind, code)) for code in codes]
         if None in known:
@@ -196,17 +194,16 @@ class Dictionary:
         return known  # pyright: ignore[reportReturnType]
 
     def lookup_texts(self, kind: int, codes: Sequence[int]) -> list[str | None]:
-        """The texts of codes, None where NULL is; they are remembered if they are few."""
+        """The texts of a few codes, None where NULL is."""
         recent = self._recent.texts_by_code.setdefault(kind, {})
         try:
             return [recent[code] for code in codes]
         except KeyError:
             values = zip(codes, self._lookup_each(kind, codes), strict=True)
             texts = [None if code == NULL_WORD else value.decode() for code, value in values]
-        if len(codes) <= RECENT:
             pairs = zip(codes, texts, strict=True)
             remember(recent, ((code, text) for code, text in pairs if text is None or len(text) <= SHORT))
-        return texts
+            return texts
 
     def _lookup_each(self, kind: int, codes: Sequence[int]) -> list[bytes]:
         column, _ = self.lookup_bytes(kind, np.array(codes, np.int64))

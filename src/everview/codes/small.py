@@ -1,7 +1,7 @@
 """Rows to words and back in the shortest way: without Arrow where its calls would dominate.
 
 The meaning is that of `ingest` and `encode`, `decode` and `to_rows`, which also take over whatever the short ways do
-not know: many rows of Python values, nested types, and rows with a mistake, so that errors have one wording.
+not know: many rows, nested types, and rows with a mistake, so that errors have one wording.
 
 >>> from everview.types import Schema
 >>> schema = Schema.parse("id BIGINT NOT NULL, owner STRING, amount DECIMAL(12,2)")
@@ -30,7 +30,7 @@ from everview.codes.unpacking import unpackers
 from everview.types import Schema
 from everview.types.words import Words
 
-_FEW: Final = 4096  # values to encode; beyond them Arrow is faster
+_FEW: Final = 4096  # values; beyond them Arrow is faster
 
 
 def encode_rows(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
@@ -65,8 +65,8 @@ def _from_columns(schema: Schema, data: Any, dictionary: Dictionary) -> tuple[An
 
 def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tuple[Any, ...]]:
     """The rows of a matrix of words as Python values."""
-    prepared = unpackers(schema)
-    if not prepared or not len(words):
+    prepared = unpackers(schema) if 0 < len(words) * len(schema.fields) <= _FEW else ()
+    if not prepared:
         return to_rows(schema, decode(schema, words, dictionary))
     columns: list[list[int]] = words.T.tolist()
     return [*zip(*[unpack(columns, dictionary) for unpack in prepared], strict=True)]

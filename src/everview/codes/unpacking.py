@@ -63,7 +63,7 @@ def _unpacker(field: Field, word: int) -> Unpack:
         case ScalarType("SYMBOL"):
             return partial(_symbols, word, type_.kind)
         case ScalarType("BINARY" | "ID" as name):
-            return partial(_made_of_bytes, word, type_.kind, bytes if name == "BINARY" else Id)
+            return partial(_made_of_bytes, word, type_.kind, None if name == "BINARY" else Id)
         case ScalarType(name) if name in INTEGER_BITS:
             return partial(_integers if field.nullable else _words, word)
         case ScalarType(name):
@@ -126,13 +126,16 @@ def _symbols(word: int, kind: int, rows: Sequence[CodeColumn], dictionary: Dicti
 
 
 def _made_of_bytes(
-    word: int, kind: int, made: Callable[[bytes], Any], rows: Sequence[CodeColumn], dictionary: Dictionary
+    word: int, kind: int, made: Callable[[bytes], Any] | None, rows: Sequence[CodeColumn], dictionary: Dictionary
 ) -> Sequence[Any]:
-    """Values that are made of their interned bytes."""
+    """Values that are made of their interned bytes, or are these."""
     codes = rows[word]
-    present = codes if NULL_WORD not in codes else [code for code in codes if code != NULL_WORD]
-    values = iter(dictionary.lookup_values(kind, present))
-    return [None if code == NULL_WORD else made(next(values)) for code in codes]
+    if NULL_WORD not in codes:
+        values = dictionary.lookup_values(kind, codes)
+        return values if made is None else [*map(made, values)]
+    present = [code for code in codes if code != NULL_WORD]
+    following = iter(_made_of_bytes(0, kind, made, [present], dictionary) if present else ())
+    return [None if code == NULL_WORD else next(following) for code in codes]
 
 
 def _anything(word: int, rows: Sequence[CodeColumn], dictionary: Dictionary) -> Sequence[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -161,3 +162,15 @@ def test_many_threads(db: Database) -> None:
     for thread in threads:
         thread.join()
     assert len(db.table("a")) == 100
+
+
+def test_a_tick_leaves_nothing_to_the_collector(db: Database) -> None:
+    db.apply({"a": [((0, 0), 1)]})
+    gc.collect()
+    gc.disable()
+    try:
+        for n in range(1, 20):
+            db.apply({"a": [((n, n), 1)]})
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

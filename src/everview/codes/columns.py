@@ -60,7 +60,7 @@ _ONE_KIND: Final[dict[type, Type]] = {bool: BOOLEAN, int: BIGINT, float: DOUBLE,
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _DAYS: Final = ((dt.datetime.min - _EPOCH).days, (dt.datetime.max - _EPOCH).days)
-_YEARS: Final[dict[Type, tuple[int, int]]] = {
+YEARS: Final[dict[Type, tuple[int, int]]] = {
     DATE: _DAYS,
     TIMESTAMP: (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1),
 }
@@ -82,10 +82,10 @@ def from_python(field: Field, values: Sequence[Any]) -> Column:
 
 def check_years(name: str, type_: Type, array: Column) -> None:
     """Refuse dates and moments outside of the years 1 to 9999, which neither Python nor SQL can show."""
-    if type_ not in _YEARS or not len(array):
+    if type_ not in YEARS or not len(array):
         return
     kind = pa.int32() if type_ == DATE else pa.int64()
-    low, high = (pa.scalar(bound, kind) for bound in _YEARS[type_])
+    low, high = (pa.scalar(bound, kind) for bound in YEARS[type_])
     words: Any = array.cast(kind)
     outside = pc.or_(pc.less(words, low), pc.greater(words, high)).fill_null(False)
     if pc.any(outside).as_py():

@@ -45,7 +45,7 @@ def conform(field: Field, column: Column) -> Column:
     elif type_ == ANY:
         _check_any(field.name, column)
     check_years(field.name, type_, column)
-    _check_text(field.name, type_, column)
+    check_text(field.name, type_, column)
     if not field.nullable and column.null_count:
         raise null_not_allowed(field.name, _first_null(column))
     if has_required(type_):
@@ -58,10 +58,10 @@ def check_given(schema: Schema, table: pa.Table | pa.RecordBatch) -> None:
     for field in schema.fields:
         if field.name in table.schema.names and (column := table.column(field.name)).type == field.type.arrow:
             check_years(field.name, field.type, column)
-            _check_text(field.name, field.type, column)
+            check_text(field.name, field.type, column)
 
 
-def _check_text(name: str, type_: Type, column: Column) -> None:
+def check_text(name: str, type_: Type, column: Column) -> None:
     """Refuse bytes that are not UTF-8, which Arrow itself does not check."""
     if type_ in (STRING, SYMBOL) or isinstance(type_, Array | Struct):
         try:

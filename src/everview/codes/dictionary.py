@@ -18,32 +18,29 @@ Entries are only added, in order, so a failed tick leaves none: `mark` before, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from everview.codes.buffers import NO_OCTETS, Bytes, Column, Octets, bytes_array, bytes_of, valid_of
+from everview.codes.recent import SHORT, RecentValues, remember
 from everview.errors import CodeCollision, CorruptState
 from everview.kernels import dictionary as kernels
 from everview.kernels.xxh64 import hash_bytes
-from everview.types import STRING, SYMBOL, Type
+from everview.types import NULL_WORD, STRING, SYMBOL, Type
 from everview.types.words import Words
 
 FIRST_SEED: Final = 42  # Spark's
 LAST_SEED: Final = FIRST_SEED + 10_000
 Hash = Callable[[Words, Octets, int], Words]
 Arrays = tuple[np.ndarray, Words, Words, Words, Octets]
-K = TypeVar("K")
-V = TypeVar("V")
-RECENT, SHORT = 4096, 64  # how many values are remembered that came one by one, and of how many bytes at most
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A moment in the life of a dictionary."""
 
     entries: int
@@ -100,9 +97,7 @@ class Dictionary:
         self._generation = 0
         self._table = EntryArrays.empty()
         self._unsure = False
-        # Values that come one by one are often the same few: short ones are remembered, until anything is forgotten.
-        self._recent_codes: dict[tuple[int, bytes], int] = {}
-        self._recent_values: dict[tuple[int, int], bytes] = {}
+        self._recent = RecentValues()
 
     # -- values to codes and back ---------------------------------------------------------------------------
 
@@ -164,31 +159,53 @@ class Dictionary:
         offsets, data = kernels.gather(entries, table.bounds, table.arena)
         return Bytes(offsets, data), (entries >= 0).view(np.uint8)
 
-    def intern_values(self, kind: int, values: list[bytes]) -> list[int]:
+    def intern_values(self, kind: int, values: Sequence[bytes]) -> list[int]:
         """The codes of a few values."""
-        recent = self._recent_codes
+        recent = self._recent.codes_by_bytes
         known = [recent.get((kind, value)) for value in values]
         if None in known:
             known = self._intern_few(kind, values)
-            _remember(recent, (((kind, v), code) for v, code in zip(values, known, strict=True) if len(v) <= SHORT))
+            remember(recent, (((kind, v), code) for v, code in zip(values, known, strict=True) if len(v) <= SHORT))
         return known  # pyright: ignore[reportReturnType]
 
-    def _intern_few(self, kind: int, values: list[bytes]) -> list[int]:
+    def intern_texts(self, kind: int, texts: Sequence[str]) -> list[int]:
+        """The codes of a few texts; raises `UnicodeEncodeError` for what is no text."""
+        recent = self._recent.codes_by_text.setdefault(kind, {})
+        try:
+            return [recent[text] for text in texts]
+        except KeyError:
+            codes = self._intern_few(kind, [text.encode() for text in texts])
+            remember(recent, ((text, code) for text, code in zip(texts, codes, strict=True) if len(text) <= SHORT))
+            return codes
+
+    def _intern_few(self, kind: int, values: Sequence[bytes]) -> list[int]:
         offsets = np.zeros(len(values) + 1, np.int64)
         offsets[1:] = list(accumulate(map(len, values)))
         data = np.frombuffer(b"".join(values), np.uint8)
         return self.intern_bytes(kind, Bytes(offsets, data), NO_OCTETS).tolist()
 
-    def lookup_values(self, kind: int, codes: list[int]) -> list[bytes]:
+    def lookup_values(self, kind: int, codes: Sequence[int]) -> list[bytes]:
         """The values of a few codes."""
-        recent = self._recent_values
+        recent = self._recent.bytes_by_code
         known = [recent.get((kind, code)) for code in codes]
         if None in known:
-            known = self._lookup_few(kind, codes)
-            _remember(recent, (((kind, code), v) for v, code in zip(known, codes, strict=True) if len(v) <= SHORT))
+            known = self._lookup_each(kind, codes)
+            remember(recent, (((kind, code), v) for v, code in zip(known, codes, strict=True) if len(v) <= SHORT))
         return known  # pyright: ignore[reportReturnType]
 
-    def _lookup_few(self, kind: int, codes: list[int]) -> list[bytes]:
+    def lookup_texts(self, kind: int, codes: Sequence[int]) -> list[str | None]:
+        """The texts of a few codes, None where NULL is."""
+        recent = self._recent.texts_by_code.setdefault(kind, {})
+        try:
+            return [recent[code] for code in codes]
+        except KeyError:
+            values = zip(codes, self._lookup_each(kind, codes), strict=True)
+            texts = [None if code == NULL_WORD else value.decode() for code, value in values]
+            pairs = zip(codes, texts, strict=True)
+            remember(recent, ((code, text) for code, text in pairs if text is None or len(text) <= SHORT))
+            return texts
+
+    def _lookup_each(self, kind: int, codes: Sequence[int]) -> list[bytes]:
         column, _ = self.lookup_bytes(kind, np.array(codes, np.int64))
         data, bounds = column.data.tobytes(), column.offsets.tolist()
         return [data[start:end] for start, end in pairwise(bounds)]
@@ -215,17 +232,19 @@ class Dictionary:
         before = self._n
         if mark.entries == before:
             return
-        self._recent_codes.clear()
-        self._recent_values.clear()
+        self._recent.clear()
         self._unsure = True
         self._n = mark.entries
         kernels.forget(mark.entries, before, self._table.slots, self._table.codes, self._table.kinds)
         self._unsure = False
 
+    def keep_first(self, entries: int) -> None:
+        """Forget every entry but the first ones: what was added since there were so many."""
+        self.rollback(Mark(entries, self._generation))
+
     def _make_sure(self) -> None:
         """Index the entries that count, and no others, if an exception has left that unsure."""
-        self._recent_codes.clear()
-        self._recent_values.clear()
+        self._recent.clear()
         self._table = self._table.indexed(self._n, len(self._table.slots))
         self._unsure = False
 
@@ -365,12 +384,6 @@ class Dictionary:
     def nbytes(self) -> int:
         """The memory it holds."""
         return sum(array.nbytes for array in self._table)
-
-
-def _remember(recent: dict[K, V], pairs: Iterable[tuple[K, V]]) -> None:
-    if len(recent) > RECENT:
-        recent.clear()
-    recent.update(pairs)
 
 
 def _check_entries(entries: Entries) -> None:

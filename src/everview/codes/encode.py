@@ -89,15 +89,8 @@ def order_kinds(schema: Schema) -> Words:
 
 
 def _fill(out: Words, schema: Schema, data: pa.Table | pa.RecordBatch, dictionary: Dictionary) -> None:
-    for codec, column in zip(_codecs(schema), columns_by_name(schema, data), strict=True):
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        if len(chunks) == 1 and codec.fits(chunks[0]):
-            codec.put(out, chunks[0], dictionary)
-            continue
-        first = 0
-        for chunk in conform_chunks(codec.field, column):
-            codec.put(out[first : first + len(chunk)], chunk, dictionary, first)
-            first += len(chunk)
+    for codec, column in zip(codecs(schema), columns_by_name(schema, data), strict=True):
+        codec.put_column(out, column, dictionary)
 
 
 def table_of(schema: Schema, columns: list[Column], rows: int) -> pa.Table:
@@ -121,13 +114,14 @@ def columns_by_name(schema: Schema, data: pa.Table | pa.RecordBatch) -> list[Col
 
 
 @cache
-def _codecs(schema: Schema) -> tuple[Codec, ...]:
+def codecs(schema: Schema) -> tuple[Codec, ...]:
+    """How each column of a schema enters and leaves a matrix."""
     return tuple(_codec(f, place.start) for f, place in zip(schema.fields, schema.slices, strict=True))
 
 
 def _columns(schema: Schema, words: Words, dictionary: Dictionary) -> list[Column]:
     words = np.ascontiguousarray(words)
-    return [codec.take(words, dictionary) for codec in _codecs(schema)]
+    return [codec.take(words, dictionary) for codec in codecs(schema)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +137,17 @@ class Codec:
     def fits(self, array: Column) -> bool:
         """Whether an array needs no conversion and no further check."""
         return array.type == self.arrow and (self.nullable or array.null_count == 0) and not self.checked
+
+    def put_column(self, out: Words, column: Column, dictionary: Dictionary) -> None:
+        """Write the words of a column, whatever its chunks and its type; what does not conform raises."""
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        if len(chunks) == 1 and self.fits(chunks[0]):
+            self.put(out, chunks[0], dictionary)
+            return
+        first = 0
+        for chunk in conform_chunks(self.field, column):
+            self.put(out[first : first + len(chunk)], chunk, dictionary, first)
+            first += len(chunk)
 
     def put(self, out: Words, array: Column, dictionary: Dictionary, first: int = 0) -> None:
         """Write the words of an array that conforms; `first` is its first row, for errors."""

@@ -1,4 +1,4 @@
-"""Tables and frames as users have them, as Arrow tables; where Arrow refuses a column, as rows of Python values.
+"""Tables, frames and structured arrays as users have them, as Arrow tables; what Arrow refuses, as rows of values.
 
 >>> import pandas as pd
 >>> mixed = pd.DataFrame({"id": [1, 2], "note": ["a", 7]})
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from everview.errors import SchemaError, WrongType, shown
@@ -48,6 +49,8 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | None:
         if table is None and not is_polars(data):
             raise WrongType(f"{shown(data)} is no table", hint=ROWS_HINT)
         return table
+    if isinstance(data, np.ndarray):
+        return None if data.dtype.names is None else _tried(lambda: _of_fields(data))
     if not hasattr(data, "to_arrow"):
         return None
     table = _tried(data.to_arrow)
@@ -65,6 +68,11 @@ def python_rows(data: Any) -> list[dict[str, Any]]:
         {name: None if missing[row, place] else columns[place][row] for place, name in enumerate(names)}
         for row in range(len(data))
     ]
+
+
+def _of_fields(array: np.ndarray[Any, Any]) -> pa.Table:
+    """A structured array as a table of its fields."""
+    return pa.table({name: np.ascontiguousarray(array[name]) for name in array.dtype.names or ()})
 
 
 def _tried(convert: Any) -> Any:

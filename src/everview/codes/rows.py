@@ -9,22 +9,38 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from everview.codes.atoms import unpack
-from everview.types import ANY, ID, SYMBOL, Array, Atom, Id, Schema, Struct, Symbol, Type
+from everview.codes.buffers import Column
+from everview.types import ANY, DATE, ID, SYMBOL, TIMESTAMP, Array, Atom, Id, Schema, Struct, Symbol, Type
+
+_DAY_ZERO: Final = dt.date(1970, 1, 1).toordinal()
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
 def to_rows(schema: Schema, table: pa.Table) -> list[tuple[Any, ...]]:
     """The rows of a table: symbols, IDs, ANY values and atoms as themselves."""
     if not schema.fields:
         return [()] * table.num_rows
-    columns = [_values(f.type, table.column(i).to_pylist()) for i, f in enumerate(schema.fields)]
+    columns = [_values(f.type, _plain(f.type, table.column(i))) for i, f in enumerate(schema.fields)]
     return list(zip(*columns, strict=True))
+
+
+def _plain(type_: Type, column: Column) -> list[Any]:
+    """The values of a column as Arrow gives them; dates and moments in a tenth of Arrow's time."""
+    if type_ == TIMESTAMP:
+        return [None if word is None else _EPOCH + word * _MICROSECOND for word in column.cast(pa.int64()).to_pylist()]
+    if type_ == DATE:
+        day = dt.date.fromordinal
+        return [None if word is None else day(word + _DAY_ZERO) for word in column.cast(pa.int32()).to_pylist()]
+    return column.to_pylist()
 
 
 def _values(type_: Type, plain: list[Any]) -> list[Any]:

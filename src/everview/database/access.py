@@ -38,7 +38,8 @@ class Access:
         """Finish, with the lock held, what an exception has cut short, and wait for other threads' transactions."""
         if self._made != forks():
             self.require_same_process()
-        self._run.recover()
+        if self._run.ending is not None:
+            self._run.recover()
         if self.open is not None:
             self._pass_open()
         if self.tentative is not None and not self.tentative.alive:
@@ -46,9 +47,16 @@ class Access:
 
     def ready_to_write(self) -> None:
         """Do as `ready`, and wait for room in every queue that blocks writers; a thread that is writing may go on."""
+        if self._undisturbed():
+            return
         self.ready()
         while self.open is None and self.turns.waited():
             self.ready()
+
+    def _undisturbed(self) -> bool:
+        """Whether `ready_to_write` has nothing to do, as is nearly always so."""
+        under_way = self.open is not None or self.tentative is not None or self._run.ending is not None
+        return not under_way and not self.turns.gated and self._made == forks()
 
     def settle(self) -> None:
         """Finish what an exception has cut short, even while a transaction is open."""
@@ -67,14 +75,20 @@ class Access:
 
     def end(self, tx: OpenTransaction) -> None:
         """End a transaction: changes that do not count by now never will. Repeating the call is harmless."""
-        self._run.recover()
+        self.end_tick(tx)
+        self.turns.over.notify_all()
+
+    def end_tick(self, tx: OpenTransaction) -> None:
+        """Do as `end`, for a transaction during which the lock is held: no other thread waits for its end."""
+        if self._run.ending is not None:
+            self._run.recover()
         if not tx.counts:
             self._run.abandon(tx.mark)
         if tx.outside is not None:
             tx.outside.end()
         tx.closed = True
         self.open = None
-        self.turns.over.notify_all()
+        tx.block = None  # the two refer to each other, and would wait for the collector with all that they hold
 
     def _pass_open(self) -> None:
         """Get past an open transaction: end one that nobody else can end, and wait for one of another thread."""

@@ -42,6 +42,10 @@ class Carried:
             held = relations[table.name].rows(run.state)
             self._waiting[view] = (self._as_carried(run.views[view].held(), table) - held).rows
 
+    def __bool__(self) -> bool:
+        """Whether there are such views at all."""
+        return bool(self._views)
+
     def hand_to(self, tx: OpenTransaction) -> None:
         """Add what waits to a transaction that is about to end."""
         for view, rows in self._waiting.items():

@@ -73,21 +73,22 @@ class Inner:
 class OpenTransaction:
     """A transaction under way, as the database has it; users see it as `Transaction`."""
 
+    block: Block[Any] | None = None  # the with-statement that it is the transaction of
+    counts = False  # whether its tick has happened
+    feeding = False  # whether it is their sources that change tables which have one
+    outside: Outside | None = None  # what is to change in sources that are not kept, if anything
+    closed = False
+    handle: Transaction | None = None  # by which users know it, once they do
+
     def __init__(self, database: Core) -> None:
         self._database, self._run = database, database.run
         self._dictionary = database.run.dictionary
         self.mark = self._dictionary.mark()
         self.thread = current_thread()
-        self.block: Block[Any] | None = None  # the with-statement that it is the transaction of
         self.inner: list[Inner] = []  # transactions inside of it that have not ended
-        self.counts = False  # whether its tick has happened
         self._pending: dict[str, Pending] = {}
         self.changes: dict[str, Batch] = {}  # of each view, once it has been committed
         self.offsets: dict[str, Any] = {}  # how far sources have been read, to be kept with it
-        self.feeding = False  # whether it is their sources that change tables which have one
-        self.outside: Outside | None = None  # what is to change in sources that are not kept, if anything
-        self.closed = False
-        self.handle: Transaction | None = None  # by which users know it, once they do
 
     def insert(self, table: str, rows: Any) -> int:
         """See `Transaction.insert`."""
@@ -205,8 +206,10 @@ class OpenTransaction:
         return facts.encoded(encode, partial(facts.as_values, schema), rows) if table.facts else encode(rows)
 
     def _encoded_pairs(self, table: TableDefinition, rows: Any) -> Matrix:
+        if not table.facts:
+            return encode_pairs(table.schema, rows, self._dictionary)
         encode = partial(encode_pairs, table.schema, dictionary=self._dictionary)
-        return facts.encoded(encode, partial(facts.as_pairs, table.schema), rows) if table.facts else encode(rows)
+        return facts.encoded(encode, partial(facts.as_pairs, table.schema), rows)
 
     def _add(self, relation: KeptTable, rows: Matrix, *, negative: bool = False) -> None:
         pending = self._pending.get(relation.name, relation.nothing)
@@ -260,7 +263,8 @@ class OpenTransaction:
             raise TransactionError("the transaction has ended", hint="begin another: with db.transaction() as tx")
         if self.thread is not current_thread():
             raise TransactionError("the transaction is another thread's", hint="begin one in this thread")
-        self.settle()
+        if self.inner:
+            self.settle()
 
     @property
     def alive(self) -> bool:
@@ -294,9 +298,10 @@ class OpenTransaction:
 
     def cells(self) -> Cells:
         """The changes as cells of the circuit's sources."""
-        self.settle()
-        relations, shards = self._database.definitions.relations, self._run.shards
-        cells: Cells = [{} for _ in range(shards)]
+        if self.inner:
+            self.settle()
+        relations = self._database.definitions.relations
+        cells: Cells = [{} for _ in range(self._run.program.shards)]
         for name, pending in self._pending.items():
             resolver = relations[name].resolver
             for shard, part in enumerate(pending):

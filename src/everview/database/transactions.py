@@ -14,6 +14,7 @@ from everview.blocks import Block
 from everview.database.transaction import Inner, OpenTransaction
 from everview.doors import doors, inside
 from everview.errors import TransactionError
+from everview.types import TIMESTAMP
 from everview.zset.batch import Batch
 from everview.zset.shown import as_changes
 
@@ -76,6 +77,7 @@ class Transactions:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._access = core.access
+        self._known: tuple[object, frozenset[str]] = None, frozenset()  # views, and which of them have timestamps
 
     def tick(
         self, change: Callable[[OpenTransaction], None], done: Callable[[], None] = lambda: None
@@ -163,7 +165,8 @@ class Transactions:
 
     def _commit(self, tx: OpenTransaction) -> None:
         core = self._core
-        core.definitions.carried.hand_to(tx)
+        if core.definitions.carried:
+            core.definitions.carried.hand_to(tx)
         core.run.advance(tx.cells(), tx.mark, tx.offsets, partial(self._counted, tx))
         if core.saving.every:
             core.saving.after_tick()
@@ -171,14 +174,25 @@ class Transactions:
     def _counted(self, tx: OpenTransaction, outputs: Mapping[str, Batch]) -> None:
         """Note all that follows from a tick that has happened. Repeating the call is harmless."""
         core = self._core
-        outputs = {name: as_changes(change) for name, change in outputs.items()}
-        core.definitions.carried.note(outputs)
-        core.telling.listeners.note(core.run.epoch, outputs)
+        moments = self._with_moments()
+        if moments:
+            outputs = {name: as_changes(change) if name in moments else change for name, change in outputs.items()}
+        if core.definitions.carried:
+            core.definitions.carried.note(outputs)
+        if core.telling.listeners:
+            core.telling.listeners.note(core.run.epoch, outputs)
         shown = core.definitions.catalog.shown
-        tx.changes = {shown.get(name, name): change for name, change in outputs.items()} if shown else outputs
+        tx.changes = {shown.get(name, name): change for name, change in outputs.items()} if shown else dict(outputs)
         if self._access.tentative is not None:
             self._access.tentative.counts = True
         tx.counts = True
+
+    def _with_moments(self) -> frozenset[str]:
+        """The views with timestamps, whose changes are shown as SQL does."""
+        views = self._core.run.views
+        if self._known[0] is not views:
+            self._known = views, frozenset(name for name, view in views.items() if TIMESTAMP in view.schema.types)
+        return self._known[1]
 
 
 class _OneTick(Block[OpenTransaction]):
@@ -188,12 +202,12 @@ class _OneTick(Block[OpenTransaction]):
         self._core = core
 
     def begin(self) -> OpenTransaction:
-        self._tx = self._core.transactions.begin_in(self)
-        return self._tx
+        tx = self._tx = self._core.transactions.begin_in(self)
+        return tx
 
     def end(self, error: BaseException | None) -> None:
         """End the transaction: changes that do not count by now never will."""
-        self._core.access.end(self._tx)
+        self._core.access.end_tick(self._tx)
 
 
 class InBlock(Block[T], Generic[T]):

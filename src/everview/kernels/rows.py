@@ -77,18 +77,20 @@ def multiply(x, y):
     return p
 
 
-@intrinsic
-def _pointer(typingctx, address):
-    """An integer address as a pointer to int64, so that one kernel reads any number of batches."""
-    signature = types.CPointer(types.int64)(types.int64)
+def pointer_to(kind):
+    """A function that takes an integer address for a pointer, so that one kernel reads any number of arrays."""
 
-    def codegen(context, builder, sig, args):
-        return builder.inttoptr(args[0], context.get_value_type(types.CPointer(types.int64)))
+    @intrinsic
+    def pointer(typingctx, address):
+        def codegen(context, builder, sig, args):
+            return builder.inttoptr(args[0], context.get_value_type(types.CPointer(kind)))
 
-    return signature, codegen
+        return types.CPointer(kind)(types.int64), codegen
+
+    return pointer
 
 
-_as_pointer: Any = _pointer
+_as_pointer: Any = pointer_to(types.int64)
 
 
 @inline

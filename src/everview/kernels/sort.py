@@ -135,16 +135,24 @@ def sort_order(m, columns):
     return order
 
 
-@kernel(rows_out, rows, words)
-def arrange(delta, columns):
-    """The batch of ``delta`` projected on ``columns``, in that order: sorted, equal rows summed, zeros gone."""
+@inline
+def _in_order(delta, columns):
+    """Whether the rows are sorted by the given columns, equal ones next to each other."""
+    for i in range(1, delta.shape[0]):  # noqa: SIM110, generators do not compile
+        if _less(delta, columns, i, i - 1, 0):
+            return False
+    return True
+
+
+@inline
+def arrange_into(out, delta, columns):
+    """`arrange` into a matrix with room for all rows; returns how many there are."""
     n, weight = delta.shape[0], delta.shape[1] - 1
     width = columns.size
-    order = sort_order(delta, columns)
-    out = np.empty((n, width + 1), np.int64)
+    order = np.empty(0, np.int64) if _in_order(delta, columns) else sort_order(delta, columns)
     at = -1
     for i in range(n):
-        row = order[i]
+        row = order[i] if order.size > 0 else i
         same = at >= 0
         if same:
             for c in range(width):
@@ -161,7 +169,14 @@ def arrange(delta, columns):
         out[at, width] = delta[row, weight]
     if at >= 0 and out[at, width] == 0:
         at -= 1
-    return out[: at + 1]
+    return at + 1
+
+
+@kernel(rows_out, rows, words)
+def arrange(delta, columns):
+    """The batch of ``delta`` projected on ``columns``, in that order: sorted, equal rows summed, zeros gone."""
+    out = np.empty((delta.shape[0], columns.size + 1), np.int64)
+    return out[: arrange_into(out, delta, columns)]
 
 
 @kernel(rows_out, rows, *by_values)

@@ -28,14 +28,16 @@ from everview.codes import Dictionary, encode
 from everview.kernels.linear import negated, project
 from everview.kernels.merge import merge
 from everview.kernels.probe import keys as distinct_keys
+from everview.kernels.resolve import BY_WEIGHT, DELETES, NO_ORDER, PUTS, resolve
 from everview.kernels.sort import arrange, sort_order
 from everview.operators.index import Index
 from everview.operators.operator import word_columns
-from everview.traces.view import TraceView
+from everview.traces.view import Batches, TraceView
 from everview.types import Schema
-from everview.types.words import Matrix
+from everview.types.words import Matrix, Words
 
 ORDER, ARRIVAL, WEIGHT = "_order", "_arrival", "_weight"
+MANY = 10_000  # commands; from here on each step is an act of its own
 COMMAND = (ORDER, ARRIVAL, WEIGHT)  # what follows the words of a row in a command
 
 
@@ -104,6 +106,13 @@ class Resolver:
         if not self.keyed:
             rows = arrange(commands, self.words)
             return merge(rows, negated(contents.consolidated())) if whole else rows
+        if not whole and commands.shape[0] < MANY and isinstance(contents, Batches):
+            order = NO_ORDER if self.order is None else self.order
+            return self._resolved(commands, self.words, self._by_order, contents, order, BY_WEIGHT)
+        return self.change_of_many(commands, contents, whole=whole)
+
+    def change_of_many(self, commands: Matrix, contents: TraceView, *, whole: bool = False) -> Matrix:
+        """`change` of a table with a key, step by step: sorting and merging large matrices are acts of their own."""
         latest = self._latest(commands)
         if whole:
             return merge(self._puts(latest), negated(contents.consolidated()))
@@ -113,9 +122,26 @@ class Resolver:
             latest, old = self._in_time(latest, old, contents.weights(keys, self.key) != 0)
         return merge(negated(old), self._puts(latest))
 
-    def put(self, rows: Matrix, contents: TraceView) -> Matrix:
-        """The change that puts rows, in the order of the trace and one a key, in place of those of their keys."""
-        return merge(negated(self.rows_of(distinct_keys(rows, self.key), contents)), rows)
+    def put(self, rows: Matrix, contents: Batches) -> Matrix:
+        """The change that puts rows in place of those of their keys; of one key the last counts."""
+        if rows.shape[0] < MANY:
+            return self._resolved(rows, self.words, self.words[: self.key], contents, NO_ORDER, PUTS)
+        return self.replace(self.last_puts(rows), contents)
+
+    def last_puts(self, rows: Matrix) -> Matrix:
+        """Of rows to be put the last of each key, in the order of the trace."""
+        return ones(last_of_key(project(rows, self.words), self.key))
+
+    def replace(self, latest: Matrix, contents: TraceView) -> Matrix:
+        """`put` of rows in the order of the trace, one a key."""
+        return merge(negated(self.rows_of(distinct_keys(latest, self.key), contents)), latest)
+
+    def remove(self, keys: Matrix, contents: Batches) -> Matrix:
+        """The change that removes the rows of some keys."""
+        places = np.arange(self.key)
+        if keys.shape[0] < MANY:
+            return self._resolved(keys, places, places, contents, NO_ORDER, DELETES)
+        return negated(self.rows_of(ones(arrange(keys, places)), contents))
 
     def rows_of(self, keys: Matrix, contents: TraceView) -> Matrix:
         """The rows of some keys, in order."""
@@ -129,6 +155,19 @@ class Resolver:
     def as_source(self, rows: Matrix) -> Matrix:
         """Rows of the trace with their words as the source has them."""
         return rows if self.in_place else project(rows, self.back)
+
+    def _resolved(
+        self, commands: Matrix, columns: Words, by: Words, contents: Batches, order: int, mode: int
+    ) -> Matrix:
+        """The change of a few commands; see the kernel."""
+        out = np.empty((2 * commands.shape[0], len(self.columns) + 1), np.int64)
+        return out[: resolve(out, commands, columns, by, contents.table, self.key, order, mode)]
+
+    @cached_property
+    def _by_order(self) -> Words:
+        """The words that sort commands: by key, order and arrival."""
+        width = len(self.columns)
+        return np.array([*self.columns[: self.key], width, width + 1], np.int64)
 
     @cached_property
     def words(self) -> NDArray[np.int64]:

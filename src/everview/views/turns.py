@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from threading import Condition, RLock
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
@@ -52,12 +53,17 @@ class Turns:
         __enter__ = property(lambda self: self._lock.__enter__)
         __exit__ = property(lambda self: self._lock.__exit__)
 
-    def writing(self) -> Turns:
+    def writing(self) -> AbstractContextManager[Any]:
         """Wait until no gate is full, then give this lock; its holder does not wait, as readers may need the lock."""
         if self._gates and not self._lock._is_owned():
             while (full := next((gate for gate in self._gates if gate.full), None)) is not None:
                 full.wait()
-        return self
+        return self._lock
+
+    @property
+    def gated(self) -> bool:
+        """Whether there are gates."""
+        return bool(self._gates)
 
     def waited(self) -> bool:
         """Wait, giving the lock back meanwhile, if another writer has filled a gate before this one had the lock.

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary
 from everview.errors import DuplicateKey, NegativeWeight, WeightOverflow
-from everview.kernels.linear import negated, project
+from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit, is_plain
+from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.kernels.probe import broken_key
 from everview.kernels.probe import keys as distinct_keys
@@ -25,11 +25,12 @@ from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout, word_columns
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Resolver, Table, last_of_key, ones
-from everview.traces.view import TraceView
+from everview.traces.view import Batches, TraceView
 from everview.types import Schema
 from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
+LARGE = 10_000  # rows; from here on sorting is an act of its own
 Pending = list[Matrix]  # a batch a shard, in the order of the table's trace: key first
 
 
@@ -59,31 +60,32 @@ class KeptTable:
 
     def add(self, rows: Matrix, state: ProgramState, pending: Pending, *, negative: bool = False) -> Pending:
         """The pending change with these weighted rows; ``negative`` lets a bag owe rows."""
-        try:
-            rows = arrange(rows, self.resolver.words)
-        except OverflowError as error:
-            raise WeightOverflow(f"{error}: of rows of {self.name}", hint="nothing was changed") from None
         trace = self.resolver.trace
+        if self.shards == 1:
+            return [self._admitted(rows, state.before(0, trace), pending[0], negative)]
         return [
-            self._added(part, state.before(shard, trace), pending[shard], negative) if part.shape[0] else pending[shard]
-            for shard, part in enumerate(self._parts(rows))
+            self._admitted(part, state.before(shard, trace), pending[shard], negative)
+            if part.shape[0]
+            else pending[shard]
+            for shard, part in enumerate(self._exchange.split(self._arranged(rows), self.shards))
         ]
 
     def put(self, rows: Matrix, state: ProgramState, pending: Pending) -> Pending:
         """The pending change with these rows in place of those of their keys; of one key the last counts."""
         assert self.resolver.keyed, "only a table with a key is put to"
-        parts = self._parts(ones(last_of_key(project(rows, self.resolver.words), self.resolver.key)))
+        if self.shards == 1:
+            return [_after(pending[0], self.resolver.put(rows, self._contents(state, 0, pending)))]
         return [
-            merge(pending[shard], self.resolver.put(part, self._contents(state, shard, pending)))
-            for shard, part in enumerate(parts)
+            _after(pending[shard], self.resolver.replace(part, self._contents(state, shard, pending)))
+            for shard, part in enumerate(self._parts(self.resolver.last_puts(rows)))
         ]
 
     def remove(self, keys: Matrix, state: ProgramState, pending: Pending) -> Pending:
         """The pending change without the rows of these keys."""
         assert self.resolver.keyed, "only from a table with a key is removed by key"
         return [
-            merge(pending[shard], negated(self._rows_of(part, self._contents(state, shard, pending))))
-            for shard, part in enumerate(self._parts(_distinct(keys)))
+            _after(pending[shard], self.resolver.remove(part, self._contents(state, shard, pending)))
+            for shard, part in enumerate(self._parts(keys if self.shards == 1 else _distinct(keys)))
         ]
 
     def patch(self, rows: Matrix, columns: Sequence[str], state: ProgramState, pending: Pending) -> Pending:
@@ -143,37 +145,58 @@ class KeptTable:
         # Splitting keeps the order of the rows of a shard.
         return self._exchange.split(rows, self.shards)
 
-    def _contents(self, state: ProgramState, shard: int, pending: Pending) -> TraceView:
+    def _contents(self, state: ProgramState, shard: int, pending: Pending) -> Batches:
         """The rows of a shard after the pending change."""
         return state.before(shard, self.resolver.trace).plus(pending[shard])
 
-    def _added(self, rows: Matrix, contents: TraceView, pending: Matrix, negative: bool) -> Matrix:
-        changed = merge(pending, rows) if pending.shape[0] else rows
-        if self.resolver.keyed:
-            self._check_keys(rows, contents.plus(changed))
-        elif not negative:
-            self._check_bag(rows, contents.plus(changed))
-        return changed
+    def _admitted(self, rows: Matrix, contents: Batches, pending: Matrix, negative: bool) -> Matrix:
+        """The pending change of a shard with more rows, given what the shard holds."""
+        before = contents.plus(pending) if pending.shape[0] else contents
+        rule = KEYED if self.resolver.keyed else UNCHECKED if negative else BAG
+        if rows.shape[0] < LARGE:
+            rows, plain = self._arranged_few(rows, before.table, rule)
+        else:
+            rows = self._arranged(rows)
+            plain = is_plain(rows, before.table, self.resolver.key, rule)
+        if not plain:
+            self._check(rows, before.plus(rows))
+        return _after(pending, rows)
 
-    def _check_keys(self, rows: Matrix, after: TraceView) -> None:
-        """Refuse added rows if a key would have two rows, or a row of negative weight."""
+    def _arranged_few(self, rows: Matrix, table: Matrix, rule: int) -> tuple[Matrix, bool]:
+        """`_arranged` and `is_plain` in one call."""
+        words, key = self.resolver.words, self.resolver.key
+        out = np.empty((rows.shape[0], words.size + 1), np.int64)
+        try:
+            count = admit(out, rows, words, table, key, rule)
+        except OverflowError as error:
+            raise self._overflow(error) from None
+        plain = count >= 0
+        count = count if plain else ~count
+        return out if count == out.shape[0] else out[:count], plain
+
+    def _arranged(self, rows: Matrix) -> Matrix:
+        """The rows as a batch in the order of the trace."""
+        try:
+            return arrange(rows, self.resolver.words)
+        except OverflowError as error:
+            raise self._overflow(error) from None
+
+    def _overflow(self, error: OverflowError) -> WeightOverflow:
+        return WeightOverflow(f"{error}: of rows of {self.name}", hint="nothing was changed")
+
+    def _check(self, rows: Matrix, after: TraceView) -> None:
+        """Refuse added rows if one would have a negative weight, or a key two rows."""
         words = self.resolver.key
-        keys = distinct_keys(rows, words)
-        if len(keys) == len(rows) and _all_one(rows[:, -1]) and _all_one(after.weights(keys, words)):
+        if self.resolver.keyed:
+            held = self.resolver.rows_of(distinct_keys(rows, words), after)
+            broken = broken_key(held, words)
+            if broken >= 0:
+                row = held[broken : broken + 1]
+                raise self._absent(row) if row[0, -1] < 0 else self._duplicate(row)
             return
-        held = self.resolver.rows_of(keys, after)
-        broken = broken_key(held, words)
-        if broken >= 0:
-            row = held[broken : broken + 1]
-            raise self._absent(row) if row[0, -1] < 0 else self._duplicate(row)
-
-    def _check_bag(self, rows: Matrix, after: TraceView) -> None:
-        """Refuse added rows if one would have a negative weight."""
-        if (rows[:, -1] > 0).all():
-            return
-        held = after.weights(rows, self.stored.width)
-        if (held < 0).any():
-            raise self._absent(rows[np.flatnonzero(held < 0)[:1]])
+        weights = after.weights(rows, words)
+        if (weights < 0).any():
+            raise self._absent(rows[np.flatnonzero(weights < 0)[:1]])
 
     def _rows_of(self, keys: Matrix, contents: TraceView) -> Matrix:
         rows = self.resolver.rows_of(keys, contents)
@@ -205,9 +228,9 @@ class KeptTable:
         return dict(zip(self.stored.names, element, strict=True))
 
 
-def _all_one(weights: NDArray[np.int64]) -> bool:
-    """Whether each of some weights is one."""
-    return int(weights[0]) == 1 if len(weights) == 1 else bool((weights == 1).all())
+def _after(pending: Matrix, change: Matrix) -> Matrix:
+    """A pending change and another one after it."""
+    return merge(pending, change) if pending.shape[0] else change
 
 
 def _distinct(keys: Matrix) -> Matrix:

@@ -1,0 +1,99 @@
+"""Admitting changes to a table: sorted and checked against what the table holds, in one call.
+
+Nearly all changes are plain: a key gets its first row, or a row that is there goes, or makes way for another of its
+key. These are recognised here. Whatever else is asked, the caller looks at closely, to accept or to refuse it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everview.kernels.gallop import seek
+from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words
+from everview.kernels.rows import batch, compare
+from everview.kernels.sort import arrange_into
+
+UNCHECKED, BAG, KEYED = 0, 1, 2  # what is required: nothing; no negative weight; also no two rows of one key
+
+
+@inline
+def _present(out, n, table, key):
+    """For each removed row, how often the table has it; for each added one, how often its key."""
+    width = out.shape[1] - 1
+    present = np.zeros(n, np.int64)
+    for b in range(table.shape[0]):
+        m = batch(table, b, width + 1)
+        last, lo = m.shape[0] - 1, 0
+        for i in range(n):
+            if last < 0 or compare(m, last, out, i, 0, key) < 0:
+                break  # all that follow are greater, too: new keys often are
+            lo = seek(m, lo, out, i, key, max(1, m.shape[0] // n))
+            j = lo
+            while j <= last and compare(m, j, out, i, 0, key) == 0:
+                if out[i, width] > 0 or compare(m, j, out, i, key, width) == 0:
+                    present[i] += m[j, width]
+                j += 1
+    return present
+
+
+@inline
+def _plain_keys(out, n, present, key):
+    """Whether of each key one row is added that was not there, or one removed that was, or one replaced."""
+    width = out.shape[1] - 1
+    i = 0
+    while i < n:
+        weight, end = out[i, width], i + 1
+        while end < n and compare(out, end, out, i, 0, key) == 0:
+            end += 1
+        if end == i + 1:
+            if not ((weight == 1 and present[i] == 0) or (weight == -1 and present[i] == 1)):
+                return False
+        elif end == i + 2 and weight * out[i + 1, width] == -1 and (weight == 1 or weight == -1):
+            if present[i if weight < 0 else i + 1] != 1:
+                return False
+        else:
+            return False
+        i = end
+    return True
+
+
+@inline
+def _all_added(out, n):
+    """Whether no row is removed."""
+    for i in range(n):  # noqa: SIM110, generators do not compile
+        if out[i, out.shape[1] - 1] < 0:
+            return False
+    return True
+
+
+@inline
+def _plain_bag(out, n, present):
+    """Whether no row of these will have a negative weight."""
+    for i in range(n):  # noqa: SIM110, generators do not compile
+        if out[i, out.shape[1] - 1] < -present[i]:
+            return False
+    return True
+
+
+@inline
+def _plain(out, n, table, key, rule):
+    if n == 0 or rule == UNCHECKED or (rule == BAG and _all_added(out, n)):
+        return True
+    present = _present(out, n, table, key)
+    return _plain_bag(out, n, present) if rule == BAG else _plain_keys(out, n, present, key)
+
+
+@kernel(i64, rows_out, rows, words, rows, i64, i64)
+def admit(out, delta, columns, table, key, rule):
+    """Arrange a delta on ``columns`` into ``out``; returns the number of rows n, or ~n if they are to be looked at.
+
+    ``table`` has the batches of what is held, in the same columns; ``key`` is the number of words of the key.
+    """
+    n = arrange_into(out, delta, columns)
+    return n if _plain(out, n, table, key, rule) else ~n
+
+
+@kernel(boolean, rows, rows, i64, i64)
+def is_plain(change, table, key, rule):
+    """Whether a change that is arranged already need not be looked at."""
+    return _plain(change, change.shape[0], table, key, rule)

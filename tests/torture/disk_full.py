@@ -76,7 +76,7 @@ class Disk:
                 except OSError:
                     if name == "append":  # a full disk takes the first bytes
                         data = memoryview(rest[0])
-                        plain[name](files, first, data[: len(data) // 2])
+                        plain[name](files, first, data[: len(data) // 2], *rest[1:])
                     raise
                 return plain[name](files, first, *rest)
 

@@ -61,3 +61,19 @@ def test_a_long_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spread: in
     assert run.durable is not None
     run.durable.store.verify()
     run.close()
+
+
+def test_slices_of_small_ticks_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After so many, the store is told what has been merged, however few bytes they are."""
+    monkeypatch.setattr("everview.runtimes.embedded.durable.TIDY_SLICES", 100)
+    with Embedded(texts(), tmp_path / "s") as run:
+        assert run.durable is not None
+        most = 0
+        for number in range(300):
+            run.tick({"t": [((f"text {number}", b""), 1)]})
+            most = max(most, sum(1 for _ in run.durable.store.manifest.entries()))
+        assert most < 200
+        run.durable.store.verify()
+        expected = run.view("all").contents().to_zset()
+    with Embedded(texts(), tmp_path / "s") as run:
+        assert run.view("all").contents().to_zset() == expected

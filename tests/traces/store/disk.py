@@ -52,9 +52,9 @@ class RecordedFiles(UnsyncedFiles):
         self._numbers[file.descriptor] = self._paths[path]
         return file
 
-    def append(self, file: File, data: bytes | memoryview) -> None:
-        super().append(file, data)
-        self.journal.append(("append", self._numbers[file.descriptor], bytes(data)))
+    def append(self, file: File, data: bytes | memoryview, at: int) -> None:
+        super().append(file, data, at)
+        self.journal.append(("append", self._numbers[file.descriptor], bytes(data), at))
 
     def sync(self, file: File) -> None:
         super().sync(file)
@@ -95,8 +95,10 @@ class Disk:
             case ("create", path, number):
                 self._contents[number] = [b""]
                 self._enter(path, number)
-            case ("append", number, data):
-                self._contents[number].append(self._contents[number][-1] + data)
+            case ("append", number, data, at):
+                before = self._contents[number][-1]
+                assert at <= len(before), "nothing is written beyond the end"
+                self._contents[number].append(before[:at] + data + before[at + len(data) :])
             case ("truncate", number, size):
                 self._contents[number].append(self._contents[number][-1][:size])
             case ("sync", number):

@@ -12,6 +12,7 @@ import pytest
 
 from everview.errors import CorruptState
 from everview.traces.store import NEVER, Fingerprints, Policy, SegmentWriter, Store
+from everview.traces.store.record import BLANK, written_size
 from traces.store.disk import UnsyncedFiles
 from traces.store.scenario import POLICY, batch, check, contents, expected, live
 
@@ -98,10 +99,10 @@ def three_commits(path: Path, policy: Policy = POLICY) -> tuple[Path, list[int]]
     """A state with three small commits: its log, and where each record begins and the last one ends."""
     with Store.create(path, PLAN, policy) as store:
         log = next(path.glob("log/*.log"))
-        ends = [log.stat().st_size]
+        ends = [written_size(log.read_bytes())]
         for epoch in (1, 2, 3):
             store.commit(epoch, [("edges", 0, batch(epoch, 1))])
-            ends.append(log.stat().st_size)
+            ends.append(written_size(log.read_bytes()))
     return log, ends
 
 
@@ -124,6 +125,81 @@ def test_sectors_never_written_count_as_unfinished(tmp_path: Path) -> None:
         log.write_bytes(data[: sector * 512] + bytes(len(data) - sector * 512))
         with Store.attach(tmp_path / "s") as state:
             assert state.epoch == 3
+
+
+def with_room(log: Path) -> bytes:
+    """A log as a crash leaves it, with room for more records than it has."""
+    data = log.read_bytes()
+    return data + BLANK * (4096 - len(data) % 512)
+
+
+def commit_rows(path: Path, rows: int) -> tuple[Path, int]:
+    """A fourth commit of so many rows: the log, and where the last record begins."""
+    policy = Policy(inline_bytes=1 << 20)
+    log, ends = three_commits(path, policy)
+    with Store.open(path, policy=policy, files=UnsyncedFiles()) as store:
+        store.commit(4, [("edges", 0, np.zeros((rows, 3), np.int64))])
+    return log, ends[3]
+
+
+@pytest.mark.parametrize("rows", [1, 10, 200])
+def test_any_sectors_of_the_last_record_may_be_unwritten(tmp_path: Path, rows: int) -> None:
+    """Whichever of them: the disk may write sectors in any order, and of a torn record not all of them."""
+    chance = random.Random(rows)
+    log, start = commit_rows(tmp_path / "s", rows)
+    whole = with_room(log)
+    sectors = range(start - start % 512, written_size(whole), 512)
+    for number in range(40):
+        data = bytearray(whole)
+        unwritten = chance.sample(sectors, chance.randint(1, len(sectors))) if number else sectors
+        for sector in unwritten:
+            data[max(sector, start) : sector + 512] = BLANK * (sector + 512 - max(sector, start))
+        log.write_bytes(data)
+        with Store.attach(tmp_path / "s") as state:
+            assert state.epoch == 3
+
+
+@pytest.mark.parametrize("rows", [1, 10, 200])
+def test_a_last_record_before_its_room_is_damaged_or_whole(tmp_path: Path, rows: int) -> None:
+    """Zeros in the data of a record are not sectors that were never written."""
+    log, start = commit_rows(tmp_path / "s", rows)
+    whole = with_room(log)
+    log.write_bytes(whole)
+    with Store.attach(tmp_path / "s") as state:
+        assert state.epoch == 4
+    for at in range(start, written_size(whole), 29):
+        alter(log, at, 0x10)
+        with pytest.raises(CorruptState, match=log.name):
+            Store.attach(tmp_path / "s")
+        alter(log, at, 0x10)
+
+
+@pytest.mark.parametrize("rows", [1, 200])
+def test_a_lost_sector_before_other_records_is_damage(tmp_path: Path, rows: int) -> None:
+    """A disk that has forgotten to write what it acknowledged must not take later epochs with it."""
+    log, start = commit_rows(tmp_path / "s", rows)
+    with Store.open(tmp_path / "s", files=UnsyncedFiles()) as store:
+        end = written_size(log.read_bytes())
+        for epoch in range(5, 12):
+            store.commit(epoch, [("edges", 0, batch(epoch, 3))])
+    whole = with_room(log)
+    for sector in range(start - start % 512, end, 512):
+        data = bytearray(whole)
+        data[max(sector, start) : sector + 512] = BLANK * (sector + 512 - max(sector, start))
+        log.write_bytes(data)
+        with pytest.raises(CorruptState, match=log.name):
+            Store.attach(tmp_path / "s")
+
+
+def test_room_after_the_last_record_is_not_a_record(tmp_path: Path) -> None:
+    log, ends = three_commits(tmp_path / "s")
+    whole = with_room(log)
+    for room in (1, 39, 40, 500, 4000):
+        log.write_bytes(whole[: ends[3] + room])
+        with Store.open(tmp_path / "s", files=UnsyncedFiles()) as store:
+            assert store.epoch == 3
+            store.verify()
+        assert log.stat().st_size == ends[3]
 
 
 def test_a_bad_record_is_damage_even_when_it_is_the_last(tmp_path: Path) -> None:

@@ -30,11 +30,11 @@ class FailingFiles(UnsyncedFiles):
         if operation != "append" and operation in self.failing:
             self._fail(operation)
 
-    def append(self, file: File, data: bytes | memoryview) -> None:
+    def append(self, file: File, data: bytes | memoryview, at: int) -> None:
         if "append" not in self.failing:
-            super().append(file, data)
+            super().append(file, data, at)
             return
-        super().append(file, memoryview(data)[: len(data) // 2])
+        super().append(file, memoryview(data)[: len(data) // 2], at)
         self._fail("append")
 
     def _fail(self, operation: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from everview.traces.store import Policy, Store
+from everview.traces.store.record import written_size
 from traces.store.disk import Disk, Event, RecordedFiles, UnsyncedFiles
 from traces.store.scenario import LAST, OLD, batch, check, contents, expected, live
 
@@ -59,9 +60,13 @@ def test_only_what_was_synced_survives(tmp_path: Path, journal: tuple[Path, list
 
 
 def torn(chance: random.Random) -> Callable[[bytes, bytes], bytes]:
-    """Unsynced bytes are cut off anywhere, or their last sectors are zeros."""
+    """Any sectors of what is written over are there; what is appended is cut off anywhere, or ends in zeros."""
 
     def tear(synced: bytes, data: bytes) -> bytes:
+        over = range(0, min(len(synced), len(data)), 512)
+        data = (
+            b"".join([chance.choice((synced, data))[at : at + 512] for at in over[:-1]]) + data[512 * len(over[:-1]) :]
+        )
         size = chance.randint(min(len(synced), len(data)), len(data))
         if chance.random() < 0.5:
             return data[:size]
@@ -100,19 +105,19 @@ def test_an_append_torn_at_every_length(tmp_path: Path, journal: tuple[Path, lis
             continue
         torn_records += 1
         step = 1 if torn_records == 9 else 41
-        for cut in range(step - 1, len(event[2]), step):
+        for cut in range(step - 1, written_size(event[2]), step):
             left = tmp_path / f"{number}-{cut}"
-            disk.lose_power(left, lambda versions: versions[-1], _cut_last(event[2], cut))
+            disk.lose_power(left, lambda versions: versions[-1], _cut_last(*event[2:], cut))
             require(left / "state", acknowledged)
             shutil.rmtree(left)
     assert torn_records > LAST
 
 
-def _cut_last(appended: bytes, cut: int) -> Callable[[bytes, bytes], bytes]:
+def _cut_last(appended: bytes, at: int, cut: int) -> Callable[[bytes, bytes], bytes]:
     """Keep `cut` bytes of the append; other files are as they were."""
 
     def tear(synced: bytes, data: bytes) -> bytes:
-        return data[: len(data) - len(appended) + cut] if data.endswith(appended) else data
+        return data[: at + cut] + synced[at + cut :] if data[at : at + len(appended)] == appended else data
 
     return tear
 

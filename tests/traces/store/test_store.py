@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from everview.traces.store import (
     SliceRef,
     Store,
 )
+from everview.traces.store.manifest import Manifest, StateChange
+from everview.traces.store.record import written_size
 from traces.store.disk import UnsyncedFiles
 from traces.store.scenario import batch, check, contents, expected, live
 
@@ -285,6 +288,51 @@ def test_how_often_a_policy_syncs(tmp_path: Path) -> None:
             assert operations.count("append") == len(operations) - expected_syncs == 10
             store.flush()
             assert operations.count("sync") == max(expected_syncs, 1)
+
+
+def test_commits_are_written_over_room_that_is_there(tmp_path: Path) -> None:
+    """Most of them change neither the length of the log nor where its blocks are: a sync has only theirs to write."""
+    with Store.create(tmp_path / "s", PLAN) as store:
+        (log,) = store.path.glob("log/*")
+        lengths: list[int] = []
+        for epoch in range(1, 201):
+            store.commit(epoch, [("edges", 0, batch(epoch, 1))])
+            lengths.append(log.stat().st_size)
+        assert len(set(lengths)) < 8
+        assert lengths[0] < 1 << 13, "a state with one commit is small"
+        written = written_size(log.read_bytes())
+    assert log.stat().st_size == written
+    with Store.open(tmp_path / "s") as store:
+        assert firsts(store) == list(range(1, 201))
+
+
+def test_without_a_sync_for_every_commit_there_is_no_room(tmp_path: Path) -> None:
+    """Several records may be unsynced there, and a hole before others would count as damage."""
+    with Store.create(tmp_path / "s", PLAN, Policy(sync=1e9)) as store:
+        (log,) = store.path.glob("log/*")
+        store.commit(1, [("edges", 0, batch(1, 1))])
+        assert log.stat().st_size == written_size(log.read_bytes())
+
+
+def test_a_commit_does_not_go_through_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it costs is set by what it adds, not by what is there."""
+    folded: list[int] = []
+    plain = Manifest.after
+
+    def after(self: Manifest, changes: Iterable[StateChange]) -> Manifest:
+        folded.append(len(changes := list(changes)))
+        return plain(self, changes)
+
+    with Store.create(tmp_path / "s", PLAN) as store:
+        monkeypatch.setattr(Manifest, "after", after)
+        for epoch in range(1, 51):
+            added = store.commit(epoch, [("edges", 0, batch(epoch, 1))], offsets={"a": epoch}, meta={"b": epoch})
+            assert (store.added, added, store.offsets, store.meta) == (added, (epoch,), {"a": epoch}, {"b": epoch})
+        assert not folded
+        assert (ids(store), store.manifest.offsets, folded) == (list(range(1, 51)), {"a": 50}, [50])
+        seen = store.manifest
+    with Store.open(tmp_path / "s") as store:
+        assert store.manifest == seen
 
 
 def test_closing_syncs_what_waits(tmp_path: Path) -> None:

@@ -28,7 +28,10 @@ from everview.traces.trace import Trace
 
 log = logging.getLogger("everview.store")
 Says = Mapping[str, Any]  # what a state says of itself
-TIDY_BYTES = 4 << 20  # after this much has been appended, the store is told of merges
+# When so much has been appended, or so many slices, or as many as there were, the store is told of merges. Until then
+# it holds every slice of every commit, and a merged batch the ids of all that it was made of.
+TIDY_BYTES = 4 << 20
+TIDY_SLICES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,9 @@ class Durable:
         self.store = store
         self._says = contents(program)
         self._shards = program.shards
-        self._untidy = 0
+        self._agreed: Says = {}  # what the store said of itself when all of `_says` was in it
+        self._untidy = self._slices = 0  # bytes and slices appended since merges were written
+        self._tidy_slices = TIDY_SLICES
         # While merges are written: those that are about to have new ids, and the manifest without them.
         self._tidying: tuple[list[HeldBatch], Manifest] | None = None
 
@@ -88,7 +93,7 @@ class Durable:
     @property
     def meta(self) -> Mapping[str, Any]:
         """The description that a state carries; see `contents`."""
-        return self.store.manifest.meta
+        return self.store.meta
 
     def held(self, program: Program, state: ProgramState, dictionary: Dictionary) -> dict[str, list[Trace]]:
         """The stored traces that a program has, too, loaded as its state has them.
@@ -129,7 +134,7 @@ class Durable:
 
     def turned(self, program: Program) -> None:
         """Finish a `turn`: from now on this is the state of that program."""
-        self._says, self._shards = contents(program), program.shards
+        self._says, self._shards, self._agreed = contents(program), program.shards, {}
 
     def recover(self) -> None:
         """Undo or complete what an exception has cut short, in the store and here. It may be repeated."""
@@ -150,18 +155,27 @@ class Durable:
         appends = _appends(pushed)
         if dictionary.mark() != mark:
             appends += interned.appended(dictionary.export(mark), self._shards)
-        known = self.store.manifest.meta
-        meta = {key: value for key, value in self._says.items() if known.get(key) != value}
         ids = self.store.commit(
-            epoch, appends, segments=note.segments, replaces=note.replaces, offsets=note.offsets, meta=meta
+            epoch, appends, segments=note.segments, replaces=note.replaces, offsets=note.offsets, meta=self._unsaid()
         )
         self._untidy += sum([array.nbytes for _, _, array in appends])
-        first = sum(replace.new is not None for replace in note.replaces)
+        self._slices += len(appends)
+        first = sum([replace.new is not None for replace in note.replaces])
         return ids[first : first + len(pushed)]
+
+    def _unsaid(self) -> Says | None:
+        """The part of the description that the store does not hold yet."""
+        known = self.store.meta
+        if known is self._agreed:
+            return None
+        unsaid = {key: value for key, value in self._says.items() if known.get(key) != value}
+        if not unsaid:
+            self._agreed = known
+        return unsaid
 
     def settle(self, state: ProgramState) -> None:
         """Call `tidy` after a commit, if it is time; the epoch is durable even if that fails."""
-        if self._untidy <= TIDY_BYTES:
+        if self._untidy <= TIDY_BYTES and self._slices <= self._tidy_slices:
             return
         try:
             self.tidy(state)
@@ -172,21 +186,20 @@ class Durable:
     def tidy(self, state: ProgramState) -> None:
         """Tell the store of merges since the last time, and start a new log."""
         self.recover()
-        self._begin_to_tidy([])
-        for each in interned.coalesced(self.store):
-            self.store.replace(each.name, each.shard, each.old, each.new)
-        self.store.checkpoint()
+        merges = [(held, name, shard) for trace, name, shard in state for held in trace.past.merges()]
+        self._begin_to_tidy([held for held, *_ in merges])
+        for held, name, shard in merges:  # first: the ids that the store gives out come in this order
+            self.store.replace(name, shard, held.ids, held.batch)
         for trace, name, shard in state:
             gone = trace.past.gone()
             if gone:
                 self.store.replace(name, shard, gone, None)
-        merges = [(held, name, shard) for trace, name, shard in state for held in trace.past.merges()]
-        self._begin_to_tidy([held for held, *_ in merges])
-        for held, name, shard in merges:
-            self.store.replace(name, shard, held.ids, held.batch)
+        for each in interned.coalesced(self.store):
+            self.store.replace(*each)
         self.store.checkpoint()
         self._tidied()
-        self._untidy = 0
+        self._untidy = self._slices = 0
+        self._tidy_slices = max(TIDY_SLICES, sum(1 for _ in self.store.manifest.entries()))
 
     def _begin_to_tidy(self, merges: list[HeldBatch]) -> None:
         self._tidying = merges, self.store.manifest

@@ -17,14 +17,14 @@ from everview.codes.dictionary import Entries
 from everview.kernels.dictionary import gather
 from everview.traces.spine import RATIO
 from everview.traces.store.draft import Replace
+from everview.traces.store.manifest import ManifestEntry
 from everview.traces.store.reader import State as Stored
-from everview.traces.store.slices import Slice
 
 PARTS = ("codes", "kinds", "offsets", "data", "exceptions")  # of dictionary entries, as slices of these names
 NAMES = tuple(f"dictionary {part}" for part in PARTS)
 SPREAD = 10_000  # entries: so many at once are divided among the shards
 
-Chunk = tuple[Slice, ...]
+Chunk = tuple[ManifestEntry, ...]
 
 
 def appended(entries: Entries, shards: int) -> Iterator[tuple[str, int, NDArray[Any]]]:
@@ -35,9 +35,7 @@ def appended(entries: Entries, shards: int) -> Iterator[tuple[str, int, NDArray[
 
 def stored(state: Stored) -> Entries | None:
     """All entries that a state holds, of all shards; None if it has none."""
-    entries = [
-        Entries(*(part.array for part in chunk)) for shard_chunks in _chunks(state).values() for chunk in shard_chunks
-    ]
+    entries = [_loaded(state, chunk) for shard_chunks in _chunks(state).values() for chunk in shard_chunks]
     return joined(entries) if entries else None
 
 
@@ -45,12 +43,12 @@ def coalesced(state: Stored) -> Iterator[Replace]:
     """Edits that merge the last chunks of every shard into one, so that sizes stay geometric."""
     for shard, chunks in _chunks(state).items():
         start, rows = len(chunks), 0
-        while start > 0 and len(chunks[start - 1][0].array) < RATIO * max(rows, 1):
+        while start > 0 and chunks[start - 1][0].ref.rows < RATIO * max(rows, 1):
             start -= 1
-            rows += len(chunks[start][0].array)
+            rows += chunks[start][0].ref.rows
         last = chunks[start:]
         if len(last) > 1:
-            yield from _instead(shard, last, joined([Entries(*(part.array for part in chunk)) for chunk in last]))
+            yield from _instead(shard, last, joined([_loaded(state, chunk) for chunk in last]))
 
 
 def renewed(state: Stored, entries: Entries, shards: int) -> Iterator[Replace]:
@@ -73,8 +71,13 @@ def joined(chunks: Sequence[Entries]) -> Entries:
 
 
 def _chunks(state: Stored) -> dict[int, list[Chunk]]:
-    shards = sorted(shard for name, shard in state.manifest.slices if name == NAMES[0])
-    return {shard: list(zip(*(state.slices(name, shard) for name in NAMES), strict=True)) for shard in shards}
+    slices = state.manifest.slices
+    shards = sorted(shard for name, shard in slices if name == NAMES[0])
+    return {shard: list(zip(*(slices.get((name, shard), ()) for name in NAMES), strict=True)) for shard in shards}
+
+
+def _loaded(state: Stored, chunk: Chunk) -> Entries:
+    return Entries(*(state.array(entry) for entry in chunk))
 
 
 def _placed(entries: Entries, shards: int) -> list[tuple[int, Entries]]:

@@ -25,7 +25,7 @@ def _unobserved(operation: str, path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file open for appending, under the name it was opened by."""
+    """A file open for writing, under the name it was opened by."""
 
     path: Path
     descriptor: int
@@ -40,18 +40,18 @@ class FileSystem:
     def create(self, path: Path) -> File:
         """A new, empty file; an existing one is never overwritten."""
         self.announce("create", path)
-        return File(path, os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666))
+        return File(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
 
     def reopen(self, path: Path) -> File:
         """An existing file, to read and to append to."""
-        return File(path, os.open(path, os.O_RDWR | os.O_APPEND))
+        return File(path, os.open(path, os.O_RDWR))
 
-    def append(self, file: File, data: bytes | memoryview) -> None:
-        """Every byte of `data` at the end of the file; on an error, perhaps some of them."""
+    def append(self, file: File, data: bytes | memoryview, at: int) -> None:
+        """Put `data` at byte `at`, where the part of the file that counts ends; on an error, perhaps some of it."""
         self.announce("append", file.path)
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(file.descriptor, rest) :]
+        written = os.pwrite(file.descriptor, data, at)
+        while written < len(data):
+            written += os.pwrite(file.descriptor, memoryview(data)[written:], at + written)
 
     def sync(self, file: File) -> None:
         """Return when all that was appended would survive a power failure."""
@@ -101,7 +101,7 @@ def publish(files: FileSystem, target: Path, data: bytes) -> File:
         files.unlink(temporary)
     file = files.create(temporary)
     try:
-        files.append(file, data)
+        files.append(file, data, 0)
         files.sync(file)
         files.rename(temporary, target)
     except OSError:

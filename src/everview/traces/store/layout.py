@@ -19,7 +19,8 @@ from everview.errors import ForeignState, StoreError
 from everview.traces.store.files import FileSystem, publish
 from everview.traces.store.slices import checksum, damaged
 
-FORMAT_VERSION = 1
+# 1: a log ends with its last record; 2: room for more may follow.
+FORMAT_VERSION = 2
 OURS = {"FORMAT", "FORMAT.new", "LOCK", "log", "segments"}
 
 
@@ -121,3 +122,9 @@ def write_format(layout: StatePaths, files: FileSystem) -> None:
     """Turn a directory into a state."""
     files.close(publish(files, layout.format, format_text(FORMAT_VERSION)))
     files.sync_dir(layout.root)
+
+
+def renew_format(layout: StatePaths, files: FileSystem) -> None:
+    """Say that a state may from now on be written in the newest format; the older ones are part of it."""
+    if _version(layout) < FORMAT_VERSION:
+        write_format(layout, files)

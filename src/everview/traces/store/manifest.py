@@ -6,7 +6,7 @@ onto a snapshot, and is the only way a manifest comes about, in a running store 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
@@ -38,8 +38,7 @@ class ManifestEntry(NamedTuple):
     ref: SliceRef
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """In the list of (name, shard), `entry` takes the place of the ids in `takes`.
 
     Taking none, it goes to the end; without an entry, what is taken just goes.
@@ -54,25 +53,21 @@ class Edit:
         """Make this edit in a list, whose order is the spine's, largest and oldest first."""
         position = len(entries)
         if self.takes:
-            places = [place for place, entry in enumerate(entries) if entry.id in self.takes]
-            assert len(places) == len(self.takes), f'"{self.name}", shard {self.shard}: not all of {self.takes}'
+            taken = frozenset(self.takes)
+            places = [place for place, entry in enumerate(entries) if entry.id in taken]
+            assert len(places) == len(taken), f'"{self.name}", shard {self.shard}: not all of {self.takes}'
             position = places[0]
-            entries[:] = [entry for entry in entries if entry.id not in self.takes]
+            entries[:] = [entry for entry in entries if entry.id not in taken]
         if self.entry is not None:
             entries.insert(position, self.entry)
 
-    def to_json(self) -> list[Any]:
-        if self.entry is None:
-            return [self.takes, None, self.name, self.shard]
-        return [self.takes, self.entry.id, *self.entry.ref]
-
     @classmethod
-    def from_json(cls, row: list[Any], data_at: int) -> Self:
+    def from_json(cls, row: Sequence[Any], data_at: int) -> Self:
         takes, number, name, shard, *rest = row
         if number is None:
             return cls(name, shard, tuple(takes), None)
-        ref = SliceRef(name, shard, *rest)
-        ref = ref._replace(offset=ref.offset + data_at) if ref.inline else ref
+        file, offset, *rest = rest
+        ref = SliceRef(name, shard, file, offset if file else offset + data_at, *rest)
         return cls(name, shard, tuple(takes), ManifestEntry(number, ref))
 
 
@@ -85,16 +80,35 @@ class StateChange:
     offsets: Mapping[str, Any] = field(default_factory=dict[str, Any])
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def to_json(self) -> dict[str, Any]:
-        """The document of a record; the offsets of inline slices count from the record's data."""
-        edits = [edit.to_json() for edit in self.edits]
-        return {"edits": edits, "offsets": dict(self.offsets), "meta": dict(self.meta)}
-
     @classmethod
     def from_record(cls, record: LogRecord) -> Self:
         document = record.document
-        edits = tuple(Edit.from_json(row, record.data_at) for row in document["edits"])
-        return cls(record.epoch, edits, document["offsets"], document["meta"])
+        recorded = RecordedChange(
+            record.epoch, document["edits"], record.data_at, document["offsets"], document["meta"]
+        )
+        return cls(record.epoch, recorded.edits, recorded.offsets, recorded.meta)
+
+
+class RecordedChange(NamedTuple):
+    """A commit as its record says it, which is less work than the `StateChange` that it makes.
+
+    A row is the ids that are taken, the new id, and a `SliceRef`; or the ids, None, and the name and shard. The offsets
+    of inline slices count from the record's data.
+    """
+
+    epoch: int
+    rows: Sequence[Sequence[Any]]
+    data_at: int
+    offsets: Mapping[str, Any]
+    meta: Mapping[str, Any]
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        return tuple([Edit.from_json(row, self.data_at) for row in self.rows])
+
+    @property
+    def change(self) -> StateChange:
+        return StateChange(self.epoch, self.edits, self.offsets, self.meta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +127,7 @@ class Manifest:
             yield from entries
 
     def after(self, changes: Iterable[StateChange]) -> Manifest:
-        """The manifest after these commits, at a cost set by them and by the number of (trace, shard).
+        """The manifest after these commits, at a cost set by them, by the slices of what they change, and by the keys.
 
         >>> ref = SliceRef("edges", 0, "s", 0, 1, 2, "<i8", 0)
         >>> add, merge = Edit("edges", 0, (), ManifestEntry(1, ref)), Edit("edges", 0, (1,), ManifestEntry(2, ref))

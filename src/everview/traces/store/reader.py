@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from everview.errors import CorruptState, StoreError
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.layout import StatePaths, require_state
 from everview.traces.store.lock import pin
 from everview.traces.store.manifest import Manifest, ManifestEntry
-from everview.traces.store.replay import Replayed, log_of, read_open, replay, resume
+from everview.traces.store.replay import Replayed, log_of, replay, resume, undisturbed
 from everview.traces.store.slices import Array, Slice
+from everview.traces.store.standing import Standing
 from everview.traces.store.verify import Verified, verify
 
 RACES = 100  # a vacuum that outruns an attach this often is no race
@@ -25,7 +27,7 @@ class State(ABC):
 
     def __init__(self, layout: StatePaths, manifest: Manifest, log: Path, descriptor: int) -> None:
         self._layout = layout
-        self._manifest = manifest
+        self._standing = Standing(manifest)
         self._arrays = Arrays(layout, log, descriptor)
 
     @property
@@ -35,15 +37,25 @@ class State(ABC):
     @property
     def epoch(self) -> int:
         """The last committed epoch; at 0, nothing was committed yet."""
-        return self._manifest.epoch
+        return self._standing.epoch
 
     @property
     def manifest(self) -> Manifest:
-        return self._manifest
+        return self._standing.manifest
+
+    @property
+    def offsets(self) -> Mapping[str, Any]:
+        """The source offsets at the last committed epoch."""
+        return self._standing.offsets
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The metadata at the last committed epoch."""
+        return self._standing.meta
 
     def slices(self, name: str, shard: int = 0) -> tuple[Slice, ...]:
         """The slices of one shard of a trace, largest and oldest first; checked when first asked for."""
-        entries = self._manifest.slices.get((name, shard), ())
+        entries = self.manifest.slices.get((name, shard), ())
         return tuple(Slice(entry.id, self._arrays.of(entry)) for entry in entries)
 
     def array(self, entry: ManifestEntry) -> Array:
@@ -121,7 +133,7 @@ def attach(path: str | Path, epoch: int | None = None) -> Reader:
 
 def _reader(layout: StatePaths, log: Path, descriptor: int, epoch: int | None) -> Reader:
     try:
-        replayed = replay(log, read_open(descriptor), epoch)
+        replayed = undisturbed(descriptor, lambda data: replay(log, data, epoch))
     except BaseException:
         os.close(descriptor)
         raise

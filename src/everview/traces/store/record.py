@@ -4,13 +4,18 @@ A record is a header (with a checksum of its own, so its lengths can be trusted)
 of the slices that travel inline, and an end mark. A log is written record by record, and with a sync after
 each, a record is begun only when the one before it is on disk. So
 
-- a file that **ends before its last record does** was torn by a crash: that commit was never acknowledged,
-and the log ends where the record began;
+- a last record of which **the end or a whole sector was never written** was torn by a crash: that commit was
+  never acknowledged, and the log ends where the record began;
 - **anything else** that does not check is damage, be it in the middle or in the last record: a record that is
-  complete may have been acknowledged, and to drop it silently would lose an epoch.
+  complete may have been acknowledged, and to drop it silently would lose an epoch. A record that follows proves
+  that all before it were acknowledged, so only the last one may be torn.
 
-A filesystem may, after a power failure, show the length of an append but zeros for sectors that it never
-wrote. A record never ends in zeros, so whole sectors of zeros at the end of the file count as not written.
+Records are written over room that the log has made for them (see `everview.traces.store.log`). Room is full of
+`BLANK`, a byte of which no record consists for a whole sector and with which none ends. A disk writes a sector
+whole or not at all: what is still blank was never written, whatever sectors before or after it were.
+
+A filesystem may also, after a power failure, show the length of an append but zeros for sectors that it never
+wrote. A record never ends in zeros, so whole sectors of zeros at the end of the file count as not written, too.
 Other remains of an unsynced append (old contents of the disk, or a hole followed by data, which several
 unsynced records can leave) cannot be told from damage and are reported as such; `Store.rewind` then goes
 back by choice.
@@ -20,11 +25,13 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from everview.errors import CorruptState
 from everview.traces.store.slices import checksum, damaged
@@ -35,6 +42,7 @@ HEAD = HEADER.size + HEADER_SUM.size
 MARK = b"EVR1"
 END = b"END\n"
 SECTOR = 512
+BLANK = b"\xee"
 
 to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -68,21 +76,25 @@ def encode(kind: RecordKind, epoch: int, document: Mapping[str, Any], data: byte
     >>> list(scan(record[:-1], Path("a.log")))  # torn
     []
     """
-    text = to_json(document).encode()
-    payload = text + data
-    header = HEADER.pack(MARK, kind, epoch, len(text), len(data), checksum(payload))
-    return b"".join((header, HEADER_SUM.pack(checksum(header)), payload, END))
+    return framed(kind, epoch, to_json(document).encode(), [memoryview(data)])
 
 
-def decode(record: bytes, start: int) -> LogRecord:
-    """One record, as it will be read when it lies at `start` of its file."""
-    (read,) = scan(record, Path("memory"))
-    return LogRecord(read.kind, read.epoch, read.text, read.data_at + start, read.end + start)
+def framed(kind: RecordKind, epoch: int, text: bytes, data: Sequence[memoryview]) -> bytes:
+    """The bytes of a record whose document is JSON already, and whose data come in pieces."""
+    size, total = 0, crc32(text)
+    for piece in data:
+        size += piece.nbytes
+        total = crc32(piece, total)
+    header = HEADER.pack(MARK, kind, epoch, len(text), size, total)
+    return b"".join((header, HEADER_SUM.pack(crc32(header)), text, *data, END))
 
 
-def scan(data: bytes, path: Path) -> Iterator[LogRecord]:
-    """The records of a log in order, up to a torn tail; damage raises when it is reached."""
-    start, size = 0, written_size(data)
+def scan(data: bytes, path: Path, start: int = 0) -> Iterator[LogRecord]:
+    """The records of a log in order, up to a torn tail; damage raises when it is reached.
+
+    The data begin with a sector, and the first record with byte `start` of them.
+    """
+    size = written_size(data)
     while start < size:
         record = _record_at(data, start, size, path)
         if record is None:
@@ -92,13 +104,13 @@ def scan(data: bytes, path: Path) -> Iterator[LogRecord]:
 
 
 def written_size(data: bytes) -> int:
-    r"""How much of a log was written: all, but for whole sectors of zeros at its end.
+    r"""How much of a log was written: all but the room, or whole sectors of zeros, at its end.
 
-    >>> written_size(b"x" * 100 + bytes(50)), written_size(b"x" * 100 + bytes(1000))
-    (150, 512)
+    >>> [written_size(b"x" * 100 + end) for end in (bytes(50), bytes(1000), BLANK * 1000)]
+    [150, 512, 100]
     """
-    used = len(data.rstrip(b"\0"))
-    return min(len(data), used + -used % SECTOR)
+    used = len(data.rstrip(BLANK + b"\0"))
+    return min(len(data.rstrip(BLANK)), used + -used % SECTOR)
 
 
 def first_epoch(path: Path) -> int:
@@ -129,7 +141,17 @@ def _header(data: bytes, start: int, path: Path) -> _Header:
 
 
 def _record_at(data: bytes, at: int, size: int, path: Path) -> LogRecord | None:
-    """The record that begins here, or None if the file ends first."""
+    """The record that begins here, or None if it is the last, and torn."""
+    try:
+        return _whole_record(data, at, size, path)
+    except CorruptState:
+        if _is_torn(data, at, size, path):
+            return None
+        raise
+
+
+def _whole_record(data: bytes, at: int, size: int, path: Path) -> LogRecord | None:
+    """The record that begins here, or None if what was written ends first."""
     start = at + HEAD
     if start > size:
         return None
@@ -142,6 +164,33 @@ def _record_at(data: bytes, at: int, size: int, path: Path) -> LogRecord | None:
     if data[data_end:end] != END or checksum(data[start:data_end]) != header.checksum:
         raise _damage(path, f"the record of epoch {header.epoch} at byte {at} has a wrong checksum")
     return LogRecord(RecordKind(header.kind), header.epoch, data[start:data_at], data_at, end)
+
+
+def _is_torn(data: bytes, at: int, size: int, path: Path) -> bool:
+    """Whether a sector of this record was never written, and no record follows."""
+    try:
+        header = _header(data, at, path)
+    except CorruptState:
+        return _has_blank_sector(data, at, at + HEAD) and not _has_record(data, at + 1, size, path)
+    end = at + HEAD + header.text + header.data + len(END)
+    return size <= end and _has_blank_sector(data, at, end)
+
+
+def _has_blank_sector(data: bytes, start: int, end: int) -> bool:
+    """Whether one of the sectors between `start` and `end` is blank, as far as it comes after `start`."""
+    sectors = range(start - start % SECTOR, end, SECTOR)
+    return any(not data[max(sector, start) : sector + SECTOR].strip(BLANK) for sector in sectors)
+
+
+def _has_record(data: bytes, start: int, size: int, path: Path) -> bool:
+    """Whether a whole record begins anywhere from `start` on."""
+    at = data.find(MARK, start, size)
+    while at >= 0:
+        with suppress(CorruptState):
+            if _whole_record(data, at, size, path) is not None:
+                return True
+        at = data.find(MARK, at + 1, size)
+    return False
 
 
 def _damage(path: Path, what: str) -> CorruptState:

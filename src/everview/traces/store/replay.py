@@ -7,16 +7,20 @@ rewind, when it begins earlier; so the newest log that begins at or before an ep
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from everview.errors import CorruptState, StoreError
 from everview.traces.store.layout import StatePaths
 from everview.traces.store.manifest import Manifest, StateChange
-from everview.traces.store.record import LogRecord, RecordKind, first_epoch, scan
+from everview.traces.store.record import SECTOR, LogRecord, RecordKind, first_epoch, scan, written_size
 from everview.traces.store.slices import damaged
 
+T = TypeVar("T")
+
+LOOKS = 100  # a log that still seems damaged after so many is damaged
 READ_ON = 1 << 16  # bytes of a log that are read at first when it is read on
 
 
@@ -81,14 +85,14 @@ def _tail(path: Path, descriptor: int, start: int) -> Iterator[LogRecord]:
     """The complete records of a log from a byte on, read some at a time; the next epoch is usually all it takes."""
     size = READ_ON
     while True:
-        data = os.pread(descriptor, size, start)
-        end = 0
-        for record in scan(data, path):
-            end = record.end
-            yield replace(record, data_at=record.data_at + start, end=end + start)
-        if len(data) < size:
+        base = start - start % SECTOR
+        data = os.pread(descriptor, size, base)
+        for record in scan(data, path, start - base):
+            start = record.end + base
+            yield replace(record, data_at=record.data_at + base, end=start)
+        if len(data) < size or written_size(data) <= start - base:
             return
-        start, size = start + end, size * 2
+        size *= 2
 
 
 def no_such_epoch(path: Path, epoch: int) -> StoreError:
@@ -104,6 +108,19 @@ def read_open(descriptor: int) -> bytes:
     while part := os.pread(descriptor, 1 << 24, sum(map(len, parts))):
         parts.append(part)
     return b"".join(parts)
+
+
+def undisturbed(descriptor: int, read: Callable[[bytes], T]) -> T:
+    """What is made of a log. Looks again at what seems damaged: a writer may have been in the middle of a record."""
+    data = read_open(descriptor)
+    for _ in range(LOOKS):
+        try:
+            return read(data)
+        except CorruptState:
+            before, data = data, read_open(descriptor)
+            if data == before:
+                break
+    return read(data)
 
 
 def log_of(layout: StatePaths, epoch: int | None) -> Path:

@@ -112,7 +112,7 @@ class SegmentWriter:
 
     def _write(self, file: File, data: bytes | memoryview) -> None:
         if data:
-            self._files.append(file, data)
+            self._files.append(file, data, self._size)
             self._size += len(data)
 
     def _close(self) -> None:

@@ -67,12 +67,12 @@ class Slice:
 
 def refer(name: str, shard: int, array: Array, file: str, offset: int) -> SliceRef:
     """The reference to an array whose bytes are put at `offset` of `file`."""
-    dtype = array.dtype.str
-    assert (dtype, array.ndim) in MATRIX_OR_BLOCK, f"{name}: no slice is {array.ndim}-dimensional {dtype}"
+    dtype, shape = array.dtype.str, array.shape
+    assert (dtype, len(shape)) in MATRIX_OR_BLOCK, f"{name}: no slice is {len(shape)}-dimensional {dtype}"
     assert array.flags.c_contiguous, f"{name}: a slice is contiguous"
-    columns = array.shape[1] if array.ndim == 2 else 0
-    assert array.ndim == 1 or columns > 0, f"{name}: a batch has its weight column at least"
-    return SliceRef(name, shard, file, offset, array.shape[0], columns, dtype, checksum(array))
+    columns = shape[1] if len(shape) == 2 else 0
+    assert len(shape) == 1 or columns > 0, f"{name}: a batch has its weight column at least"
+    return SliceRef(name, shard, file, offset, shape[0], columns, dtype, zlib.crc32(array.data))
 
 
 def octets(array: Array) -> memoryview:
@@ -81,7 +81,7 @@ def octets(array: Array) -> memoryview:
 
 
 def checksum(data: bytes | memoryview | Array) -> int:
-    return zlib.crc32(octets(data) if isinstance(data, np.ndarray) else data)
+    return zlib.crc32(data.data if isinstance(data, np.ndarray) else data)
 
 
 def array_in(buffer: Any, offset: int, ref: SliceRef) -> Array:

@@ -4,7 +4,7 @@ Meaning: a sequence of epochs, each a manifest of immutable slices. `commit` app
 returns, the epoch is durable, and when it raises, the state is as it was. Law: at any moment, whatever
 happens to the process or the machine, opening the directory finds the last acknowledged epoch, or the one
 whose commit was under way, whole. An exception that no disk raised, as a signal handler's, may come at any moment of a
-commit: `recover` then undoes it, or completes it if it counts already. It counts from the assignment of its manifest
+commit: `recover` then undoes it, or completes it if it counts already. It counts from the assignment of its standing
 on. What is small travels in the log record itself; what is large goes to a
 segment first.
 
@@ -27,23 +27,25 @@ from typing import Any, Self
 from everview.doors import doors, inside
 from everview.errors import ForeignState, StoreError
 from everview.process import forks, require_same
-from everview.traces.store.draft import Draft, Inline, Replace
+from everview.traces.store.draft import Draft, Replace
 from everview.traces.store.files import FileSystem, discard
 from everview.traces.store.layout import (
     StatePaths,
     make_directories,
+    renew_format,
     require_state,
     require_vacant,
     write_format,
 )
 from everview.traces.store.lock import WriterLock, lock_for_writing, unlock
 from everview.traces.store.log import EVERY_TICK, NEVER, Log, Uncertain
-from everview.traces.store.manifest import Fingerprints, Manifest, StateChange
+from everview.traces.store.manifest import Fingerprints, Manifest
 from everview.traces.store.reader import Reader, State, attach
-from everview.traces.store.record import RecordKind, decode, encode
+from everview.traces.store.record import RecordKind, encode
 from everview.traces.store.replay import epochs, log_of, replay
 from everview.traces.store.segment import SegmentWriter, require_segments
 from everview.traces.store.slices import Array, SliceRef, damaged
+from everview.traces.store.standing import Standing
 from everview.traces.store.vacuum import Vacuumed, sparse_segments, sweep
 
 CLOSED = "it is closed"
@@ -70,7 +72,7 @@ class UnderWay:
     """A store as it was before a change, to undo or complete the change after an exception."""
 
     what: str
-    manifest: Manifest
+    standing: Standing
     log: Log
     size: int
     queued: bool = False  # whether what is queued goes with it
@@ -93,7 +95,6 @@ class Store(State):
         self._queued: list[Replace] = []
         self._refusal: str | None = None  # why nothing more can be committed
         self._under: UnderWay | None = None
-        self._change: StateChange | None = None  # the last one
         self._made = forks()
         self._adopting = False  # the plan in memory is not the one on disk
         self.kept = frozenset(manifest.plan.traces)  # the traces whose state was found
@@ -189,7 +190,7 @@ class Store(State):
 
     def _resume(self, plan: Fingerprints | None, adopt: bool) -> None:
         """Check the plan, and make sure of what the last writer may have left unsynced."""
-        stored = self._manifest.plan
+        stored = self.manifest.plan
         if plan is not None and plan.plan != stored.plan:
             if not adopt:
                 raise ForeignState(
@@ -197,8 +198,9 @@ class Store(State):
                     hint="adopt=True keeps the traces that are the same; or create another state",
                 )
             self.kept = plan.kept_from(stored)
-            self._manifest = self._manifest.adopted(plan)
+            self._standing = Standing(self.manifest.adopted(plan))
             self._adopting = True
+        renew_format(self._layout, self._files)
         self._log.trim()
         self._files.sync_dir(self._layout.log)
         self._files.sync_dir(self._layout.root)
@@ -211,8 +213,7 @@ class Store(State):
     @property
     def added(self) -> tuple[int, ...]:
         """The ids of the slices that the last commit or checkpoint added, in the order of `commit`."""
-        edits = () if self._change is None else self._change.edits
-        return tuple(edit.entry.id for edit in edits if edit.entry is not None)
+        return self._standing.added
 
     def recover(self) -> None:
         """Undo or complete what an exception has cut short. Does nothing otherwise, and may be repeated."""
@@ -220,7 +221,7 @@ class Store(State):
         if under is None:
             return
         try:
-            if self._manifest is under.manifest:
+            if self._standing is under.standing:
                 self._undo(under)
             else:
                 self._complete(under)
@@ -239,16 +240,14 @@ class Store(State):
             under.next.close()
 
     def _complete(self, under: UnderWay) -> None:
-        """Bring everything else in line with the new manifest."""
+        """Bring everything else in line with the new standing."""
         if under.queued:
             self._queued = []
         if under.next is not None:
             self._log, self._adopting = under.next, False
             self._arrays.turn_to(under.next.file.path, under.next.file.descriptor)
             under.log.close()
-        assert self._change is not None, "a manifest changes by a change"
-        for edit in self._change.edits:
-            self._arrays.forget(edit.takes)
+        self._arrays.forget(self._standing.taken)
 
     # -- committing --------------------------------------------------------------------------------
 
@@ -280,11 +279,12 @@ class Store(State):
         referred = [Replace(ref.name, ref.shard, (), ref) for ref in segments]
         if plan is not None and self._queued:
             self.checkpoint()  # what is queued may be of traces that go
-        draft = Draft(epoch, (*self._queued, *replaces, *added, *referred), offsets or {}, meta or {})
+        draft = Draft.of(epoch, [*self._queued, *replaces, *added, *referred], offsets, meta)
         with self._attempting(f"commit of epoch {epoch}", queued=True):
-            require_segments(self._layout, draft.refs())
+            if referred or replaces or self._queued:  # else there is none to look for
+                require_segments(self._layout, draft.refs())
             if plan is not None:
-                self._publish(draft, onto=self._manifest.adopted(plan))
+                self._publish(draft, onto=self.manifest.adopted(plan))
             elif self._adopting:
                 self._publish(draft)
             else:
@@ -324,7 +324,7 @@ class Store(State):
         A log goes as a whole, so somewhat older epochs may stay. What is queued stays queued.
         """
         assert keep_epochs > 0, "the last epoch is always kept"
-        self._checkpoint(stale=sparse_segments(self._layout, self._manifest))
+        self._checkpoint(stale=sparse_segments(self._layout, self.manifest))
         with self._attempting("vacuum"):
             held = frozenset(change.new.file for change in self._queued if isinstance(change.new, SliceRef))
             return sweep(self._layout, self._files, keep_epochs, held)
@@ -344,32 +344,29 @@ class Store(State):
     def _append(self, draft: Draft) -> None:
         """Commit by one record, and by one segment before it if there is much to write."""
         if draft.nbytes <= self._policy.inline_bytes:
-            inline = Inline()
-            self._record(draft.place(inline.add, self._manifest.next_id), inline.data())
+            self._record(draft)
             return
         with self._segment(draft.epoch) as writer:
-            change = draft.place(writer.add, self._manifest.next_id)
+            placed = draft.placed(writer.add)
             writer.finish()
         try:
-            self._record(change)
+            self._record(placed)
         except OSError:
             writer.abandon()
             raise
 
-    def _record(self, change: StateChange, data: bytes = b"") -> None:
+    def _record(self, draft: Draft) -> None:
         """Log a change; it is kept as it reads from the log, as after reopening."""
-        record = encode(RecordKind.COMMIT, change.epoch, change.to_json(), data)
-        change = StateChange.from_record(decode(record, self._log.size))
-        manifest = self._manifest.after([change])
+        record, recorded = draft.record(self._standing.next_id, self._log.size)
+        standing = self._standing.then(recorded)
         self._log.append(record)
-        self._change = change
-        self._manifest = manifest  # from here on it counts
+        self._standing = standing  # from here on it counts
 
     def _publish(self, draft: Draft, stale: frozenset[str] = frozenset(), onto: Manifest | None = None) -> None:
         """Commit by a new log, whose snapshot refers to segments only, and to none of the stale ones."""
-        onto = self._manifest if onto is None else onto
+        onto = self.manifest if onto is None else onto
         with self._segment(draft.epoch) as writer:
-            change = draft.place(writer.add, onto.next_id)
+            change = draft.placed(writer.add).change(onto.next_id)
             manifest = onto.after([change])
             loose = [entry for entry in manifest.entries() if entry.ref.inline or entry.ref.file in stale]
             places = {entry.id: writer.add(*entry.ref.key, self._arrays.peek(entry)) for entry in loose}
@@ -384,8 +381,7 @@ class Store(State):
         except OSError:
             writer.abandon()
             raise
-        self._change = change
-        self._manifest = manifest  # from here on it counts
+        self._standing = Standing(manifest, change)  # from here on it counts
 
     def _checkpoint(self, queued: Sequence[Replace] = (), stale: frozenset[str] = frozenset()) -> tuple[int, ...]:
         if self._adopting:
@@ -393,7 +389,7 @@ class Store(State):
         if not (self._log.tail or queued or stale):
             return ()
         with self._attempting("checkpoint"):
-            draft = Draft(self.epoch, tuple(queued))
+            draft = Draft(self.epoch, queued)
             require_segments(self._layout, draft.refs())
             self._publish(draft, stale)
         return self.added
@@ -411,14 +407,15 @@ class Store(State):
     @contextmanager
     def _attempting(self, what: str, *, queued: bool = False) -> Generator[None]:
         """Turn failures into errors that say how the state is now; refuse to go on when that is not known."""
-        require_same(self._made, f"the state in {self.path}")
+        if self._made != forks():
+            require_same(self._made, f"the state in {self.path}")
         self.recover()
         if self._refusal is not None:
             raise StoreError(f"{what} is refused: {self._refusal}", hint=f"open {self.path} again")
-        self._under = UnderWay(what, self._manifest, self._log, self._log.size, queued)
+        self._under = UnderWay(what, self._standing, self._log, self._log.size, queued)
         try:
             yield
-            if self._manifest is not self._under.manifest:
+            if self._standing is not self._under.standing:
                 self._complete(self._under)
         except Uncertain as error:
             self._refusal = f"an earlier {what} failed: {error} ({error.__cause__})"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from os import close
 from pathlib import Path
 
 from everview.traces.store.layout import StatePaths
 from everview.traces.store.lock import pin
 from everview.traces.store.manifest import refs_of
-from everview.traces.store.replay import read_open, records
+from everview.traces.store.record import BLANK
+from everview.traces.store.replay import records, undisturbed
 from everview.traces.store.segment import check_segment
 from everview.traces.store.slices import SliceRef, array_in, checked, damaged
 
@@ -36,7 +38,8 @@ def verify(layout: StatePaths) -> Verified:
         refs: set[SliceRef] = set()
         inline = 0
         for path, descriptor in held:
-            log_refs = _check_log(path, read_open(descriptor), newest=path == held[-1][0])
+            check = partial(_check_log, path, newest=path == held[-1][0])
+            log_refs = undisturbed(descriptor, check)
             inline += sum(ref.inline for ref in log_refs)
             refs.update(ref for ref in log_refs if not ref.inline)
         segments = _check_segments(layout, refs)
@@ -49,7 +52,7 @@ def _check_log(path: Path, data: bytes, *, newest: bool) -> list[SliceRef]:
     for record in records(path, data):
         end = record.end
         refs.extend(refs_of(record))
-    if end != len(data) and not newest:
+    if data[end:].strip(BLANK) and not newest:
         raise damaged(path, f"it is cut short after byte {end}, though a later log follows")
     for ref in refs:
         if ref.inline:

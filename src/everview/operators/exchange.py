@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
+from everview.kernels.large import arrange
 from everview.kernels.shard import split
-from everview.kernels.sort import arrange
 from everview.operators.operator import (
     Anywhere,
     ByKey,

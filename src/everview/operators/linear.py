@@ -17,8 +17,8 @@ import pyarrow as pa
 from everview.codes import decode, encode, encode_pairs, to_rows
 from everview.codes.dictionary import Dictionary
 from everview.errors import EverviewError, SchemaError
-from everview.kernels.linear import negated, project
-from everview.kernels.sort import arrange
+from everview.kernels.large import arrange, project, select
+from everview.kernels.linear import negated
 from everview.operators.operator import (
     Anywhere,
     Context,
@@ -110,7 +110,7 @@ class Filter(InPlace, Calling, UnaryOperator):
             kept = kept.cast(pa.bool_())
         if kept.null_count:
             kept = kept.fill_null(False)
-        return Step(delta[kept.to_numpy(zero_copy_only=False)])
+        return Step(select(delta, kept.to_numpy(zero_copy_only=False)))
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class NotNull(InPlace, UnaryOperator):
         if not field.nullable:
             return Step(delta)
         first = delta[:, self.source.schema.words(self.field).start]
-        return Step(delta[first != field.type.null_words()[0]])
+        return Step(select(delta, first != field.type.null_words()[0]))
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class Matching(InPlace, UnaryOperator):
             words = self._words(context.dictionary)
             for place, (field, _) in enumerate(self.constants):
                 kept &= (delta[:, schema.words(field)] == words[0, self._given.words(place)]).all(axis=1)
-        return Step(delta if kept.all() else delta[kept])
+        return Step(delta if kept.all() else select(delta, kept))
 
 
 @dataclass(frozen=True)

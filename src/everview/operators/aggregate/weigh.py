@@ -10,7 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from everview.kernels import exact_sum, quotients
-from everview.kernels.sort import arrange
+from everview.kernels import group_sums as summing
+from everview.kernels.group_sums import LINE, group_sums
+from everview.kernels.large import LARGE, arrange
 from everview.kernels.tally import weighed
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.registry import FLOATS, computed
@@ -53,6 +55,14 @@ SQUARES = {
     Kind.FLOAT: Kind.FLOAT_SQUARES,
 }
 SQUARED = {squares: of for of, squares in SQUARES.items()}
+SIMPLE = {  # what `group_sums` knows
+    Kind.ROWS: summing.ROWS,
+    Kind.VALUES: summing.VALUES,
+    Kind.TRUES: summing.TRUES,
+    Kind.INTEGER: summing.INTEGER,
+    Kind.WIDE: summing.WIDE,
+    Kind.FLOAT: summing.FLOAT,
+}
 
 
 @dataclass(frozen=True)
@@ -142,9 +152,33 @@ class Weigh(UnaryOperator):
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         group = word_columns(self.source.schema, self.group)
+        if delta.shape[0] >= LARGE and self._lines is not None:
+            try:
+                return Step(group_sums(delta, group, *self._lines))
+            except OverflowError:
+                pass  # of a part; that of all rows may be in range, or is the error to be told
         parts = [weighed(delta, group, *self.spread(delta, slot), slot.base) for slot in self.slots]
         whole = np.concatenate(parts) if len(parts) > 1 else parts[0]
         return Step(arrange(whole, np.arange(group.size + 1)))
+
+    @cached_property
+    def _lines(self) -> tuple[Matrix, int, int] | None:
+        """The slots as `group_sums` takes them, how many places they have, and how many entries a row has at most.
+
+        None if there are others than simple sums among them.
+        """
+        if not all(slot.kind in SIMPLE for slot in self.slots):
+            return None
+        lines = np.array([self._line(slot) for slot in self.slots], np.int64).reshape(-1, LINE)
+        most = sum(min(PLACES[slot.kind], exact_sum.WIDE_BUCKETS) for slot in self.slots)
+        return lines, max(slot.places.stop for slot in self.slots), most
+
+    def _line(self, slot: Slot) -> tuple[int, ...]:
+        if slot.kind is Kind.ROWS:
+            return SIMPLE[slot.kind], 0, 0, 0, 0, slot.base
+        field, words = self.source.schema.fields[slot.field], self.source.schema.words(slot.field)
+        null = field.type.null_words()[0] if field.nullable else 0
+        return SIMPLE[slot.kind], words.start, words.stop - 1, field.nullable, null, slot.base
 
     def spread(self, delta: Matrix, slot: Slot) -> exact_sum.Entries:
         """(row, place, contribution) of every entry of a slot."""

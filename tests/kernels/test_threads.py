@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+import everview as ev
+from everview.kernels import threads as home
 from everview.kernels.threads import PARTS, allowed, at_most, each, ranges
 
 
@@ -49,6 +51,19 @@ def test_so_many_threads_as_are_allowed() -> None:
         with at_most(None):
             assert allowed() == 1
     assert allowed() >= 1
+
+
+def test_a_database_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home, "_kept", [])
+    ev.connect()
+    assert allowed() >= 1
+    ev.connect(threads=3)
+    assert allowed() == 3
+    ev.connect()
+    assert allowed() == 3, "it holds for the process"
+    with pytest.raises(ev.EverviewError, match="0 threads cannot work"):
+        ev.connect(threads=0)
+    assert allowed() == 3
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 1000])

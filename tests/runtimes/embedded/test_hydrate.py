@@ -11,7 +11,6 @@ import everview as ev
 from everview.runtimes.embedded import hydrate
 from everview.types.words import Matrix
 
-
 TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, a STRING, n INT NOT NULL, m DECIMAL(9, 2))"
 ROWS = [((i, "even" if i % 2 == 0 else None, i % 3, Decimal(i)), 1) for i in range(30)]
 

@@ -226,7 +226,7 @@ class NotNull(InPlace, UnaryOperator):
         if not field.nullable:
             return Step(delta)
         first = delta[:, self.source.schema.words(self.field).start]
-        return Step(select(delta, first != field.type.null_words()[0]))
+        return Step(delta[first != field.type.null_words()[0]])
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class Matching(InPlace, UnaryOperator):
             words = self._words(context.dictionary)
             for place, (field, _) in enumerate(self.constants):
                 kept &= (delta[:, schema.words(field)] == words[0, self._given.words(place)]).all(axis=1)
-        return Step(delta if kept.all() else select(delta, kept))
+        return Step(delta if kept.all() else delta[kept])
 
 
 @dataclass(frozen=True)

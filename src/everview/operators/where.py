@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
-from everview.kernels.large import select
 from everview.operators.operator import Context, InPlace, Layout, Step, UnaryOperator
 from everview.traces.view import TraceView
 from everview.types import BIGINT, NULL_WORD, Field, Schema
@@ -90,7 +89,7 @@ class Where(InPlace, UnaryOperator):
         for test in self.tests:
             passed = self._passed(test, delta, [next(words) for _ in test.constants])
             kept = passed if kept is None else kept & passed
-        return Step(delta if kept is None or kept.all() else select(delta, kept))
+        return Step(delta if kept is None or kept.all() else delta[kept])
 
     def _passed(self, test: Test, delta: Matrix, constants: list[int]) -> Flags:
         value, known = self._value(delta, test.field)

@@ -19,8 +19,10 @@ from everview.kernels.merge import merge
 from everview.kernels.rows import add
 from everview.kernels.threads import each, ranges
 
-ROWS, VALUES, TRUES, INTEGER, WIDE, FLOAT = range(6)  # what a line of ``slots`` adds up
-LINE = 6  # of ``slots``: what, the first word of the field, the last, whether it may be NULL, the word for that, place
+# A slot is a line (kind, first word of the field, last word, word of NULL or `NO_NULL`, base).
+COUNTED, TRUE, INTEGER, WIDE, FLOAT = range(5)
+NO_NULL = 1  # in place of NULL's first word, which is 0 or the least
+LINE = 5
 UNEVEN = 2  # times an even share: a larger part is worth cutting a group in two
 
 
@@ -38,21 +40,21 @@ def _contribute(dense, m, row, slots):
     """Add what a row contributes to each slot."""
     weight = m[row, m.shape[1] - 1]
     for s in range(slots.shape[0]):
-        what, first, last, place = slots[s, 0], slots[s, 1], slots[s, 2], slots[s, 5]
-        if slots[s, 3] != 0 and m[row, first] == slots[s, 4]:
+        kind, first, last, null, place = slots[s, 0], slots[s, 1], slots[s, 2], slots[s, 3], slots[s, 4]
+        if null != NO_NULL and m[row, first] == null:
             continue
-        if what in (ROWS, VALUES):
+        if kind == COUNTED:
             dense[place] = add(dense[place], weight)
-        elif what == TRUES:
+        elif kind == TRUE:
             if m[row, first] == 1:
                 dense[place] = add(dense[place], weight)
-        elif what == INTEGER:
+        elif kind == INTEGER:
             low, middle, high = integer_digits(m[row, last])
             _put(dense, place, low, weight)
             _put(dense, place + 1, middle, weight)
             _put(dense, place + 2, high, weight)
-        elif what == WIDE:
-            for k, d in enumerate(wide_digits(m[row, first], m[row, first + 1])):
+        elif kind == WIDE:
+            for k, d in enumerate(wide_digits(m[row, first], m[row, last])):
                 _put(dense, place + k, d, weight)
         else:
             k, low, middle, high = float_digits(m[row, first])

@@ -55,14 +55,14 @@ SQUARES = {
     Kind.FLOAT: Kind.FLOAT_SQUARES,
 }
 SQUARED = {squares: of for of, squares in SQUARES.items()}
-SIMPLE = {  # what `group_sums` knows
-    Kind.ROWS: summing.ROWS,
-    Kind.VALUES: summing.VALUES,
-    Kind.TRUES: summing.TRUES,
+SLOTS = {
+    Kind.ROWS: summing.COUNTED,
+    Kind.VALUES: summing.COUNTED,
+    Kind.TRUES: summing.TRUE,
     Kind.INTEGER: summing.INTEGER,
     Kind.WIDE: summing.WIDE,
     Kind.FLOAT: summing.FLOAT,
-}
+}  # as `group_sums` has them
 
 
 @dataclass(frozen=True)
@@ -167,18 +167,19 @@ class Weigh(UnaryOperator):
 
         None if there are others than simple sums among them.
         """
-        if not all(slot.kind in SIMPLE for slot in self.slots):
+        if not all(slot.kind in SLOTS for slot in self.slots):
             return None
-        lines = np.array([self._line(slot) for slot in self.slots], np.int64).reshape(-1, LINE)
+        lines = np.array([self._slot(slot) for slot in self.slots], np.int64).reshape(-1, LINE)
         most = sum(min(PLACES[slot.kind], exact_sum.WIDE_BUCKETS) for slot in self.slots)
         return lines, max(slot.places.stop for slot in self.slots), most
 
-    def _line(self, slot: Slot) -> tuple[int, ...]:
+    def _slot(self, slot: Slot) -> tuple[int, ...]:
+        """A slot as a line for `group_sums`."""
         if slot.kind is Kind.ROWS:
-            return SIMPLE[slot.kind], 0, 0, 0, 0, slot.base
+            return summing.COUNTED, 0, 0, summing.NO_NULL, slot.base
         field, words = self.source.schema.fields[slot.field], self.source.schema.words(slot.field)
-        null = field.type.null_words()[0] if field.nullable else 0
-        return SIMPLE[slot.kind], words.start, words.stop - 1, field.nullable, null, slot.base
+        null = field.type.null_words()[0] if field.nullable else summing.NO_NULL
+        return SLOTS[slot.kind], words.start, words.stop - 1, null, slot.base
 
     def spread(self, delta: Matrix, slot: Slot) -> exact_sum.Entries:
         """(row, place, contribution) of every entry of a slot."""

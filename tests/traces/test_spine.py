@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.codes.dictionary import Dictionary
+from everview.kernels import levels
 from everview.kernels.merge import merge_some
 from everview.kernels.sort import is_batch
-from everview.kernels import levels
 from everview.traces import spine as policy
 from everview.traces.order import DESCENDING, NULL_MOVED, value_order
 from everview.traces.spine import Spine

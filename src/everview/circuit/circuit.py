@@ -30,7 +30,7 @@ from everview.circuit.nodes import (
 )
 from everview.circuit.order import order_of
 from everview.circuit.stream import Stream, StreamTrace
-from everview.doors import doors
+from everview.doors import doors, inside
 from everview.errors import CircuitError, shown
 from everview.operators.arrange import Arrange
 from everview.operators.functions import Function, Shape
@@ -155,6 +155,11 @@ class Circuit:
 
     def add(self, operator: Operator, inputs: Sequence[Stream | None], reads: Sequence[StreamTrace] = ()) -> Stream:
         """A node for an operator; an input given as None is connected later."""
+        return self.place(operator, inputs, reads)
+
+    @inside
+    def place(self, operator: Operator, inputs: Sequence[Stream | None], reads: Sequence[StreamTrace] = ()) -> Stream:
+        """`add`, for passes from circuit to circuit, which place every node once."""
         for stream in (*inputs, *(t.stream for t in reads)):
             if stream is not None:
                 self._own(stream)

@@ -31,7 +31,7 @@ class Copy:
         return StreamTrace(self.at[read.node], read.moment)
 
     def unchanged(self, node: Apply) -> Stream:
-        return self.new.add(node.operator, self.inputs(node), self.traces(node))
+        return self.new.place(node.operator, self.inputs(node), self.traces(node))
 
 
 ApplyRule = Callable[[Copy, Apply], Stream]

@@ -19,7 +19,7 @@ from everview.database.rules import Ruleset
 from everview.doors import door
 from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
 from everview.runtimes.embedded import Embedded
-from everview.runtimes.embedded.prepare import check_shards
+from everview.runtimes.embedded.prepare import check_shards, use_threads
 from everview.traces.store import Store
 
 NEVER: Final = float("inf")
@@ -36,6 +36,7 @@ def connect(
     shards: int | None = None,
     views: Mapping[str, Build] | None = None,
     loops: LoopBounds | None = None,
+    threads: int | None = None,
 ) -> Database:
     """A database, in memory or with its state in a directory, which is made if it does not exist.
 
@@ -47,7 +48,12 @@ def connect(
 
     ``loops`` bounds what a recursion may do in one tick before it is an `EndlessLoop`; without it, the environment does
     (``EVERVIEW_LOOP_ROUNDS``, ``EVERVIEW_LOOP_ROWS``, ``EVERVIEW_LOOP_MEMORY``), and else what a laptop survives.
+
+    ``threads`` is how many threads large work may use: loads, views over many rows, large ticks. All cores by default;
+    what is given holds for the process. Answers do not depend on it.
     """
+    if threads is not None:
+        use_threads(threads)
     if durability not in MODES:
         raise EverviewError(f"durability {durability!r} is not known", hint=f"one of {', '.join(map(repr, MODES))}")
     if not 0 < period < NEVER:

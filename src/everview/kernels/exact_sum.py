@@ -60,7 +60,7 @@ Entries = tuple[Words, Words, Words]  # origins (positions of the values), bucke
 
 
 @inline
-def _fits(d, weight):
+def fits(d, weight):
     """Whether digit times weight stays in 64 bits; asked beforehand, as compiled overflow is undefined."""
     if -(1 << 37) < weight < (1 << 37):
         return True
@@ -71,7 +71,7 @@ def _fits(d, weight):
 @inline
 def _emit(out, at, origin, bucket, weight, d):
     """Write an entry at column ``at``; the next free column, which is the same one if the entry is zero."""
-    if not _fits(d, weight):
+    if not fits(d, weight):
         raise OverflowError("a sum left the range of 64 bits")
     out[0, at] = origin
     out[1, at] = bucket
@@ -86,29 +86,62 @@ def _special_bucket(magnitude, flip):
     return INFINITY_BUCKET if flip == 0 else MINUS_INFINITY_BUCKET
 
 
+@inline
+def float_digits(code):
+    """The first bucket of a float64 code and its three digits; NULL has none, NaN and ±inf count 1 in their bucket."""
+    if code == INT64_MIN:
+        return 0, 0, 0, 0
+    flip = code >> 63
+    magnitude = code ^ flip
+    if magnitude >= INFINITY:
+        return _special_bucket(magnitude, flip), 1, 0, 0
+    exponent = magnitude >> 52
+    m = magnitude & FRACTION
+    if exponent > 0:
+        m |= 1 << 52
+        exponent -= 1
+    k = exponent // BITS
+    r = exponent - k * BITS
+    sign = 1 | flip
+    return k, sign * ((m & (MASK >> r)) << r), sign * ((m >> (BITS - r)) & MASK), sign * (m >> (2 * BITS - r))
+
+
+@inline
+def integer_digits(v):
+    """The three digits of an int64."""
+    middle = (v + ((v >> 63) & MASK)) >> BITS  # towards zero: every digit has the sign of v
+    high = (middle + ((middle >> 63) & MASK)) >> BITS
+    return v - (middle << BITS), middle - (high << BITS), high
+
+
+@inline
+def wide_digits(high, low):
+    """The five digits of a wide decimal's two words; NULL has none."""
+    if high == INT64_MIN:
+        return 0, 0, 0, 0, 0
+    low ^= INT64_MIN
+    sign = 1 | (high >> 63)
+    if high < 0:
+        low = negated(low)
+        high = ~high + (1 if low == 0 else 0)
+    middle = np.int64(np.uint64(low) >> np.uint64(2 * BITS))  # the topmost 12 bits
+    return (
+        sign * (low & MASK),
+        sign * ((low >> BITS) & MASK),
+        sign * ((middle | (high << 12)) & MASK),
+        sign * ((high >> 14) & MASK),
+        sign * (high >> 40),
+    )
+
+
 @kernel(i64, words, words, rows_out)
 def _spread_floats(codes, weights, out):
     at = 0
     for i in range(codes.size):
-        code, w = codes[i], weights[i]
-        if code == INT64_MIN:
-            continue
-        flip = code >> 63
-        magnitude = code ^ flip
-        if magnitude >= INFINITY:
-            at = _emit(out, at, i, _special_bucket(magnitude, flip), w, 1)
-            continue
-        exponent = magnitude >> 52
-        m = magnitude & FRACTION
-        if exponent > 0:
-            m |= 1 << 52
-            exponent -= 1
-        k = exponent // BITS
-        r = exponent - k * BITS
-        sign = 1 | flip
-        at = _emit(out, at, i, k, w, sign * ((m & (MASK >> r)) << r))
-        at = _emit(out, at, i, k + 1, w, sign * ((m >> (BITS - r)) & MASK))
-        at = _emit(out, at, i, k + 2, w, sign * (m >> (2 * BITS - r)))
+        k, first, second, third = float_digits(codes[i])
+        at = _emit(out, at, i, k, weights[i], first)
+        at = _emit(out, at, i, k + 1, weights[i], second)
+        at = _emit(out, at, i, k + 2, weights[i], third)
     return at
 
 
@@ -116,13 +149,8 @@ def _spread_floats(codes, weights, out):
 def _spread_integers(values, weights, out):
     at = 0
     for i in range(values.size):
-        v = values[i]
-        k = 0
-        while v != 0:
-            rest = (v + ((v >> 63) & MASK)) >> BITS  # towards zero: every digit has the sign of v
-            at = _emit(out, at, i, k, weights[i], v - (rest << BITS))
-            v = rest
-            k += 1
+        for k, d in enumerate(integer_digits(values[i])):
+            at = _emit(out, at, i, k, weights[i], d)
     return at
 
 
@@ -130,19 +158,8 @@ def _spread_integers(values, weights, out):
 def _spread_wide(highs, lows, weights, out):
     at = 0
     for i in range(highs.size):
-        high, low, w = highs[i], lows[i] ^ INT64_MIN, weights[i]
-        if high == INT64_MIN:
-            continue
-        sign = 1 | (high >> 63)
-        if high < 0:
-            low = negated(low)
-            high = ~high + (1 if low == 0 else 0)
-        middle = np.int64(np.uint64(low) >> np.uint64(2 * BITS))  # the topmost 12 bits
-        at = _emit(out, at, i, 0, w, sign * (low & MASK))
-        at = _emit(out, at, i, 1, w, sign * ((low >> BITS) & MASK))
-        at = _emit(out, at, i, 2, w, sign * ((middle | (high << 12)) & MASK))
-        at = _emit(out, at, i, 3, w, sign * ((high >> 14) & MASK))
-        at = _emit(out, at, i, 4, w, sign * (high >> 40))
+        for k, d in enumerate(wide_digits(highs[i], lows[i])):
+            at = _emit(out, at, i, k, weights[i], d)
     return at
 
 

@@ -18,10 +18,12 @@ from everview.kernels import levels
 from everview.kernels import registers as register
 from everview.kernels.crossings import crossings_at
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, void, words, words_out
+from everview.kernels.linear import negated
 from everview.kernels.machine import (
     ADD,
     ARRANGE,
     DISTINCT,
+    END,
     INDEX,
     INDEX_IN_ORDER,
     JOIN,
@@ -35,12 +37,11 @@ from everview.kernels.machine import (
     OTHER_AFTER,
     OUT,
     PASS,
-    PYTHON,
     PROJECT,
+    PYTHON,
     RIGHT,
     SAFE,
     START,
-    END,
     SUBTRACT,
     TRACE,
     TRACE_AFTER,
@@ -56,7 +57,6 @@ from everview.kernels.machine import (
     join_of_changes,
     unary,
 )
-from everview.kernels.linear import negated
 from everview.kernels.probe import join_at, keys, later_times
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.timed import split_now, stamped

@@ -110,7 +110,7 @@ def is_idle(line, constants, registers):
                 return False
         return True
     if line[OP] == AGGREGATE:
-        for c in range(line[END] - 2 * line[OTHER_AFTER], line[END], 2):  # noqa: SIM110
+        for c in range(line[END] - 2 * line[OTHER_AFTER], line[END], 2):
             if registers[constants[c], register.ROWS] > 0:
                 return False
         return True

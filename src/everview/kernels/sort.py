@@ -45,7 +45,8 @@ def _less(m, columns, i, j, first):
 
 
 @inline
-def _insertion(m, columns, order, lo, hi, first):
+def insertion(m, columns, order, lo, hi, first):
+    """Put a few rows of ``order``, that agree before column ``first``, in order."""
     for i in range(lo + 1, hi):
         row = order[i]
         j = i
@@ -56,7 +57,7 @@ def _insertion(m, columns, order, lo, hi, first):
 
 
 @inline
-def _radix(keys, order, keys2, order2, lo, hi, least, span):
+def radix(keys, order, keys2, order2, lo, hi, least, span):
     """Stable order of ``keys[lo:hi]`` (and with them ``order``), all within ``least..least+span`` unsigned."""
     n = hi - lo
     bits = 8 if n < MANY else 11
@@ -91,21 +92,13 @@ def _radix(keys, order, keys2, order2, lo, hi, least, span):
         order[lo:hi] = order2[lo:hi]
 
 
-@kernel(words_out, rows, words)
-def sort_order(m, columns):
-    """The order of the rows of ``m`` by the given columns; rows equal in all of them keep their order."""
-    n = m.shape[0]
-    order = np.arange(n)
-    if n <= SHORT:
-        _insertion(m, columns, order, 0, n, 0)
-        return order
-    keys = np.empty(n, np.int64)
-    keys2 = np.empty(n, np.int64)
-    order2 = np.empty(n, np.int64)
-    stack = np.empty((columns.size * (n // SHORT + 2) + 2, 3), np.int64)
+@inline
+def sort_range(m, columns, order, keys, order2, keys2, start, end, after):
+    """Put ``order[start:end]``, of rows that agree before column ``after``, in order; the other arrays are scratch."""
+    stack = np.empty((columns.size * ((end - start) // SHORT + 2) + 2, 3), np.int64)
     top = 0
-    if columns.size > 0:
-        stack[0, 0], stack[0, 1], stack[0, 2] = 0, n, 0
+    if columns.size > after:
+        stack[0, 0], stack[0, 1], stack[0, 2] = start, end, after
         top = 1
     while top > 0:
         top -= 1
@@ -119,19 +112,33 @@ def sort_order(m, columns):
             largest = max(largest, k)
         if smallest != largest:
             span = np.uint64(largest) - np.uint64(smallest)
-            _radix(keys, order, keys2, order2, lo, hi, np.uint64(smallest), span)
+            radix(keys, order, keys2, order2, lo, hi, np.uint64(smallest), span)
         if first + 1 == columns.size:
             continue
-        start = lo
+        run = lo
         for i in range(lo + 1, hi + 1):
-            if i < hi and keys[i] == keys[start]:
+            if i < hi and keys[i] == keys[run]:
                 continue
-            if i - start > SHORT:
-                stack[top, 0], stack[top, 1], stack[top, 2] = start, i, first + 1
+            if i - run > SHORT:
+                stack[top, 0], stack[top, 1], stack[top, 2] = run, i, first + 1
                 top += 1
-            elif i - start > 1:
-                _insertion(m, columns, order, start, i, first + 1)
-            start = i
+            elif i - run > 1:
+                insertion(m, columns, order, run, i, first + 1)
+            run = i
+
+
+@kernel(words_out, rows, words)
+def sort_order(m, columns):
+    """The order of the rows of ``m`` by the given columns; rows equal in all of them keep their order."""
+    n = m.shape[0]
+    order = np.arange(n)
+    if n <= SHORT:
+        insertion(m, columns, order, 0, n, 0)
+        return order
+    keys = np.empty(n, np.int64)
+    keys2 = np.empty(n, np.int64)
+    order2 = np.empty(n, np.int64)
+    sort_range(m, columns, order, keys, order2, keys2, 0, n, 0)
     return order
 
 

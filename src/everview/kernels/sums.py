@@ -25,7 +25,19 @@ COUNTED, TRUE, INTEGER, WIDE, FLOAT = range(5)
 NO_NULL = 1  # in place of NULL's first word, which is 0 or the least
 
 # Kinds of calls.
-COUNT, SUM_INTEGER, SUM_DECIMAL, SUM_FLOAT, MEAN_INTEGER, MEAN_FLOAT, MEAN_DECIMAL, ALL_TRUE, ANY_TRUE, LEAST_OF, GREATEST_OF = range(11)
+(
+    COUNT,
+    SUM_INTEGER,
+    SUM_DECIMAL,
+    SUM_FLOAT,
+    MEAN_INTEGER,
+    MEAN_FLOAT,
+    MEAN_DECIMAL,
+    ALL_TRUE,
+    ANY_TRUE,
+    LEAST_OF,
+    GREATEST_OF,
+) = range(11)
 
 # How NULL is written where there was no value to aggregate.
 NEVER, FLAGGED, LEAST = range(3)

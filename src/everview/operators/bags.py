@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from everview.kernels.sort import arrange
+from everview.kernels.large import arrange
 from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.operator import Context, Layout, Port, Step, key_partition
 from everview.traces.view import TraceView

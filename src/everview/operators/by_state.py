@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from everview.kernels.large import arrange
 from everview.kernels.linear import negated
 from everview.kernels.probe import keys
-from everview.kernels.sort import arrange
 from everview.kernels.timed import stamped
 from everview.operators.nested import corners, wake
 from everview.operators.operator import Context, InPlace, Layout, Operator, Step, TimedStep, TimedView, nothing

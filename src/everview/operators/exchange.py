@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from everview.kernels import machine
+from everview.kernels.large import arrange
 from everview.kernels.shard import split
-from everview.kernels.sort import arrange
 from everview.operators.form import Form
 from everview.operators.operator import (
     Anywhere,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from everview.kernels import extend as kernels
-from everview.kernels.linear import project
+from everview.kernels.large import project
 from everview.traces.wide import Wide
 from everview.types.words import Matrix, Words
 

@@ -14,8 +14,9 @@ from functools import cache, cached_property
 import numpy as np
 
 from everview.kernels import machine, reshape
-from everview.kernels.linear import invert, project
-from everview.kernels.sort import arrange, is_batch, sorted_by_value
+from everview.kernels.large import arrange, project
+from everview.kernels.linear import invert
+from everview.kernels.sort import is_batch, sorted_by_value
 from everview.operators.form import Form, Line, flat
 from everview.operators.operator import (
     ByKey,

@@ -17,8 +17,8 @@ import pyarrow as pa
 from everview.codes import decode, encode, to_rows
 from everview.errors import EverviewError, SchemaError
 from everview.kernels import machine
-from everview.kernels.linear import negated, project
-from everview.kernels.sort import arrange
+from everview.kernels.large import arrange, project, select
+from everview.kernels.linear import negated
 from everview.operators.by_words import ByWords, not_null
 from everview.operators.form import Form, Reason, flat, form_in_words
 from everview.operators.functions import Function
@@ -155,7 +155,7 @@ class Filter(InPlace, Calling, UnaryOperator):
             kept = kept.cast(pa.bool_())
         if kept.null_count:
             kept = kept.fill_null(False)
-        return Step(delta[kept.to_numpy(zero_copy_only=False)])
+        return Step(select(delta, kept.to_numpy(zero_copy_only=False)))
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from everview.errors import SchemaError
-from everview.kernels.linear import project
-from everview.kernels.sort import arrange
+from everview.kernels.large import arrange, project
 from everview.operators.extending import HEAVY, MOST, DeltaLevel, DeltaPlan, Extending, IndexLookup
 from everview.operators.index import sorted_by
 from everview.operators.nested import split_held

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from everview.circuit.nodes import Apply
 from everview.circuit.program import Program
 from everview.codes import Dictionary, encode
-from everview.kernels.linear import negated, project
+from everview.kernels.large import arrange, project, sort_order
+from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.kernels.probe import keys as distinct_keys
 from everview.kernels.resolve import BY_WEIGHT, DELETES, NO_ORDER, PUTS, resolve
-from everview.kernels.sort import arrange, sort_order
 from everview.operators.index import Index
 from everview.operators.operator import word_columns
 from everview.traces.view import Batches, TraceView

@@ -175,6 +175,8 @@ class Batches:
 
     def consolidated(self) -> Matrix:
         assert not self.bound.size, "a bounded view is read by key"
+        if len(self.batches) == 1:
+            return self.batches[0]
         whole = np.empty((0, self.columns), np.int64)
         for batch in reversed(self.batches):
             whole = merged(batch, whole, self.order)

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from everview.codes import decode_rows, decode_weighted, encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.doors import door
+from everview.kernels.large import arrange
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
-from everview.kernels.sort import arrange, is_batch
+from everview.kernels.sort import is_batch
 from everview.types import Schema
 from everview.types.words import Matrix
 from everview.zset.reference import ZSet

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from everview.kernels import exact_sum, machine, quotients, sums
-from everview.kernels.sort import arrange
+from everview.kernels.group_sums import LINE, group_sums
+from everview.kernels.large import LARGE, arrange
 from everview.kernels.tally import weighed
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.registry import FLOATS, computed
@@ -150,10 +151,10 @@ class Weigh(UnaryOperator):
 
     @cached_property
     def form(self) -> Form | Reason:
-        if any(slot.kind not in SLOTS for slot in self.slots):
+        if self._lines is None:
             return "it adds up squares"
         group = word_columns(self.source.schema, self.group)
-        return Form(machine.WEIGH, flat([group, *map(self._slot, self.slots)]), group.size)
+        return Form(machine.WEIGH, flat([group, *self._lines[0]]), group.size)
 
     def _slot(self, slot: Slot) -> Line:
         """A slot as a line for `everview.kernels.sums`."""
@@ -166,9 +167,26 @@ class Weigh(UnaryOperator):
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         group = word_columns(self.source.schema, self.group)
+        if delta.shape[0] >= LARGE and self._lines is not None:
+            try:
+                return Step(group_sums(delta, group, *self._lines))
+            except OverflowError:
+                pass  # of a part; that of all rows may be in range, or is the error to be told
         parts = [weighed(delta, group, *self.spread(delta, slot), slot.base) for slot in self.slots]
         whole = np.concatenate(parts) if len(parts) > 1 else parts[0]
         return Step(arrange(whole, np.arange(group.size + 1)))
+
+    @cached_property
+    def _lines(self) -> tuple[Matrix, int, int] | None:
+        """The slots as kernels take them, how many places they have, and how many entries a row has at most.
+
+        None if there are others than simple sums among them.
+        """
+        if not all(slot.kind in SLOTS for slot in self.slots):
+            return None
+        lines = np.array([self._slot(slot) for slot in self.slots], np.int64).reshape(-1, LINE)
+        most = sum(min(PLACES[slot.kind], exact_sum.WIDE_BUCKETS) for slot in self.slots)
+        return lines, max(slot.places.stop for slot in self.slots), most
 
     def spread(self, delta: Matrix, slot: Slot) -> exact_sum.Entries:
         """(row, place, contribution) of every entry of a slot."""

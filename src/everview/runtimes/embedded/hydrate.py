@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Apply, inputs_of, reads_of
 from everview.circuit.program import Program
-from everview.kernels.linear import project
-from everview.kernels.sort import arrange
+from everview.errors import EverviewError
+from everview.kernels.large import arrange, project
 from everview.operators.arrange import Arrange
-from everview.operators.index import Index
-from everview.operators.operator import Context, word_columns
+from everview.operators.index import Index, sorted_by
+from everview.operators.linear import Project
+from everview.operators.operator import Context, Operator, word_columns
 from everview.runtimes.epoch import Epochs
 from everview.runtimes.loops import Cells
 from everview.runtimes.state import ProgramState
 from everview.traces.trace import Trace
-from everview.types.words import Matrix
+from everview.types.words import Matrix, Words
 
 Held = Mapping[str, Sequence[Trace]]  # by name, a trace a shard
 
@@ -42,10 +43,27 @@ class Integral:
 
     def read(self, held: Held, shard: int) -> Matrix:
         """All that has come by the stream so far."""
-        whole = held[self.name][shard].before.consolidated()
+        whole = self._whole(held, shard)
         if self.columns is None:
             return whole
         return arrange(whole, self.columns) if self.sorted else project(whole, self.columns)
+
+    def read_by(self, operator: Operator, held: Held, shard: int) -> Matrix:
+        """All that a projection or an index has put out of the stream so far: of the trace, without the stream."""
+        columns, whole = chosen_words(operator), self._whole(held, shard)
+        assert columns is not None, "the operator takes words as they are"
+        columns = columns if self.columns is None else self.columns[columns]
+        return sorted_by(whole, columns) if operator.output.sorted else project(whole, columns)
+
+    def _whole(self, held: Held, shard: int) -> Matrix:
+        return held[self.name][shard].before.consolidated()
+
+
+def chosen_words(operator: Operator) -> Words | None:
+    """The words of its input's rows that a projection or an index puts out; None if it does anything else."""
+    if isinstance(operator, Project) or (isinstance(operator, Index) and not operator.order):
+        return word_columns(operator.source.schema, operator.fields)
+    return None
 
 
 def hydrate(
@@ -65,10 +83,65 @@ def hydrate(
         return
     known = integrals(program, held)
     needed, given = _back_from(program, wanted, known)
-    cells: Cells = [{at: known[at].read(held, shard) for at in given} for shard in range(program.shards)]
+    near = _nearest(program, needed, given)
+    try:
+        cells = _cells(program, held, known, near, first)
+        Epochs(_part(program, needed - near.keys()), state, context, bounds).run(cells)
+        return
+    except EverviewError as error:
+        if given.issuperset(near):
+            raise
+        failure = error
+    # An error names a row as its source has it: for that, once more with all streams.
+    cells = _cells(program, held, known, {at: at for at in given}, first)
+    Epochs(_part(program, needed), ProgramState(program, context), context, bounds).run(cells)
+    raise failure
+
+
+def _cells(
+    program: Program,
+    held: Held,
+    known: Mapping[int, Integral],
+    near: Mapping[int, int],
+    first: Sequence[Mapping[int, Matrix]],
+) -> Cells:
+    """What the streams to start from have brought so far, and the rows that arrive at new sources."""
+    cells: Cells = [{} for _ in range(program.shards)]
+    for shard, cell in enumerate(cells):
+        for at, start in near.items():
+            node = program.circuit[at]
+            if at == start:
+                cell[at] = known[at].read(held, shard)
+            else:
+                assert isinstance(node, Apply), "a projection or an index"
+                cell[at] = known[start].read_by(node.operator, held, shard)
     for cell, rows in zip(cells, first, strict=False):
         cell.update(rows)
-    Epochs(_part(program, needed), state, context, bounds).run(cells)
+    return cells
+
+
+def _nearest(program: Program, needed: set[int], given: set[int]) -> dict[int, int]:
+    """The streams to start from, each with the stream whose integral is held: that one, or a projection of it.
+
+    A view reads a few columns of a table. So where only projections and indexes of a stream are needed, they are made
+    from the trace at once, and the stream is not.
+    """
+    readers: dict[int, list[int]] = {at: [] for at in given}
+    for at in needed:
+        node = program.circuit[at]
+        for other in {*inputs_of(node), *(read.node for read in reads_of(node))} & given:
+            assert other is not None, "a program is connected"
+            readers[other].append(at)
+    near: dict[int, int] = {}
+    for start, others in readers.items():
+        direct = program.shards == 1 and all(_takes_words(program, at) for at in others)
+        near.update(dict.fromkeys(others, start) if direct and others else {start: start})
+    return near
+
+
+def _takes_words(program: Program, at: int) -> bool:
+    node = program.circuit[at]
+    return isinstance(node, Apply) and chosen_words(node.operator) is not None
 
 
 def new_nodes(program: Program, held: Held) -> list[int]:

@@ -10,6 +10,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
 from everview.circuit.program import Program
 from everview.errors import EverviewError, FunctionError, shown
+from everview.kernels.threads import keep_to
 from everview.runtimes.tables import Table
 from everview.types import unknown_name
 
@@ -22,6 +23,13 @@ def check_shards(shards: int) -> None:
         raise EverviewError(
             f"there are 1 to {MOST_SHARDS:,} shards, not {shown(shards)}", hint="leave shards out for one"
         )
+
+
+def use_threads(threads: int) -> None:
+    """Let large work of this process use so many threads; refuse a number below 1."""
+    if threads < 1:
+        raise EverviewError(f"{shown(threads)} threads cannot work", hint="leave threads out for all cores")
+    keep_to(threads)
 
 
 def prepared(circuit: Circuit, tables: Mapping[str, Table], shards: int, *, as_is: bool, stored: bool) -> Program:

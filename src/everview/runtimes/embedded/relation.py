@@ -16,11 +16,11 @@ from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary
 from everview.errors import DuplicateKey, NegativeWeight, WeightOverflow
 from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit, is_plain
+from everview.kernels.large import arrange
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.kernels.probe import broken_key
 from everview.kernels.probe import keys as distinct_keys
-from everview.kernels.sort import arrange
 from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout, word_columns
 from everview.runtimes.state import ProgramState

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from everview.circuit.nodes import Read
 from everview.circuit.program import Due, Everywhere, Program, trace_columns
+from everview.kernels.threads import keep_to
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment, TimedView
 from everview.runtimes.pending import At
@@ -133,6 +134,7 @@ def task(told: Round) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Record
     """A stage of a round as a function for `mapInArrow`."""
 
     def run_stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_to(1)  # a task has one core
         times = "-".join(map(str, (*told.at, told.stage)))
         yield from to_batches(told.run(from_batches(batches), attempt(times)))
         settle()

@@ -20,6 +20,7 @@ import pyarrow as pa
 from everview.circuit.nodes import Apply, Feedback, Read
 from everview.circuit.program import Before, Program, Stage
 from everview.errors import EverviewError, WeightOverflow
+from everview.kernels.threads import keep_to
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Moment
 from everview.runtimes.spark.disk import LASTING, refused
@@ -93,6 +94,7 @@ def task(job: Job, number: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator
     """A stage as a function for `mapInArrow`."""
 
     def run_stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_to(1)  # a task has one core
         yield from to_batches(run(job, number, from_batches(batches), attempt(str(number))))
         settle()
 

@@ -1,0 +1,312 @@
+"""Large deltas: the sorting, projecting and selecting of many rows, in parts that run side by side on threads.
+
+The answers are those of the kernels that go through a delta row by row, bit for bit, and a small delta goes to them.
+Space for large results comes from NumPy, which asks for huge pages: several times faster to fill.
+
+Sorting packs the leading columns of a row into one number of up to 63 bits, as many bits a column as its words need.
+Rows are dealt by its first bits into buckets that fit into a processor's cache, and each bucket is sorted by the rest:
+by radix, and where numbers are equal but rows may differ, column by column. Every step keeps the order of equal rows.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everview.kernels import linear, sort
+from everview.kernels.jit import boolean, i64, inline, kernel, octets, rows, rows_out, void, words, words_out
+from everview.kernels.rows import add
+from everview.kernels.sort import SHORT, insertion, radix, sort_range
+from everview.kernels.threads import each, ranges
+
+LARGE = 1 << 15  # rows; below, dividing costs more than it saves
+PART = 1 << 14  # rows that a part has at least
+BITS = 63  # of a packed number
+BUCKET = 1 << 12  # rows of a bucket, about
+MOST_BUCKETS = 12  # as bits: more would not fit into a processor's table of pages
+ABSENT = -(1 << 63)  # NULL, as most words have it: kept out of the span of a column's words
+CLOSE = 0.9  # a result that is smaller than this part of its space is copied
+
+Matrix = NDArray[np.int64]
+Words = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+# ---------------------------------------------------------------- row by row
+
+
+@kernel(void, rows, words, rows_out, i64, i64)
+def _project_part(delta, columns, out, lo, hi):
+    width, weight = columns.size, delta.shape[1] - 1
+    for i in range(lo, hi):
+        for c in range(width):
+            out[i, c] = delta[i, columns[c]]
+        out[i, width] = delta[i, weight]
+
+
+def project(delta: Matrix, columns: Words) -> Matrix:
+    """``delta`` on ``columns``, in that order; nothing is sorted or summed."""
+    n = delta.shape[0]
+    if n < LARGE:
+        return linear.project(delta, columns)
+    out = np.empty((n, columns.size + 1), np.int64)
+    each(lambda part: _project_part(delta, columns, out, *part), ranges(n, PART))
+    return out
+
+
+@kernel(void, rows, octets, rows_out, i64, i64, i64)
+def _select_part(delta, kept, out, at, lo, hi):
+    for i in range(lo, hi):
+        if kept[i]:
+            for c in range(delta.shape[1]):
+                out[at, c] = delta[i, c]
+            at += 1
+
+
+def select(delta: Matrix, kept: Flags) -> Matrix:
+    """The rows of a delta for which a flag is set."""
+    n = delta.shape[0]
+    if n < LARGE:
+        return delta[kept]
+    parts = ranges(n, PART)
+    counts = [int(np.count_nonzero(kept[lo:hi])) for lo, hi in parts]
+    starts = np.cumsum([0, *counts])
+    out = np.empty((int(starts[-1]), delta.shape[1]), np.int64)
+    flags = np.ascontiguousarray(kept).view(np.uint8)
+    starting = [(int(start), lo, hi) for start, (lo, hi) in zip(starts[:-1], parts, strict=True)]
+    each(lambda part: _select_part(delta, flags, out, *part), starting)
+    return out
+
+
+# ---------------------------------------------------------------- sorting
+
+
+@kernel(boolean, rows, words)
+def _in_order(m, columns):
+    """Whether no row stands before a smaller one."""
+    for i in range(1, m.shape[0]):
+        for c in range(columns.size):
+            x, y = m[i - 1, columns[c]], m[i, columns[c]]
+            if x < y:
+                break
+            if x > y:
+                return False
+    return True
+
+
+@kernel(rows_out, rows, words, i64, i64)
+def _spans(m, columns, lo, hi):
+    """For each column its least and its greatest word but `ABSENT`, and whether that is there, too."""
+    out = np.empty((3, columns.size), np.int64)
+    for c in range(columns.size):
+        out[0, c], out[1, c], out[2, c] = (1 << 63) - 1, ABSENT, 0
+    for i in range(lo, hi):
+        for c in range(columns.size):
+            word = m[i, columns[c]]
+            if word == ABSENT:
+                out[2, c] = 1
+            else:
+                out[0, c] = min(out[0, c], word)
+                out[1, c] = max(out[1, c], word)
+    return out
+
+
+@kernel(void, rows, rows, words_out, words_out, i64, i64, i64)
+def _pack(m, packing, packed, counts, shift, lo, hi):
+    """The packed number of each row, and how many of them begin with which bits."""
+    for i in range(lo, hi):
+        number = np.int64(0)
+        for p in range(packing.shape[0]):
+            word, skip = m[i, packing[p, 0]], packing[p, 2]
+            if word == ABSENT and skip:
+                value = np.uint64(0)
+            else:
+                value = np.uint64(word) - np.uint64(packing[p, 1]) + np.uint64(skip)
+            number = (number << packing[p, 4]) | np.int64(value >> np.uint64(packing[p, 3]))
+        packed[i] = number
+        counts[number >> shift] += 1
+
+
+@kernel(void, words, words_out, words_out, words_out, i64, i64, i64)
+def _deal(packed, at, keys, order, shift, lo, hi):
+    """Put every number, and its row, into its bucket."""
+    for i in range(lo, hi):
+        bucket = packed[i] >> shift
+        p = at[bucket]
+        at[bucket] = p + 1
+        keys[p] = packed[i]
+        order[p] = i
+
+
+@inline
+def _short(keys, order, lo, hi):
+    for i in range(lo + 1, hi):
+        key, row = keys[i], order[i]
+        j = i
+        while j > lo and key < keys[j - 1]:
+            keys[j], order[j] = keys[j - 1], order[j - 1]
+            j -= 1
+        keys[j], order[j] = key, row
+
+
+@kernel(void, rows, words, i64, words_out, words_out, words_out, words_out, words, i64, i64)
+def _sort_buckets(m, columns, covered, keys, order, keys2, order2, bounds, first, last):
+    """Sort some buckets: by their numbers, which hold the first ``covered`` columns, and then by the others."""
+    for b in range(first, last):
+        lo, hi = bounds[b], bounds[b + 1]
+        if hi - lo <= SHORT:
+            _short(keys, order, lo, hi)
+        else:
+            least = greatest = keys[lo]
+            for i in range(lo, hi):
+                least = min(least, keys[i])
+                greatest = max(greatest, keys[i])
+            if least != greatest:
+                radix(keys, order, keys2, order2, lo, hi, np.uint64(least), np.uint64(greatest - least))
+        if covered == columns.size:
+            continue
+        run = lo
+        for i in range(lo + 1, hi + 1):
+            if i < hi and keys[i] == keys[run]:
+                continue
+            if i - run > SHORT:
+                sort_range(m, columns, order, keys, order2, keys2, run, i, covered)
+            elif i - run > 1:
+                insertion(m, columns, order, run, i, covered)
+            run = i
+
+
+@kernel(i64, rows, words, words, rows_out, i64, i64)
+def _sum_part(delta, columns, order, out, lo, hi):
+    """Write the rows ``order[lo:hi]`` from row ``lo`` on: equal ones summed, zeros gone. How many there are."""
+    width, weight = columns.size, delta.shape[1] - 1
+    at = lo - 1
+    for i in range(lo, hi):
+        row = order[i]
+        same = at >= lo
+        if same:
+            for c in range(width):
+                if out[at, c] != delta[row, columns[c]]:
+                    same = False
+                    break
+        if same:
+            out[at, width] = add(out[at, width], delta[row, weight])
+            continue
+        if at < lo or out[at, width] != 0:
+            at += 1
+        for c in range(width):
+            out[at, c] = delta[row, columns[c]]
+        out[at, width] = delta[row, weight]
+    if at >= lo and out[at, width] == 0:
+        at -= 1
+    return at + 1 - lo
+
+
+@kernel(void, rows_out, i64, i64, i64)
+def _move(out, start, end, to):
+    """Move rows towards the beginning."""
+    for i in range(start, end):
+        for c in range(out.shape[1]):
+            out[to + i - start, c] = out[i, c]
+
+
+def sort_order(m: Matrix, columns: Words) -> Words:
+    """The order of the rows of ``m`` by the given columns; rows equal in all of them keep their order."""
+    if m.shape[0] < LARGE:
+        return sort.sort_order(m, columns)
+    if _in_order(m, columns):
+        return np.arange(m.shape[0])
+    return _sorted(m, columns)[0]
+
+
+def arrange(delta: Matrix, columns: Words) -> Matrix:
+    """The batch of ``delta`` projected on ``columns``, in that order: sorted, equal rows summed, zeros gone."""
+    n = delta.shape[0]
+    if n < LARGE:
+        return sort.arrange(delta, columns)
+    if _in_order(delta, columns):
+        order = np.arange(n)
+        parts = between_groups(delta, columns, order)
+    else:
+        order, parts = _sorted(delta, columns)
+    out = np.empty((n, columns.size + 1), np.int64)
+    counts = each(lambda part: _sum_part(delta, columns, order, out, *part), parts)
+    return together(out, [lo for lo, _ in parts], counts)
+
+
+def together(out: Matrix, starts: list[int], counts: list[int]) -> Matrix:
+    """The rows that parts have written, each from its start on, one part after the other."""
+    total = 0
+    for start, count in zip(starts, counts, strict=True):
+        if start != total and count:
+            _move(out, start, start + count, total)
+        total += count
+    return out[:total] if total >= CLOSE * out.shape[0] else out[:total].copy()
+
+
+def between_groups(m: Matrix, columns: Words, order: Words) -> list[tuple[int, int]]:
+    """Ranges of rows in order, such that rows equal in the columns lie in the same one."""
+    bounds = [0]
+    for _, end in ranges(m.shape[0], PART):
+        bounds.append(max(bounds[-1], _group_end(m, columns, order, end)))
+    return [(lo, hi) for lo, hi in pairwise(bounds) if lo < hi]
+
+
+@kernel(i64, rows, words, words, i64)
+def _group_end(m, columns, order, end):
+    """The first place from ``end`` on whose row differs from the one before it."""
+    while end < order.size:
+        for c in range(columns.size):
+            if m[order[end], columns[c]] != m[order[end - 1], columns[c]]:
+                return end
+        end += 1
+    return end
+
+
+def _sorted(m: Matrix, columns: Words) -> tuple[Words, list[tuple[int, int]]]:
+    """The order of the rows by the columns, and ranges of it: rows equal in the columns lie in the same one."""
+    n = m.shape[0]
+    parts = ranges(n, PART)
+    packing, covered = _packing(columns, each(lambda part: _spans(m, columns, *part), parts))
+    bits = int(packing[:, 4].sum())
+    first_bits = min(bits, MOST_BUCKETS, (n // BUCKET).bit_length())
+    shift = bits - first_bits
+    packed, counts = np.empty(n, np.int64), np.zeros((len(parts), 1 << first_bits), np.int64)
+    each(lambda k: _pack(m, packing, packed, counts[k], shift, *parts[k]), range(len(parts)))
+    # Of each bucket the rows of the first part come first: equal rows keep their order.
+    ends = np.cumsum(counts.T.ravel()).reshape(counts.T.shape)
+    at = np.ascontiguousarray(ends.T - counts)
+    bounds = np.concatenate([[0], ends[:, -1]])
+    keys, order, order2 = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    each(lambda k: _deal(packed, at[k], keys, order, shift, *parts[k]), range(len(parts)))
+    shares = _shares(bounds, parts)
+    each(lambda s: _sort_buckets(m, columns, covered, keys, order, packed, order2, bounds, *s), shares)
+    return order, [(int(bounds[first]), int(bounds[last])) for first, last in shares]
+
+
+def _packing(columns: Words, spans: list[Matrix]) -> tuple[Matrix, int]:
+    """How rows are packed, (column, least word, whether NULL is there, bits left out, bits) a line.
+
+    And how many of the columns the packed number holds whole.
+    """
+    found = np.array(spans)
+    least, greatest, absent = found[:, 0].min(axis=0), found[:, 1].max(axis=0), found[:, 2].max(axis=0)
+    lines, room, covered = list[tuple[int, ...]](), BITS, 0
+    for column, low, high, skip in zip(*(a.tolist() for a in (columns, least, greatest, absent)), strict=True):
+        bits = max(0, high - low + skip).bit_length()
+        taken = min(bits, room)
+        if taken:
+            lines.append((column, low, skip, bits - taken, taken))
+        room -= taken
+        if taken < bits:
+            break
+        covered += 1
+    return np.array(lines, np.int64).reshape(len(lines), 5), covered
+
+
+def _shares(bounds: Words, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of buckets with about as many rows as the parts have."""
+    cuts = np.unique(np.searchsorted(bounds, [0, *(end for _, end in parts)], side="left"))
+    return [(int(a), int(b)) for a, b in pairwise(cuts)]

@@ -1,0 +1,68 @@
+"""A new view over tables that hold rows: it starts from the traces of the tables, of which it reads what it needs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from unittest.mock import patch
+
+import pytest
+
+import everview as ev
+from everview.runtimes.embedded import hydrate
+from everview.types.words import Matrix
+
+TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, a STRING, n INT NOT NULL, m DECIMAL(9, 2))"
+ROWS = [((i, "even" if i % 2 == 0 else None, i % 3, Decimal(i)), 1) for i in range(30)]
+
+
+def loaded() -> ev.Database:
+    db = ev.connect()
+    db.sql(TABLE)
+    db.apply({"t": ROWS})
+    return db
+
+
+VIEWS = {
+    "projected": "SELECT n, a FROM t",
+    "same": "SELECT * FROM t",
+    "indexed": "SELECT t.m, u.m AS other FROM t JOIN t AS u ON t.n = u.n",
+    "summed": "SELECT a, sum(m) AS s, count(*) AS c FROM t GROUP BY a",
+    "different": "SELECT DISTINCT n FROM t",
+    "chosen": "SELECT id, m FROM t WHERE n = 1",
+    "first": "SELECT m, id FROM t ORDER BY m DESC LIMIT 3",
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_over_rows_is_the_view_that_they_came_to(name: str) -> None:
+    db, other = loaded(), ev.connect()
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {VIEWS[name]}")
+    other.sql(TABLE)
+    other.sql(f"CREATE MATERIALIZED VIEW v AS {VIEWS[name]}")
+    other.apply({"t": ROWS})
+    found, expected = (sorted(each.view("v").to_arrow().to_pylist(), key=str) for each in (db, other))
+    assert found == expected
+    change = {"t": [((1, None, 1, Decimal(1)), -1)]}
+    assert db.apply(change)["v"].to_arrow() == other.apply(change)["v"].to_arrow()
+
+
+def test_columns_that_no_view_reads_are_not_copied() -> None:
+    db = loaded()
+    widths: list[int] = []
+
+    def seen(rows: Matrix, columns: Matrix) -> Matrix:
+        widths.append(len(columns))
+        return project(rows, columns)
+
+    project = hydrate.project
+    with patch.object(hydrate, "project", seen):
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT n, sum(m) AS s FROM t GROUP BY n")
+    assert widths == [2]
+
+
+def test_an_error_shows_the_row_as_its_table_has_it() -> None:
+    db = loaded()
+    with pytest.raises(ev.EverviewError, match=r"the row of t: id=3, a=None, n=0, m="):
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, 7 DIV n AS q FROM t WHERE id > 2")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, n FROM t")
+    assert len(db.view("v").to_arrow()) == 30

@@ -62,7 +62,7 @@ class Scope:
         self.opens = _addresses(self._open)
 
     def run(self, outside: Matrix, bounds: LoopBounds, context: Context) -> bool:
-        """Run the rounds until nothing is left to do; False if they are to be run one by one, and nothing has changed."""
+        """Run the rounds until nothing is left to do; False if they are to be run one by one: nothing has changed."""
         for inner, outer in self.loop.imports:
             self.inside[inner] = outside[outer]
             self.inside[inner, registers.HELD] = 0
@@ -285,7 +285,7 @@ class Compiled:
         self._status[:] = 0
 
     def _tend(self) -> None:
-        """Make full levels batches. The machine appends nothing before that is done: it would be lost with the levels."""
+        """Make full levels batches. Until that is done nothing is appended: it would be lost with the levels."""
         self._tending = True
         for ledgers in (self._ledgers, *(scope.ledgers for scope in self._scopes.values())):
             ledgers.tend()

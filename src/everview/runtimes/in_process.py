@@ -10,6 +10,7 @@ import numpy as np
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Read
 from everview.circuit.program import Due, Loop, Program, Ran
+from everview.kernels.large import LARGE
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment
 from everview.runtimes.compiled import Compiled
@@ -40,15 +41,15 @@ class InProcess:
 
     def __init__(self, program: Program, state: ProgramState, context: Context) -> None:
         self.program, self.state, self.context = program, state, context
-
-    @property
-    def compiled(self) -> Compiled | None:
-        """The program as compiled code; None if it cannot be compiled, or is only a part of what the state is of."""
-        return self.state.compiled if self.state.program is self.program else None
+        self.compiled: Compiled | None = None  # the program as compiled code, if the open epoch runs by it
 
     def run(self, first: int, last: int, cells: Cells) -> None:
+        if first == 0:
+            self.compiled = self._chosen(cells)
         if self.compiled is not None:
-            self._run_compiled(self.compiled, first, last, cells)
+            appends = self.compiled.run(first, last, cells[0], Once(lambda read: self._everywhere(read, cells)))
+            if appends:
+                self.state.push(0, (), appends)
             return
         for number in range(first, last + 1):
             stage = self.program.stages[number]
@@ -61,10 +62,11 @@ class InProcess:
                 remembered = self.program.close(shard_cells, before, stage)
                 self.state.push(shard, (), ran.appends | remembered if remembered else ran.appends)
 
-    def _run_compiled(self, compiled: Compiled, first: int, last: int, cells: Cells) -> None:
-        appends = compiled.run(first, last, cells[0], Once(lambda read: self._everywhere(read, cells)))
-        if appends:
-            self.state.push(0, (), appends)
+    def _chosen(self, cells: Cells) -> Compiled | None:
+        """Compiled code for an epoch of few rows; operators' own steps for many, and for a part of a program."""
+        if self.state.program is not self.program or sum(map(len, cells[0].values())) >= LARGE:
+            return None
+        return self.state.compiled
 
     def run_loop(self, loop: Loop, bounds: LoopBounds, cells: Cells) -> bool:
         """A child of the root to its fixed point; False if its rounds are to be run one by one."""

@@ -145,7 +145,7 @@ class Spine:
 
     @property
     def batches(self) -> tuple[Matrix, ...]:
-        return tuple([*(held.batch for held in self._held()), *self._levels()])
+        return (*(held.batch for held in self._held()), *self._levels())
 
     def __len__(self) -> int:
         """Entries stored; rows that cancel across batches count until they are merged away."""
@@ -239,7 +239,7 @@ class Spine:
         self._follow()
 
     def _follow(self) -> None:
-        """Let the ledger show the stand. It has not yet where an exception came between; its batches are kept as long."""
+        """Let the ledger show the stand, if an exception came between; the batches that it shows are kept as long."""
         stand = self._stand
         if self._shown is stand:
             return

@@ -10,7 +10,6 @@ import numpy as np
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Read
 from everview.circuit.program import Due, Loop, Program, Ran
-from everview.kernels.large import LARGE
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment
 from everview.runtimes.compiled import Compiled
@@ -19,6 +18,9 @@ from everview.runtimes.pending import At
 from everview.runtimes.state import Path, ProgramState
 from everview.traces.wide import Wide
 from everview.types.words import Words
+
+
+MANY = 1 << 18  # rows of an epoch, from which on operators' own steps, which use threads, are the faster way
 
 
 class Once(dict[Read, Wide]):
@@ -64,7 +66,7 @@ class InProcess:
 
     def _chosen(self, cells: Cells) -> Compiled | None:
         """Compiled code for an epoch of few rows; operators' own steps for many, and for a part of a program."""
-        if self.state.program is not self.program or sum(map(len, cells[0].values())) >= LARGE:
+        if self.state.program is not self.program or sum(map(len, cells[0].values())) >= MANY:
             return None
         return self.state.compiled
 

@@ -98,6 +98,17 @@ class LevelIds(NamedTuple):
     ids: Ids = ()
 
 
+class _All:
+    """The batches of a spine, and those that are read with it."""
+
+    def __init__(self, spine: Spine) -> None:
+        self._spine = spine
+
+    @property
+    def batches(self) -> tuple[Matrix, ...]:
+        return (*self._spine.batches, *self._spine.besides)
+
+
 class Spine:
     """The batches of a trace up to the last committed tick.
 
@@ -113,7 +124,9 @@ class Spine:
         self.order = order
         self.ratio = ratio
         self.ledger: Words = levels.new_ledger(columns)
-        self._stand = self._shown = Stand([])  # what the spine is, and what its ledger shows
+        self._stand = Stand([])
+        self.besides: tuple[Matrix, ...] = ()  # batches that are not the spine's, but read with it
+        self._shown: tuple[Stand, tuple[Matrix, ...]] = self._stand, ()  # what the ledger shows
         self._gone: list[int] = []  # stored slices whose rows have cancelled out
         self._level_ids = LevelIds()
         self._view: tuple[Stand, int, Batches] | None = None  # of a stand and a version of the ledger
@@ -141,7 +154,7 @@ class Spine:
     def momentary(self) -> Batches:
         """`view` for a reader that is done before anything is appended."""
         self._follow()
-        return Batches.momentary(self.columns, self.order, self, levels.shown(self.ledger))
+        return Batches.momentary(self.columns, self.order, _All(self), levels.shown(self.ledger))
 
     @property
     def batches(self) -> tuple[Matrix, ...]:
@@ -193,6 +206,11 @@ class Spine:
         _put(slots, gone, 0, HeldBatch(whole, tuple(i for h in held for i in h.ids)))
         self._become(slots, gone, self._stand.last, self._stand.generation)
 
+    def show(self, besides: tuple[Matrix, ...]) -> None:
+        """Let compiled code read these batches with the spine's own, in place of those before. It may be repeated."""
+        self.besides = besides
+        self._follow()
+
     # -- levels
 
     def note_ids(self, ids: Ids, number: int) -> None:
@@ -240,13 +258,13 @@ class Spine:
 
     def _follow(self) -> None:
         """Let the ledger show the stand, if an exception came between; the batches that it shows are kept as long."""
-        stand = self._stand
-        if self._shown is stand:
+        stand, besides = self._stand, self.besides
+        if self._shown[0] is stand and self._shown[1] is besides:
             return
-        table = Batches(self.columns, [held.batch for held in self._held()]).table
+        table = Batches(self.columns, [*(held.batch for held in self._held()), *besides]).table
         assert table.shape[0] < levels.MOST - 16, "a spine has few batches"
         levels.follow(self.ledger, table, stand.generation)
-        self._shown = stand
+        self._shown = stand, besides
 
     # -- what a store must know
 

@@ -70,7 +70,7 @@ class Trace:
     @property
     def momentary(self) -> Batches:
         """`before` for a reader that is done before anything is appended."""
-        return self.before if self.unsaved else self.past.momentary
+        return self.past.momentary
 
     @property
     def unsaved(self) -> list[Matrix]:
@@ -137,6 +137,7 @@ class Trace:
         saves, unsaved, last = self._unsaved
         if batch is not None and last != number:
             self._unsaved = saves, self._put(unsaved, batch), number
+        self.past.show(tuple(self.unsaved))
         self._open = number + 1, []
 
     def saved(self, ids: Ids) -> None:
@@ -146,6 +147,7 @@ class Trace:
         if batch is not None and not self.past.has(number):
             self.past.append(batch, ids, number)
         self.past.tend()
+        self.past.show(())
         self._unsaved = number - 1, [], last
 
     def abandon(self) -> None:

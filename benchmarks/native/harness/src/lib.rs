@@ -60,9 +60,9 @@ fn row_of<const COLUMNS: usize>(bytes: &[u8]) -> [i64; COLUMNS] {
 
 /// Load a view, run the ticks, and print what that took and where it led.
 ///
-/// `apply` is handed nothing for the load, whose rows it has, and then the changes of every tick, rows of `WIDTH` columns
-/// of which the last is the weight. It returns the change of the view. The files of ticks are read as they are needed,
-/// and neither that nor the digest is timed.
+/// `apply` is handed nothing for the load, whose rows it has, and then the changes of every tick, rows of `WIDTH`
+/// columns of which the last is the weight. It returns the change of the view. The files of ticks are read as they are
+/// needed, and neither that nor the digest is timed.
 pub fn measure<const WIDTH: usize, const COLUMNS: usize>(
     given: &Given,
     mut apply: impl FnMut(Option<&[[i64; WIDTH]]>) -> Vec<Change<COLUMNS>>,
@@ -81,15 +81,12 @@ pub fn measure<const WIDTH: usize, const COLUMNS: usize>(
         }
         ticks.push(format!("\"{size}\": {}", summary(&taken)));
     }
-    println!(
-        "{{\"load\": {{\"seconds\": {:.9}, \"cpu\": {:.9}}}, \"ticks\": {{{}}}, \"digest\": {}, \"rows\": {}, \"peak\": {}}}",
-        load.0.as_secs_f64(),
-        load.1.as_secs_f64(),
-        ticks.join(", "),
-        trail.digest,
-        trail.rows,
-        peak(),
-    );
+    let answer = [
+        format!("\"load\": {{\"seconds\": {:.9}, \"cpu\": {:.9}}}", load.0.as_secs_f64(), load.1.as_secs_f64()),
+        format!("\"ticks\": {{{}}}", ticks.join(", ")),
+        format!("\"digest\": {}, \"rows\": {}, \"peak\": {}", trail.digest, trail.rows, peak()),
+    ];
+    println!("{{{}}}", answer.join(", "));
 }
 
 /// The contents of a view after the load and after every tick, all in one number.

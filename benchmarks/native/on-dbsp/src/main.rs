@@ -5,7 +5,6 @@ use dbsp::typed_batch::{IndexedZSetReader, SpineSnapshot};
 use dbsp::utils::{Tup2, Tup3};
 use dbsp::{
     DBData, DBSPHandle, NestedCircuit, OrdIndexedZSet, OrdZSet, OutputHandle, RootCircuit, Runtime, Stream, ZSetHandle,
-    ZWeight,
 };
 use harness::{Change, Given, measure};
 
@@ -47,9 +46,12 @@ fn orders(given: &Given) {
             orders.append(&mut order_rows.into_iter().map(|[id, of, amount]| Tup2(Tup3(id, of, amount), 1)).collect());
         }
         if let Some(changes) = changes {
-            orders.append(&mut changes.iter().map(|&[id, of, amount, weight]| Tup2(Tup3(id, of, amount), weight)).collect());
+            orders.append(
+                &mut changes.iter().map(|&[id, of, amount, weight]| Tup2(Tup3(id, of, amount), weight)).collect(),
+            );
         }
-        ticked(&mut circuit, &totals, |nation, Tup2(total, count)| [nation, total, count])
+        circuit.transaction().expect("a transaction");
+        pairs_of(&totals, |nation, Tup2(total, count)| [nation, total, count])
     });
 }
 
@@ -73,7 +75,8 @@ fn reachability(given: &Given) {
             insert(&edges, edge_rows);
         }
         update(&edges, changes);
-        ticked(&mut circuit, &reached, |node, ()| [node])
+        circuit.transaction().expect("a transaction");
+        rows_of(&reached, |node| [node])
     });
 }
 
@@ -83,53 +86,48 @@ fn closure(given: &Given) {
         let (edges, edge_input) = root.add_input_zset::<Edge>();
         let onward = by_first(&edges);
         let paths = root.recursive(|child, paths: Stream<NestedCircuit, OrdZSet<Edge>>| {
-            let longer = paths
-                .map_index(|Tup2(a, b)| (*b, *a))
-                .join(&onward.delta0(child), |_, a, c| Tup2(*a, *c));
+            let longer = paths.map_index(|Tup2(a, b)| (*b, *a)).join(&onward.delta0(child), |_, a, c| Tup2(*a, *c));
             Ok(edges.delta0(child).plus(&longer))
         })?;
         Ok((edge_input, paths.accumulate_output()))
     })
     .expect("a circuit");
-    drive_edges(given, circuit, &edges, &paths, |Tup2(a, b), ()| [a, b]);
+    drive_edges(given, circuit, &edges, || rows_of(&paths, |Tup2(a, b)| [a, b]));
 }
 
 /// How many triangles there are, each from its lowest node to its highest.
 ///
-/// Paths of two edges are joined with the edges that close them: of the three joins to begin with, `ab` with `bc` has the
-/// fewest rows in graphs like these.
+/// Paths of two edges are joined with the edges that close them: of the three joins to begin with, `ab` with `bc` has
+/// the fewest rows in graphs like these.
 fn triangles(given: &Given) {
     let (circuit, (edges, counted)) = Runtime::init_circuit(WORKERS, |root| {
         let (edges, edge_input) = root.add_input_zset::<Edge>();
-        let ends = edges
-            .map_index(|Tup2(a, b)| (*b, *a))
-            .join_index(&by_first(&edges), |_, a, c| Some((Tup2(*a, *c), ())));
+        let ends =
+            edges.map_index(|Tup2(a, b)| (*b, *a)).join_index(&by_first(&edges), |_, a, c| Some((Tup2(*a, *c), ())));
         let closing = edges.map_index(|edge| (*edge, ()));
-        let counted = ends
-            .join_index(&closing, |_, (), ()| Some(((), ())))
-            .weighted_count();
+        let counted = ends.join_index(&closing, |_, (), ()| Some(((), ()))).weighted_count();
         Ok((edge_input, counted.accumulate_output()))
     })
     .expect("a circuit");
-    drive_edges(given, circuit, &edges, &counted, |(), count| [count]);
+    drive_edges(given, circuit, &edges, || pairs_of(&counted, |(), count| [count]));
 }
 
 fn by_first(edges: &Stream<RootCircuit, OrdZSet<Edge>>) -> Stream<RootCircuit, OrdIndexedZSet<i64, i64>> {
     edges.map_index(|Tup2(a, b)| (*a, *b))
 }
 
-fn drive_edges<K: DBData, V: DBData, const COLUMNS: usize>(
+fn drive_edges<const COLUMNS: usize>(
     given: &Given,
     mut circuit: DBSPHandle,
     edges: &ZSetHandle<Edge>,
-    view: &OutputHandle<SpineSnapshot<OrdIndexedZSet<K, V>>>,
-    row: impl Fn(K, V) -> [i64; COLUMNS],
+    changed: impl Fn() -> Vec<Change<COLUMNS>>,
 ) {
     let mut first = Some(given.rows::<2>("edges"));
     measure(given, |changes: Option<&[[i64; 3]]>| {
         first.take().into_iter().for_each(|rows| insert(edges, rows));
         update(edges, changes);
-        ticked(&mut circuit, view, &row)
+        circuit.transaction().expect("a transaction");
+        changed()
     });
 }
 
@@ -141,12 +139,18 @@ fn update(edges: &ZSetHandle<Edge>, changes: Option<&[[i64; 3]]>) {
     edges.append(&mut changes.unwrap_or_default().iter().map(|&[a, b, weight]| Tup2(Tup2(a, b), weight)).collect());
 }
 
-/// Run one transaction; the change of the view, each row once.
-fn ticked<K: DBData, V: DBData, const COLUMNS: usize>(
-    circuit: &mut DBSPHandle,
+/// The change of a view of rows, each once.
+fn rows_of<K: DBData, const COLUMNS: usize>(
+    view: &OutputHandle<SpineSnapshot<OrdZSet<K>>>,
+    row: impl Fn(K) -> [i64; COLUMNS],
+) -> Vec<Change<COLUMNS>> {
+    view.concat().consolidate().iter().map(|(key, (), weight)| (row(key), weight)).collect()
+}
+
+/// The change of a view of keys and values, each pair once.
+fn pairs_of<K: DBData, V: DBData, const COLUMNS: usize>(
     view: &OutputHandle<SpineSnapshot<OrdIndexedZSet<K, V>>>,
     row: impl Fn(K, V) -> [i64; COLUMNS],
 ) -> Vec<Change<COLUMNS>> {
-    circuit.transaction().expect("a transaction");
-    view.concat().consolidate().iter().map(|(key, value, weight): (K, V, ZWeight)| (row(key, value), weight)).collect()
+    view.concat().consolidate().iter().map(|(key, value, weight)| (row(key, value), weight)).collect()
 }

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use differential_dataflow::{Data, VecCollection};
 use differential_dataflow::consolidation::consolidate;
 use differential_dataflow::input::{Input, InputSession};
 use differential_dataflow::operators::{CountTotal, Iterate};
+use differential_dataflow::{Data, VecCollection};
 use differential_dogs3::altneu::AltNeu;
 use differential_dogs3::{CollectionIndex, ProposeExtensionMethod};
 use harness::{Change, Given, measure};
@@ -146,8 +146,8 @@ fn closure(worker: &mut Worker, given: &Given) {
 
 /// How many triangles there are, each from its lowest node to its highest.
 ///
-/// One delta query an atom, with worst-case optimal joins: no path of two edges is kept. An atom's query reads the atoms
-/// before it with the changes of the tick and those after it without, which is what `AltNeu` times are for.
+/// One delta query an atom, with worst-case optimal joins: no path of two edges is kept. An atom's query reads the
+/// atoms before it with the changes of the tick and those after it without, which is what `AltNeu` times are for.
 fn triangles(worker: &mut Worker, given: &Given) {
     let output = Output::new();
     let mut edges = worker.dataflow(|scope| {

@@ -9,7 +9,7 @@ PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java postgres run test fast check bench bench-native docs conformance torture mutants
+.PHONY: help setup cargo java postgres run test fast check bench bench-native docs conformance torture mutants
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,8 +45,7 @@ bench: setup $(PEERS)  ## the benchmarks, ours and the peers'
 	$(BIN)/python benchmarks/run.py
 
 # QUICK=1 for a small scale. Cargo reads the settings of the folder that it runs in.
-bench-native: $(COMPILED)  ## the benchmarks beside differential-dataflow and dbsp, which cargo builds in some minutes
-	@command -v cargo >/dev/null || { echo "error: make bench-native builds its peers with cargo, Rust's build tool, and there is none: see https://rustup.rs"; exit 1; }
+bench-native: cargo $(COMPILED)  ## the benchmarks beside differential-dataflow and dbsp, which cargo builds in some minutes
 	cd benchmarks/native && cargo build --release --locked
 	$(BIN)/python benchmarks/run.py --only native $(if $(QUICK),--quick)
 
@@ -57,6 +56,9 @@ else
 	@# Pages without examples collect nothing, which pytest reports as 5.
 	$(PYTEST) -q --doctest-glob='*.md' $(PAGES) || test $$? -eq 5
 endif
+
+cargo:
+	@command -v cargo >/dev/null || { echo "error: make bench-native builds its peers with cargo, Rust's build tool, and there is none: see https://rustup.rs"; exit 1; }
 
 java:
 	@scripts/java.sh

@@ -9,10 +9,10 @@ PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java postgres run test fast check bench docs conformance torture mutants
+.PHONY: help setup cargo java postgres run test fast check bench bench-native docs conformance torture mutants
 
 help:  ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(COMPILED) java postgres  ## make .venv from the lock, compile the kernels, see to Java and PostgreSQL
 
@@ -44,6 +44,11 @@ mutants: $(COMPILED)  ## plant faults in the code, one at a time, and see that t
 bench: setup $(PEERS)  ## the benchmarks, ours and the peers'
 	$(BIN)/python benchmarks/run.py
 
+# QUICK=1 for a small scale. Cargo reads the settings of the folder that it runs in.
+bench-native: cargo $(COMPILED)  ## the benchmarks beside differential-dataflow and dbsp, which cargo builds in some minutes
+	cd benchmarks/native && cargo build --release --locked
+	$(BIN)/python benchmarks/run.py --only native $(if $(QUICK),--quick)
+
 docs: $(COMPILED)  ## run the examples in README.md and docs
 ifeq ($(PAGES),)
 	@echo "No pages yet."
@@ -51,6 +56,9 @@ else
 	@# Pages without examples collect nothing, which pytest reports as 5.
 	$(PYTEST) -q --doctest-glob='*.md' $(PAGES) || test $$? -eq 5
 endif
+
+cargo:
+	@command -v cargo >/dev/null || { echo "error: make bench-native builds its peers with cargo, Rust's build tool, and there is none: see https://rustup.rs"; exit 1; }
 
 java:
 	@scripts/java.sh

@@ -23,7 +23,8 @@ def measured(script: str, python: str | Path = sys.executable, /, **parameters: 
     if not Path(python).exists():
         raise SystemExit(f"error: {script} needs {python}\n  hint: make bench installs the peers")
     command = [str(python), str(HERE / script), json.dumps(parameters)]
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    # The Everview of this checkout, also where another one is installed.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent / "src")])}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")

@@ -3,6 +3,7 @@
 python benchmarks/run.py                      everything, in full
 python benchmarks/run.py --quick              everything at a small scale, in under two minutes
 python benchmarks/run.py --only tails memory  some scenarios; what is kept of the others stays
+make bench-native                             the scenario `native`, which needs programs in Rust, and only if asked for
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import native
 import plots
 from figures import Figure, Findings, Target, number
 from isolate import PEERS
@@ -41,6 +43,7 @@ SCENARIOS = (
     "pull",
     "spark_pipeline",
 )
+ON_REQUEST = ("native",)  # beside programs that not every machine can build
 PEERED = ("join_group_by", "recursion", "multiway", "tpch")  # measured beside other systems
 RESULTS = Path(__file__).parent / "results"
 CORES = os.cpu_count() or 1
@@ -51,18 +54,21 @@ ENGINES = ("everview", "numpy", "numba", "pyarrow")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a small scale, written beside the data")
-    parser.add_argument("--only", nargs="+", choices=SCENARIOS, default=SCENARIOS, metavar="SCENARIO")
+    parser.add_argument("--only", nargs="+", choices=SCENARIOS + ON_REQUEST, default=SCENARIOS, metavar="SCENARIO")
     chosen = parser.parse_args()
     require_peers(chosen.only)
+    if "native" in chosen.only:
+        native.require_programs()
     to = DATA / "quick" if chosen.quick else RESULTS
     to.mkdir(parents=True, exist_ok=True)
-    found = kept(to) if tuple(chosen.only) != SCENARIOS else {}
+    everything = tuple(chosen.only) == SCENARIOS
+    found = {name: each for name, each in kept(to).items() if name in ON_REQUEST or not everything}
     for name in chosen.only:
         began, before = time.perf_counter(), os.getloadavg()[0]
         findings: Findings = importlib.import_module(name).findings(QUICK if chosen.quick else FULL)
         found[name] = asdict(findings) | {"machine": machine(), "load": [before, os.getloadavg()[0]]}
         print(f"\n{section(found[name])}\n\n({time.perf_counter() - began:.0f} s)", flush=True)
-    ordered = {name: found[name] for name in SCENARIOS if name in found}
+    ordered = {name: found[name] for name in SCENARIOS + ON_REQUEST if name in found}
     write(ordered, to, quick=chosen.quick)
 
 

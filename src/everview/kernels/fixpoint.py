@@ -223,11 +223,11 @@ def _append(code, inside, ledgers, opens, state, now):
             continue
         ledger, open_ = levels.ledger_at(ledgers[line[TRACE]]), levels.ledger_at(opens[line[TRACE]])
         m = stamped(register.shown(inside, line[OUT]), now)
-        reach = ledger[levels.REACH] + largest_weight(m)
+        largest = largest_weight(m)
         state[GROWN] += m.shape[0]
-        if reach > SAFE or state[GROWN] > state[MOST_ROWS]:
+        if ledger[levels.REACH] > SAFE - largest or state[GROWN] > state[MOST_ROWS]:
             return False
-        ledger[levels.REACH] = reach
+        ledger[levels.REACH] += largest
         levels.enter_batch(open_, m, ())
         if ledger[levels.ALL] + open_[levels.ALL] >= levels.MOST:
             return False

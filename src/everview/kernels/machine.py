@@ -258,10 +258,10 @@ def _is_negative(registers, r, trace):
 @inline
 def _arranged(line, registers, trace, staged):
     """Let a trace's change wait until the epoch is published; False if its weights may leave 64 bits."""
-    reach = trace[levels.REACH] + largest_weight(register.shown(registers, line[LEFT]))
-    if reach > SAFE:
+    largest = largest_weight(register.shown(registers, line[LEFT]))
+    if trace[levels.REACH] > SAFE - largest:
         return False
-    trace[levels.REACH] = reach
+    trace[levels.REACH] += largest
     register.lend(registers, line[OUT], line[LEFT])
     staged[line[TRACE]] = line[OUT] + 1
     return True

@@ -134,8 +134,13 @@ class Spine:
 
     def restore(self, slices: Sequence[tuple[Matrix, Ids]]) -> None:
         """Become what stored batches say, largest and oldest first."""
-        self._become([HeldBatch(batch, ids) for batch, ids in slices], [], 0, self._stand.generation + 1)
-        self.settle()
+        slots: Slots = [HeldBatch(batch, ids) for batch, ids in slices if len(batch) >= SMALL]
+        gone: list[int] = []
+        self._work(slots, gone, 2 * sum(len(batch) for batch, _ in slices))
+        self._become(slots, gone, 0, self._stand.generation + 1)
+        for batch, ids in slices:
+            if 0 < len(batch) < SMALL:
+                self._enter(batch, ids, 0)
 
     def has(self, number: int) -> bool:
         """Whether the last batch was appended with this number: after an exception it tells whether it was."""

@@ -196,6 +196,8 @@ class Epochs:
         """The change of a view, checked and consolidated, by compiled code or here."""
         unchanged, compiled = self._unchanged[sink.name], self._place.compiled
         if sink.positive and (compiled is None or compiled.suspect):
+            if compiled is not None:
+                compiled.fetch(cells[0], [sink.input])
             self._check_positive(sink, cells)
         if compiled is not None:
             rows = cells[0].get(node_id)

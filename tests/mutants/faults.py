@@ -81,6 +81,13 @@ FAULTS = (
         ("tests/scalars/test_functions.py",),
     ),
     PlantedFault(
+        "<= leaves out equal words",
+        "everview.scalars.in_words.choices",
+        '"less_equal": op.LESS | op.EQUAL',
+        '"less_equal": op.LESS',
+        ("tests/scalars/test_in_words.py", "tests/scalars/test_functions.py"),
+    ),
+    PlantedFault(
         "columns that a join's condition reads are pruned with their neighbour",
         "everview.optimize.columns",
         "places = _beside(a.places, len(a.plan.schema), b.places, width)",

@@ -121,7 +121,7 @@ def agrees_in_words(found: Expression, schema: Schema, arrays: list[Any]) -> str
     name, dictionary = "computed", Dictionary()
     arguments = tuple(range(len(schema)))
     out = Schema((*schema.select(schema.names[:1]).fields, Field(name, found.type, found.nullable)))
-    program = Evaluate((found,)).projection(schema, (0,), arguments, out)
+    program = Evaluate((found,)).projection_in_words(schema, (0,), arguments, out)
     if isinstance(program, str):
         return program
     words = encode(schema, pa.table(arrays, schema=schema.arrow), dictionary)
@@ -143,7 +143,7 @@ def agrees_in_words(found: Expression, schema: Schema, arrays: list[Any]) -> str
 
 
 def _filters_in_words(found: Expression, schema: Schema, delta: Any, dictionary: Dictionary, verdicts: Any) -> None:
-    program = Evaluate((found,)).predicate(schema, tuple(range(len(schema))))
+    program = Evaluate((found,)).predicate_in_words(schema, tuple(range(len(schema))))
     assert isinstance(program, WordProgram)
     kept = program.run(delta, dictionary)
     if kept is not None:

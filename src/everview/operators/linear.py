@@ -96,7 +96,7 @@ class Map(Calling, UnaryOperator):
         if arguments is None:
             arguments = tuple(range(len(source)))
         return self._programs.of(
-            functions[self.function].call, lambda f: f.projection(source, self.keep, arguments, self.schema)
+            functions[self.function].call, lambda f: f.projection_in_words(source, self.keep, arguments, self.schema)
         )
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
@@ -138,7 +138,7 @@ class Filter(InPlace, Calling, UnaryOperator):
         source, arguments = self.source.schema, self.arguments
         if arguments is None:
             arguments = tuple(range(len(source)))
-        return self._programs.of(functions[self.function].call, lambda f: f.predicate(source, arguments))
+        return self._programs.of(functions[self.function].call, lambda f: f.predicate_in_words(source, arguments))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         program = self.in_words(context.functions)

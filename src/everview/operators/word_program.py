@@ -82,13 +82,13 @@ class WordProgram:
 class InWords(Protocol):
     """A function of columns that words alone may suffice for."""
 
-    def projection(
+    def projection_in_words(
         self, source: Schema, keep: tuple[int, ...], arguments: tuple[int, ...], out: Schema
     ) -> WordProgram | str:
         """The program that keeps some fields and adds what the function computes of others; or why there is none."""
         ...
 
-    def predicate(self, source: Schema, arguments: tuple[int, ...]) -> WordProgram | str:
+    def predicate_in_words(self, source: Schema, arguments: tuple[int, ...]) -> WordProgram | str:
         """The program of a filter; or why there is none."""
         ...
 

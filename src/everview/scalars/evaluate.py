@@ -89,13 +89,13 @@ class Evaluate:
         rows = ChosenRows(columns, len(columns[0]) if columns else None)
         return tuple(rows.whole(run(rows)) for run in self._run[0])
 
-    def projection(
+    def projection_in_words(
         self, source: Schema, keep: tuple[int, ...], arguments: tuple[int, ...], out: Schema
     ) -> WordProgram | str:
         """The program over words that keeps some fields and adds these expressions of others; or why there is none."""
         return in_words.projection(self.expressions, source, keep, arguments, out)
 
-    def predicate(self, source: Schema, arguments: tuple[int, ...]) -> WordProgram | str:
+    def predicate_in_words(self, source: Schema, arguments: tuple[int, ...]) -> WordProgram | str:
         """The program over words that keeps the rows for which the one expression is true; or why there is none."""
         (condition,) = self.expressions
         return in_words.predicate(condition, source, arguments)

@@ -28,7 +28,7 @@ from everview.codes.atoms import any_part, microseconds
 from everview.codes.coerce import INTEGER_BITS, Unfit, coerce
 from everview.codes.dictionary import Dictionary
 from everview.errors import EverviewError
-from everview.types import NULL_WORD, Array, Decimal, Field, ScalarType, Schema, Struct, Type
+from everview.types import BIGINT, NULL_WORD, Array, Decimal, Field, ScalarType, Schema, Struct, Type
 from everview.types.words import Matrix
 
 MISTAKES: Final = (
@@ -58,6 +58,7 @@ class Packer:
     plain: Mapping[type, Pack]
     coerced: Pack
     null: tuple[int, ...]
+    same: type | None  # of values that are their own words
 
     def pack(self, values: Values, dictionary: Dictionary) -> PackedColumn:
         """The words of a column that has a value at least."""
@@ -105,11 +106,15 @@ def packed_rows(
     prepared: tuple[Packer, ...], columns: Sequence[Values], weights: Sequence[int], dictionary: Dictionary
 ) -> Matrix:
     """The delta matrix of columns and weights; raises one of `MISTAKES`."""
+    rows = len(weights)
     words: list[Sequence[int]] = []
     for packer, column in zip(prepared, columns, strict=True):
-        words += packer.pack(column, dictionary)
+        if packer.same is type(column[0]) and (rows == 1 or {*map(type, column)} == {packer.same}):
+            words.append(column)  # 64 bits are checked where the matrix is made
+        else:
+            words += packer.pack(column, dictionary)
     words.append(weights)
-    rows, width = len(weights), len(words)
+    width = len(words)
     if rows < _MANY:
         return np.fromiter(chain.from_iterable(zip(*words, strict=True)), np.int64, rows * width).reshape(rows, width)
     return np.array(words, np.int64).T.copy()
@@ -118,9 +123,11 @@ def packed_rows(
 def _packer(field: Field) -> Packer:
     type_ = field.type
     plain, coerced = _packs(type_)
-    if isinstance(type_, ScalarType) and type_.name == "BIGINT" and field.nullable:
+    flagged = type_ == BIGINT and field.nullable
+    if flagged:
         plain, coerced = {kind: _flagged(pack) for kind, pack in plain.items()}, _flagged(coerced)
-    return Packer(type_, field.nullable, plain, coerced, tuple(type_.null_words()))
+    same = int if type_ == BIGINT and not flagged else None
+    return Packer(type_, field.nullable, plain, coerced, tuple(type_.null_words()), same)
 
 
 def _packs(type_: Type) -> tuple[Mapping[type, Pack], Pack]:
@@ -261,7 +268,7 @@ def _texts_of_decimals(scaling: _Scaling, values: Values, dictionary: Dictionary
     if scaling.usual.fullmatch(text):
         numbers = [*map(int, text.replace(".", "").split())]
         if len(numbers) == len(values):
-            return scaling.packed(numbers)
+            return (numbers,) if scaling.words == 1 else scaling.packed(numbers)
     return _decimals(scaling, values, dictionary)
 
 

@@ -74,13 +74,15 @@ def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tu
 
 def _packed_pairs(schema: Schema, pairs: list[Any], dictionary: Dictionary) -> Words | None:
     """The delta matrix of a few pairs; None where one has a mistake."""
-    if not all_of(tuple, pairs):
+    one = len(pairs) == 1
+    if type(pairs[0]) is not tuple or (not one and {*map(type, pairs)} != {tuple}):
         return None
     try:
         rows, weights = zip(*pairs, strict=True)
     except ValueError:  # not two of each
         return None
-    return _packed(schema, rows, weights, dictionary) if all_of(int, weights) else None
+    whole = type(weights[0]) is int and (one or {*map(type, weights)} == {int})
+    return _packed(schema, rows, weights, dictionary) if whole else None
 
 
 def _packed(schema: Schema, rows: Sequence[Any], weights: Sequence[int], dictionary: Dictionary) -> Words | None:

@@ -47,16 +47,12 @@ class Access:
 
     def ready_to_write(self) -> None:
         """Do as `ready`, and wait for room in every queue that blocks writers; a thread that is writing may go on."""
-        if self._undisturbed():
-            return
+        under_way = self.open is not None or self.tentative is not None or self._run.ending is not None
+        if not under_way and not self.turns.gates and self._made == forks():
+            return  # as is nearly always so
         self.ready()
         while self.open is None and self.turns.waited():
             self.ready()
-
-    def _undisturbed(self) -> bool:
-        """Whether `ready_to_write` has nothing to do, as is nearly always so."""
-        under_way = self.open is not None or self.tentative is not None or self._run.ending is not None
-        return not under_way and not self.turns.gated and self._made == forks()
 
     def settle(self) -> None:
         """Finish what an exception has cut short, even while a transaction is open."""

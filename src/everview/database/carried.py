@@ -36,25 +36,21 @@ class Carried:
 
     def __init__(self, run: Embedded, catalog: Catalog, relations: Mapping[str, KeptTable]) -> None:
         """Compute what waits from the views and tables of a database that is opened or has new definitions."""
-        self._views = {table.carries: table for table in catalog.tables.values() if table.carries in run.views}
+        self.views = {table.carries: table for table in catalog.tables.values() if table.carries in run.views}
         self._waiting: dict[str, Matrix] = {}
-        for view, table in self._views.items():
+        for view, table in self.views.items():
             held = relations[table.name].rows(run.state)
             self._waiting[view] = (self._as_carried(run.views[view].held(), table) - held).rows
-
-    def __bool__(self) -> bool:
-        """Whether there are such views at all."""
-        return bool(self._views)
 
     def hand_to(self, tx: OpenTransaction) -> None:
         """Add what waits to a transaction that is about to end."""
         for view, rows in self._waiting.items():
             if len(rows):
-                tx.carry(self._views[view].name, rows)
+                tx.carry(self.views[view].name, rows)
 
     def note(self, changes: Mapping[str, Batch]) -> None:
         """Keep the changes of a tick for the next one."""
-        self._waiting |= {view: self._as_carried(changes[view], table).rows for view, table in self._views.items()}
+        self._waiting |= {view: self._as_carried(changes[view], table).rows for view, table in self.views.items()}
 
     def _as_carried(self, rows: Batch, table: TableDefinition) -> Batch:
         """Rows of a view, encoded as in its table, where a column allows NULL if any rule of the head does."""

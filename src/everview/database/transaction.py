@@ -144,8 +144,9 @@ class OpenTransaction:
 
     def apply(self, changes: Mapping[str, Any], *, negative: bool = False) -> None:
         """See `Transaction.apply`."""
+        pulls = self._database.attached.pulls
         for table, rows in changes.items():
-            outside = self._outside(table)
+            outside = self._outside(table) if pulls else None
             if outside is not None:
                 outside.changes.apply({table: rows})
                 continue

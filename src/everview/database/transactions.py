@@ -80,12 +80,13 @@ class Transactions:
         self._known: tuple[object, frozenset[str]] = None, frozenset()  # views, and which of them have timestamps
 
     def tick(
-        self, change: Callable[[OpenTransaction], None], done: Callable[[], None] = lambda: None
+        self, change: Callable[[OpenTransaction], None], done: Callable[[], None] | None = None
     ) -> dict[str, Batch]:
         """Make one tick of the changes of a function; ``done`` is called once the tick counts, before listeners are."""
-        with self._access.turns.writing():
-            self._access.ready_to_write()
-            if self._access.open is not None:
+        access = self._access
+        with access.turns.writing():
+            access.ready_to_write()
+            if access.open is not None:
                 raise TransactionError("apply is a tick of its own", hint="inside a transaction use tx.apply")
             try:
                 with _OneTick(self._core) as tx:
@@ -95,7 +96,8 @@ class Transactions:
                     self._commit(tx)
                     if tx.outside is not None:
                         tx.outside.commit()
-                done()
+                if done is not None:
+                    done()
             finally:  # should a source refuse after the tick, the tick counts
                 self._core.telling.tell()
             return tx.changes
@@ -165,7 +167,7 @@ class Transactions:
 
     def _commit(self, tx: OpenTransaction) -> None:
         core = self._core
-        if core.definitions.carried:
+        if core.definitions.carried.views:
             core.definitions.carried.hand_to(tx)
         core.run.advance(tx.cells(), tx.mark, tx.offsets, partial(self._counted, tx))
         if core.saving.every:
@@ -177,7 +179,7 @@ class Transactions:
         moments = self._with_moments()
         if moments:
             outputs = {name: as_changes(change) if name in moments else change for name, change in outputs.items()}
-        if core.definitions.carried:
+        if core.definitions.carried.views:
             core.definitions.carried.note(outputs)
         if core.telling.listeners:
             core.telling.listeners.note(core.run.epoch, outputs)
@@ -202,7 +204,12 @@ class _OneTick(Block[OpenTransaction]):
         self._core = core
 
     def begin(self) -> OpenTransaction:
-        tx = self._tx = self._core.transactions.begin_in(self)
+        access = self._core.access
+        if access.closed:
+            access.require_open()
+        tx = self._tx = OpenTransaction(self._core)
+        tx.block = self
+        access.open = tx
         return tx
 
     def end(self, error: BaseException | None) -> None:

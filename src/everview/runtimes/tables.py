@@ -150,7 +150,7 @@ class Resolver:
 
     def cells(self, change: Matrix) -> dict[int, Matrix]:
         """A change of the table as a tick begins with it: for its index as it is, for the source as rows arrive."""
-        return {self.index: change, self.source: self.as_source(change)}
+        return {self.index: change, self.source: change if self.in_place else self.as_source(change)}
 
     def as_source(self, rows: Matrix) -> Matrix:
         """Rows of the trace with their words as the source has them."""

@@ -37,7 +37,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._lock: Any = RLock()
-        self._gates: list[Gate] = []
+        self.gates: list[Gate] = []  # for which writers wait
         self.acquire: Callable[..., bool] = self._lock.acquire
         self.release: Callable[[], None] = self._lock.release
         self.over = Condition(self._lock)  # told when whoever had a turn over several blocks has ended it
@@ -55,22 +55,17 @@ class Turns:
 
     def writing(self) -> AbstractContextManager[Any]:
         """Wait until no gate is full, then give this lock; its holder does not wait, as readers may need the lock."""
-        if self._gates and not self._lock._is_owned():
-            while (full := next((gate for gate in self._gates if gate.full), None)) is not None:
+        if self.gates and not self._lock._is_owned():
+            while (full := next((gate for gate in self.gates if gate.full), None)) is not None:
                 full.wait()
         return self._lock
-
-    @property
-    def gated(self) -> bool:
-        """Whether there are gates."""
-        return bool(self._gates)
 
     def waited(self) -> bool:
         """Wait, giving the lock back meanwhile, if another writer has filled a gate before this one had the lock.
 
         Returns whether it waited; only the outermost block does.
         """
-        full = next((gate for gate in self._gates if gate.full), None)
+        full = next((gate for gate in self.gates if gate.full), None)
         if full is None:
             return False
         saved = self._lock._release_save()
@@ -84,11 +79,11 @@ class Turns:
 
     def add_gate(self, gate: Gate) -> None:
         """Let writers wait for a gate."""
-        self._gates = [*self._gates, gate]
+        self.gates = [*self.gates, gate]
 
     def drop_gate(self, gate: Gate) -> None:
         """Let writers wait for a gate no more."""
-        self._gates = [each for each in self._gates if each is not gate]
+        self.gates = [each for each in self.gates if each is not gate]
 
 
 _all: WeakSet[Turns] = WeakSet()

@@ -152,27 +152,22 @@ class KeptTable:
     def _admitted(self, rows: Matrix, contents: Batches, pending: Matrix, negative: bool) -> Matrix:
         """The pending change of a shard with more rows, given what the shard holds."""
         before = contents.plus(pending) if pending.shape[0] else contents
-        rule = KEYED if self.resolver.keyed else UNCHECKED if negative else BAG
-        if rows.shape[0] < LARGE:
-            rows, plain = self._arranged_few(rows, before.table, rule)
-        else:
-            rows = self._arranged(rows)
-            plain = is_plain(rows, before.table, self.resolver.key, rule)
-        if not plain:
-            self._check(rows, before.plus(rows))
-        return _after(pending, rows)
-
-    def _arranged_few(self, rows: Matrix, table: Matrix, rule: int) -> tuple[Matrix, bool]:
-        """`_arranged` and `is_plain` in one call."""
-        words, key = self.resolver.words, self.resolver.key
-        out = np.empty((rows.shape[0], words.size + 1), np.int64)
-        try:
-            count = admit(out, rows, words, table, key, rule)
-        except OverflowError as error:
-            raise self._overflow(error) from None
-        plain = count >= 0
-        count = count if plain else ~count
-        return out if count == out.shape[0] else out[:count], plain
+        resolver = self.resolver
+        rule = KEYED if resolver.keyed else UNCHECKED if negative else BAG
+        if rows.shape[0] >= LARGE:
+            out = self._arranged(rows)
+            count = len(out) if is_plain(out, before.table, resolver.key, rule) else ~len(out)
+        else:  # both in one call
+            out = np.empty((rows.shape[0], len(resolver.columns) + 1), np.int64)
+            try:
+                count = admit(out, rows, resolver.words, before.table, resolver.key, rule)
+            except OverflowError as error:
+                raise self._overflow(error) from None
+        if count < 0:
+            count = ~count
+            self._check(out[:count], before.plus(out[:count]))
+        change = out if count == out.shape[0] else out[:count]
+        return merge(pending, change) if pending.shape[0] else change
 
     def _arranged(self, rows: Matrix) -> Matrix:
         """The rows as a batch in the order of the trace."""

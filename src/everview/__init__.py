@@ -5,6 +5,9 @@ Names load when they are first used, so that importing the package costs next to
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +84,20 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'everview' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    with _uncollected():
+        return getattr(import_module(_HOMES[name]), name)
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """Imports without garbage collections: modules make many objects, and next to no garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def __dir__() -> list[str]:

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Literal, ParamSpec, TextIO, TypeVar, Union, get_args, get_origin
 
 from everview.errors import EverviewError, WrongType, shown
+from everview.later import Resolved
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,7 +64,6 @@ class Check:
 
 def door(function: Callable[P, R], error: type[EverviewError] = WrongType) -> Callable[P, R]:
     """The function as a door: it first checks its arguments against its annotations."""
-    signature = inspect.signature(function)
     checks: list[Check] = []
     starred: list[Check] = []  # of a parameter *names, which takes all further arguments
     ready = False
@@ -72,7 +72,7 @@ def door(function: Callable[P, R], error: type[EverviewError] = WrongType) -> Ca
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         nonlocal ready
         if not ready:  # only now every name of an annotation is known
-            checks[:], starred[:] = _checks(function, signature)
+            checks[:], starred[:] = _checks(function)
             ready = True
         given = len(args)
         for check in checks:
@@ -83,11 +83,11 @@ def door(function: Callable[P, R], error: type[EverviewError] = WrongType) -> Ca
             else:
                 continue
             if type(value) not in check.known and not check.lets_in(value):
-                raise _refusal(error, function, signature, check, value)
+                raise _refusal(error, function, check, value)
         for check in starred:
             for value in args[check.place :]:
                 if not check.lets_in(value):
-                    raise _refusal(error, function, signature, check, value)
+                    raise _refusal(error, function, check, value)
         return function(*args, **kwargs)
 
     return checked
@@ -109,11 +109,17 @@ def _with_doors(cls: C, error: type[EverviewError]) -> C:
         if name.startswith("_") and name != "__init__":
             continue
         if inspect.isfunction(member):
-            if not hasattr(member, "__inside__") and len(inspect.signature(member).parameters) > 1:
+            if not hasattr(member, "__inside__") and _takes_more_than_self(member):
                 setattr(cls, name, door(member, error))
         elif isinstance(member, classmethod | staticmethod):
             setattr(cls, name, type(member)(door(member.__func__, error)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
     return cls
+
+
+def _takes_more_than_self(method: Callable[..., Any]) -> bool:
+    code = method.__code__
+    starred = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    return bool(starred) or code.co_argcount + code.co_kwonlyargcount > 1
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -177,10 +183,10 @@ def _is_instance(value: Any, kind: type) -> bool:
     return isinstance(value, kind)
 
 
-def _checks(function: Callable[..., Any], signature: inspect.Signature) -> tuple[list[Check], list[Check]]:
+def _checks(function: Callable[..., Any]) -> tuple[list[Check], list[Check]]:
     checks: list[Check] = []
     starred: list[Check] = []
-    for place, parameter in enumerate(signature.parameters.values()):
+    for place, parameter in enumerate(inspect.signature(function).parameters.values()):
         hint = _hint(function, parameter.annotation)
         if parameter.kind is parameter.VAR_KEYWORD or hint is Any:
             continue
@@ -201,14 +207,14 @@ def _hint(function: Callable[..., Any], annotation: Any) -> Any:
     if not isinstance(annotation, str):
         return annotation
     try:
-        return eval(annotation, getattr(function, "__globals__", {}))
+        names = getattr(function, "__globals__", {})
+        return eval(annotation, names, Resolved(names))
     except NameError:
         return Any
 
 
-def _refusal(
-    error: type[EverviewError], function: Callable[..., Any], signature: inspect.Signature, check: Check, value: Any
-) -> EverviewError:
+def _refusal(error: type[EverviewError], function: Callable[..., Any], check: Check, value: Any) -> EverviewError:
+    signature = inspect.signature(function)
     title = function.__qualname__.split(".")
     called = title[-2] if title[-1] == "__init__" else title[-1]
     if len(title) > 1 and title[-1] != "__init__" and "self" not in signature.parameters:

@@ -13,24 +13,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from everview.blocks import Busy
-from everview.database.counting import counted
 from everview.database.definitions import TableDefinition, check_name, find_name
 from everview.database.tentative import Tentative, undoing_table
 from everview.errors import DefinitionError, DuplicateKey, LostPosition, SchemaDrift, SourceError, shown
-from everview.runtimes.pull import PullPipeline
-from everview.sources.feed import Feed, FollowedFeed, Step
-from everview.sources.protocol import Followed, Position, Source
+from everview.later import Later
 from everview.types import unknown_name
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.catalog import Catalog
     from everview.database.core import Core
+    from everview.database.counting import counted
     from everview.database.transaction import OpenTransaction
+    from everview.runtimes.pull import PullPipeline
+    from everview.sources.feed import Feed, FollowedFeed, Step
+    from everview.sources.protocol import Followed, Position, Source
+else:
+    PullPipeline = Later("everview.runtimes.pull", "PullPipeline")
+    Feed = Later("everview.sources.feed", "Feed")
+    FollowedFeed = Later("everview.sources.feed", "FollowedFeed")
+    Followed = Later("everview.sources.protocol", "Followed")
+    Position = Later("everview.sources.protocol", "Position")
+    Source = Later("everview.sources.protocol", "Source")
+    counted = Later("everview.database.counting", "counted")
 
 
 @dataclass
@@ -60,7 +70,6 @@ class Attached:
 
     def __init__(self, database: Core) -> None:
         self._database = database
-        self.pipeline = PullPipeline(lock=database.still)  # of the sources that are not kept
         self.pulls = False  # whether there has been such a source: else nobody need ask the pipeline
         self._fed: dict[str, Fed] = {}
         self._turns: SourceTurns | None = None
@@ -68,7 +77,12 @@ class Attached:
     @property
     def sources(self) -> Mapping[str, Source]:
         """The sources that are not kept, by name."""
-        return self.pipeline.sources
+        return self.pipeline.sources if self.pulls else {}
+
+    @cached_property
+    def pipeline(self) -> PullPipeline:
+        """The views over sources that are not kept."""
+        return PullPipeline(lock=self._database.still)
 
     # -- attaching
 
@@ -117,7 +131,8 @@ class Attached:
         with ExitStack() as closing:
             for each in (*self.sources.values(), *(each.feed for each in fed.values())):
                 closing.callback(each.close)
-            closing.callback(self.pipeline.close)
+            if "pipeline" in vars(self):
+                closing.callback(self.pipeline.close)
 
     def _follow(self, name: str, feed: Feed, resync: bool) -> None:
         known = self._database.catalog.tables.get(name)
@@ -174,7 +189,7 @@ class Attached:
             self._let_go()
             fed = [self._find(name) for name in names if name not in self.sources]
             changes = self._take_in(fed if names else [*self._fed.values()], limit)
-            if not names or len(fed) < len(names):
+            if self.pulls and (not names or len(fed) < len(names)):
                 self.pipeline.poll()
             return changes
 

@@ -16,9 +16,7 @@ from everview.database.definitions import TableDefinition
 from everview.database.frontends import ReadableDatabase
 from everview.database.rules import Rulesets, declarations_of, rules_of
 from everview.errors import DatalogError
-from everview.frontends.rules.compile import columns_of
-from everview.frontends.rules.induction import before_name, check_induction, inductive, next_name, timeless
-from everview.frontends.rules.program import RuleProgram
+from everview.later import Later
 from everview.operators.linear import Recode
 from everview.operators.operator import Context, Layout
 from everview.runtimes.embedded import Embedded
@@ -29,6 +27,17 @@ from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.transaction import OpenTransaction
+    from everview.frontends.rules.compile import columns_of
+    from everview.frontends.rules.induction import before_name, check_induction, inductive, next_name, timeless
+    from everview.frontends.rules.program import RuleProgram
+else:
+    columns_of = Later("everview.frontends.rules.compile", "columns_of")
+    before_name = Later("everview.frontends.rules.induction", "before_name")
+    check_induction = Later("everview.frontends.rules.induction", "check_induction")
+    inductive = Later("everview.frontends.rules.induction", "inductive")
+    next_name = Later("everview.frontends.rules.induction", "next_name")
+    timeless = Later("everview.frontends.rules.induction", "timeless")
+    RuleProgram = Later("everview.frontends.rules.program", "RuleProgram")
 
 
 class Carried:

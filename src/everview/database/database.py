@@ -4,43 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from everview.blocks import Block
 from everview.codes import encode_rows
-from everview.database import edn
-from everview.database.algebra import Assigned, add_program, read_program
 from everview.database.core import Core
-from everview.database.datalog import add_rules, living, remove_rules
 from everview.database.definitions import Build, Reader, TableDefinition, columns_and_rows
-from everview.database.derived import read_rules
-from everview.database.eav import Transacted, transact
-from everview.database.explain import explain_view, overview
-from everview.database.fluent import FLUENT, query_of, read_query
-from everview.database.handles import Rules
-from everview.database.identities import content_ids
 from everview.database.rules import DATALOG
 from everview.database.statements import only_reads, run_sql
 from everview.database.transaction import filled
 from everview.database.transactions import Transaction
-from everview.database.verifying import verified
 from everview.database.views import Table, View
 from everview.doors import doors, inside
 from everview.errors import DatalogError, EdnError
-from everview.frontends.dialects import POMORA, program_of
-from everview.frontends.edn.forms import form_of
-from everview.frontends.edn.reader import read
-from everview.frontends.fluent import Query
-from everview.frontends.rules.faults import within_depth
-from everview.sources.protocol import Source
-from everview.verify import Verdict
+from everview.frontends.dialects import EDN, FLUENT, POMORA, program_of
+from everview.later import Later
 from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from everview.database import edn
+    from everview.database.algebra import Assigned, add_program, read_program
+    from everview.database.datalog import add_rules, living, remove_rules
+    from everview.database.derived import read_rules
+    from everview.database.eav import Transacted, transact
+    from everview.database.edn import read_view
+    from everview.database.explain import explain_view, overview
+    from everview.database.fluent import query_of, read_query
+    from everview.database.handles import Rules
+    from everview.database.identities import content_ids
+    from everview.database.verifying import verified
+    from everview.frontends.edn.forms import form_of
+    from everview.frontends.edn.reader import read
+    from everview.frontends.fluent import Query
+    from everview.frontends.rules.faults import within_depth
+    from everview.sources.protocol import Source
+    from everview.verify import Verdict
+else:
+    edn = Later("everview.database.edn")
+    add_program = Later("everview.database.algebra", "add_program")
+    read_program = Later("everview.database.algebra", "read_program")
+    add_rules = Later("everview.database.datalog", "add_rules")
+    living = Later("everview.database.datalog", "living")
+    remove_rules = Later("everview.database.datalog", "remove_rules")
+    read_rules = Later("everview.database.derived", "read_rules")
+    read_view = Later("everview.database.edn", "read_view")
+    transact = Later("everview.database.eav", "transact")
+    explain_view = Later("everview.database.explain", "explain_view")
+    overview = Later("everview.database.explain", "overview")
+    query_of = Later("everview.database.fluent", "query_of")
+    read_query = Later("everview.database.fluent", "read_query")
+    Rules = Later("everview.database.handles", "Rules")
+    content_ids = Later("everview.database.identities", "content_ids")
+    verified = Later("everview.database.verifying", "verified")
+    form_of = Later("everview.frontends.edn.forms", "form_of")
+    read = Later("everview.frontends.edn.reader", "read")
+    within_depth = Later("everview.frontends.rules.faults", "within_depth")
 
 # How the stored text of a view is read, by its dialect; every other dialect is one of SQL.
 READERS: Final[dict[str, Reader]] = {
     DATALOG: read_rules,
     POMORA: read_program,
-    edn.EDN: edn.read_view,
+    EDN: read_view,
     FLUENT: read_query,
 }
 
@@ -258,7 +282,7 @@ class Database:
         self._core.access.settle()
         name = self._core.catalog.find_materialized(name)
         view = self._core.catalog.views[name]
-        return edn.EdnView(self._core, name, edn.query_of(view)) if view.dialect == edn.EDN else View(self._core, name)
+        return edn.EdnView(self._core, name, edn.query_of(view)) if view.dialect == EDN else View(self._core, name)
 
     def table(self, name: str) -> Table:
         """A table."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from everview.codes.rows import to_rows
 from everview.database.catalog import Catalog
@@ -15,6 +15,7 @@ from everview.database.definitions import TableDefinition, ViewDefinition, check
 from everview.database.frontends import ReadableDatabase
 from everview.database.statements import repeat
 from everview.database.views import View
+from everview.frontends.dialects import EDN
 from everview.frontends.edn.arguments import as_arguments
 from everview.frontends.edn.attributes import Attributes, facts_schema
 from everview.frontends.edn.compile import compile_query
@@ -29,8 +30,6 @@ from everview.zset.shown import shown
 
 if TYPE_CHECKING:
     from everview.database.core import Core
-
-EDN: Final = "edn"  # the dialect of views that are EDN queries
 
 
 def attributes_of(catalog: Catalog) -> Attributes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from everview.codes.rows import to_rows
 from everview.database.catalog import Catalog
@@ -19,6 +19,7 @@ from everview.database.statements import repeat
 from everview.database.together import Views
 from everview.database.views import View
 from everview.errors import DefinitionError
+from everview.frontends.dialects import FLUENT
 from everview.frontends.fluent import (
     Clauses,
     Home,
@@ -37,8 +38,6 @@ from everview.zset.shown import shown
 
 if TYPE_CHECKING:
     from everview.database.core import Core
-
-FLUENT: Final = "fluent"  # the dialect of views that are fluent queries
 
 
 def query_of(database: Core, relation: str, alias: str | None) -> Query:

@@ -8,10 +8,11 @@ happened all the same. Views over sources always show what the sources hold.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from everview.runtimes.pull import PullPipeline, SourceTransaction
-from everview.runtimes.pull.turn import StagedTransaction
+if TYPE_CHECKING:
+    from everview.runtimes.pull import PullPipeline, SourceTransaction
+    from everview.runtimes.pull.turn import StagedTransaction
 
 
 class Outside:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from everview.errors import DatalogError
 from everview.frontends.dialects import program_of
-from everview.frontends.rules.program import Declaration, Rule, RuleProgram
+
+if TYPE_CHECKING:
+    from everview.frontends.rules.program import Declaration, Rule, RuleProgram
 
 DATALOG: Final = "datalog"  # the dialect of views that rules define
 

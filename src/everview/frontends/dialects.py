@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from everview.errors import DatalogError
-from everview.frontends.rules.faults import require_text
-from everview.frontends.rules.program import RuleProgram
+from everview.later import Later
 from everview.types import unknown_name
 
+if TYPE_CHECKING:
+    from everview.frontends.rules.faults import require_text
+    from everview.frontends.rules.program import RuleProgram
+else:
+    require_text = Later("everview.frontends.rules.faults", "require_text")
+
+EDN: Final = "edn"  # the dialect of views that are EDN queries
+FLUENT: Final = "fluent"  # the dialect of views that are fluent queries
 POMORA: Final = "pomora"  # relational algebra, whose programs have assignments instead of rules
 
 

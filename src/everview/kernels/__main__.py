@@ -8,6 +8,7 @@ from pkgutil import iter_modules
 
 import everview.kernels
 from everview.kernels.jit import CompiledKernel
+from everview.kernels.progress import progress
 
 
 def kernels() -> list[CompiledKernel]:
@@ -22,12 +23,10 @@ def kernels() -> list[CompiledKernel]:
 
 def main() -> None:
     every = kernels()
-    for i, kernel in enumerate(every, start=1):
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\rcompiling kernels: {i} of {len(every)} ({kernel.__name__})".ljust(78))
+    progress.about = len(every)
+    for kernel in every:
         _ = kernel.dispatcher
-    end = "\r" if sys.stderr.isatty() else ""
-    sys.stderr.write(f"{end}{len(every)} kernels are compiled".ljust(78) + "\n")
+    sys.stderr.write(f"{len(every)} kernels are compiled\n")
 
 
 if __name__ == "__main__":

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cached_property
 from threading import RLock, Thread, current_thread, get_ident, main_thread
 from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
+from numba.core.runtime.nrt import rtsys
 from numba.extending import typeof_impl
+
+from everview.kernels.progress import progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,11 +63,11 @@ def pair(*members: Any) -> Any:
 class CompiledKernel:
     """A function compiled for one signature when it is first called: machine code is loaded only if it is used."""
 
-    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+    def __init__(self, function: Callable[..., Any], result: Any, parameters: tuple[Any, ...] = ()) -> None:
         self.__wrapped__ = function
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
-        self._signature = signature
+        self._types = result, parameters
         self._loading: Any = None  # while its own body is compiled, which may call it
         self._call: Callable[..., Any] = self._first
 
@@ -94,9 +98,11 @@ class CompiledKernel:
         if self._call != self._first or self._loading is not None:
             return
         compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(self.__wrapped__)
+        _load_plainly(compiled, self.__name__)
         self._loading = compiled
         try:
-            compiled.compile(self._signature)
+            result, parameters = self._types
+            compiled.compile(result(*parameters))
             compiled.disable_compile()
             self._call = compiled  # only when it is whole: should compiling fail, the next call begins anew
         finally:
@@ -104,6 +110,30 @@ class CompiledKernel:
 
     def __reduce__(self) -> str:
         return self.__name__
+
+
+def _load_plainly(compiled: Any, name: str) -> None:
+    """Let machine code be loaded from the disk without what only the compiler needs; note what it has to compile.
+
+    Numba first imports and registers all that it can compile, which takes longer than anything else of a start. The
+    compiler does that by itself, should it be needed.
+    """
+    cache = compiled._cache
+    plain = hasattr(cache, "_load_overload") and hasattr(cache, "_guard_against_spurious_io_errors")
+    whole = cache.load_overload
+
+    def load_overload(signature: Any, context: Any) -> Any:
+        if plain:
+            rtsys.initialize(context)  # the functions that machine code calls: for memory, and to make arrays of it
+            with cache._guard_against_spurious_io_errors():
+                found = cache._load_overload(signature, context)
+        else:
+            found = whole(signature, context)
+        if found is None:
+            progress.begin(name)
+        return found
+
+    cache.load_overload = load_overload
 
 
 class _Loader:
@@ -140,16 +170,34 @@ def _undisturbed(load: Callable[[], None]) -> None:
     if current_thread() is main_thread():
         thread = Thread(target=_loader, args=(load, raised), name="everview kernels")
         thread.start()
-        thread.join()
+        progress.wait_for(thread)
     else:
         _loader(load, raised)
     if raised:
         raise raised[0]
 
 
+class KernelHelper:
+    """A function that is compiled with the kernels that call it; nothing of it is made until one of them is."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__wrapped__ = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """The compiled function."""
+        return numba.njit(nogil=True, inline="never", error_model="numpy")(self.__wrapped__)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+
 @typeof_impl.register(CompiledKernel)
-def _typeof_kernel(found: CompiledKernel, context: Any) -> Any:
-    """A kernel that another kernel calls."""
+@typeof_impl.register(KernelHelper)
+def _typeof_kernel(found: CompiledKernel | KernelHelper, context: Any) -> Any:
+    """A kernel or helper that another kernel calls."""
     return types.Dispatcher(found.dispatcher)
 
 
@@ -157,12 +205,11 @@ def kernel(result: Any, *parameters: Any) -> Callable[[F], F]:
     """Compile a function to machine code for exactly these types: ``@kernel(i64, rows, i64)``."""
 
     def compiled(function: F) -> F:
-        return cast(F, CompiledKernel(function, result(*parameters)))
+        return cast(F, CompiledKernel(function, result, parameters))
 
     return compiled
 
 
 def inline(function: F) -> F:
     """A helper that only kernels call; compiled into each of them."""
-    compiled: Any = numba.njit(function, nogil=True, inline="never", error_model="numpy")
-    return cast(F, compiled)
+    return cast(F, KernelHelper(function))

@@ -13,10 +13,9 @@ False [((1,), 1)]
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from everview.doors import doors
 from everview.errors import EverviewError
@@ -28,6 +27,9 @@ from everview.views.feed import Feed, Weighted
 from everview.views.identity import identity, itself
 from everview.views.queue import MAXSIZE, Policy, Queue
 from everview.views.turns import Turns
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 @doors()
@@ -105,6 +107,8 @@ class Changes:
         return self
 
     async def __anext__(self) -> Change | Missed:
+        import asyncio
+
         loop = asyncio.get_running_loop()
         while True:
             if self._queue.stale:

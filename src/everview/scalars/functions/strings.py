@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -135,11 +136,9 @@ def _right(out: Kind, a: Value, count: Value) -> Any:
     return each(out, lambda text, n: text[-n:] if n > 0 else text[:0], a, count)
 
 
-_SPACE: Final[Value] = pa.scalar(" ")
-
-
 def _padding(plain: Kernel, general: Callable[[str, int, str], str]) -> Kernel:
-    def run(out: Kind, a: Value, size: Value, pad: Value = _SPACE) -> Any:
+    def run(out: Kind, a: Value, size: Value, pad: Value = None) -> Any:
+        pad = pa.scalar(" ") if pad is None else pad
         if is_scalar(size) and is_scalar(pad) and size.is_valid and pad.is_valid and len(pad.as_py()) == 1:
             width = max(size.as_py(), 0)
             return pc.utf8_slice_codeunits(plain(a, width=width, padding=pad.as_py()), 0, width)
@@ -250,12 +249,14 @@ def _ascii(out: Kind, a: Value) -> Any:
     return each(out, lambda letter: ord(letter) if letter else 0, first)
 
 
-_LATIN: Final = pa.array([chr(i) for i in range(256)])
+@cache
+def _latin() -> Any:
+    return pa.array([chr(i) for i in range(256)])
 
 
 def _chr(out: Kind, a: Value) -> Any:
     codes = numbers(a)
-    letters = _LATIN.take(from_numbers(codes & 255, pa.int64(), nulls(a)))
+    letters = _latin().take(from_numbers(codes & 255, pa.int64(), nulls(a)))
     return pc.if_else(pa.array(codes < 0), pa.scalar(""), letters) if (codes < 0).any() else letters
 
 

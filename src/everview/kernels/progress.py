@@ -1,0 +1,64 @@
+"""Progress on a terminal while kernels are compiled, which a first use on a machine has to wait for.
+
+Nothing is shown before it has taken two seconds, nor where no one looks: when the errors of a program go to a file.
+"""
+
+from __future__ import annotations
+
+import sys
+from threading import Thread
+from time import monotonic
+from typing import Final
+
+PATIENCE: Final = 2.0  # seconds
+ABOUT: Final = 20  # kernels that a small program uses
+EVERY: Final = 0.1  # seconds between two looks at what is being compiled
+
+
+class CompilingProgress:
+    """What this process has compiled so far, and how long it has waited for that.
+
+    >>> progress = CompilingProgress()
+    >>> progress.begin("merge_some")
+    >>> progress.text
+    'compiling kernels for this machine, once: 1 of about 20 (merge_some)'
+    """
+
+    def __init__(self) -> None:
+        self.about = ABOUT  # how many are to be compiled
+        self._begun = 0
+        self._name = ""
+        self._waited = 0.0  # seconds
+
+    def begin(self, name: str) -> None:
+        """Note that a kernel was not found on the disk, and is compiled next."""
+        self._begun += 1
+        self._name = name
+
+    @property
+    def text(self) -> str:
+        about = max(self.about, self._begun + -self._begun % 10)
+        return f"compiling kernels for this machine, once: {self._begun} of about {about} ({self._name})"
+
+    def wait_for(self, loading: Thread) -> None:
+        """Wait for the end of a thread that loads a kernel; if it compiles for long, show that meanwhile."""
+        began, before = monotonic(), self._begun
+        try:
+            loading.join(max(PATIENCE - self._waited, EVERY))
+            if loading.is_alive() and self._begun > before and sys.stderr is not None and sys.stderr.isatty():
+                self._show(loading)
+            loading.join()
+        finally:
+            if self._begun > before:
+                self._waited += monotonic() - began
+
+    def _show(self, loading: Thread) -> None:
+        from rich.console import Console
+
+        with Console(stderr=True).status(self.text) as status:
+            while loading.is_alive():
+                loading.join(EVERY)
+                status.update(self.text)
+
+
+progress: Final = CompilingProgress()

@@ -8,9 +8,11 @@ once, and to a z⁻¹ there was nothing before. What is held already is read, ne
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +21,9 @@ from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Apply, inputs_of, reads_of
 from everview.circuit.program import Program
 from everview.errors import EverviewError
-from everview.kernels.large import arrange, project
+from everview.kernels.large import arrange, one_scratch, project
 from everview.operators.arrange import Arrange
+from everview.operators.exchange import Exchange
 from everview.operators.index import Index, sorted_by
 from everview.operators.linear import Project
 from everview.operators.operator import Context, Operator, word_columns
@@ -84,29 +87,64 @@ def hydrate(
     known = integrals(program, held)
     needed, given = _back_from(program, wanted, known)
     near = _nearest(program, needed, given)
+    part = _part(program, needed - near.keys())
     try:
-        cells = _cells(program, held, known, near, first)
-        Epochs(_part(program, needed - near.keys()), state, context, bounds).run(cells)
+        with one_scratch():
+            readers = _readers(program, needed - near.keys())
+            cells: Cells = [PassingCells(readers) for _ in range(program.shards)]
+            _fill(cells, program, held, known, near, first)
+            Epochs(part, state, context, bounds).run(cells)
         return
     except EverviewError as error:
-        if given.issuperset(near):
-            raise
         failure = error
     # An error names a row as its source has it: for that, once more with all streams.
-    cells = _cells(program, held, known, {at: at for at in given}, first)
+    cells = [{} for _ in range(program.shards)]
+    _fill(cells, program, held, known, {at: at for at in given}, first)
     Epochs(_part(program, needed), ProgramState(program, context), context, bounds).run(cells)
     raise failure
 
 
-def _cells(
+class PassingCells(dict[int, Matrix]):
+    """The cells of a shard, which let go of a stream when the last of its readers has taken it.
+
+    All rows of all tables pass at once, so what is not needed any more must not stay until the end.
+    """
+
+    def __init__(self, readers: Mapping[int, int]) -> None:
+        super().__init__()
+        self._left = dict(readers)  # by stream, how many are still to come; others stay
+
+    def get(self, node: int, default: Any = None, /) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The rows of a stream, as a reader of it takes them."""
+        left = self._left.get(node)
+        if left is None:
+            return super().get(node, default)
+        self._left[node] = left - 1
+        return super().get(node, default) if left > 1 else self.pop(node, default)
+
+
+def _readers(program: Program, nodes: set[int]) -> dict[int, int]:
+    """How often operators take each stream, of those that nothing else reads: no trace, loop or feedback."""
+    count, others = Counter[int](), set[int]()
+    for at in nodes:
+        node = program.circuit[at]
+        others.update(read.node for read in reads_of(node))
+        if isinstance(node, Apply) and not isinstance(node.operator, Exchange):
+            count.update(i for i in node.inputs if i is not None)
+        else:
+            others.update(i for i in inputs_of(node) if i is not None)
+    return {at: times for at, times in count.items() if at not in others}
+
+
+def _fill(
+    cells: Cells,
     program: Program,
     held: Held,
     known: Mapping[int, Integral],
     near: Mapping[int, int],
     first: Sequence[Mapping[int, Matrix]],
-) -> Cells:
-    """What the streams to start from have brought so far, and the rows that arrive at new sources."""
-    cells: Cells = [{} for _ in range(program.shards)]
+) -> None:
+    """Put in what the streams to start from have brought so far, and the rows that arrive at new sources."""
     for shard, cell in enumerate(cells):
         for at, start in near.items():
             node = program.circuit[at]
@@ -117,7 +155,6 @@ def _cells(
                 cell[at] = known[start].read_by(node.operator, held, shard)
     for cell, rows in zip(cells, first, strict=False):
         cell.update(rows)
-    return cells
 
 
 def _nearest(program: Program, needed: set[int], given: set[int]) -> dict[int, int]:

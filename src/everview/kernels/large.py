@@ -32,7 +32,6 @@ BUCKET = 1 << 12  # rows of a bucket, about
 MOST_BUCKETS = 12  # as bits: more would not fit into a processor's table of pages
 ABSENT = -(1 << 63)  # NULL, as most words have it: kept out of the span of a column's words
 AHEAD = 16  # rows that are asked for before they are read, where they are not read in order
-CLOSE = 0.9  # a result that is smaller than this part of its space is copied
 
 Matrix = NDArray[np.int64]
 Words = NDArray[np.int64]
@@ -279,7 +278,9 @@ def together(out: Matrix, starts: list[int], counts: list[int]) -> Matrix:
         if start != total and count:
             _move(out, start, start + count, total)
         total += count
-    return out[:total] if total >= CLOSE * out.shape[0] else out[:total].copy()
+    if total < out.shape[0]:
+        out.resize((total, out.shape[1]), refcheck=False)  # gives the rest back; nobody else has the matrix yet
+    return out
 
 
 def between_groups(m: Matrix, columns: Words, order: Words) -> list[tuple[int, int]]:

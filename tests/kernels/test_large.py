@@ -106,3 +106,14 @@ def test_a_weight_beyond_64_bits(threads: int) -> None:
     delta = np.array([[1, HIGHEST], [2, 1], [1, 1], [0, 5]])
     with at_most(threads), pytest.raises(OverflowError, match="a weight left the range of 64 bits"):
         large.arrange(delta, np.arange(1))
+
+
+@given(st.lists(st.tuples(deltas(), st.booleans()), min_size=2, max_size=4))
+def test_sorts_that_share_their_memory(several: list[tuple[np.ndarray, bool]]) -> None:
+    with large.one_scratch():
+        orders = [large.sort_order(delta, np.arange(delta.shape[1] - 1)) for delta, _ in several]
+        batches = [large.arrange(delta, np.arange(delta.shape[1] - 1)) for delta, _ in several]
+    for (delta, _), order, batch in zip(several, orders, batches, strict=True):
+        columns = list(range(delta.shape[1] - 1))
+        assert delta[order][:, :-1].tolist() == sorted(delta[:, :-1].tolist())
+        assert list(map(tuple, batch.tolist())) == reference(delta, columns)

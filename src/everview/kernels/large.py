@@ -10,6 +10,9 @@ by radix, and where numbers are equal but rows may differ, column by column. Eve
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 
 import numpy as np
@@ -17,17 +20,18 @@ from numpy.typing import NDArray
 
 from everview.kernels import linear, sort
 from everview.kernels.jit import boolean, i64, inline, kernel, octets, rows, rows_out, void, words, words_out
-from everview.kernels.rows import add
+from everview.kernels.rows import add, prefetch
 from everview.kernels.sort import SHORT, insertion, radix, sort_range
 from everview.kernels.threads import each, ranges
 
 LARGE = 1 << 15  # rows; below, dividing costs more than it saves
 PART = 1 << 14  # rows that a part has at least
-BITS = 63  # of a packed number
+BITS = 63  # of a packed number at most
+SPARE = 12  # bits of a packed number beyond those that number the rows: so few rows share one that more would cost more
 BUCKET = 1 << 12  # rows of a bucket, about
 MOST_BUCKETS = 12  # as bits: more would not fit into a processor's table of pages
 ABSENT = -(1 << 63)  # NULL, as most words have it: kept out of the span of a column's words
-CLOSE = 0.9  # a result that is smaller than this part of its space is copied
+AHEAD = 16  # rows that are asked for before they are read, where they are not read in order
 
 Matrix = NDArray[np.int64]
 Words = NDArray[np.int64]
@@ -185,6 +189,8 @@ def _sum_part(delta, columns, order, out, lo, hi):
     at = lo - 1
     for i in range(lo, hi):
         row = order[i]
+        if i + AHEAD < hi:
+            prefetch(delta, order[i + AHEAD])
         same = at >= lo
         if same:
             for c in range(width):
@@ -212,13 +218,41 @@ def _move(out, start, end, to):
             out[to + i - start, c] = out[i, c]
 
 
+class Scratch:
+    """Memory that sorts work in, kept from one to the next: fresh memory takes longer to get than to sort in."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[int, Words] = {}
+
+    def array(self, number: int, size: int) -> Words:
+        """One of a few arrays, which holds whatever was left in it."""
+        known = self._arrays.get(number)
+        if known is None or known.size < size:
+            self._arrays.pop(number, None)  # before the larger one comes
+            known = self._arrays[number] = np.empty(size, np.int64)
+        return known[:size]
+
+
+_scratch: ContextVar[Scratch | None] = ContextVar("scratch", default=None)
+
+
+@contextmanager
+def one_scratch() -> Generator[None]:
+    """Let all sorts inside of a block work in the same memory."""
+    token = _scratch.set(Scratch())
+    try:
+        yield
+    finally:
+        _scratch.reset(token)
+
+
 def sort_order(m: Matrix, columns: Words) -> Words:
     """The order of the rows of ``m`` by the given columns; rows equal in all of them keep their order."""
     if m.shape[0] < LARGE:
         return sort.sort_order(m, columns)
     if _in_order(m, columns):
         return np.arange(m.shape[0])
-    return _sorted(m, columns)[0]
+    return _sorted(m, columns, np.empty(m.shape[0], np.int64), _scratch.get() or Scratch())[0]
 
 
 def arrange(delta: Matrix, columns: Words) -> Matrix:
@@ -230,7 +264,8 @@ def arrange(delta: Matrix, columns: Words) -> Matrix:
         order = np.arange(n)
         parts = between_groups(delta, columns, order)
     else:
-        order, parts = _sorted(delta, columns)
+        scratch = _scratch.get() or Scratch()
+        order, parts = _sorted(delta, columns, scratch.array(0, n), scratch)
     out = np.empty((n, columns.size + 1), np.int64)
     counts = each(lambda part: _sum_part(delta, columns, order, out, *part), parts)
     return together(out, [lo for lo, _ in parts], counts)
@@ -243,7 +278,9 @@ def together(out: Matrix, starts: list[int], counts: list[int]) -> Matrix:
         if start != total and count:
             _move(out, start, start + count, total)
         total += count
-    return out[:total] if total >= CLOSE * out.shape[0] else out[:total].copy()
+    if total < out.shape[0]:
+        out.resize((total, out.shape[1]), refcheck=False)  # gives the rest back; nobody else has the matrix yet
+    return out
 
 
 def between_groups(m: Matrix, columns: Words, order: Words) -> list[tuple[int, int]]:
@@ -265,35 +302,36 @@ def _group_end(m, columns, order, end):
     return end
 
 
-def _sorted(m: Matrix, columns: Words) -> tuple[Words, list[tuple[int, int]]]:
+def _sorted(m: Matrix, columns: Words, order: Words, scratch: Scratch) -> tuple[Words, list[tuple[int, int]]]:
     """The order of the rows by the columns, and ranges of it: rows equal in the columns lie in the same one."""
     n = m.shape[0]
     parts = ranges(n, PART)
-    packing, covered = _packing(columns, each(lambda part: _spans(m, columns, *part), parts))
+    room = min(BITS, n.bit_length() + SPARE)
+    packing, covered = _packing(columns, each(lambda part: _spans(m, columns, *part), parts), room)
     bits = int(packing[:, 4].sum())
     first_bits = min(bits, MOST_BUCKETS, (n // BUCKET).bit_length())
     shift = bits - first_bits
-    packed, counts = np.empty(n, np.int64), np.zeros((len(parts), 1 << first_bits), np.int64)
+    packed, counts = scratch.array(1, n), np.zeros((len(parts), 1 << first_bits), np.int64)
     each(lambda k: _pack(m, packing, packed, counts[k], shift, *parts[k]), range(len(parts)))
     # Of each bucket the rows of the first part come first: equal rows keep their order.
     ends = np.cumsum(counts.T.ravel()).reshape(counts.T.shape)
     at = np.ascontiguousarray(ends.T - counts)
     bounds = np.concatenate([[0], ends[:, -1]])
-    keys, order, order2 = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    keys, order2 = scratch.array(2, n), scratch.array(3, n)
     each(lambda k: _deal(packed, at[k], keys, order, shift, *parts[k]), range(len(parts)))
     shares = _shares(bounds, parts)
     each(lambda s: _sort_buckets(m, columns, covered, keys, order, packed, order2, bounds, *s), shares)
     return order, [(int(bounds[first]), int(bounds[last])) for first, last in shares]
 
 
-def _packing(columns: Words, spans: list[Matrix]) -> tuple[Matrix, int]:
-    """How rows are packed, (column, least word, whether NULL is there, bits left out, bits) a line.
+def _packing(columns: Words, spans: list[Matrix], room: int) -> tuple[Matrix, int]:
+    """How rows are packed into ``room`` bits, (column, least word, whether NULL is there, bits left out, bits) a line.
 
     And how many of the columns the packed number holds whole.
     """
     found = np.array(spans)
     least, greatest, absent = found[:, 0].min(axis=0), found[:, 1].max(axis=0), found[:, 2].max(axis=0)
-    lines, room, covered = list[tuple[int, ...]](), BITS, 0
+    lines, covered = list[tuple[int, ...]](), 0
     for column, low, high, skip in zip(*(a.tolist() for a in (columns, least, greatest, absent)), strict=True):
         bits = max(0, high - low + skip).bit_length()
         taken = min(bits, room)

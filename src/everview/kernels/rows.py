@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from llvmlite import ir
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import types
 from numba.extending import intrinsic
 
 from everview.kernels.jit import inline
+
+CACHE_LINE = 64
+PREFETCHED = 3  # lines of a row
 
 
 @inline
@@ -91,6 +95,33 @@ def pointer_to(kind):
 
 
 _as_pointer: Any = pointer_to(types.int64)
+
+
+@intrinsic
+def _prefetch(typingctx, m, row):
+    """Ask the processor for the memory of a row, which is read soon."""
+    signature = types.void(m, types.int64)
+
+    def codegen(context, builder, sig, args):
+        matrix = context.make_array(sig.args[0])(context, builder, args[0])
+        start = builder.mul(args[1], builder.extract_value(matrix.strides, 0))
+        line = context.get_constant(types.int64, CACHE_LINE)
+        size = builder.extract_value(matrix.strides, 0)
+        address = builder.ptrtoint(matrix.data, start.type)
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        first = builder.add(address, start)
+        for number in range(PREFETCHED):
+            offset = builder.mul(line, line.type(number))
+            ahead = builder.select(builder.icmp_signed("<", offset, size), offset, line.type(0))
+            builder.call(function, [builder.inttoptr(builder.add(first, ahead), byte), flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+prefetch: Any = _prefetch
 
 
 @inline

@@ -5,10 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 import everview as ev
-from everview.runtimes.embedded import hydrate
+from everview.kernels import large
+from everview.kernels.threads import at_most
+from everview.runtimes.embedded import walk
+from everview.runtimes.embedded.hydrate import PassingCells
 from everview.types.words import Matrix
 
 TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, a STRING, n INT NOT NULL, m DECIMAL(9, 2))"
@@ -30,11 +34,26 @@ VIEWS = {
     "different": "SELECT DISTINCT n FROM t",
     "chosen": "SELECT id, m FROM t WHERE n = 1",
     "first": "SELECT m, id FROM t ORDER BY m DESC LIMIT 3",
+    "computed": "SELECT n + 1 AS k, m * 2 AS d FROM t WHERE m * 3 > 9 AND a IS NULL",
+    "texts": "SELECT a || 'x' AS x, upper(a) AS y FROM t WHERE n < 2",
+    "known": "SELECT a, sum(n) AS s FROM t WHERE a = 'even' AND n IN (0, 2) GROUP BY a",
+    "none": "SELECT id + 1 AS i FROM t WHERE n = 77",
+    "both": "SELECT id FROM t WHERE n = 1 UNION ALL SELECT id FROM t WHERE m > 20",
+    "outer": "SELECT t.id, u.id AS other FROM t LEFT JOIN (SELECT * FROM t WHERE n = 2) AS u ON t.m = u.m + 1",
 }
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_view_over_rows_is_the_view_that_they_came_to(name: str) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("block", [1, 7, walk.BLOCK])
+def test_a_view_over_rows_is_the_view_that_they_came_to(name: str, threads: int, block: int) -> None:
+    with pytest.MonkeyPatch.context() as patched, at_most(threads):
+        patched.setattr(walk, "BLOCK", block)
+        patched.setattr(large, "LARGE", 5 if block < walk.BLOCK else large.LARGE)
+        _compare(name)
+
+
+def _compare(name: str) -> None:
     db, other = loaded(), ev.connect()
     db.sql(f"CREATE MATERIALIZED VIEW v AS {VIEWS[name]}")
     other.sql(TABLE)
@@ -54,8 +73,8 @@ def test_columns_that_no_view_reads_are_not_copied() -> None:
         widths.append(len(columns))
         return project(rows, columns)
 
-    project = hydrate.project
-    with patch.object(hydrate, "project", seen):
+    project = walk.project
+    with patch.object(walk, "project", seen):
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT n, sum(m) AS s FROM t GROUP BY n")
     assert widths == [2]
 
@@ -66,3 +85,16 @@ def test_an_error_shows_the_row_as_its_table_has_it() -> None:
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, 7 DIV n AS q FROM t WHERE id > 2")
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, n FROM t")
     assert len(db.view("v").to_arrow()) == 30
+
+
+def test_a_stream_goes_when_the_last_reader_has_taken_it() -> None:
+    rows = np.zeros((1, 2), np.int64)
+    cells = PassingCells({1: 2, 2: 1})
+    cells.update({1: rows, 2: rows, 3: rows})
+    assert cells.get(1) is rows
+    assert cells.get(1) is rows
+    assert 1 not in cells
+    assert cells.get(2) is rows
+    assert 2 not in cells
+    assert cells.get(3) is cells.get(3) is rows
+    assert cells.get(4) is None

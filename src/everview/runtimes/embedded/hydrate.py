@@ -8,9 +8,11 @@ once, and to a z⁻¹ there was nothing before. What is held already is read, ne
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +21,17 @@ from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Apply, inputs_of, reads_of
 from everview.circuit.program import Program
 from everview.errors import EverviewError
-from everview.kernels.large import arrange, project
+from everview.kernels.large import arrange, one_scratch, project
 from everview.operators.arrange import Arrange
+from everview.operators.exchange import Exchange
 from everview.operators.index import Index, sorted_by
-from everview.operators.linear import Project
 from everview.operators.operator import Context, Operator, word_columns
+from everview.runtimes.embedded.walk import Walk, chosen_words, operator_of, walk_from, walked
 from everview.runtimes.epoch import Epochs
 from everview.runtimes.loops import Cells
 from everview.runtimes.state import ProgramState
 from everview.traces.trace import Trace
-from everview.types.words import Matrix, Words
+from everview.types.words import Matrix
 
 Held = Mapping[str, Sequence[Trace]]  # by name, a trace a shard
 
@@ -43,27 +46,20 @@ class Integral:
 
     def read(self, held: Held, shard: int) -> Matrix:
         """All that has come by the stream so far."""
-        whole = self._whole(held, shard)
+        whole = self.whole(held, shard)
         if self.columns is None:
             return whole
         return arrange(whole, self.columns) if self.sorted else project(whole, self.columns)
 
-    def read_by(self, operator: Operator, held: Held, shard: int) -> Matrix:
-        """All that a projection or an index has put out of the stream so far: of the trace, without the stream."""
-        columns, whole = chosen_words(operator), self._whole(held, shard)
-        assert columns is not None, "the operator takes words as they are"
-        columns = columns if self.columns is None else self.columns[columns]
-        return sorted_by(whole, columns) if operator.output.sorted else project(whole, columns)
+    def read_by(self, index: Operator, held: Held, shard: int) -> Matrix:
+        """All that an index has put out of the stream so far: of the trace, without the stream."""
+        columns = chosen_words(index)
+        assert columns is not None, "an index takes words as they are"
+        return sorted_by(self.whole(held, shard), columns if self.columns is None else self.columns[columns])
 
-    def _whole(self, held: Held, shard: int) -> Matrix:
+    def whole(self, held: Held, shard: int) -> Matrix:
+        """All rows of the trace."""
         return held[self.name][shard].before.consolidated()
-
-
-def chosen_words(operator: Operator) -> Words | None:
-    """The words of its input's rows that a projection or an index puts out; None if it does anything else."""
-    if isinstance(operator, Project) or (isinstance(operator, Index) and not operator.order):
-        return word_columns(operator.source.schema, operator.fields)
-    return None
 
 
 def hydrate(
@@ -83,60 +79,115 @@ def hydrate(
         return
     known = integrals(program, held)
     needed, given = _back_from(program, wanted, known)
-    near = _nearest(program, needed, given)
     try:
-        cells = _cells(program, held, known, near, first)
-        Epochs(_part(program, needed - near.keys()), state, context, bounds).run(cells)
+        departures = _departures(program, needed, known, given)
+        left = needed.difference(*(departure.done for departure in departures))
+        readers = _readers(program, left)
+        cells: Cells = [PassingCells(readers) for _ in range(program.shards)]
+        with one_scratch():
+            _fill(cells, program, held, known, departures, context, first)
+            Epochs(_part(program, left), state, context, bounds).run(cells)
         return
-    except EverviewError as error:
-        if given.issuperset(near):
-            raise
-        failure = error
-    # An error names a row as its source has it: for that, once more with all streams.
-    cells = _cells(program, held, known, {at: at for at in given}, first)
-    Epochs(_part(program, needed), ProgramState(program, context), context, bounds).run(cells)
-    raise failure
+    except (EverviewError, OverflowError):  # a kernel raises the latter
+        state.abandon()
+    # An error names a row as its source has it, so all streams must be there: once more, with them.
+    whole = [Departure(start, Walk(start, (), ()), (), True) for start in given]
+    cells = [{} for _ in range(program.shards)]
+    _fill(cells, program, held, known, whole, context, first)
+    Epochs(_part(program, needed), state, context, bounds).run(cells)
 
 
-def _cells(
-    program: Program,
-    held: Held,
-    known: Mapping[int, Integral],
-    near: Mapping[int, int],
-    first: Sequence[Mapping[int, Matrix]],
-) -> Cells:
-    """What the streams to start from have brought so far, and the rows that arrive at new sources."""
-    cells: Cells = [{} for _ in range(program.shards)]
-    for shard, cell in enumerate(cells):
-        for at, start in near.items():
-            node = program.circuit[at]
-            if at == start:
-                cell[at] = known[at].read(held, shard)
-            else:
-                assert isinstance(node, Apply), "a projection or an index"
-                cell[at] = known[start].read_by(node.operator, held, shard)
-    for cell, rows in zip(cells, first, strict=False):
-        cell.update(rows)
-    return cells
+class PassingCells(dict[int, Matrix]):
+    """The cells of a shard, which let go of a stream when the last of its readers has taken it.
 
-
-def _nearest(program: Program, needed: set[int], given: set[int]) -> dict[int, int]:
-    """The streams to start from, each with the stream whose integral is held: that one, or a projection of it.
-
-    A view reads a few columns of a table. So where only projections and indexes of a stream are needed, they are made
-    from the trace at once, and the stream is not.
+    All rows of all tables pass at once, so what is not needed any more must not stay until the end.
     """
-    readers: dict[int, list[int]] = {at: [] for at in given}
-    for at in needed:
+
+    def __init__(self, readers: Mapping[int, int]) -> None:
+        super().__init__()
+        self._left = dict(readers)  # by stream, how many are still to come; others stay
+
+    def get(self, node: int, default: Any = None, /) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The rows of a stream, as a reader of it takes them."""
+        left = self._left.get(node)
+        if left is None:
+            return super().get(node, default)
+        self._left[node] = left - 1
+        return super().get(node, default) if left > 1 else self.pop(node, default)
+
+
+def _readers(program: Program, nodes: set[int]) -> dict[int, int]:
+    """How often operators take each stream, of those that nothing else reads: no trace, loop or feedback."""
+    count, others = Counter[int](), set[int]()
+    for at in nodes:
+        node = program.circuit[at]
+        others.update(read.node for read in reads_of(node))
+        if isinstance(node, Apply) and not isinstance(node.operator, Exchange):
+            count.update(i for i in node.inputs if i is not None)
+        else:
+            others.update(i for i in inputs_of(node) if i is not None)
+    return {at: times for at, times in count.items() if at not in others}
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """How computing starts from a stream whose integral is held.
+
+    Operators that look at one row at a time, and indexes, are computed from the trace at once, where they read the
+    stream. The ``whole`` stream is needed only by others.
+    """
+
+    start: int
+    walk: Walk
+    indexes: tuple[int, ...]
+    whole: bool
+
+    @property
+    def done(self) -> tuple[int, ...]:
+        return self.walk.nodes + self.indexes
+
+
+def _departures(program: Program, needed: set[int], known: Mapping[int, Integral], given: set[int]) -> list[Departure]:
+    readers: dict[int, list[int]] = {at: [] for at in sorted(given)}
+    for at in sorted(needed):
         node = program.circuit[at]
         for other in {*inputs_of(node), *(read.node for read in reads_of(node))} & given:
             assert other is not None, "a program is connected"
             readers[other].append(at)
-    near: dict[int, int] = {}
-    for start, others in readers.items():
-        direct = program.shards == 1 and all(_takes_words(program, at) for at in others)
-        near.update(dict.fromkeys(others, start) if direct and others else {start: start})
-    return near
+    return [_departure(program, needed, known[start], start, others) for start, others in readers.items()]
+
+
+def _departure(program: Program, needed: set[int], known: Integral, start: int, readers: Sequence[int]) -> Departure:
+    if program.shards > 1 or known.sorted:  # over several shards rows move; and what is to be sorted is whole
+        return Departure(start, Walk(start, (), ()), (), True)
+    walk = walk_from(program, start, needed)
+    rest = [at for at in readers if at not in walk.nodes]
+    indexes = tuple(at for at in rest if _takes_words(program, at))
+    return Departure(start, walk, indexes, len(indexes) < len(rest) or not readers)
+
+
+def _fill(
+    cells: Cells,
+    program: Program,
+    held: Held,
+    known: Mapping[int, Integral],
+    departures: Iterable[Departure],
+    context: Context,
+    first: Sequence[Mapping[int, Matrix]],
+) -> None:
+    """Put in what the streams to start from have brought so far, and the rows that arrive at new sources."""
+    for shard, cell in enumerate(cells):
+        for departure in departures:
+            start, integral = departure.start, known[departure.start]
+            if departure.walk.nodes:
+                whole = integral.whole(held, shard)
+                cell.update(walked(program, departure.walk, whole, integral.columns, context))
+            for at in departure.indexes:
+                cell[at] = integral.read_by(operator_of(program, at), held, shard)
+            if departure.whole:
+                cell[start] = integral.read(held, shard)
+    for cell, rows in zip(cells, first, strict=False):
+        cell.update(rows)
 
 
 def _takes_words(program: Program, at: int) -> bool:

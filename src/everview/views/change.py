@@ -12,7 +12,7 @@ Successive changes add up to one.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from everview.types import Schema
@@ -84,6 +84,13 @@ class Change:
         for key, (row, weight) in later.net.items():
             add_one(net, key, row, weight)
         return Change(net, later.epoch, self.since, self.snapshot, self.schema)
+
+    def less(self, held: Net) -> Change:
+        """The change that leads from held rows to the rows of this one."""
+        net = dict(self.net)
+        for key, (row, weight) in held.items():
+            add_one(net, key, row, -weight)
+        return replace(self, net=net)
 
     @property
     def added(self) -> list[Any]:

@@ -85,13 +85,6 @@ class Change:
             add_one(net, key, row, weight)
         return Change(net, later.epoch, self.since, self.snapshot, self.schema)
 
-    def less(self, held: Net) -> Change:
-        """The change that leads from held rows to the rows of this one."""
-        net = dict(self.net)
-        for key, (row, weight) in held.items():
-            add_one(net, key, row, -weight)
-        return replace(self, net=net)
-
     @property
     def added(self) -> list[Any]:
         """The rows that were added, each as often as it was."""
@@ -115,6 +108,14 @@ class Change:
 
     def __repr__(self) -> str:
         return f"<{'snapshot' if self.snapshot else 'change'} of {len(self)} rows, epoch {self.epoch}>"
+
+
+def less(change: Change, held: Net) -> Change:
+    """The change that leads from held rows to the rows of another change."""
+    net = dict(change.net)
+    for key, (row, weight) in held.items():
+        add_one(net, key, row, -weight)
+    return replace(change, net=net)
 
 
 @dataclass(frozen=True, slots=True)

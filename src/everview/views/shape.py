@@ -25,7 +25,7 @@ from everview.errors import ListenerError
 from everview.listening import Ended, Handle, Listener, Subscription
 from everview.listening.calls import Call, call_each, calls_of, end_all
 from everview.process import forks
-from everview.views.change import Change, Net
+from everview.views.change import Change, Net, less
 from everview.views.changes import Changes
 from everview.views.queue import MAXSIZE, Policy
 
@@ -203,7 +203,7 @@ class Shape(ABC):
             return None
         parts = self._parts()
         if whole:
-            net = [change.less(rows) for change, rows in zip(net, parts, strict=True)]
+            net = [less(change, rows) for change, rows in zip(net, parts, strict=True)]
         former = [{key: rows.get(key) for key in each.net} for each, rows in zip(net, parts, strict=True)]
         self._former = self.epoch, former
         self.epoch = epoch

@@ -167,7 +167,7 @@ class PullPipeline:
             self.settle()
             _require_attached((feed,))
             subscription = self._listeners.add(feed.name, listener, self.epoch, ended)
-            return self._begun(subscription, feed.contents, snapshot)
+            return subscription.begun(feed.contents(), self.epoch) if snapshot else subscription
 
     def subscribe_all(
         self, feeds: tuple[PulledFeed, ...], listener: Together, *, snapshot: bool, ended: Ended | None
@@ -177,16 +177,8 @@ class PullPipeline:
             self.settle()
             _require_attached(feeds)
             subscription = self._listeners.add_group([feed.name for feed in feeds], listener, self.epoch, ended)
-            return self._begun(subscription, lambda: {feed.name: feed.contents() for feed in feeds}, snapshot)
-
-    def _begun(self, subscription: Subscription, contents: Callable[[], Any], snapshot: bool) -> Subscription:
-        if snapshot:
-            try:
-                subscription.listener(contents(), self.epoch)
-            except BaseException:
-                subscription.close()
-                raise
-        return subscription
+            held = {feed.name: feed.contents() for feed in feeds} if snapshot else {}
+            return subscription.begun(held, self.epoch) if snapshot else subscription
 
     def pull(self, *plans: Plan) -> list[list[Row]]:
         """The rows of plans, all from one moment; nothing is kept."""

@@ -16,10 +16,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from operator import length_hint
-from typing import Any, Final, Self
+from typing import Any, Final
 from weakref import ref
 
-from everview.blocks import Busy
+from everview.blocks import Busy, Closing
 from everview.doors import doors
 from everview.errors import ListenerError
 from everview.listening import Ended, Handle, Listener, Subscription
@@ -67,7 +67,7 @@ class Follower:
 
 
 @doors()
-class Shape(ABC):
+class Shape(Closing, ABC):
     """The base of all shapes: follows a feed, and tells its own listeners."""
 
     def __init__(self, name: str, lock: AbstractContextManager[Any]) -> None:
@@ -238,12 +238,6 @@ class Shape(ABC):
             ending, self._listeners = self._listeners, []
             self._hold()
         end_all(ending)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         following = getattr(self, "_following", None) if getattr(self, "_born", None) == forks() else None

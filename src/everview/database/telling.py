@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from everview.listening import Ended, Listener, Listeners, Subscription, Together
+from everview.listening.calls import begun
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Telling:
             core.access.require_open()
             held = core.holdings.contents_of(name)  # refused if it is not there
             subscription = self.listeners.add(name, listener, core.run.epoch, ended)
-            return subscription.begun(held, core.run.epoch) if snapshot else subscription
+            return begun(subscription, held, core.run.epoch) if snapshot else subscription
 
     def subscribe_all(
         self, names: Collection[str], listener: Together, *, snapshot: bool = False, ended: Ended | None = None
@@ -42,7 +43,7 @@ class Telling:
             core.access.require_open()
             held = {name: core.holdings.contents_of(name) for name in names}
             subscription = self.listeners.add_group(names, listener, core.run.epoch, ended)
-            return subscription.begun(held, core.run.epoch) if snapshot else subscription
+            return begun(subscription, held, core.run.epoch) if snapshot else subscription
 
     def tell(self) -> None:
         """Call listeners with the noted changes, including changes of views over sources that are not kept."""

@@ -52,6 +52,16 @@ def _raise(error: Exception) -> None:
     raise error
 
 
+def begun(subscription: Subscription, contents: Any, epoch: int) -> Subscription:
+    """Tell a new listener of all that is there, as the first thing; one that raises is told of nothing else."""
+    try:
+        subscription.listener(contents, epoch)
+    except BaseException:
+        subscription.close()
+        raise
+    return subscription
+
+
 def call_each(calls: Iterator[Call]) -> None:
     """Call active listeners until one raises; called again with the same iterator, go on after this one.
 

@@ -55,15 +55,6 @@ class Subscription(Closing):
 
     __call__ = close
 
-    def begun(self, contents: Any, epoch: int) -> Subscription:
-        """Tell the listener of all that is there, as the first thing; one that raises is not told of anything else."""
-        try:
-            self.listener(contents, epoch)
-        except BaseException:
-            self.close()
-            raise
-        return self
-
     def over(self) -> None:
         """Tell the listener, once, that its view has ended."""
         if self.active:

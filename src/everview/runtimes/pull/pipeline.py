@@ -25,6 +25,7 @@ from typing import Any
 from everview.blocks import Busy
 from everview.errors import PipelineError, TransactionError
 from everview.listening import Ended, Listener, Listeners, Subscription, Together
+from everview.listening.calls import begun
 from everview.plan.node import Plan
 from everview.process import ProcessLock
 from everview.runtimes.pull.build import Build, prepared
@@ -167,7 +168,7 @@ class PullPipeline:
             self.settle()
             _require_attached((feed,))
             subscription = self._listeners.add(feed.name, listener, self.epoch, ended)
-            return subscription.begun(feed.contents(), self.epoch) if snapshot else subscription
+            return begun(subscription, feed.contents(), self.epoch) if snapshot else subscription
 
     def subscribe_all(
         self, feeds: tuple[PulledFeed, ...], listener: Together, *, snapshot: bool, ended: Ended | None
@@ -178,7 +179,7 @@ class PullPipeline:
             _require_attached(feeds)
             subscription = self._listeners.add_group([feed.name for feed in feeds], listener, self.epoch, ended)
             held = {feed.name: feed.contents() for feed in feeds} if snapshot else {}
-            return subscription.begun(held, self.epoch) if snapshot else subscription
+            return begun(subscription, held, self.epoch) if snapshot else subscription
 
     def pull(self, *plans: Plan) -> list[list[Row]]:
         """The rows of plans, all from one moment; nothing is kept."""

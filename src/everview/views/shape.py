@@ -75,7 +75,9 @@ class Shape(Closing, ABC):
         self._lock = lock
         self._feed: Any = None
         self._taking: Busy | None = None  # a change
-        self._former: tuple[int, list[FormerRows]] | None = None  # before it: the epoch, and the rows that it touches
+        self._former: tuple[int, list[FormerRows | None]] | None = (
+            None  # before it: the epoch, and the rows that it touches
+        )
         self._owed: int | None = None  # the epoch of a change that was begun, and has not been taken
         self.epoch = 0  # of the last change
         self._recent: tuple[int, Change | None] = -1, None  # that change, and its epoch, if it came as one
@@ -203,9 +205,8 @@ class Shape(Closing, ABC):
             return None
         parts = self._parts()
         if whole:
-            net = [less(change, rows) for change, rows in zip(net, parts, strict=True)]
-        former = [{key: rows.get(key) for key in each.net} for each, rows in zip(net, parts, strict=True)]
-        self._former = self.epoch, former
+            net = [less(change, rows) if rows else change for change, rows in zip(net, parts, strict=True)]
+        self._former = self.epoch, [_touched(rows, each) for rows, each in zip(parts, net, strict=True)]
         self.epoch = epoch
         return self._take(net, epoch)
 
@@ -248,8 +249,15 @@ class Shape(Closing, ABC):
         return True  # a view without rows is a view
 
 
-def _with(rows: Net, former: FormerRows) -> Net:
+def _touched(rows: Net, change: Change) -> FormerRows | None:
+    """The rows that a change touches, as they are before it; None if there are no rows at all."""
+    return {key: rows.get(key) for key in change.net} if rows else None
+
+
+def _with(rows: Net, former: FormerRows | None) -> Net:
     """Rows as they were before a change."""
+    if former is None:
+        return {}
     whole = {**rows, **former}
     return {key: held for key, held in whole.items() if held is not None}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from everview.blocks import Block, Closing
+from everview.blocks import Block
 from everview.codes import encode_rows
 from everview.database import edn
 from everview.database.algebra import Assigned, add_program, read_program
@@ -46,7 +46,7 @@ READERS: Final[dict[str, Reader]] = {
 
 
 @doors()
-class Database(Closing):
+class Database:
     """Tables, and views over them. Made by `everview.connect`.
 
     >>> from everview import connect
@@ -292,6 +292,12 @@ class Database(Closing):
     def close(self) -> None:
         """Make all ticks so far durable, and release the state directory for others."""
         self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         catalog = self._core.catalog

@@ -51,9 +51,9 @@ def _exact(out: Kind, function: Callable[[Any, Any], Any], a: Value, b: Value) -
     wide = function(numbers(whole(a, rows)).astype(object), numbers(whole(b, rows)).astype(object))
     limit = 1 << (out.bit_width - 1)
     failed = ((wide < -limit) | (wide >= limit)).astype(bool)
-    wide[failed] = 0  # also where a value is missing, for which another stands
     if missing is not None:
         failed &= ~missing
+    wide[failed if missing is None else failed | missing] = 0
     return Checked(from_numbers(wide.astype(np.int64), out, missing), failed, overflow(out))
 
 

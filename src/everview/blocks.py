@@ -18,7 +18,7 @@ False
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from weakref import ref
 
 T = TypeVar("T")
@@ -65,6 +65,20 @@ class Block(Generic[T]):
         return self.begin()
 
     __exit__ = _Exit()
+
+
+class Closing:
+    """The base of what a with-statement closes at its end."""
+
+    def close(self) -> None:
+        """End it."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 class Busy(Block[None]):

@@ -161,9 +161,14 @@ def _holds(value: Any, kind: type, parts: tuple[Any, ...]) -> bool:
         return True
     if kind is tuple and parts[-1] is not ...:
         return len(value) == len(parts) and all(map(fits, value, parts))  # pyright: ignore[reportUnknownArgumentType]
-    if isinstance(parts[0], type) and {*map(type, value)} <= {parts[0]}:  # pyright: ignore[reportUnknownArgumentType]
-        return True  # as it nearly always is, in one look at all of them
-    return all(fits(each, parts[0]) for each in value)  # pyright: ignore[reportUnknownVariableType]
+    check = _item_check(parts[0])
+    return check.known.issuperset(map(type, value)) or all(map(check.lets_in, value))  # pyright: ignore[reportUnknownArgumentType]
+
+
+@cache
+def _item_check(hint: Any) -> Check:
+    """The check of the items of collections with this annotation."""
+    return Check("item", 0, hint)
 
 
 def _is_number(value: Any, kind: type) -> bool:

@@ -72,6 +72,17 @@ def test_at_every_line_of_a_durable_commit(tmp_path: Path) -> None:
     assert not faults
 
 
+def test_facts_of_new_attributes_are_one_act() -> None:
+    """Attributes are made first, and facts second: an exception between leaves neither."""
+    trial = Trial(next(each for each in scenarios() if each.name == "facts"), None)
+    ours = tuple(f"{SOURCE}/database/{part}" for part in ("eav/transact.py", "tentative.py", "access.py"))
+    lines = [place for place in places(trial, often=1) if place.file.startswith(ours)]
+    assert len(lines) > 80
+    faults = [fault for fault in faults_at(trial, lines[::3]) if fault]  # all of them were tried once
+    trial.close()
+    assert not faults
+
+
 @pytest.mark.parametrize("durability", ["tick", "periodic"])
 def test_at_bytecodes_of_all_code(durability: str, tmp_path: Path) -> None:
     path = None if durability == "tick" else tmp_path / "state"

@@ -12,7 +12,7 @@ from everview.errors import TypeMismatch
 from everview.plan.typing import call, interval
 from everview.scalars.functions import KERNELS
 from everview.scalars.signatures import SIGNATURES
-from everview.types import Type, parse_type
+from everview.types import BIGINT, Type, parse_type
 from scalars.drawn_columns import NEARLY, agrees, argument, tables
 
 B, S, J, L, F, D = map(parse_type, ("boolean", "smallint", "int", "bigint", "float", "double"))
@@ -180,6 +180,13 @@ def test_evaluation_is_the_meaning(name: str, data: st.DataObject) -> None:
     places = iter(range(len(types)))
     given_ = [argument(a, next(places) if isinstance(a, Type) else -1) for a in arguments]
     agrees(call(name, *given_), types, data.draw(tables(types)), near=name in NEARLY)
+
+
+def test_a_missing_value_overflows_nothing() -> None:
+    """Beside a row that overflows, NULL less the least number is NULL."""
+    types: list[Type] = [BIGINT, BIGINT]
+    columns = [[-2, None], [2**63 - 1, -(2**63)]]
+    agrees(call("try_subtract", *(argument(of, at) for at, of in enumerate(types))), types, columns)
 
 
 MOVED = [

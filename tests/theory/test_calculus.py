@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everview.algebra import AltNeu, Time, alt, neu
 from everview.circuit import Circuit, Stream, incrementalize
 from everview.errors import CircuitError, SchemaError
 from everview.oracle import evaluate
 from everview.runtimes.embedded import Embedded
+from everview.theory.algebra import AltNeu, Time, alt, neu
 from everview.theory.calculus import Collection, Moments
 from everview.zset import ZSet
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.algebra import Time
 from everview.errors import SchemaError
+from everview.theory.algebra import Time
 from everview.zset import NO_VALUE, IndexedZSet, ReferenceTrace, TimedZSet, ZSet
 
 times = st.builds(Time, st.integers(0, 3), st.integers(0, 3))

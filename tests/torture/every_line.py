@@ -58,10 +58,10 @@ class Passed:
 
 
 class RaiseAt:
-    """Raises `Interrupt` at one place; code that has not its line runs as fast as ever."""
+    """Raises an error at one place; code that has not its line runs as fast as ever."""
 
-    def __init__(self, place: Place) -> None:
-        self.place, self.raised = place, False
+    def __init__(self, place: Place, error: type[BaseException] = Interrupt) -> None:
+        self.place, self.error, self.raised = place, error, False
         self._left = place.time
         self._has: dict[CodeType, bool] = {}
 
@@ -78,7 +78,7 @@ class RaiseAt:
             self._left -= 1
             if not self._left:
                 self.raised = True
-                raise Interrupt(str(self.place))
+                raise self.error(str(self.place))
         return self._local
 
 

@@ -576,7 +576,7 @@ CLASSES: dict[str, type] = {
 OURS = {
     "query.of", "query.parts", "query.and_", "query.or_", "query.not_",
     "circuit.add", "circuit.fingerprints", "circuit.sink_again", "embedded.attach", "change.of",
-    *(f"view.{shape}.{what}" for shape in ("live", "ordered", "scalar", "tree") for what in ("take", "follow")),
+    *(f"view.{shape}.follow" for shape in ("live", "ordered", "scalar", "tree")),
 }  # fmt: skip
 
 

@@ -259,6 +259,16 @@ def _listener(db: ev.Database, text: str) -> None:
     some.close()
 
 
+def _facts(db: ev.Database, text: str) -> None:
+    """Attributes that are new, and facts of them: one act."""
+    db.transact(f'[{{:pet/name "{text}" :pet/age 3}} {{:pet/name "Tom" :pet/age 4}}]')
+
+
+def _facts_back(db: ev.Database, text: str) -> None:
+    for name in [each for each in db.tables() if each.startswith((":pet", "db/"))]:
+        db.drop(name)
+
+
 def _nothing(db: ev.Database, text: str) -> None:
     pass
 
@@ -276,6 +286,7 @@ SCENARIOS = (
     Scenario("replace table", _replace_table, _replace_table_back, _alone),
     Scenario("rules", _rules, _rules_back),
     Scenario("attach", _attach, _attach_back),
+    Scenario("facts", _facts, _facts_back),
     Scenario("vacuum", _vacuum, _nothing),
     Scenario("checkpoint", _checkpoint, _apply_back),
     Scenario("listener", _listener, _apply_back),

@@ -12,11 +12,11 @@ from torture.random_sql.comparing import bag, same
 from torture.random_sql.engines import Spark
 from torture.random_sql.expressions import Scope
 from torture.random_sql.features import FEATURES
-from torture.random_sql.judge import Judge
+from torture.random_sql.judge import Judge, with_known_membership
 from torture.random_sql.queries import Queries
 from torture.random_sql.reduce import Case, reduced
 from torture.random_sql.tables import TableShape, contents, stream, tables
-from torture.random_sql.trees import BIT_AND, BIT_OR, BOOL, INT, NOT, Call, Constant, Form, Name
+from torture.random_sql.trees import BIT_AND, BIT_OR, BOOL, INT, NOT, Among, Call, Constant, Form, Name
 from torture.random_sql.trial import Batch, Trial
 
 if TYPE_CHECKING:
@@ -78,6 +78,25 @@ def test_streams_delete_only_what_is_there() -> None:
 )
 def test_spark_has_the_parentheses_it_needs_and_duckdb_all(expr: Call, for_spark: str, for_duckdb: str) -> None:
     assert (expr.text("spark"), expr.text("duckdb")) == (for_spark, for_duckdb)
+
+
+CASTS = Form("CAST(CAST({0} AS INT) AS STRING)", "CAST(CAST({0} AS INT) AS VARCHAR)")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("negated", [False, True])
+def test_membership_that_is_unknown_is_no_fault(spark: SparkSession, negated: bool) -> None:
+    """Spark says FALSE where SQL says unknown, also inside of other expressions: the SQL reference has it."""
+    shape = TableShape("t0", ("i",))
+    ticks = ({"t0": [((1,), 1), ((None,), 1)]}, {"t0": [((2,), 1)]})
+    inner = Select((Item(Name(INT, "r2", "i"), "c0"),), Table("t0", "r2"))
+    among = Among(BOOL, Call(INT, OR, (I, ONE)), inner, negated)
+    query = Select((Item(Call("STR", CASTS, (among,)), "c0"),), Table("t0", "r1"))
+    case = Case((shape,), ticks, 1, query)
+    judge = Judge(Spark(spark), 5)
+    assert not same(judge.ours(case)[-1], judge._beside_spark(case)[-1]), "they differ"
+    assert judge.finding("rows", case) is None
+    assert "coalesce" in with_known_membership(query).text("spark")
 
 
 def test_a_failing_case_is_made_small() -> None:

@@ -80,11 +80,9 @@ def sides(one: Stream, other: Stream, on: On, select: Select | None) -> tuple[St
     left = left.index(*(a for a, _ in pairs))
     right = right.index(*(b for _, b in pairs))
     chosen = chosen_columns(one.schema, other.schema, pairs, select)
-    picks = tuple((side, (left, right)[side].schema.index(name)) for side, name, _ in chosen)
-    fields = [
-        ((left, right)[side].schema.fields[field], new)
-        for (side, field), (_, _, new) in zip(picks, chosen, strict=True)
-    ]
+    schemas = left.schema, right.schema
+    picks = tuple((side, schemas[side].index(name)) for side, name, _ in chosen)
+    fields = [(schemas[side].fields[field], new) for (side, field), (_, _, new) in zip(picks, chosen, strict=True)]
     return left, right, picks, Schema(Field(new, f.type, f.nullable) for f, new in fields)
 
 

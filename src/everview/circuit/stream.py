@@ -107,9 +107,10 @@ class Stream:
     def select(self, *names: str, **renamed: str) -> Stream:
         """Keep these columns, in this order; ``new="old"`` renames."""
         olds = (*names, *renamed.values())
-        fields = tuple(self.schema.index(name) for name in olds)
+        own = self.schema
+        fields = tuple(own.index(name) for name in olds)
         schema = Schema(
-            Field(new, self.schema.fields[f].type, self.schema.fields[f].nullable)
+            Field(new, own.fields[f].type, own.fields[f].nullable)
             for new, f in zip((*names, *renamed), fields, strict=True)
         )
         return self._apply(Project(self.layout, fields, schema))

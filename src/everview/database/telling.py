@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from everview.listening import Ended, Listener, Listeners, Subscription, Together
+from everview.listening.calls import begun
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ class Telling:
         with core.still:
             core.access.ready()
             core.access.require_open()
+            held = core.holdings.contents_of(name)  # refused if it is not there
             subscription = self.listeners.add(name, listener, core.run.epoch, ended)
-            return self._begun(subscription, lambda: core.holdings.contents_of(name), snapshot)
+            return begun(subscription, held, core.run.epoch) if snapshot else subscription
 
     def subscribe_all(
         self, names: Collection[str], listener: Together, *, snapshot: bool = False, ended: Ended | None = None
@@ -39,18 +41,9 @@ class Telling:
         with core.still:
             core.access.ready()
             core.access.require_open()
+            held = {name: core.holdings.contents_of(name) for name in names}
             subscription = self.listeners.add_group(names, listener, core.run.epoch, ended)
-            return self._begun(subscription, lambda: {n: core.holdings.contents_of(n) for n in names}, snapshot)
-
-    def _begun(self, subscription: Subscription, contents: Callable[[], Any], snapshot: bool) -> Subscription:
-        try:
-            held = contents()  # refused if it is not there
-            if snapshot:
-                subscription.listener(held, self._core.run.epoch)
-        except BaseException:
-            subscription.close()
-            raise
-        return subscription
+            return begun(subscription, held, core.run.epoch) if snapshot else subscription
 
     def tell(self) -> None:
         """Call listeners with the noted changes, including changes of views over sources that are not kept."""

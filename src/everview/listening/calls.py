@@ -30,14 +30,36 @@ class Through:
 
 
 def calls_of(subscription: Subscription, changes: Any, epoch: int) -> list[Call]:
-    """The calls due for changes: to the listener itself, or, if it follows them now, to its own listeners."""
+    """The calls due for changes: to the listener itself, or, if it follows them now, to its own listeners.
+
+    A listener that follows and raises harms no other: its exception is raised by the call that is due for it.
+    """
     listener = subscription.listener
-    while isinstance(listener, Through):  # nothing may lie between a call and the listener, see `call_each`
-        listener, changes = listener.listener, listener.made(changes)
-    follow = getattr(listener, "follow", None)
-    if follow is None:
-        return [(subscription, partial(listener, changes, epoch))]
-    return follow(changes, epoch) if subscription.active else []
+    try:
+        while isinstance(listener, Through):  # nothing may lie between a call and the listener, see `call_each`
+            listener, changes = listener.listener, listener.made(changes)
+        follow = getattr(listener, "follow", None)
+        if follow is None:
+            return [(subscription, partial(listener, changes, epoch))]
+        return follow(changes, epoch) if subscription.active else []
+    except MemoryError:
+        raise  # as Ctrl-C: whoever is left is told the next time
+    except Exception as error:  # noqa: BLE001, whatever it is, the others are told
+        return [(Subscription(listener), partial(_raise, error))]
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def begun(subscription: Subscription, contents: Any, epoch: int) -> Subscription:
+    """Tell a new listener of all that is there, as the first thing; one that raises is told of nothing else."""
+    try:
+        subscription.listener(contents, epoch)
+    except BaseException:
+        subscription.close()
+        raise
+    return subscription
 
 
 def call_each(calls: Iterator[Call]) -> None:

@@ -52,21 +52,17 @@ class UntoldChanges:
         if self._concerned is None:
             self._concerned = concerned(self.epoch, self.changes)
         while len(self._calls) < len(self._concerned):
-            view, subscription, changes = self._concerned[len(self._calls)]
-            calls: list[Call] = []
-            try:
-                calls = calls_of(subscription, changes, self.epoch)
-            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
-                raised.append((view, self.epoch, error))
-            self._calls.append(calls)
+            _, subscription, changes = self._concerned[len(self._calls)]
+            self._calls.append(calls_of(subscription, changes, self.epoch))
         if self._left is None:
             self._left = iter(list(chain.from_iterable(self._calls)))
         while length_hint(self._left):
             try:
                 call_each(self._left)
-            except Exception as error:  # noqa: BLE001, the same
+            except Exception as error:  # noqa: BLE001, whatever it is, the others are told
                 views = [view for (view, *_), calls in zip(self._concerned, self._calls, strict=True) for _ in calls]
-                raised.append((views[-1 - length_hint(self._left)], self.epoch, error))
+                told = len(views) - length_hint(self._left)  # 0 if it came before the first call
+                raised.append((views[max(0, told - 1)], self.epoch, error))
 
 
 class Listeners:

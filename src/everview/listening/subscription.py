@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from everview.blocks import Closing
+
 Listener = Callable[[Any, int], None]  # told (changes, epoch); changes iterate as (row, weight)
 Together = Callable[[Mapping[str, Any], int], None]  # told ({view: changes}, epoch)
 Ended = Callable[[], None]  # told, once, that no more changes will come
@@ -29,7 +31,7 @@ class Handle(Protocol):
         ...
 
 
-class Subscription:
+class Subscription(Closing):
     """A listener that is told of a view's changes; calling or closing the subscription ends it."""
 
     def __init__(
@@ -59,9 +61,3 @@ class Subscription:
             self.active = False
             if self._ended is not None:
                 self._ended()
-
-    def __enter__(self) -> Subscription:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()

@@ -94,8 +94,8 @@ def _pairs_of(plan: Join, sides: Sides) -> Stream:
     left = sides.left if plan.kind in ("left", "full", "semi", "anti") else sides.known(LEFT)
     right = sides.right if plan.kind == "right" else sides.known(RIGHT)
     names = iter(plan.both.names)
-    chosen = [(LEFT, left.schema.names[column], next(names)) for column in range(sides.widths[0])]
-    chosen += [(RIGHT, right.schema.names[column], next(names)) for column in range(sides.widths[1])]
+    chosen = [(LEFT, name, next(names)) for name in left.schema.names[: sides.widths[0]]]
+    chosen += [(RIGHT, name, next(names)) for name in right.schema.names[: sides.widths[1]]]
     return filtered(left.join(right, sides.pairs, select=chosen), sides.rest)
 
 
@@ -130,10 +130,11 @@ def everywhere(stream: Stream) -> Stream:
 
 def _padded(plan: Join, rows: Stream, start: int) -> Stream:
     """Rows of one side as results, NULL for the columns of the other."""
-    width = len(rows.schema)
+    given = rows.schema.fields
+    width = len(given)
     own = tuple(column - start if start <= column < start + width else None for column in range(len(plan.schema)))
     schema = Schema(
-        Field(f.name, f.type, True if column is None else rows.schema.fields[column].nullable)
+        Field(f.name, f.type, True if column is None else given[column].nullable)
         for column, f in zip(own, plan.schema.fields, strict=True)
     )
     return rows.circuit.add(Pad(Layout(rows.schema), own, schema), [rows])

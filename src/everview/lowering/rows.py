@@ -41,7 +41,8 @@ def projected(stream: Stream, expressions: Sequence[Expression], names: Sequence
 
 def picked(stream: Stream, fields: Sequence[int], names: Iterable[str] | None = None) -> Stream:
     """Some columns, in this order, under new names."""
-    chosen = [stream.schema.fields[f] for f in fields]
+    every = stream.schema.fields
+    chosen = [every[f] for f in fields]
     given = unique(f.name for f in chosen) if names is None else unique(names)
     schema = Schema(Field(name, f.type, f.nullable) for name, f in zip(given, chosen, strict=True))
     if tuple(fields) == tuple(range(len(stream.schema))) and schema == stream.schema:
@@ -101,7 +102,8 @@ def _mapped(stream: Stream, kept: Sequence[Expression], computed: Sequence[Expre
     """The stream with the kept columns first, then the computed ones."""
     arguments, rebased = _rebased(computed)
     keep = tuple(e.index for e in kept if isinstance(e, Column))
-    fields = [stream.schema.fields[column] for column in keep] + [field_of(e, stream.schema) for e in computed]
+    given = stream.schema
+    fields = [given.fields[column] for column in keep] + [field_of(e, given) for e in computed]
     names = unique([*(f.name for f in fields[: len(keep)]), *(f"computed {column}" for column in range(len(computed)))])
     schema = Schema(Field(name, f.type, f.nullable) for name, f in zip(names, fields, strict=True))
     name = stream.circuit.function(evaluating(rebased), "columns")

@@ -33,9 +33,9 @@ class ByState(InPlace):
     def group_words(self) -> int:
         """How many first words of the inputs tell groups apart."""
 
-    @abstractmethod
     def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
         """The results of the groups in each state; a state is one view for every input."""
+        raise NotImplementedError  # by operators with steps of their own
 
     @property
     def alone(self) -> bool:

@@ -14,7 +14,6 @@ import numpy as np
 
 from everview.kernels import machine
 from everview.kernels.crossings import crossings, crossings_at
-from everview.kernels.presence import where_positive
 from everview.kernels.timed import stamped
 from everview.operators.by_state import ByState, OverChanges, OverWhole, groups_at
 from everview.operators.form import Form
@@ -35,9 +34,6 @@ class _Distinct(ByState, UnaryOperator):
     @property
     def group_words(self) -> int:
         return self.source.width
-
-    def evaluate(self, groups: Matrix, states: Sequence[Sequence[TraceView]], context: Context) -> list[Matrix]:
-        return [where_positive(groups, view.weights(groups, self.group_words)) for (view,) in states]
 
 
 @dataclass(frozen=True)

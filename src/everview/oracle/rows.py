@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from everview.algebra import GREATEST_WEIGHT, LEAST_WEIGHT, checked
 from everview.oracle.values import changed, from_arrow, inward, outward
 from everview.types import Schema
 from everview.zset.batch import Batch
+from everview.zset.weights import GREATEST_WEIGHT, LEAST_WEIGHT, checked
 
 Row = tuple[Any, ...]
 Entry = tuple[Row, int]

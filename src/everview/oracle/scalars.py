@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from typing import Any, Final
 
 from everview.errors import ArithmeticFailure, CastFailure, EverviewError
@@ -126,32 +126,23 @@ def _coalesce(branches: Later) -> Any:
     return None
 
 
-def _and(branches: Later) -> Any:
+def _decided(by: bool, branches: Later) -> Any:
+    """AND is decided by the first False, OR by the first True; else both are unknown if a branch is."""
     unknown = False
     for branch in branches:
         value = branch()
-        if value is False:
-            return False
+        if value is by:
+            return by
         unknown = unknown or value is None
-    return None if unknown else True
-
-
-def _or(branches: Later) -> Any:
-    unknown = False
-    for branch in branches:
-        value = branch()
-        if value is True:
-            return True
-        unknown = unknown or value is None
-    return None if unknown else False
+    return None if unknown else not by
 
 
 _CHOOSING: Final[Mapping[str, Callable[[Later], Any]]] = {
     "case": _case,
     "if": _case,
     "coalesce": _coalesce,
-    "and": _and,
-    "or": _or,
+    "and": partial(_decided, False),
+    "or": partial(_decided, True),
 }
 
 

@@ -23,11 +23,6 @@ def subqueries(expression: Expression) -> Iterator[Subquery]:
     return (e for e in ex.walk(expression) if is_subquery(e))
 
 
-def has_subqueries(plan: Plan) -> bool:
-    """Whether any expression of a plan has a subquery."""
-    return any(True for part in node.walk(plan) for e in part.expressions for _ in subqueries(e))
-
-
 def outers(plan: Plan, depth: int = 1) -> frozenset[Outer]:
     """The columns that a plan reads of the row ``depth`` queries out, as Outer of depth 1."""
     cache: dict[int, frozenset[Outer]] = plan.__dict__.setdefault("_outers", {})

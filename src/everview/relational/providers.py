@@ -8,11 +8,11 @@ compute it anew, until it is asked with a later one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, Protocol
 
-from everview.errors import EverviewError, GraphError, ProviderError
-from everview.frontends.graphspec.predicate import rows_of
+from everview.errors import GraphError, ProviderError
+from everview.frontends.graphspec.predicate import guarded, rows_of
 from everview.frontends.graphspec.tuples import Row, Tuples
 from everview.relational.delta import Delta
 from everview.relational.relation import KernelRelation
@@ -67,12 +67,14 @@ class Asking:
         """All tuples at the start, as added."""
         if not hasattr(self.provider, "enumerate"):
             return Delta()
-        return Delta(adds=self._guarded("enumerate", lambda: self._tuples(self.provider.enumerate())))
+        return Delta(adds=guarded(self.what, "enumerate", lambda: self._tuples(self.provider.enumerate())))
 
     def since(self, handle: int) -> Delta:
         """The changes since a handle; since the beginning if the provider has not been asked yet."""
         since = handle if self._began else 0
-        return self._guarded("delta_since", lambda: self._parts(self.provider.delta_since(since), "adds", "removes"))
+        return guarded(
+            self.what, "delta_since", lambda: self._parts(self.provider.delta_since(since), "adds", "removes")
+        )
 
     def close(self) -> None:
         """Take note that the batch of the last answer counts."""
@@ -81,7 +83,7 @@ class Asking:
     def flips(self, handle: int, watched: Tuples) -> Delta:
         """The watched tuples that have become true, as added, and those now false, as removed."""
         ask = self.provider.flips_since
-        return self._guarded("flips_since", lambda: self._parts(ask(handle, watched), "true", "false"))
+        return guarded(self.what, "flips_since", lambda: self._parts(ask(handle, watched), "true", "false"))
 
     def true(self, candidates: Tuples) -> Tuples:
         """The candidates that are true."""
@@ -107,14 +109,3 @@ class Asking:
     def _tuples(self, answer: Any) -> Tuples:
         tuples = answer if isinstance(answer, Tuples) else Tuples(rows_of(answer))
         return self.relation.tuples(tuples, check_types=self._check_types)
-
-    def _guarded(self, call: str, ask: Callable[[], Any]) -> Any:
-        try:
-            return ask()
-        except EverviewError as error:
-            raise ProviderError(f"{self.what}: {call}: {error.message}", hint=error.hint) from error
-        except Exception as error:
-            raise ProviderError(
-                f"{self.what}: {call} raised {type(error).__name__}: {error}",
-                hint="nothing was applied; everything is as it was before",
-            ) from error

@@ -256,12 +256,8 @@ def _array(value: Value, type_: Array, to: Array) -> Any:
     made = pa.ListArray.from_arrays(offsets, elements, type=to.arrow, mask=missing)
     if not isinstance(inner, Checked):
         return made
-    failed = np.array([bool(inner.failed[a:b].any()) for a, b in _spans(offsets.to_pylist())], bool)
+    failed = np.array([bool(inner.failed[a:b].any()) for a, b in pairwise(offsets.to_pylist())], bool)
     return Checked(made, failed, inner.reason)
-
-
-def _spans(offsets: list[Any]) -> list[tuple[int, int]]:
-    return list(pairwise(offsets))
 
 
 def _struct(value: Value, type_: Struct, to: Struct) -> Any:
@@ -275,12 +271,8 @@ def _struct(value: Value, type_: Struct, to: Struct) -> Any:
             converted, reason = converted.value, converted.reason
         parts.append(converted)
     mask = value.is_null() if value.null_count else None
-    made = pa.StructArray.from_arrays(parts, fields=[_fields(to).field(i) for i in range(len(to.fields))], mask=mask)
+    made = pa.StructArray.from_arrays(parts, fields=[to.arrow.field(i) for i in range(len(to.fields))], mask=mask)
     return Checked(made, failed, reason) if failed.any() else made
-
-
-def _fields(type_: Struct) -> Any:
-    return type_.arrow
 
 
 _CASTS: Final[dict[tuple[str, str], Callable[[Value, Type, Type], Any]]] = {

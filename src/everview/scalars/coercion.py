@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import decimal
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -196,13 +197,15 @@ def _numbers(a: Type, b: Type) -> Type:
 def _structs(a: Struct, b: Struct) -> Type | None:
     if [f.name.lower() for f in a.fields] != [f.name.lower() for f in b.fields]:
         return None
-    fields: list[Field] = []
-    for x, y in zip(a.fields, b.fields, strict=True):
-        met = tightest(x.type, y.type)
-        if met is None:
-            return None
-        fields.append(Field(x.name, met, x.nullable or y.nullable))
-    return Struct(fields)
+    return struct_of_both(a, b, tightest)
+
+
+def struct_of_both(a: Struct, b: Struct, met: Callable[[Type, Type], Type | None]) -> Struct | None:
+    """The struct whose parts hold the parts of two others, given the type that holds values of both types."""
+    types = [met(x.type, y.type) for x, y in zip(a.fields, b.fields, strict=True)]
+    pairs = zip(a.fields, b.fields, types, strict=True)
+    fields = [Field(x.name, type_, x.nullable or y.nullable) for x, y, type_ in pairs if type_ is not None]
+    return Struct(fields) if len(fields) == len(types) else None
 
 
 def _fits(value: int, type_: Decimal) -> bool:

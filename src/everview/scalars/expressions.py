@@ -81,21 +81,28 @@ TRUE: Final = Literal(True, BOOLEAN)
 FALSE: Final = Literal(False, BOOLEAN)
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Expression):
-    """A scalar function by its name in `everview.scalars.functions`; its arguments have the types that it takes."""
+class OverArguments(Expression):
+    """The base of expressions whose children are their arguments."""
 
-    function: str
+    __slots__ = ()
     arguments: tuple[Expression, ...]
-    type: Type
-    nullable: bool
 
     @property
     def children(self) -> tuple[Expression, ...]:
         return self.arguments
 
     def with_children(self, children: Sequence[Expression]) -> Expression:
-        return replace(self, arguments=tuple(children))
+        return replace(self, arguments=tuple(children))  # pyright: ignore[reportArgumentType]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(OverArguments):
+    """A scalar function by its name in `everview.scalars.functions`; its arguments have the types that it takes."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: Type
+    nullable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +127,13 @@ class Cast(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class UserCall(Expression):
+class UserCall(OverArguments):
     """A user's function by its registered name."""
 
     name: str
     arguments: tuple[Expression, ...]
     type: Type
     nullable: bool = True
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return self.arguments
-
-    def with_children(self, children: Sequence[Expression]) -> Expression:
-        return replace(self, arguments=tuple(children))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Exists(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class InQuery(Expression):
+class InQuery(OverArguments):
     """Whether the tuple of arguments is a row of the plan; NULL if no row equals it, but a NULL might."""
 
     arguments: tuple[Expression, ...]
@@ -188,13 +188,6 @@ class InQuery(Expression):
     def __post_init__(self) -> None:
         unknown = any(a.nullable for a in self.arguments) or any(f.nullable for f in self.plan.schema.fields)
         _tell(self, type=BOOLEAN, nullable=unknown)
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return self.arguments
-
-    def with_children(self, children: Sequence[Expression]) -> Expression:
-        return replace(self, arguments=tuple(children))
 
 
 @dataclass(frozen=True, slots=True)

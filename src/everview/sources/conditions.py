@@ -18,7 +18,7 @@ import decimal
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, assert_never
 
 from everview.codes.coerce import WIDE, Unfit
@@ -180,16 +180,20 @@ def test(condition: Condition, schema: Schema) -> Test:
         case Compare():
             return _compare(condition, schema)
         case All(conditions):
-            return _all([test(each, schema) for each in conditions])
+            return decided([test(each, schema) for each in conditions], by=False)
         case Any_(conditions):
-            return _any([test(each, schema) for each in conditions])
+            return decided([test(each, schema) for each in conditions], by=True)
         case Not(inner):
-            return _not(test(inner, schema))
+            return negated(test(inner, schema))
         case _:
             assert_never(condition)
 
 
-def _all(tests: list[Test]) -> Test:
+def decided(tests: Sequence[Test], by: bool) -> Test:
+    """Several tests as one, decided ``by`` the first that says so, else unknown if one of them is.
+
+    By False this is AND, by True it is OR.
+    """
     if len(tests) == 1:
         return tests[0]
 
@@ -197,31 +201,17 @@ def _all(tests: list[Test]) -> Test:
         unknown = False
         for each in tests:
             truth = each(row)
-            if truth is False:
-                return False
+            if truth is by:
+                return by
             unknown |= truth is None
-        return None if unknown else True
+        return None if unknown else not by
 
     return holds
 
 
-def _any(tests: list[Test]) -> Test:
-    if len(tests) == 1:
-        return tests[0]
+def negated(inner: Test) -> Test:
+    """The test that holds where another does not; unknown where that is."""
 
-    def holds(row: Row) -> bool | None:
-        unknown = False
-        for each in tests:
-            truth = each(row)
-            if truth is True:
-                return True
-            unknown |= truth is None
-        return None if unknown else False
-
-    return holds
-
-
-def _not(inner: Test) -> Test:
     def holds(row: Row) -> bool | None:
         truth = inner(row)
         return None if truth is None else not truth
@@ -239,7 +229,7 @@ def _compare(compare: Compare, schema: Schema) -> Test:
         case "in":
             return _within_list(place, value)
         case "not in":
-            return _not(_within_list(place, value))
+            return negated(_within_list(place, value))
         case "like" | "not like":
             return _like(compare, schema)
         case _:

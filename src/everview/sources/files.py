@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -255,8 +255,4 @@ _FORMS: Final[Mapping[str, Form]] = {
 def _form(path: Path) -> Form:
     if path.suffix.lower() in _FORMS:
         return _FORMS[path.suffix.lower()]
-    raise SourceError(f"the name of {path} does not say what is in it", hint=f"one of {_names(_FORMS)}")
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(names)
+    raise SourceError(f"the name of {path} does not say what is in it", hint=f"one of {', '.join(_FORMS)}")

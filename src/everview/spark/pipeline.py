@@ -15,8 +15,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
+from everview.blocks import Closing
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 BAD_ROWS = ("fail", "quarantine")
 
 
-class Pipeline:
+class Pipeline(Closing):
     """Views over DataFrames that stay right as the data changes.
 
     ```python
@@ -262,12 +263,6 @@ class Pipeline:
         self.stop()
         with self._lock:
             self._state.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     # -- reading
 

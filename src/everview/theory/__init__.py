@@ -5,6 +5,7 @@ they use themselves, and load it when one is asked for.
 
 - `generic_join`, `leapfrog` and their vocabulary (`patterns`, `prefixes`, `indexes`, `connectives`): what a multiway
   join means, and how it is found one variable at a time.
+- `algebra`: groups, lattices, times and frontiers.
 - `calculus`: derivatives of expressions, with moments of their arguments.
 - `timed`: Z-sets and traces whose every entry has its time; what nested time means.
 - `cursor`: a trace, entry by entry.

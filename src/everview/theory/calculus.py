@@ -9,7 +9,7 @@ Invariant: a collection is the sum of its changes at all moments so far. A join 
 changes by ``Δa ⋈ b + a ⋈ Δb + Δa ⋈ Δb``, with both sides as they were the moment before.
 
 This is for totally ordered time, so for the root of a circuit: inside a child there are iterations besides the ticks,
-and a cut between alt and neu loses what two incomparable times make together; see `everview.algebra.AltNeu`.
+and a cut between alt and neu loses what two incomparable times make together; see `everview.theory.algebra.AltNeu`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.algebra import checked
 from everview.errors import SchemaError, WeightOverflow, WrongType
 from everview.kernels.leapfrog import Walk
 from everview.kernels.sort import arrange, is_batch
@@ -27,6 +26,7 @@ from everview.types.words import Matrix
 from everview.zset.elements import identity, position
 from everview.zset.indexed import IndexedZSet
 from everview.zset.reference import ZSet
+from everview.zset.weights import checked
 
 Order: TypeAlias = Callable[[Any], Any]
 Entries: TypeAlias = ZSet | IndexedZSet | Matrix | Iterable[Row]

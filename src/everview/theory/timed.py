@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
-from everview.algebra import Time
 from everview.errors import SchemaError
+from everview.theory.algebra import Time
 from everview.zset.elements import identity, position
 from everview.zset.indexed import IndexedZSet
 from everview.zset.reference import ZSet

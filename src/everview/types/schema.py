@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from everview.doors import doors
@@ -32,14 +33,13 @@ class Schema:
         for f in fields:
             if not isinstance(f, Field):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise WrongType(f"{shown(f)} is no column", hint='write Schema.parse("id BIGINT, name STRING")')
-        check_names([f.name for f in fields], "a schema")
-        starts = [0]
-        for f in fields:
-            starts.append(starts[-1] + f.words)
+        names = [f.name for f in fields]
+        check_names(names, "a schema")
+        starts = [0, *accumulate([f.type.words(f.nullable) for f in fields])]
         init = object.__setattr__
         init(self, "fields", fields)
-        init(self, "names", tuple(f.name for f in fields))
-        init(self, "types", tuple(f.type for f in fields))
+        init(self, "names", tuple(names))
+        init(self, "types", tuple([f.type for f in fields]))
         init(self, "width", starts[-1])
         init(self, "slices", tuple(map(slice, starts[:-1], starts[1:])))
         init(self, "_hash", hash(fields))

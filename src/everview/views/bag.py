@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 from everview.types import Schema
@@ -20,32 +21,31 @@ class Bag(Shape):
         self.schema: Schema = feed.schema
         self._key = identity(self.schema)
         self._held: Net = {}
-        self._hydrated = False
         self._follow(feed)
 
-    def _clear(self) -> None:
-        self._held, self._hydrated = {}, False
+    def _parts(self) -> list[Net]:
+        return [self._held]
 
-    def take(self, changes: Weighted, epoch: int) -> Change | None:
-        """See `Shape.take`."""
-        with self.lock:
-            if not self._fits(getattr(changes, "schema", None)):
-                self.close()
-                return None
-            change = Change.of(changes, epoch, self._key, schema=self.schema)
-            self.epoch = epoch
-            if not self._held:
-                self._held = dict(change.net)
-            else:
-                for key, (row, weight) in change.net.items():
-                    add_one(self._held, key, row, weight)
-            if not self._hydrated:
-                self._hydrated = True
-                self._hydrate()
-                shown = self.contents() if self._listeners else change
-            else:
-                shown = self._apply(change)
-            return shown if self._listeners else None
+    def _rebuild(self, parts: list[Net]) -> None:
+        (self._held,) = parts
+        self._hydrate()
+
+    def _netted(self, changes: Weighted, epoch: int) -> list[Change] | None:
+        if not self._fits(getattr(changes, "schema", None)):
+            return None
+        return [Change.of(changes, epoch, self._key, schema=self.schema)]
+
+    def _take(self, changes: list[Change], epoch: int) -> Change | None:
+        (change,) = changes
+        if self._held:
+            for key, (row, weight) in change.net.items():
+                add_one(self._held, key, row, weight)
+            shown = self._apply(change)
+        else:
+            self._held = dict(change.net)
+            self._hydrate()
+            shown = replace(self.contents(), snapshot=False) if self._listeners else None
+        return shown if self._listeners else None
 
     def _fits(self, schema: Schema | None) -> bool:
         """Whether the shape can take rows of a schema: the same one, or one of other types while there are no rows."""
@@ -53,8 +53,8 @@ class Bag(Shape):
             return True
         if self._held or schema.names != self.schema.names:
             return False
-        self.schema, self._key = schema, identity(schema)
-        self._hydrated = False
+        self._key = identity(schema)
+        self.schema = schema
         return True
 
     @abstractmethod

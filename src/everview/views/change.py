@@ -12,7 +12,7 @@ Successive changes add up to one.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from everview.types import Schema
@@ -108,6 +108,14 @@ class Change:
 
     def __repr__(self) -> str:
         return f"<{'snapshot' if self.snapshot else 'change'} of {len(self)} rows, epoch {self.epoch}>"
+
+
+def less(change: Change, held: Net) -> Change:
+    """The change that leads from held rows to the rows of another change."""
+    net = dict(change.net)
+    for key, (row, weight) in held.items():
+        add_one(net, key, row, -weight)
+    return replace(change, net=net)
 
 
 @dataclass(frozen=True, slots=True)

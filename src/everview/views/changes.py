@@ -17,6 +17,7 @@ from collections.abc import Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from everview.blocks import Closing
 from everview.doors import doors
 from everview.errors import EverviewError
 from everview.listening import Handle
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @doors()
-class Changes:
+class Changes(Closing):
     """A view's changes from the moment this was made, each as ``(changes, epoch)``; in an event loop, as ``changes``.
 
     Iterating waits for the next change, and ends when the view does; `next` can give up after a time. ``maxsize`` and
@@ -150,12 +151,6 @@ class Changes:
 
     async def aclose(self) -> None:
         """`close`, as asynchronous iterators have it."""
-        self.close()
-
-    def __enter__(self) -> Changes:
-        return self
-
-    def __exit__(self, *error: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Changes:

@@ -51,43 +51,41 @@ class TreeView(Shape):
                 raise ShapeError(f"there is no feed {wanted} for the tree {name}", hint="give one for every branch")
         self._branch, self._feeds = branch, feeds
         self._data: Any = None
-        self._clear()
+        self._rebuild([{} for _ in self._names])
         self._follow(feeds)
 
-    def _clear(self) -> None:
-        self._levels: list[tuple[str, TreeLevel]] = []  # those beneath first
-        self._root = self._level(self._branch, self.name, self._feeds)
-        self._stale, self._hydrated = True, False
+    def _rebuild(self, parts: list[Net]) -> None:
+        levels: list[tuple[str, TreeLevel]] = []
+        self._add_level(self._branch, self.name, levels)
+        _pass_up(levels, [Change(rows) for rows in parts])
+        self._levels, self._stale = levels, True
 
-    def _level(self, branch: Branch, path: str, feeds: Feeds) -> TreeLevel:
-        beneath = [self._level(each, f"{path}.{each.name}", feeds) for each in branch.children]
-        level = TreeLevel(branch, feeds.schemas[self._names[path]], beneath)
-        self._levels.append((self._names[path], level))
+    def _add_level(self, branch: Branch, path: str, levels: list[tuple[str, TreeLevel]]) -> TreeLevel:
+        """Add the level of a branch to others, after those beneath it."""
+        beneath = [self._add_level(each, f"{path}.{each.name}", levels) for each in branch.children]
+        level = TreeLevel(branch, self._feeds.schemas[self._names[path]], beneath)
+        levels.append((self._names[path], level))
         return level
 
-    def take(self, changes: Mapping[str, Weighted], epoch: int) -> Change | None:
-        """See `Shape.take`."""
-        with self.lock:
-            if any(getattr(changes.get(name), "schema", level.schema) != level.schema for name, level in self._levels):
-                self.close()  # a branch has other columns now
-                return None
-            first = self._root.first() if self._single else None
-            before = self._pass_up(changes, epoch)
-            self.epoch = epoch
-            self._stale |= bool(before)
-            hydrated, self._hydrated = self._hydrated, True
-            if not (before and hydrated and self._listeners):
-                return None
-            return Change(self._other(first) if self._single else self._difference(before), epoch, epoch - 1)
+    def _parts(self) -> list[Net]:
+        return [level.rows for _, level in self._levels]
 
-    def _pass_up(self, changes: Mapping[str, Weighted], epoch: int) -> Before:
-        """Take the changes of all feeds, from the leaves up; the former nodes of changed rows at the root."""
-        changed: dict[int, set[Hashable]] = {}
-        before: Before = {}
-        for name, level in self._levels:
-            change = Change.of(changes.get(name, ()), epoch, level.key)
-            changed[id(level)], before = level.take(change, [changed[id(each)] for each in level.beneath])
-        return before
+    @property
+    def _root(self) -> TreeLevel:
+        return self._levels[-1][1]
+
+    def _netted(self, changes: Mapping[str, Weighted], epoch: int) -> list[Change] | None:
+        if any(getattr(changes.get(name), "schema", level.schema) != level.schema for name, level in self._levels):
+            return None
+        return [Change.of(changes.get(name, ()), epoch, level.key) for name, level in self._levels]
+
+    def _take(self, changes: list[Change], epoch: int) -> Change | None:
+        first = self._root.first() if self._single else None
+        before = _pass_up(self._levels, changes)
+        self._stale |= bool(before)
+        if not (before and self._listeners):
+            return None
+        return Change(self._other(first) if self._single else self._difference(before), epoch, epoch - 1)
 
     def _difference(self, before: Before) -> Net:
         net: Net = {}
@@ -167,3 +165,12 @@ class TreeView(Shape):
         with self.lock:
             first = [node for node in islice(self._root.ordered(), 1 if self._single else SHOWN) if node is not None]
             return nested(first, len(self))
+
+
+def _pass_up(levels: list[tuple[str, TreeLevel]], changes: list[Change]) -> Before:
+    """Take the changes of all levels, from the leaves up; the former nodes of changed rows at the root."""
+    changed: dict[int, set[Hashable]] = {}
+    before: Before = {}
+    for (_, level), change in zip(levels, changes, strict=True):
+        changed[id(level)], before = level.take(change, [changed[id(each)] for each in level.beneath])
+    return before

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from everview.algebra import checked
 from everview.doors import doors
 from everview.errors import SchemaError, WrongType, shown
 from everview.zset.elements import identity, position
 from everview.zset.reference import ZSet, pairs, several
 from everview.zset.tables import table
+from everview.zset.weights import checked
 
 Path = tuple[Any, ...]  # the keys from the root to a leaf, and the leaf's element
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from everview.algebra import checked, integral
 from everview.doors import doors
 from everview.errors import FunctionError, SchemaError, WrongType, shown
 from everview.zset.elements import identity, position
 from everview.zset.tables import table
+from everview.zset.weights import checked, integral
 
 if TYPE_CHECKING:
     from everview.zset.indexed import IndexedZSet

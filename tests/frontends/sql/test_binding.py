@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -373,3 +375,9 @@ def test_a_chain_of_full_joins_holds_no_expression_of_all_before() -> None:
     (select,) = bind(f"SELECT * FROM t0 {chain}", given, "spark")
     assert isinstance(select, sql.Select)
     assert max(sum(1 for _ in walk(e)) for part in parts(select.plan) for e in part.expressions) < 10
+
+
+def test_whatever_is_bound_first() -> None:
+    """How kinds of expressions are bound is known before the first query, in a process of its own."""
+    code = "import everview as ev; assert ev.connect().sql('SELECT array(1, 2)[1]').rows() == [(2,)]"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=100)

@@ -154,7 +154,7 @@ class _Wanted:
             if known is None:
                 catalog.require_free("attribute", name)
             many = self._many.get(name, known is None or len(known.key) == 2)
-            made[name] = fact_table(name, type_ or (None if known is None else _own(known)), many=many)
+            made[name] = fact_table(name, type_ or (None if known is None else known.schema.types[1]), many=many)
         made = {name: table for name, table in made.items() if catalog.tables.get(name) != table}
         if any(said != Said() for said in self._said.values()) and ATTRIBUTES.name not in catalog.tables:
             made[ATTRIBUTES.name] = ATTRIBUTES
@@ -165,10 +165,6 @@ class _Wanted:
         replaced = [name for name in made if name in catalog.tables]
         whole, anew = with_read_anew(replace(catalog, tables={**catalog.tables, **made}), set(made))
         return Making(whole, (*replaced, *anew), self._said, self._before)
-
-
-def _own(known: TableDefinition) -> Type:
-    return known.schema.types[1]
 
 
 def store(tx: OpenTransaction, said: Mapping[str, Said], before: Mapping[str, Said]) -> None:

@@ -80,7 +80,10 @@ def flat(query: Clauses, relations: Readable, wanted: tuple[str, ...] = ()) -> F
     if query.after is not None:
         records = {where[item]: path for path, item in present.items() if item in marks}
         plan = Filter(plan, after(plan, full, query.after, len(chosen.shown), records))
-    record = _record(_numbers(chosen.shown), {path: where[item] for path, item in present.items()})
+    record = _record(
+        {path: number for number, path in enumerate(chosen.shown)},
+        {path: where[item] for path, item in present.items()},
+    )
     own = tuple(where[group] for group in groups) if chosen.records else ()
     return Flat(plan, record, told, full, tuple(where[item] for item in needed), rows, chosen.records, groups, own)
 
@@ -88,10 +91,6 @@ def flat(query: Clauses, relations: Readable, wanted: tuple[str, ...] = ()) -> F
 def _marks(present: Mapping[Path, Item], taken: Sequence[Item]) -> list[Item]:
     """The items that only tell whether a record is there, and are no column yet."""
     return [item for item in dict.fromkeys(present.values()) if item not in taken]
-
-
-def _numbers(paths: Iterable[Path]) -> dict[Path, int]:
-    return {path: number for number, path in enumerate(paths)}
 
 
 def _told(query: Clauses, key: tuple[int, ...] | None, plan: Plan, where: Mapping[Item, int]) -> tuple[int, ...] | None:

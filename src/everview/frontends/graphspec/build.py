@@ -9,6 +9,7 @@ end there, and go on from what was found true, as if that were a relation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from everview.circuit.joined import wider
@@ -329,7 +330,7 @@ def _schemas(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -> 
                 f"{', '.join(map(repr, part))} only gives them to itself",
                 hint="a cycle needs an input from outside for every variable",
             )
-    return {one: Schema(_renamed(known[one][name], name) for name in graph.variables[one]) for one in part}
+    return {one: Schema(replace(known[one][name], name=name) for name in graph.variables[one]) for one in part}
 
 
 def _passed(graph: Graph, node: Node, known: Mapping[str, Fields]) -> list[tuple[str, Field]]:
@@ -349,7 +350,3 @@ def _passed(graph: Graph, node: Node, known: Mapping[str, Fields]) -> list[tuple
         case ScanSpec() | EnumerableSpec() | DiffSpec() | PointwiseSpec():
             raise AssertionError("a cycle is positive")
     return [(name, known[source][column]) for name, source, column in places if column in known[source]]
-
-
-def _renamed(field: Field, name: str) -> Field:
-    return Field(name, field.type, field.nullable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -13,7 +13,21 @@ from everview.errors import EverviewError, ProviderError
 from everview.frontends.graphspec.tuples import TUPLES, Row, Tuples, key_of
 from everview.types import Schema
 
+T = TypeVar("T")
 Asked = Callable[[Tuples], Iterable[Row]]
+
+
+def guarded(what: str, call: str, ask: Callable[[], T]) -> T:
+    """A provider's answer to a call; whatever it raises is an error that names the node and the relation."""
+    try:
+        return ask()
+    except EverviewError as error:
+        raise ProviderError(f"{what}: {call}: {error.message}", hint=error.hint) from error
+    except Exception as error:
+        raise ProviderError(
+            f"{what}: {call} raised {type(error).__name__}: {error}",
+            hint="nothing was applied; everything is as it was before",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,15 +44,9 @@ class Verdicts:
         return pa.array([key_of(row) in true for row in rows], pa.bool_())
 
     def _true(self, candidates: Tuples) -> set[Any]:
-        try:
-            return {key_of(self._row(row)) for row in rows_of(self.eval_many(candidates))}
-        except EverviewError as error:
-            raise ProviderError(f"{self.what}: eval_many: {error.message}", hint=error.hint) from error
-        except Exception as error:
-            raise ProviderError(
-                f"{self.what}: eval_many raised {type(error).__name__}: {error}",
-                hint="nothing was applied; everything is as it was before",
-            ) from error
+        return guarded(
+            self.what, "eval_many", lambda: {key_of(self._row(row)) for row in rows_of(self.eval_many(candidates))}
+        )
 
     def _row(self, row: Any) -> Row:
         if not isinstance(row, tuple) or len(row) != len(self.schema):

@@ -9,11 +9,9 @@ popular(id: X) :- profile(id: X), c = count : { follower(follows: X) }, c >= 100
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedInput, VisitError
+from lark import Token, Transformer
 from lark.tree import Meta
 from lark.visitors import v_args
 
@@ -34,22 +32,12 @@ from everview.frontends.rules.program import (
     Term,
     Wildcard,
 )
-from everview.frontends.rules.texts import misread, name_of, number_of, place_of, text_of
+from everview.frontends.rules.texts import name_of, number_of, parser_of, place_of, read, text_of
 
 
 def parse(text: str) -> RuleProgram:
     """Read a text into a program, unchecked; raises `DatalogError` if the grammar refuses it."""
-    try:
-        return _Rules().transform(_parser().parse(text))
-    except VisitError as error:
-        raise error.orig_exc from None
-    except UnexpectedInput as error:
-        raise misread(text, error) from None
-
-
-@cache
-def _parser() -> Lark:
-    return Lark(GRAMMAR, start="program", parser="lalr", propagate_positions=True)
+    return read(text, parser_of(GRAMMAR), _Rules())
 
 
 class _Rules(Transformer[Token, Any]):

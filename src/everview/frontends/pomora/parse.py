@@ -8,11 +8,9 @@ while change do path := union(path, edge); end
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, Final
 
-from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedInput, VisitError
+from lark import Token, Transformer
 from lark.tree import Meta
 from lark.visitors import v_args
 
@@ -35,7 +33,7 @@ from everview.frontends.pomora.algebra import (
     WrittenRelation,
 )
 from everview.frontends.rules.program import Constant
-from everview.frontends.rules.texts import misread, name_of, number_of, place_of, text_of
+from everview.frontends.rules.texts import name_of, number_of, parser_of, place_of, read, text_of
 
 GRAMMAR: Final = r"""
 program: block
@@ -86,17 +84,7 @@ COMMENT: /\/\/[^\n]*|#[^\n]*|\/\*(?:[^*]|\*(?!\/))*\*\//
 
 def parse(text: str) -> tuple[Statement, ...]:
     """Read a text into statements; raises `DatalogError` if the grammar refuses it."""
-    try:
-        return _Statements().transform(_parser().parse(text))
-    except VisitError as error:
-        raise error.orig_exc from None
-    except UnexpectedInput as error:
-        raise misread(text, error) from None
-
-
-@cache
-def _parser() -> Lark:
-    return Lark(GRAMMAR, start="program", parser="lalr", propagate_positions=True)
+    return read(text, parser_of(GRAMMAR), _Statements())
 
 
 class _Statements(Transformer[Token, Any]):

@@ -16,7 +16,7 @@ import struct
 from typing import Any
 
 from everview.plan.typing import call, cast, castable, coerced, is_integer, is_number, literal
-from everview.scalars.coercion import wider
+from everview.scalars.coercion import struct_of_both, wider
 from everview.scalars.expressions import Call, Expression, Literal
 from everview.scalars.kinds import VOID
 from everview.types import (
@@ -30,7 +30,6 @@ from everview.types import (
     SYMBOL,
     TIMESTAMP,
     Decimal,
-    Field,
     Struct,
     Symbol,
     Type,
@@ -63,22 +62,12 @@ def met(a: Type, b: Type) -> Type | None:
     if family(a) != family(b):
         return None
     if isinstance(a, Struct) and isinstance(b, Struct):
-        return _structs(a, b)
+        return struct_of_both(a, b, met)
     if family(a) == "float":
         return DOUBLE
     if is_integer(a) and is_integer(b):
         return max(a, b, key=INTEGERS.index)
     return wider(_decimal(a), _decimal(b))
-
-
-def _structs(a: Struct, b: Struct) -> Type | None:
-    fields: list[Field] = []
-    for x, y in zip(a.fields, b.fields, strict=True):
-        type_ = met(x.type, y.type)
-        if type_ is None:
-            return None
-        fields.append(Field(x.name, type_, x.nullable or y.nullable))
-    return Struct(fields)
 
 
 def _decimal(type_: Type) -> Decimal:

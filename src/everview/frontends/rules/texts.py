@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 import decimal
 import re
-from typing import Final
+from functools import cache
+from typing import Final, TypeVar
 
-from lark import Token
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 from lark.tree import Meta
 
 from everview.errors import DatalogError
 from everview.frontends.rules.program import TextPlace
 
+T = TypeVar("T")
 ESCAPED: Final = re.compile(r"""(\\[\\'"abfnrtvxuUN0-7])|\\""")  # or a backslash that is none
 
 
@@ -28,7 +30,23 @@ def unescaped(token: str) -> str:
     return ast.literal_eval(ESCAPED.sub(lambda found: found[1] or r"\\", token))
 
 
-def misread(text: str, error: UnexpectedInput) -> DatalogError:
+def read(text: str, parser: Lark, reading: Transformer[Token, T]) -> T:
+    """A text as what a transformer makes of its tree; raises `DatalogError` if the grammar refuses the text."""
+    try:
+        return reading.transform(parser.parse(text))
+    except VisitError as error:
+        raise error.orig_exc from None
+    except UnexpectedInput as error:
+        raise _misread(text, error) from None
+
+
+@cache
+def parser_of(grammar: str) -> Lark:
+    """The parser of a grammar, made once."""
+    return Lark(grammar, start="program", parser="lalr", propagate_positions=True)
+
+
+def _misread(text: str, error: UnexpectedInput) -> DatalogError:
     """The error for a text refused by the grammar: the place, the text found there, and the tokens expected."""
     match error:
         case UnexpectedToken():

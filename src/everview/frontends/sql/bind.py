@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from everview.errors import EverviewError, SqlError
-from everview.frontends.sql import comparisons, subqueries, windows
+from everview.frontends.sql import comparisons, functions, subqueries, windows
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, expression
@@ -27,7 +27,7 @@ from everview.scalars.expressions import Expression, columns_of
 from everview.types import Field, Schema, unknown_name
 
 # Modules that say how kinds of expressions are bound.
-HANDLERS = (comparisons, subqueries, windows)
+HANDLERS = (comparisons, functions, subqueries, windows)
 
 
 class With(Readable):

@@ -258,6 +258,16 @@ class PlainParser(PipeParser):
     def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
         return self._parse_equality()
 
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        """The keys may be any expressions: ``CUBE (a = b)``."""
+        if with_prefix or not self._match_set((T.CUBE, T.ROLLUP)):
+            return super()._parse_cube_or_rollup(with_prefix=with_prefix)
+        kind = exp.Cube if self._prev.token_type == T.CUBE else exp.Rollup
+        return self.expression(kind(expressions=self._parse_wrapped_csv(self._parse_disjunction)))
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
     def _parse_compared(self) -> exp.Expr | None:
         this = self._parse_bitwise()
         while self._match_set(COMPARISONS):

@@ -50,7 +50,7 @@ def told(expression: Expression, schema: Schema) -> Condition | None:
         case Call("in", (value, *chosen)):
             return _in(value, chosen, schema)
         case Call("like", (Column(index), Literal(str() as pattern))) if "\\" not in pattern:
-            return Compare(schema.names[index], "like", pattern) if _text(schema, index) else None
+            return Compare(schema.names[index], "like", pattern) if schema.fields[index].type == STRING else None
         case Call(name, (a, b)) if name in COMPARISONS:
             return _against(name, a, b, schema) or _against(TURNED.get(name, name), b, a, schema)
         case _:
@@ -62,10 +62,6 @@ _JOINED: Final[dict[str, Callable[[tuple[Condition, ...]], Condition]]] = {
     "or": Any_,
     "not": lambda conditions: Not(*conditions),
 }
-
-
-def _text(schema: Schema, index: int) -> bool:
-    return schema.fields[index].type == STRING
 
 
 def _in(value: Expression, chosen: Sequence[Expression], schema: Schema) -> Condition | None:

@@ -15,7 +15,7 @@ from everview.listening import Ended, Listener, Subscription, Together
 from everview.listening.calls import Through
 from everview.plan.node import Plan
 from everview.runtimes.pull.demand import Demand, Row, Sort
-from everview.runtimes.pull.node import NOTHING, PullNode
+from everview.runtimes.pull.node import PullNode
 from everview.runtimes.pull.ordering import sort_key
 from everview.sources.protocol import Update
 from everview.types import TIMESTAMP, Array, Schema, Type
@@ -53,7 +53,7 @@ class PulledFeed:
         self.plan, self.asked = plan, asked  # as it was built, and as it was given
         self._show = showing(schema)
         self._rows: dict[Row, int] = {}
-        self._staged: Update = NOTHING
+        self._staged: dict[Row, int] = {}  # how often rows will be there
         self.closed = False
 
     @property
@@ -64,18 +64,22 @@ class PulledFeed:
     def contents(self) -> Weighted:
         """The rows now, each with its weight."""
         with self.lock:
+            self._pipeline.settle()
             return self.shown(self._rows)
 
     def rows(self, *order: Sort) -> list[Row]:
         """The rows now, each as often as its weight; in an order, ties by all columns."""
         with self.lock:
+            self._pipeline.settle()
             every = [row for row, weight in self._rows.items() for _ in range(weight)]
         if order:
             every.sort(key=sort_key(self.schema, (*order, *map(Sort, range(len(self.schema))))))
         return every if self._show is None else list(map(self._show, every))
 
     def __len__(self) -> int:
-        return sum(self._rows.values())
+        with self.lock:
+            self._pipeline.settle()
+            return sum(self._rows.values())
 
     def __bool__(self) -> bool:
         return True
@@ -114,31 +118,31 @@ class PulledFeed:
 
     def stage(self, update: Update) -> None:
         """Put a change aside until `commit`."""
-        for row, weight in update.rows.items():
-            total = self._rows.get(row, 0) + weight
+        staged = {row: self._rows.get(row, 0) + weight for row, weight in update.rows.items()}
+        for row, total in staged.items():
             assert total >= 0, f"{self.name} would hold {row} {total} times"
-        self._staged = update
+        self._staged = staged
 
-    def commit(self) -> Update:
-        """Apply the change that was put aside, and return it."""
-        change, self._staged = self._staged, NOTHING
-        for row, weight in change.rows.items():
-            total = self._rows.get(row, 0) + weight
+    def commit(self) -> None:
+        """Apply the change that was put aside. Repeating the call is harmless."""
+        for row, total in self._staged.items():
             if total:
                 self._rows[row] = total
             else:
-                del self._rows[row]
-        return change
+                self._rows.pop(row, None)
 
     def rollback(self) -> None:
         """Forget the change that was put aside."""
-        self._staged = NOTHING
+        self._staged = {}
 
-    def became(self, other: PulledFeed) -> Update:
-        """Take over the rows and nodes of a view that was pulled anew; the difference to the rows before."""
-        before, self._rows, self.root = self._rows, other._rows, other.root
-        changes = ((row, self._rows.get(row, 0) - before.get(row, 0)) for row in {**before, **self._rows})
+    def difference(self, other: PulledFeed) -> Update:
+        """The difference between the rows of the same view pulled anew and the rows now."""
+        changes = ((row, other._rows.get(row, 0) - self._rows.get(row, 0)) for row in {**self._rows, **other._rows})
         return Update({row: weight for row, weight in changes if weight})
+
+    def become(self, other: PulledFeed) -> None:
+        """Take over the rows and nodes of a view that was pulled anew."""
+        self._rows, self.root = other._rows, other.root
 
 
 class PulledFeeds:

@@ -25,6 +25,7 @@ from typing import Any
 from everview.blocks import Busy
 from everview.errors import PipelineError, TransactionError
 from everview.listening import Ended, Listener, Listeners, Subscription, Together
+from everview.listening.calls import begun
 from everview.plan.node import Plan
 from everview.process import ProcessLock
 from everview.runtimes.pull.build import Build, prepared
@@ -33,7 +34,7 @@ from everview.runtimes.pull.feed import PulledFeed, PulledFeeds, showing
 from everview.runtimes.pull.leaving import Leaving, Lock
 from everview.runtimes.pull.node import PullNode, every_node
 from everview.runtimes.pull.transaction import SourceTransaction
-from everview.runtimes.pull.turn import StagedTransaction, Turn
+from everview.runtimes.pull.turn import PulledAnew, StagedTransaction, Turn
 from everview.sources.protocol import Request, Source, Update
 from everview.types import unknown_name
 from everview.verify import Verdict, verify_plans
@@ -61,7 +62,6 @@ class PullPipeline:
         self.stale = False  # whether views must be pulled anew
         self._around = around
         self._nodes: dict[Plan, PullNode] = {}
-        self._anew: dict[Plan, PullNode] = {}
         self._listeners = Listeners()
         self._staged: StagedTransaction | None = None
         self._names = count(1)
@@ -132,30 +132,14 @@ class PullPipeline:
         return PulledFeed(self, unique, better, build.of(better), plan.schema, plan)
 
     def _hydrate(self, feeds: tuple[PulledFeed, ...]) -> None:
-        """Pull the rows of new views, in a turn whose changes are pushed to the views that are there."""
-        turn = Turn(self)
-        try:
-            turn.begin(sorted(frozenset[str]().union(*(feed.root.reads for feed in feeds))))
-            turn.stage({})
-        except BaseException:
-            turn.rollback()
-            raise
-        self.note(turn.take_over())
-        try:
-            for feed in feeds:
-                feed.hydrate()
-        finally:
-            self._acknowledge(turn)
-
-    def _acknowledge(self, turn: Turn) -> None:
-        """Commit sources whose changes have been pushed; if one refuses, all views are pulled anew later."""
-        try:
-            turn.commit_sources()
-        except BaseException:
-            self.stale = True
-            turn.rollback()
-            raise
-        turn.over()
+        busy = Busy()
+        with busy:
+            under = self.begin(busy)
+            try:
+                under.hydrate(feeds)
+            except BaseException:
+                under.rollback()
+                raise
 
     def detach(self, *feeds: PulledFeed) -> None:
         """End views, and drop the nodes that only they need."""
@@ -181,27 +165,21 @@ class PullPipeline:
     def subscribe(self, feed: PulledFeed, listener: Listener, *, snapshot: bool, ended: Ended | None) -> Subscription:
         """See `PulledFeed.subscribe`."""
         with self.lock:
+            self.settle()
             _require_attached((feed,))
             subscription = self._listeners.add(feed.name, listener, self.epoch, ended)
-            return self._begun(subscription, feed.contents, snapshot)
+            return begun(subscription, feed.contents(), self.epoch) if snapshot else subscription
 
     def subscribe_all(
         self, feeds: tuple[PulledFeed, ...], listener: Together, *, snapshot: bool, ended: Ended | None
     ) -> Subscription:
         """See `PulledFeeds.subscribe`."""
         with self.lock:
+            self.settle()
             _require_attached(feeds)
             subscription = self._listeners.add_group([feed.name for feed in feeds], listener, self.epoch, ended)
-            return self._begun(subscription, lambda: {feed.name: feed.contents() for feed in feeds}, snapshot)
-
-    def _begun(self, subscription: Subscription, contents: Callable[[], Any], snapshot: bool) -> Subscription:
-        if snapshot:
-            try:
-                subscription.listener(contents(), self.epoch)
-            except BaseException:
-                subscription.close()
-                raise
-        return subscription
+            held = {feed.name: feed.contents() for feed in feeds} if snapshot else {}
+            return begun(subscription, held, self.epoch) if snapshot else subscription
 
     def pull(self, *plans: Plan) -> list[list[Row]]:
         """The rows of plans, all from one moment; nothing is kept."""
@@ -223,7 +201,7 @@ class PullPipeline:
         if the inner one raises, only its own changes are undone.
         """
         with self.lock:
-            self._end_cut_short()
+            self.settle()
             if self._open is not None:
                 with self._open.inner():
                     yield self._open
@@ -257,8 +235,8 @@ class PullPipeline:
     def _open(self) -> SourceTransaction | None:
         return None if self._staged is None else self._staged.changes
 
-    def _end_cut_short(self) -> None:
-        """Undo a transaction whose end an exception has cut short."""
+    def settle(self) -> None:
+        """End a transaction whose end an exception has cut short."""
         staged = self._staged
         if staged is not None and staged.busy is not None and not staged.busy.alive:
             staged.rollback()
@@ -305,37 +283,35 @@ class PullPipeline:
 
     # -- views that must be pulled anew
 
-    def pulled_anew(self) -> dict[PulledFeed, PulledFeed]:
-        """Pull every view again, with new nodes; the new views by the old."""
+    def pulled_anew(self) -> PulledAnew:
+        """Pull every view again, with new nodes."""
         build = Build(self.sources, {}, self._around)
         anew: dict[PulledFeed, PulledFeed] = {}
         for feed in self.feeds:
             root = feed.root if feed.plan is None else build.of(feed.plan)
             anew[feed] = PulledFeed(self, feed.name, feed.plan, root, feed.schema)
             anew[feed].hydrate()
-        self._anew = build.nodes
-        return anew
+        return PulledAnew(anew, build.nodes)
 
-    def took_anew(self, anew: Mapping[PulledFeed, PulledFeed]) -> dict[PulledFeed, Update]:
-        """Replace the views' rows and nodes by those pulled anew; the differences."""
-        changes = {feed: feed.became(other) for feed, other in anew.items()}
-        self._keep_only_needed(self._anew)
-        self._anew, self.stale = {}, False
-        return changes
+    def take_anew(self, anew: PulledAnew) -> None:
+        """Replace the views' rows and nodes by those pulled anew. Repeating the call is harmless."""
+        for feed, other in anew.feeds.items():
+            feed.become(other)
+        self._keep_only_needed(anew.nodes)
 
-    def note(self, changes: Mapping[PulledFeed, Update]) -> None:
-        """Begin a new epoch with the changes of views, to be told by `tell`."""
+    def note(self, epoch: int, changes: Mapping[PulledFeed, Update]) -> None:
+        """Begin an epoch with the changes of views, to be told by `tell`. Repeating the call is harmless."""
         shown = {feed.name: feed.shown(update.rows) for feed, update in changes.items() if update}
-        if shown:
-            self.epoch += 1
-            self._listeners.note(self.epoch, shown)
+        if shown and epoch > self.epoch:
+            self._listeners.note(epoch, shown)
+            self.epoch = epoch
 
     def _require_open(self) -> None:
         if self._closed:
             raise PipelineError("the pipeline is closed", hint="make another, or connect again")
 
     def _require_no_turn(self, what: str) -> None:
-        self._end_cut_short()
+        self.settle()
         if self._open is not None:
             raise TransactionError(f"{what} inside a transaction", hint="do that before or after it")
 

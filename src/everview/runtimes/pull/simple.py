@@ -17,6 +17,7 @@ from everview.errors import BadPattern
 from everview.runtimes.pull.demand import Row
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal
 from everview.scalars.functions.patterns import like_regex
+from everview.sources.conditions import decided, negated
 from everview.types import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Type
 
 Run = Callable[[Row], Any]
@@ -59,50 +60,14 @@ def plain(type_: Type) -> bool:
 # -- logic
 
 
-def _and(*runs: Run) -> Run:
-    def run(row: Row) -> bool | None:
-        truth: bool | None = True
-        for one in runs:
-            value = one(row)
-            if value is False:
-                return False
-            if value is None:
-                truth = None
-        return truth
-
-    return run
-
-
-def _or(*runs: Run) -> Run:
-    def run(row: Row) -> bool | None:
-        truth: bool | None = False
-        for one in runs:
-            value = one(row)
-            if value is True:
-                return True
-            if value is None:
-                truth = None
-        return truth
-
-    return run
-
-
-def _not(one: Run) -> Run:
-    def run(row: Row) -> bool | None:
-        value = one(row)
-        return None if value is None else not value
-
-    return run
-
-
 def _coalesce(*runs: Run) -> Run:
     return lambda row: next((value for one in runs if (value := one(row)) is not None), None)
 
 
 _LOGIC: Final[dict[str, Callable[..., Run]]] = {
-    "and": _and,
-    "or": _or,
-    "not": _not,
+    "and": lambda *runs: decided(runs, by=False),
+    "or": lambda *runs: decided(runs, by=True),
+    "not": negated,
     "coalesce": _coalesce,
     "is_null": lambda one: lambda row: one(row) is None,
     "is_not_null": lambda one: lambda row: one(row) is not None,

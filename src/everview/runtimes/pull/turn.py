@@ -2,16 +2,19 @@
 
 A turn begins the turns of its sources. `stage` writes to the sources, reads all their changes and pushes these through
 the pipeline, where new states are put aside; if anything raises until then, `rollback` leaves everything as it was. The
-sources are committed next, then the new states are taken over. Two databases are committed one after the other: if the
-second refuses, the first has its changes, and the next turn pulls all views anew.
+sources are committed next, then the new states are taken over, by whoever comes next should an exception cut that
+short. Two databases are committed one after the other: if the second refuses, the first has its changes, and the next
+turn pulls all views anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from everview.blocks import Busy
+from everview.plan.node import Plan
 from everview.runtimes.pull.feed import PulledFeed
 from everview.runtimes.pull.node import NOTHING, PullNode
 from everview.runtimes.pull.transaction import SourceTransaction
@@ -21,6 +24,14 @@ if TYPE_CHECKING:
     from everview.runtimes.pull.pipeline import PullPipeline
 
 
+@dataclass(frozen=True, slots=True)
+class PulledAnew:
+    """All views of a pipeline pulled once more: each new view by the one it replaces, and the nodes of the new ones."""
+
+    feeds: dict[PulledFeed, PulledFeed]
+    nodes: dict[Plan, PullNode]
+
+
 class Turn:
     """One turn, from the first request to a source until commit or rollback."""
 
@@ -28,9 +39,10 @@ class Turn:
         self._pipeline = pipeline
         self._begun: list[str] = []
         self._pushed: list[PullNode] = []
-        self._changed: list[PulledFeed] = []
-        self._anew: dict[PulledFeed, PulledFeed] | None = None
-        self._stale = False  # whether views must be pulled anew, after this turn, too
+        self._changed: dict[PulledFeed, Update] = {}
+        self._anew: PulledAnew | None = None
+        self._counts = False  # whether the new states are to be taken over, whatever happens
+        self._epoch = pipeline.epoch + 1
 
     def begin(self, names: Iterable[str]) -> None:
         """Begin the turns of sources that have not begun yet."""
@@ -53,6 +65,7 @@ class Turn:
         changes = {name: sources[name].changes() for name in self._begun}
         if self._pipeline.stale:
             self._anew = self._pipeline.pulled_anew()
+            self._changed = {feed: feed.difference(other) for feed, other in self._anew.feeds.items()}
             return True
         self._push({name: update for name, update in changes.items() if update})
         return bool(self._changed)
@@ -65,7 +78,7 @@ class Turn:
         for feed in self._pipeline.feeds:
             update = self._of(feed.root, changes, changed, done)
             if update:
-                self._changed.append(feed)
+                self._changed[feed] = update
                 feed.stage(update)
 
     def _of(
@@ -100,23 +113,29 @@ class Turn:
             self._pipeline.stale = stale or committed > 0
             del self._begun[0]  # a source that could not commit has ended its turn
             raise
-        self._stale = stale
 
-    def take_over(self) -> dict[PulledFeed, Update]:
-        """Take over the new states of nodes and views; the changes of the views, to note before `over`."""
+    def take_over(self) -> None:
+        """Take over the new states of nodes and views, and note the changes for listeners.
+
+        What an exception cuts short, `rollback` finishes: repeating the call is harmless.
+        """
+        self._counts = self._pipeline.stale = True
         if self._anew is not None:
-            self._stale = False
-            return self._pipeline.took_anew(self._anew)
+            self._pipeline.take_anew(self._anew)
         for node in self._pushed:
             node.commit()
-        return {feed: feed.commit() for feed in self._changed}
+        for feed in self._changed:
+            feed.commit()
+        self._pipeline.note(self._epoch, self._changed)
 
     def over(self) -> None:
         """The sources have committed, and the views have taken over their changes."""
-        self._pipeline.stale = self._stale
+        self._pipeline.stale = False
 
     def rollback(self) -> None:
-        """Undo the turn: nodes, views and sources are as before."""
+        """Undo the turn: nodes, views and sources are as before; if the new states count, take them over instead."""
+        if self._counts:
+            self.take_over()
         for feed in self._changed:
             feed.rollback()
         for node in self._pushed:
@@ -152,12 +171,25 @@ class StagedTransaction:
     def commit(self) -> None:
         """Commit the sources, and take over the new states."""
         self._turn.commit_sources()
-        self._pipeline.note(self._turn.take_over())
+        self._turn.take_over()
         self._turn.over()
         self._pipeline.end()
 
+    def hydrate(self, feeds: Iterable[PulledFeed]) -> None:
+        """Pull the rows of new views, and push what others have changed meanwhile to the views that are there."""
+        self._turn.begin(sorted(frozenset[str]().union(*(feed.root.reads for feed in feeds))))
+        self._turn.stage({})
+        self._turn.take_over()
+        try:
+            for feed in feeds:
+                feed.hydrate()
+        finally:
+            self._turn.commit_sources()
+            self._turn.over()
+        self._pipeline.end()
+
     def rollback(self) -> None:
-        """Undo the transaction."""
+        """Undo the transaction, or finish it if its sources have committed."""
         try:
             self._turn.rollback()
         finally:

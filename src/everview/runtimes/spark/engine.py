@@ -12,11 +12,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from everview.blocks import Closing
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.codes.dictionary import Mark
@@ -55,7 +56,7 @@ class Ticked:
     commit: float
 
 
-class Engine:
+class Engine(Closing):
     """A circuit on Spark with its state in a directory."""
 
     def __init__(
@@ -276,12 +277,6 @@ class Engine:
 
     def close(self) -> None:
         self.run.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def _changes_of(view: str) -> str:

@@ -68,10 +68,6 @@ def _power(x: Any, y: Any) -> Any:
     return np.where(odd, np.nan, result)
 
 
-def _sign(x: Any) -> Any:
-    return np.sign(x)
-
-
 def _towards(function: Callable[[Any], Any], mode: str) -> Kernel:
     """The kernel of ceiling or floor: a DOUBLE gives a BIGINT, and a DECIMAL one without digits after the point."""
 
@@ -201,7 +197,7 @@ KERNELS: Final[dict[str, Kernel]] = {
     "radians": _floats(lambda x: x * (math.pi / 180.0)),
     "degrees": _floats(lambda x: x * (180.0 / math.pi)),
     "pow": _floats(_power),
-    "sign": _floats(_sign),
+    "sign": _floats(np.sign),
     "ln": _logarithm(np.log),
     "log10": _logarithm(np.log10),
     "log2": _logarithm(np.log2),

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.algebra import AltNeu, Frontier, Time, alt, checked, comparable, join_all, less_than, meet_all, neu, total
 from everview.errors import SchemaError, WeightOverflow, WrongType
+from everview.theory.algebra import AltNeu, Frontier, Time, alt, comparable, join_all, less_than, meet_all, neu, total
+from everview.zset.weights import checked
 
 times = st.builds(Time, st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
 

@@ -3,8 +3,6 @@
 Changes form a commutative **group**: they add in any order, and every change has an opposite that undoes it.
 Moments form a **lattice** under a partial order: two of them may be incomparable, but always have a least
 moment after both (`join`) and a greatest before both (`meet`).
-
-Invariant: a weight is an integer of 64 bits; one that leaves them is an error and never wraps.
 """
 
 from __future__ import annotations
@@ -13,40 +11,9 @@ import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
-from everview.errors import SchemaError, WeightOverflow, WrongType, shown
-
-LEAST_WEIGHT = -(2**63)
-GREATEST_WEIGHT = 2**63 - 1
-
-
-def integral(weight: Any) -> int:
-    """This weight as a plain integer, of any size, or an error if it is none."""
-    try:
-        return int(operator.index(weight))
-    except TypeError:
-        raise WrongType(f"the weight {shown(weight)} is not an integer", hint="weights count; give 1 or -1") from None
-
-
-def checked(weight: Any) -> int:
-    """This weight as a plain integer, or an error if it is none of 64 bits.
-
-    >>> checked(-3)
-    -3
-    >>> checked(2**63)
-    Traceback (most recent call last):
-    ...
-    everview.errors.WeightOverflow: the weight 9223372036854775808 leaves the range of 64 bits
-    ...
-    """
-    value = integral(weight)
-    if not LEAST_WEIGHT <= value <= GREATEST_WEIGHT:
-        raise WeightOverflow(
-            f"the weight {value} leaves the range of 64 bits",
-            hint="take the distinct rows before weights multiply again",
-        )
-    return value
+from everview.errors import SchemaError, shown
 
 
 class AbelianGroup(Protocol):

@@ -19,7 +19,6 @@ from everview.runtimes.state import Path, ProgramState
 from everview.traces.wide import Wide
 from everview.types.words import Words
 
-
 MANY = 1 << 18  # rows of an epoch, from which on operators' own steps, which use threads, are the faster way
 
 

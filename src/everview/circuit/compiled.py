@@ -108,7 +108,7 @@ class _Writer:
         self._tasks.append(task)
 
     def _write_sink(self, node_id: int, node: Sink) -> None:
-        if node.table or node.input is None:
+        if node.table:
             return
         if node.positive:
             self._line(node_id, (node.input,), (Read(node.input, Moment.BEFORE),), Form(machine.CHECK))

@@ -135,7 +135,7 @@ def wide_digits(high, low):
 
 
 @kernel(i64, words, words, rows_out)
-def _spread_floats(codes, weights, out):
+def put_floats(codes, weights, out):
     at = 0
     for i in range(codes.size):
         k, first, second, third = float_digits(codes[i])
@@ -146,7 +146,7 @@ def _spread_floats(codes, weights, out):
 
 
 @kernel(i64, words, words, rows_out)
-def _spread_integers(values, weights, out):
+def put_integers(values, weights, out):
     at = 0
     for i in range(values.size):
         for k, d in enumerate(integer_digits(values[i])):
@@ -155,7 +155,7 @@ def _spread_integers(values, weights, out):
 
 
 @kernel(i64, words, words, words, rows_out)
-def _spread_wide(highs, lows, weights, out):
+def put_wide(highs, lows, weights, out):
     at = 0
     for i in range(highs.size):
         for k, d in enumerate(wide_digits(highs[i], lows[i])):
@@ -189,7 +189,7 @@ def spread_floats(codes: Words, weights: Words) -> Entries:
     [[0], [41], [-768]]
     """
     out = _room(3 * codes.size)
-    at = _spread_floats(codes, weights, out)
+    at = put_floats(codes, weights, out)
     return out[0, :at], out[1, :at], out[2, :at]
 
 
@@ -200,7 +200,7 @@ def spread_integers(values: Words, weights: Words) -> Entries:
     [[0, 1], [0, 1], [21, -1]]
     """
     out = _room(INTEGER_BUCKETS * values.size)
-    at = _spread_integers(values, weights, out)
+    at = put_integers(values, weights, out)
     return out[0, :at], out[1, :at], out[2, :at]
 
 
@@ -211,7 +211,7 @@ def spread_wide(highs: Words, lows: Words, weights: Words) -> Entries:
     [[0], [0], [5]]
     """
     out = _room(WIDE_BUCKETS * highs.size)
-    at = _spread_wide(highs, lows, weights, out)
+    at = put_wide(highs, lows, weights, out)
     return out[0, :at], out[1, :at], out[2, :at]
 
 

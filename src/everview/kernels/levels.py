@@ -19,7 +19,7 @@ from everview.kernels import registers as register
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, void, words_out
 from everview.kernels.merge import merged
 from everview.kernels.ordering import by_values
-from everview.kernels.rows import _as_pointer
+from everview.kernels.rows import as_pointer
 
 SLOTS, ALL, COLUMNS, VERSION, GENERATION, ROWS, LAST, REACH, LIMIT = range(9)
 HEAD = 9
@@ -46,7 +46,7 @@ def table_of(ledger):
 
 @inline
 def ledger_at(address):
-    return carray(_as_pointer(address), LEDGER)
+    return carray(as_pointer(address), LEDGER)
 
 
 @inline

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, void
-from everview.kernels.rows import _as_pointer
+from everview.kernels.rows import as_pointer
 
 ADDRESS, ROWS, COLUMNS, OWNER, HELD = range(5)
 REGISTER = 5  # words of a line
@@ -76,7 +76,7 @@ owned: Any = _owned
 @inline
 def shown(registers, r):
     """The matrix of a register, for as long as the register has it."""
-    return carray(_as_pointer(registers[r, ADDRESS]), (registers[r, ROWS], registers[r, COLUMNS]))
+    return carray(as_pointer(registers[r, ADDRESS]), (registers[r, ROWS], registers[r, COLUMNS]))
 
 
 @inline

@@ -94,7 +94,7 @@ def pointer_to(kind):
     return pointer
 
 
-_as_pointer: Any = pointer_to(types.int64)
+as_pointer: Any = pointer_to(types.int64)
 
 
 @intrinsic
@@ -127,4 +127,4 @@ prefetch: Any = _prefetch
 @inline
 def batch(table, b, columns):
     """The matrix of batch ``b`` of a spine's table of (address, rows)."""
-    return carray(_as_pointer(table[b, 0]), (table[b, 1], columns))
+    return carray(as_pointer(table[b, 0]), (table[b, 1], columns))

@@ -61,16 +61,16 @@ def _spread(delta, slot):
         values[i] = delta[i, last]
     if kind == INTEGER:
         out = np.empty((3, exact_sum.INTEGER_BUCKETS * n + 1), np.int64)
-        return out, exact_sum._spread_integers(values, weights, out)
+        return out, exact_sum.put_integers(values, weights, out)
     if kind == FLOAT:
         out = np.empty((3, 3 * n + 1), np.int64)
-        return out, exact_sum._spread_floats(values, weights, out)
+        return out, exact_sum.put_floats(values, weights, out)
     if kind == WIDE:
         highs = np.empty(n, np.int64)
         for i in range(n):
             highs[i] = delta[i, first]
         out = np.empty((3, exact_sum.WIDE_BUCKETS * n + 1), np.int64)
-        return out, exact_sum._spread_wide(highs, values, weights, out)
+        return out, exact_sum.put_wide(highs, values, weights, out)
     out = np.empty((3, n), np.int64)
     at = 0
     for i in range(n):

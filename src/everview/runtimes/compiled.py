@@ -28,7 +28,8 @@ from everview.types.words import Matrix, Words
 Everywhere = Callable[[Read], Wide]
 Traces = Mapping[tuple[tuple[int, ...], int], Trace]  # by the path of their program, and their node
 
-MOST_ROWS = 1 << 16  # appended in a scope by one call
+MOST_GIVEN = 1 << 12  # rows that a scope is given, for its rounds to be one call
+MOST_ROWS = 1 << 15  # and rows that are appended in it
 MOST_ROUNDS = 1 << 12
 
 
@@ -66,7 +67,11 @@ class Scope:
         for inner, outer in self.loop.imports:
             self.inside[inner] = outside[outer]
             self.inside[inner, registers.HELD] = 0
-        if not self.inside[:, registers.ROWS].any():
+        given = int(self.inside[:, registers.ROWS].sum())
+        if given > MOST_GIVEN:
+            registers.cleared(self.inside)
+            return False
+        if not given:
             return True
         if self.code.interning:
             self.code.bind(context.dictionary)

@@ -155,10 +155,14 @@ def compiled_call(call: Call, result: Field, word: int, places: Mapping[Need, sl
         return None
     digits = places[sum_kind(field), call.fields[0], distinct]
     precision = result.type.precision if isinstance(result.type, Decimal) else 0
-    both = isinstance(result.type, Decimal) and isinstance(field.type, Decimal)
-    power = result.type.scale - field.type.scale if both else 0
+    decimals = isinstance(result.type, Decimal) and isinstance(field.type, Decimal)
+    power = _scale(result) - _scale(field) if decimals else 0
     words = result.type.words(nullable=False)
     return kind, digits.start, digits.stop, count, word, null, precision, words, power
+
+
+def _scale(field: Field) -> int:
+    return field.type.scale if isinstance(field.type, Decimal) else 0
 
 
 def _compiled_sum(call: Call, field: Field, result: Field) -> int | None:

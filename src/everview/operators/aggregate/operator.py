@@ -133,8 +133,12 @@ class Aggregate(OverWhole, _Aggregate):
 class AggregateIncremental(OverChanges, _Aggregate):
     """The change of the aggregates."""
 
-    @cached_property
+    @property
     def form(self) -> Form | Reason:
+        return self._form
+
+    @cached_property
+    def _form(self) -> Form | Reason:
         calls: list[Line] = []
         for call, field, words, which in self._results:
             if which < 0:

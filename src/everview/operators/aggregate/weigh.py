@@ -149,8 +149,12 @@ class Weigh(UnaryOperator):
         place = PLACE if PLACE.name not in {f.name for f in fields} else Field("place of entry", BIGINT, False)
         return Layout(Schema([*fields, place]), len(fields), sorted=True)
 
-    @cached_property
+    @property
     def form(self) -> Form | Reason:
+        return self._form
+
+    @cached_property
+    def _form(self) -> Form | Reason:
         if self._lines is None:
             return "it adds up squares"
         group = word_columns(self.source.schema, self.group)

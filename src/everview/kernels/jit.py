@@ -11,8 +11,11 @@ and whoever needs one waits. An exception that comes while it waits, or while a 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from threading import RLock, Thread, current_thread, get_ident, main_thread
 from typing import Any, TypeVar, cast
 
@@ -23,6 +26,7 @@ from numba.extending import typeof_impl
 
 from everview.kernels.progress import progress
 
+PACKAGE = "everview.kernels"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -99,6 +103,7 @@ class CompiledKernel:
             return
         compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(self.__wrapped__)
         _load_plainly(compiled, self.__name__)
+        _stamp(compiled, self.__wrapped__.__module__)
         self._loading = compiled
         try:
             result, parameters = self._types
@@ -134,6 +139,48 @@ def _load_plainly(compiled: Any, name: str) -> None:
         return found
 
     cache.load_overload = load_overload
+
+
+def _stamp(compiled: Any, module: str) -> None:
+    """Let machine code on the disk count only if all that it was made of is as it was.
+
+    Numba looks at the file of the function alone; but kernels call helpers and kernels of other modules.
+    """
+    file = getattr(compiled._cache, "_cache_file", None)
+    if module.startswith(PACKAGE) and hasattr(file, "_source_stamp"):
+        file._source_stamp = tuple(sorted(map(_file_stamp, _made_of(module))))
+
+
+@cache
+def _made_of(module: str) -> frozenset[str]:
+    """A module of kernels, and those that it imports, directly or not."""
+    found, waiting = set[str](), [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += _imports(name)
+    return frozenset(found)
+
+
+@cache
+def _imports(module: str) -> tuple[str, ...]:
+    """The modules of kernels that one imports."""
+    text = _path(module).read_text(encoding="utf-8")
+    found = [f"{PACKAGE}.{name}" for name in re.findall(rf"^from {PACKAGE}\.(\w+) import", text, re.MULTILINE)]
+    for names in re.findall(rf"^from {PACKAGE} import (\([^)]+\)|.+)$", text, re.MULTILINE):
+        found += [f"{PACKAGE}.{name.split()[0]}" for name in names.strip("()").split(",") if name.strip()]
+    return tuple(found)
+
+
+@cache
+def _file_stamp(module: str) -> tuple[str, float, int]:
+    status = _path(module).stat()
+    return module, status.st_mtime, status.st_size
+
+
+def _path(module: str) -> Path:
+    return Path(str(sys.modules[module].__file__))
 
 
 class _Loader:

@@ -10,6 +10,7 @@ import pytest
 
 import everview as ev
 from everview.errors import ListenerError
+from everview.sources.memory import Memory
 from everview.views import OrderedView, Related, ScalarView, Shape, TableView
 from torture.every_line import Passed, Place, RaiseAt
 from torture.interrupts import SOURCE, traced
@@ -81,3 +82,35 @@ def test_every_line_of_a_change(error: type[BaseException], parts: tuple[str, ..
         assert sorted(shapes[1].rows()) == sorted(sorted(held, key=lambda row: (-row[1], row))[:2]), place
         assert shapes[3].value == sum(row[1] for row in held), place
         assert len(shapes[4]) == len(held), place
+
+
+@pytest.mark.parametrize(
+    ("error", "parts"),
+    [(KeyboardInterrupt, (*ALL, "runtimes/pull/")), (MemoryError, TAKING), (ArithmeticError, TAKING)],
+)
+def test_queries_over_sources_that_are_not_kept(error: type[BaseException], parts: tuple[str, ...]) -> None:
+    db = ev.connect()
+    db.attach("t", Memory("id BIGINT, n BIGINT", "id", [(n, n % 4) for n in range(6)]), keep=False)
+    shapes = [db.query("t").materialize(), db.query("t").order_by("n", "desc").order_by("id").limit(2).materialize()]
+    told = [Told(shape) for shape in shapes]
+    last, change = 5, 10
+
+    def act() -> None:
+        db.apply({"t": [((last, last % 4), -1), ((last + 1, (last + 1) % 4), 1)]})
+
+    passed = Passed()
+    traced(passed, act)
+    ours = tuple(f"{SOURCE}/{part}" for part in parts)
+    places = [Place(*line, 1) for line in sorted(passed.lines) if line[0].startswith(ours)]
+    assert len(places) > 30
+    for place in places:
+        last = max(row["id"] for row in db.query("t").run() if row["id"] < 1000)
+        with suppress(error, ListenerError):
+            traced(RaiseAt(place, error), act)
+        change += 1
+        with suppress(ListenerError):
+            db.apply({"t": [((1000 + change, change), 1)]})
+        held = {(row["id"], row["n"]) for row in db.query("t").run()}
+        assert {row for row, _ in shapes[0].contents()} == held, place
+        assert all(each.right() for each in told), place
+        assert [row["n"] for row in shapes[1].rows()] == sorted((row[1] for row in held), reverse=True)[:2], place

@@ -21,12 +21,13 @@ class Outside:
     def __init__(self, pipeline: PullPipeline) -> None:
         self._pipeline = pipeline
         self._under: StagedTransaction | None = None
+        self.alive = True  # until `end`: then whoever comes next undoes what an exception has left begun
 
     @property
     def changes(self) -> SourceTransaction:
         """The changes so far."""
         if self._under is None:
-            self._under = self._pipeline.begin()
+            self._under = self._pipeline.begin(self)
         return self._under.changes
 
     def savepoint(self) -> Mapping[str, Any]:
@@ -54,3 +55,4 @@ class Outside:
         if self._under is not None:
             self._under.rollback()
             self._under = None
+        self.alive = False

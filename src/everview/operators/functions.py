@@ -70,19 +70,24 @@ class Function:
             raise FunctionError(f"function {self.name} returned {given}, not {len(out)}", hint=f"declared: {out}")
         return [self._array(a, table.num_rows, f.type.arrow) for a, f in zip(arrays, out.fields, strict=True)]
 
-    def _array(self, result: Any, rows: int, kind: pa.DataType) -> Column:
+    def array(self, result: Any, kind: pa.DataType, hint: str) -> Any:
+        """What the function gave as an Arrow array; raises if it is no column."""
         if isinstance(result, pa.ChunkedArray):
-            result = result.combine_chunks()
+            return result.combine_chunks()
+        if isinstance(result, pa.Array):
+            return result
+        try:
+            return pa.array(result, kind)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            given = type(result).__name__
+            raise FunctionError(
+                f"function {self.name} returned {given}, not a column of {kind}: {error}", hint=hint
+            ) from error
+
+    def _array(self, result: Any, rows: int, kind: pa.DataType) -> Column:
         if isinstance(result, pa.Scalar):
             result = pa.array([result.as_py()] * rows, kind)
-        if not isinstance(result, pa.Array):
-            try:
-                result = pa.array(result, kind)
-            except (pa.ArrowException, TypeError, ValueError) as error:
-                raise FunctionError(
-                    f"function {self.name} returned {type(result).__name__}, not a column of {kind}: {error}",
-                    hint="return one Arrow array a declared column",
-                ) from error
+        result = self.array(result, kind, "return one Arrow array a declared column")
         if len(result) != rows:
             raise FunctionError(
                 f"function {self.name} returned {len(result)} values for {rows} rows",

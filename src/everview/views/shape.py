@@ -52,7 +52,7 @@ class Follower:
         """See `Shape.follow`."""
         shape, whole = self._shape(), not self._begun
         self._begun = True
-        return [] if shape is None else shape.follow(changes, epoch, whole=whole)
+        return [] if shape is None else shape.follow(changes, epoch, self, whole=whole)
 
     def ended(self) -> None:
         """End the shape, because its feed has ended."""
@@ -102,6 +102,7 @@ class Shape(Closing, ABC):
 
     def _follow(self, feed: Any) -> None:
         """Take a snapshot of a feed, and then every change."""
+        self._follower.hold(None)
         self._feed, self._follower = feed, Follower(self)
         self._hold()
         self._following = feed.subscribe(self._follower, snapshot=True, ended=self._follower.ended)
@@ -125,10 +126,8 @@ class Shape(Closing, ABC):
                 epoch, former = self._former
                 self._rebuild([_with(rows, before) for rows, before in zip(self._parts(), former, strict=True)])
                 self.epoch, self._former = epoch, None
-            following = self._following
-            if self._owed == MISSED and following is not None and not self._closed:
-                self._follow(self._feed)
-                following.close()
+            if self._owed == MISSED and self._following is not None and not self._closed:
+                self._follow(self._feed)  # the former follower is not listened to; closing it may end the feed
 
     # -- being told
 
@@ -165,7 +164,7 @@ class Shape(Closing, ABC):
     def _take(self, changes: list[Change], epoch: int) -> Change | None:
         """Take net changes; the part of them that shows, None if nobody listens."""
 
-    def follow(self, changes: Any, epoch: int, *, whole: bool = False) -> list[Call]:
+    def follow(self, changes: Any, epoch: int, by: Follower, *, whole: bool) -> list[Call]:
         """Take a change, or the ``whole`` of the rows, with all shapes of this one; the calls that tell listeners."""
         if self._cut_short:
             self._mend()
@@ -174,6 +173,8 @@ class Shape(Closing, ABC):
         elif self._owed is not None and self._owed != epoch:
             self._owed = MISSED
             self._mend()
+            return []
+        elif by is not self._follower:
             return []
         elif epoch > self.epoch:
             change = self._taken(changes, epoch, whole)
@@ -191,6 +192,8 @@ class Shape(Closing, ABC):
             self._taking, self._owed = busy, MISSED if whole else epoch
             try:
                 change = self._taken_net(changes, epoch, whole)
+            except MemoryError:
+                raise  # the change is told again, as after Ctrl-C
             except Exception:
                 self._owed = MISSED  # whoever tells others goes on without this shape
                 raise

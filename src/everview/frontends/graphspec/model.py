@@ -45,6 +45,15 @@ class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
+class _NodePart(_Part):
+    """The base of nodes: all of them have an id, and all but scans have inputs."""
+
+    @property
+    def sources(self) -> Names:
+        """The nodes that this one reads."""
+        return getattr(self, "inputs", [])
+
+
 class ColumnSpec(_Part):
     """A column of a relation: its name, and the name of a predicate that its values satisfy."""
 
@@ -59,16 +68,12 @@ class DeclaredSpec(_Part):
     columns: list[Name | ColumnSpec] = Field(alias="schema")
 
 
-class ScanSpec(_Part):
+class ScanSpec(_NodePart):
     """The tuples of an input relation."""
 
     id: Name
     op: Literal["Scan"]
     rel: Name
-
-    @property
-    def sources(self) -> Names:
-        return []
 
 
 class AtomSpec(_Part):
@@ -78,7 +83,7 @@ class AtomSpec(_Part):
     rel: Name | None = None
 
 
-class JoinSpec(_Part):
+class JoinSpec(_NodePart):
     """The natural join of its inputs over shared variables, in an order of variables that the planner chose."""
 
     id: Name
@@ -87,24 +92,16 @@ class JoinSpec(_Part):
     vo: Names
     atoms: list[AtomSpec]
 
-    @property
-    def sources(self) -> Names:
-        return self.inputs
 
-
-class UnionSpec(_Part):
+class UnionSpec(_NodePart):
     """The tuples that any of its inputs has."""
 
     id: Name
     op: Literal["Union"]
     inputs: Annotated[Names, Field(min_length=2)]
 
-    @property
-    def sources(self) -> Names:
-        return self.inputs
 
-
-class DiffSpec(_Part):
+class DiffSpec(_NodePart):
     """The tuples of the first input whose key no tuple of the second has."""
 
     id: Name
@@ -112,12 +109,8 @@ class DiffSpec(_Part):
     inputs: Annotated[Names, Field(min_length=2, max_length=2)]
     key: Annotated[Names, Field(min_length=1)]
 
-    @property
-    def sources(self) -> Names:
-        return self.inputs
 
-
-class ProjectSpec(_Part):
+class ProjectSpec(_NodePart):
     """Some of the variables of its input, in this order."""
 
     id: Name
@@ -125,12 +118,8 @@ class ProjectSpec(_Part):
     inputs: Annotated[Names, Field(min_length=1, max_length=1)]
     attrs: Annotated[Names, Field(min_length=1)]
 
-    @property
-    def sources(self) -> Names:
-        return self.inputs
 
-
-class RenameSpec(_Part):
+class RenameSpec(_NodePart):
     """Its input with new names for some variables: ``{"old": "new"}``."""
 
     id: Name
@@ -138,12 +127,8 @@ class RenameSpec(_Part):
     inputs: Annotated[Names, Field(min_length=1, max_length=1)]
     names: dict[Name, Name]
 
-    @property
-    def sources(self) -> Names:
-        return self.inputs
 
-
-class EnumerableSpec(_Part):
+class EnumerableSpec(_NodePart):
     """The tuples of a relation that a provider lists."""
 
     id: Name
@@ -152,12 +137,8 @@ class EnumerableSpec(_Part):
     rel: Name
     inputs: Annotated[Names, Field(max_length=0)] = Field(default_factory=list)
 
-    @property
-    def sources(self) -> Names:
-        return []
 
-
-class PointwiseSpec(_Part):
+class PointwiseSpec(_NodePart):
     """The tuples of its input for which a provider judges the projection on some variables to be true."""
 
     id: Name
@@ -166,10 +147,6 @@ class PointwiseSpec(_Part):
     rel: Name
     inputs: Annotated[Names, Field(min_length=1, max_length=1)]
     variables: Annotated[Names, Field(min_length=1)] = Field(alias="tupleVars")
-
-    @property
-    def sources(self) -> Names:
-        return self.inputs
 
 
 Node = ScanSpec | JoinSpec | UnionSpec | DiffSpec | ProjectSpec | RenameSpec | EnumerableSpec | PointwiseSpec

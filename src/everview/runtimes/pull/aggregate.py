@@ -15,7 +15,7 @@ from everview.plan.aggregates import of_nothing
 from everview.plan.typing import call as typed
 from everview.runtimes.pull.calls import AddedUp, Called, Collected, End, called, kept, reads
 from everview.runtimes.pull.demand import Among, Demand, Row, Sort
-from everview.runtimes.pull.node import NOTHING, PullNode
+from everview.runtimes.pull.node import PullNode
 from everview.runtimes.pull.ordering import through
 from everview.runtimes.pull.rows import Rowwise, satisfied
 from everview.scalars.expressions import AggregateCall, Column, Expression, columns_of, rewritten
@@ -197,8 +197,6 @@ class PullAggregate(PullNode):
 
     def push(self, *updates: Update) -> Update:
         rows = updates[0].rows
-        if not rows:
-            return NOTHING
         touched: dict[Row, Entries] = {}
         for (row, weight), values in zip(rows.items(), self._values(list(rows)), strict=True):
             touched.setdefault(self._group(row), []).append((values, weight))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from everview.plan.conditions import conjuncts
 from everview.runtimes.pull.demand import Demand, Row
-from everview.runtimes.pull.node import NOTHING, PullNode
+from everview.runtimes.pull.node import PullNode
 from everview.runtimes.pull.rows import RowTest
 from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.sources.protocol import Update
@@ -34,8 +34,6 @@ class PullFilter(PullNode):
 
     def push(self, *updates: Update) -> Update:
         rows = updates[0].rows
-        if not rows:
-            return NOTHING
         chosen = zip(rows.items(), self._test.of(list(rows)), strict=True)
         return Update({row: weight for (row, weight), holds in chosen if holds})
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from everview.runtimes.pull.demand import Among, Demand, Row
 from everview.runtimes.pull.lookup import JoinMatching, batches, before, by_key, found_by
-from everview.runtimes.pull.node import NOTHING, PullNode
+from everview.runtimes.pull.node import PullNode
 from everview.runtimes.pull.ordering import through
 from everview.runtimes.pull.rows import RowTest, within
 from everview.scalars.expressions import Expression, columns_of, moved
@@ -147,8 +147,6 @@ class PullJoin(PullNode):
 
     def push(self, *updates: Update) -> Update:
         left, right = updates
-        if not left and not right:
-            return NOTHING
         lefts, unmatched = by_key(left.rows, self._left_key)
         rights, _ = by_key(right.rows, self._right_key)
         out = Counter[Row]()

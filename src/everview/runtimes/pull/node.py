@@ -38,7 +38,7 @@ class PullNode(ABC):
 
     @abstractmethod
     def push(self, *updates: Update) -> Update:
-        """The node's change, given the changes of all its inputs."""
+        """The node's change, given the changes of all its inputs, of which one is not empty."""
 
     def commit(self) -> None:  # noqa: B027, most nodes keep nothing
         """Take over the state that the pushes of this turn have put aside."""

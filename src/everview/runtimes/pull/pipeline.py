@@ -34,7 +34,7 @@ from everview.runtimes.pull.feed import PulledFeed, PulledFeeds, showing
 from everview.runtimes.pull.leaving import Leaving, Lock
 from everview.runtimes.pull.node import PullNode, every_node
 from everview.runtimes.pull.transaction import SourceTransaction
-from everview.runtimes.pull.turn import PulledAnew, StagedTransaction, Turn
+from everview.runtimes.pull.turn import PulledAnew, StagedTransaction, Turn, TurnOwner
 from everview.sources.protocol import Request, Source, Update
 from everview.types import unknown_name
 from everview.verify import Verdict, verify_plans
@@ -218,16 +218,16 @@ class PullPipeline:
                     raise
             self.tell()
 
-    def begin(self, busy: Busy | None = None) -> StagedTransaction:
+    def begin(self, owner: TurnOwner | None = None) -> StagedTransaction:
         """Begin a transaction that the caller ends, holding the lock meanwhile; see `StagedTransaction`.
 
-        A transaction that is ``busy`` with a block is undone by the next caller, should an exception cut its end short.
+        Should an exception cut the ``owner`` of a transaction short, the next caller ends the transaction.
         """
         self._require_open()
         self._require_no_turn("a transaction is begun")
         self.leaving.sweep()
         turn = Turn(self)
-        staged = StagedTransaction(self, turn, SourceTransaction(self.sources, turn.begin), busy)
+        staged = StagedTransaction(self, turn, SourceTransaction(self.sources, turn.begin), owner)
         self._staged = staged
         return staged
 
@@ -238,7 +238,7 @@ class PullPipeline:
     def settle(self) -> None:
         """End a transaction whose end an exception has cut short."""
         staged = self._staged
-        if staged is not None and staged.busy is not None and not staged.busy.alive:
+        if staged is not None and staged.abandoned:
             staged.rollback()
 
     def end(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from everview.runtimes.pull.demand import Demand, Row
-from everview.runtimes.pull.node import NOTHING, PullNode
+from everview.runtimes.pull.node import PullNode
 from everview.runtimes.pull.ordering import through
 from everview.runtimes.pull.rows import Rowwise, within
 from everview.scalars.expressions import Column, Expression, rewritten
@@ -73,6 +73,4 @@ class PullProject(PullNode):
 
     def push(self, *updates: Update) -> Update:
         rows = updates[0].rows
-        if not rows:
-            return NOTHING
         return Update.of(zip(self._values(list(rows)), rows.values(), strict=True))

@@ -12,7 +12,7 @@ from typing import Literal
 
 from everview.runtimes.pull.demand import Among, Demand, Row
 from everview.runtimes.pull.lookup import Found, JoinMatching, batches, before, by_key, found_by
-from everview.runtimes.pull.node import NOTHING, PullNode
+from everview.runtimes.pull.node import PullNode
 from everview.sources.protocol import Update
 
 FEW = 1000  # rows of the right whose keys are looked for in the left
@@ -80,8 +80,6 @@ class PullSemiJoin(PullNode):
 
     def push(self, *updates: Update) -> Update:
         left, right = updates
-        if not left and not right:
-            return NOTHING
         lefts, unmatched = by_key(left.rows, self._left_key)
         rights, _ = by_key(right.rows, self._right_key)
         out = Counter[Row](unmatched if self.kind == "anti" else {})

@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from everview.runtimes.pull.demand import Among, Demand, Row, Sort
-from everview.runtimes.pull.node import NOTHING, PullNode
+from everview.runtimes.pull.node import PullNode
 from everview.runtimes.pull.ordering import coming_after, sort_key
 from everview.runtimes.pull.rows import satisfied
 from everview.sources.protocol import Update
@@ -182,8 +182,6 @@ class PullTop(PullNode):
 
     def push(self, *updates: Update) -> Update:
         rows = updates[0].rows
-        if not rows:
-            return NOTHING
         parts: dict[Row, dict[Row, int]] = {}
         for row, weight in rows.items():
             parts.setdefault(self._partition(row), {})[row] = weight

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from everview.blocks import Busy
 from everview.plan.node import Plan
 from everview.runtimes.pull.feed import PulledFeed
 from everview.runtimes.pull.node import NOTHING, PullNode
@@ -151,6 +150,13 @@ class Turn:
             raise errors[0]
 
 
+class TurnOwner(Protocol):
+    """Whoever ends a transaction while ``alive``; afterwards the next caller does."""
+
+    @property
+    def alive(self) -> bool: ...
+
+
 class StagedTransaction:
     """A transaction of a pipeline in three steps, between which another system can commit.
 
@@ -159,10 +165,14 @@ class StagedTransaction:
     """
 
     def __init__(
-        self, pipeline: PullPipeline, turn: Turn, changes: SourceTransaction, busy: Busy | None = None
+        self, pipeline: PullPipeline, turn: Turn, changes: SourceTransaction, owner: TurnOwner | None = None
     ) -> None:
-        self._pipeline, self._turn, self.changes = pipeline, turn, changes
-        self.busy = busy  # the block that ends it, if it is one of the pipeline's own
+        self._pipeline, self._turn, self.changes, self._owner = pipeline, turn, changes, owner
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether an exception has cut its owner short, so that the owner will not end it."""
+        return self._owner is not None and not self._owner.alive
 
     def stage(self) -> None:
         """Write what has been collected, and push all changes of the sources."""

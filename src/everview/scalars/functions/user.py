@@ -101,16 +101,7 @@ class _Lists:
 
     def _checked(self, results: Any, groups: int) -> Any:
         name, type_ = self.function.name, self.type
-        if isinstance(results, pa.ChunkedArray):
-            results = results.combine_chunks()
-        if not isinstance(results, pa.Array):
-            try:
-                results = pa.array(results, type_.arrow)
-            except (pa.ArrowException, TypeError, ValueError) as error:
-                raise FunctionError(
-                    f"function {name} returned {type(results).__name__}, not a column of {type_.arrow}: {error}",
-                    hint="return one Arrow array, with one value a group",
-                ) from error
+        results = self.function.array(results, type_.arrow, "return one Arrow array, with one value a group")
         if len(results) != groups:
             raise FunctionError(
                 f"function {name} returned {len(results)} values for {groups} groups",

@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import everview as ev
@@ -29,7 +29,7 @@ from everview.codes import (
     to_rows,
 )
 from everview.errors import EverviewError, NullNotAllowed, WrongType
-from everview.types import ANY, DOUBLE, Array, Decimal, Field, Id, Schema, Symbol, type_of_arrow
+from everview.types import ANY, DOUBLE, STRING, Array, Decimal, Field, Id, Schema, Symbol, type_of_arrow
 
 ACCOUNT = Schema.parse("id BIGINT NOT NULL, owner STRING, amount DECIMAL(12,2)")
 ROWS = [(1, "Ada", decimal.Decimal("9.50")), (2, None, None)]
@@ -225,6 +225,8 @@ def test_arrow_columns_conform(sql, column, kept):
     assert to_rows(schema, ingest(schema, later)[0]) == [(v,) for v in kept]
 
 
+@example((DOUBLE, [1.5, 1.7129679458928375e-55]))
+@example((STRING, ["0", "3e-55"]))
 @given(fixed_types.flatmap(lambda of: st.tuples(st.just(of), st.lists(cells(Field("x", of)), max_size=5))))
 def test_arrow_and_python_agree_on_decimals_and_floats(pair):
     of, found = pair

@@ -194,9 +194,16 @@ def _to_floating(column: Column, arrow: pa.DataType) -> Column | None:
 def _to_decimal(column: Column, arrow: pa.DataType) -> Column | None:
     if at.is_integer(column.type):
         return column.cast(pa.decimal128(20, 0)).cast(arrow)
+    if at.is_decimal(column.type):
+        return column.cast(arrow)
     if at.is_floating(column.type):
-        return _through_text(column.cast(pa.float64()), arrow)
-    return column.cast(arrow) if at.is_decimal(column.type) or _is_string(column.type) else None
+        column = column.cast(pa.float64()).cast(pa.string())
+    if not _is_string(column.type):
+        return None
+    there = column.cast(arrow)
+    # Arrow reads texts such as 1e-55 as zero.
+    lost = pc.and_(pc.equal(there, pa.scalar(0, arrow)), pc.match_substring_regex(column, "^[^eE]*[1-9]"))
+    return None if pc.any(lost).as_py() else there
 
 
 def _to_date(column: Column, arrow: pa.DataType) -> Column | None:

@@ -191,11 +191,11 @@ class Spine:
         """Make the levels a batch like the others, if they are full, and do a share of merging. It may be repeated."""
         self._follow()
         if self.ledger[levels.ROWS] >= self.ledger[levels.LIMIT]:
-            self._harden()
+            self.harden()
 
     def settle(self) -> None:
         """Finish every merge, the levels included."""
-        self._harden()
+        self.harden()
         slots, gone = [*self._stand.slots], list[int]()
         self._work(slots, gone, 2 * len(self))
         self._become(slots, gone, self._stand.last, self._stand.generation)
@@ -234,14 +234,14 @@ class Spine:
         else:
             full = levels.enter_by_value(self.ledger, batch, number, *self.order.arrays)
         if full:
-            self._harden()
+            self.harden()
 
     def _levels(self) -> list[Matrix]:
         self._follow()
         ledger = self.ledger
         return [levels.level(ledger, b) for b in range(ledger[levels.SLOTS], ledger[levels.ALL])]
 
-    def _harden(self) -> None:
+    def harden(self) -> None:
         """Make the levels a batch like the others."""
         self._follow()
         if self.ledger[levels.ALL] == self.ledger[levels.SLOTS]:

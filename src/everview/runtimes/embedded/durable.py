@@ -186,6 +186,8 @@ class Durable:
     def tidy(self, state: ProgramState) -> None:
         """Tell the store of merges since the last time, and start a new log."""
         self.recover()
+        for trace, _, _ in state:
+            trace.past.harden()  # so that the slices of its levels become one
         merges = [(held, name, shard) for trace, name, shard in state for held in trace.past.merges()]
         self._begin_to_tidy([held for held, *_ in merges])
         for held, name, shard in merges:  # first: the ids that the store gives out come in this order

@@ -141,7 +141,7 @@ class AggregateIncremental(OverChanges, _Aggregate):
     def _form(self) -> Form | Reason:
         calls: list[Line] = []
         for call, field, words, which in self._results:
-            if which < 0:
+            if not call.ordered:
                 line = compiled_call(call, field, words.start, self._places, self.source)
             else:
                 line = compiled_end(call, field, words.start, self._lays[which], which + 1)

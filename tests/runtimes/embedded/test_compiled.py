@@ -1,0 +1,94 @@
+"""The compiled tick: what runs in it, what is returned to Python, and that neither shows in the answers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import everview as ev
+from everview.errors import EverviewError
+from everview.kernels import levels
+from everview.runtimes.compiled import Compiled
+
+
+def _lines(db: ev.Database, view: str, *names: str, **options: bool) -> list[str]:
+    return [line for line in db.explain(view, **options).splitlines() if any(f" {name}(" in line for name in names)]
+
+
+@pytest.fixture
+def shop() -> ev.Database:
+    db = ev.connect()
+    db.sql(
+        """CREATE TABLE customer (id BIGINT PRIMARY KEY, country STRING);
+        CREATE TABLE sale (id BIGINT PRIMARY KEY, customer BIGINT NOT NULL, amount DECIMAL(12, 2) NOT NULL);
+        CREATE MATERIALIZED VIEW total AS
+            SELECT country, sum(amount) AS amount, max(amount) AS most, count(*) AS n
+            FROM sale JOIN customer ON customer = customer.id WHERE amount > 1 GROUP BY country;
+        CREATE MATERIALIZED VIEW named AS SELECT upper(country) AS c FROM customer WHERE country LIKE 'a%';
+        CREATE MATERIALIZED VIEW path AS WITH RECURSIVE r(a, b) AS
+            (SELECT id, customer FROM sale UNION SELECT r.a, s.customer FROM r JOIN sale s ON r.b = s.id)
+            SELECT * FROM r"""
+    )
+    return db
+
+
+def test_explain_says_where_nodes_run(shop: ev.Database) -> None:
+    shop.apply({"customer": [((1, "at"), 1)], "sale": [((1, 1, "2.50"), 1)]})
+    assert all("compiled, call 1" in line for line in _lines(shop, "total", "JoinIncremental", "AggregateIncremental"))
+    assert all("in Python: the function" in line for line in _lines(shop, "named", "Filter", "Map"))
+    assert all("compiled, one call" in line for line in _lines(shop, "path", "child"))
+
+
+def test_times_are_taken_when_asked_for(shop: ev.Database) -> None:
+    rows = {"customer": [((1, "at"), 1)], "sale": [((1, 1, "2.50"), 1)]}
+    shop.apply(rows)
+    assert "µs" not in _lines(shop, "total", "AggregateIncremental")[0]
+    assert "times are taken" in shop.explain("total", profile=True)
+    shop.apply({"sale": [((2, 1, "3.50"), 1)]})
+    assert "µs" in _lines(shop, "total", "AggregateIncremental")[0]
+    assert "times are taken" not in shop.explain("total")
+    assert shop.verify()
+
+
+def test_levels_become_batches_and_nothing_is_lost(shop: ev.Database) -> None:
+    for trace, _, _ in shop._core.run.state:
+        trace.past.ledger[levels.LIMIT] = 5
+    rng = random.Random(3)
+    held: dict[int, tuple[int, int, str]] = {}
+    shop.apply({"customer": [((i, f"a{i % 3}"), 1) for i in range(5)]})
+    for tick in range(120):
+        changes: list[tuple[tuple[int, int, str], int]] = []
+        for _ in range(rng.randrange(4)):
+            key = rng.randrange(12)
+            if key in held:
+                changes.append((held.pop(key), -1))
+            else:
+                held[key] = (key, rng.randrange(5), f"{rng.randrange(9)}.25")
+                changes.append((held[key], 1))
+        shop.apply({"sale": changes})
+        if tick % 20 == 0:
+            assert shop.verify()
+    assert shop.verify()
+    assert len(shop.table("sale")) == len(held)
+
+
+def test_a_failure_behind_compiled_nodes_leaves_all_as_it_was(shop: ev.Database) -> None:
+    shop.sql("CREATE MATERIALIZED VIEW odd AS SELECT id, 1 / (amount - 7) AS q FROM sale")
+    shop.apply({"customer": [((1, "at"), 1)], "sale": [((1, 1, "2.50"), 1)]})
+    before = {view: shop.view(view).to_arrow() for view in ("total", "path", "odd")}
+    with pytest.raises(EverviewError, match="zero"):
+        shop.apply({"sale": [((2, 1, "7.00"), 1)]})
+    assert {view: shop.view(view).to_arrow() for view in before} == before
+    shop.apply({"sale": [((3, 1, "8.00"), 1)]})
+    assert shop.verify()
+
+
+def test_what_is_published_is_published_once(shop: ev.Database) -> None:
+    shop.apply({"customer": [((1, "at"), 1)], "sale": [((1, 1, "2.50"), 1)]})
+    compiled = shop._core.run.state.compiled
+    assert isinstance(compiled, Compiled)
+    compiled.publish()
+    compiled.publish()
+    assert shop.verify()
+    assert shop.view("total").to_arrow().num_rows == 1

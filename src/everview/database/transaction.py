@@ -305,9 +305,9 @@ class OpenTransaction:
         cells: Cells = [{} for _ in range(self._run.program.shards)]
         for name, pending in self._pending.items():
             resolver = relations[name].resolver
-            for shard, part in enumerate(pending):
-                if len(part):
-                    cells[shard] |= resolver.cells(part)
+            for of_shard, part in zip(cells, pending, strict=True):
+                if part.shape[0]:
+                    of_shard.update(resolver.cells(part))
         return cells
 
 

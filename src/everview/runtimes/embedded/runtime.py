@@ -21,7 +21,7 @@ from everview.codes.dictionary import Dictionary, Mark
 from everview.doors import doors, inside
 from everview.errors import EverviewError, StoreError
 from everview.operators.operator import Context
-from everview.process import require_same
+from everview.process import forks, require_same
 from everview.runtimes.embedded.arriving import Arriving
 from everview.runtimes.embedded.durable import Durable, Note, check_plan, restore
 from everview.runtimes.embedded.hydrate import hydrate
@@ -229,8 +229,10 @@ class Embedded(Epochs):
         With the tick is kept how far sources have been read, by name: both count, or neither. ``done`` is called as
         soon as it counts, and perhaps once more, if an exception cuts it short.
         """
-        self._require_open()
-        self._save_in_time()
+        if self.ending is not None or self._refusal is not None or self._made != forks():
+            self._require_open()
+        if self._every:
+            self._save_in_time()
         with self.begin(mark):
             outputs = self.compute(cells)
             self._publish(mark, offsets, partial(done, outputs))
@@ -253,7 +255,7 @@ class Embedded(Epochs):
     def _publish(self, mark: Mark, offsets: Mapping[str, Any], done: Callable[[], None]) -> None:
         """Let the open epoch count: on disk first, where there is one, then in memory."""
         if self.durable is None:
-            self.publish(partial(self._note, offsets, done))
+            self.publish(partial(self._note, offsets, done) if offsets else done)
             return
         epoch = self.epoch + 1
         if self._every:

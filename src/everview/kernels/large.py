@@ -25,6 +25,9 @@ from everview.kernels.sort import SHORT, insertion, radix, sort_range
 from everview.kernels.threads import each, ranges
 
 LARGE = 1 << 15  # rows; below, dividing costs more than it saves
+MANY = (
+    1 << 18
+)  # rows; below, a sort column by column stays in a processor's cache, and packing costs more than it saves
 PART = 1 << 14  # rows that a part has at least
 BITS = 63  # of a packed number at most
 SPARE = 12  # bits of a packed number beyond those that number the rows: so few rows share one that more would cost more
@@ -248,7 +251,7 @@ def one_scratch() -> Generator[None]:
 
 def sort_order(m: Matrix, columns: Words) -> Words:
     """The order of the rows of ``m`` by the given columns; rows equal in all of them keep their order."""
-    if m.shape[0] < LARGE:
+    if m.shape[0] < MANY:
         return sort.sort_order(m, columns)
     if _in_order(m, columns):
         return np.arange(m.shape[0])
@@ -258,7 +261,7 @@ def sort_order(m: Matrix, columns: Words) -> Words:
 def arrange(delta: Matrix, columns: Words) -> Matrix:
     """The batch of ``delta`` projected on ``columns``, in that order: sorted, equal rows summed, zeros gone."""
     n = delta.shape[0]
-    if n < LARGE:
+    if n < MANY:
         return sort.arrange(delta, columns)
     if _in_order(delta, columns):
         order = np.arange(n)

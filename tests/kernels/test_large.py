@@ -15,7 +15,7 @@ from everview.kernels.threads import at_most
 NULL = -(1 << 63)
 HIGHEST = (1 << 63) - 1
 EXTREMES = [NULL, NULL + 1, -1, 0, 1, HIGHEST]
-SIZES = [large.LARGE - 1, large.LARGE, large.LARGE + 1, 3 * large.LARGE + 7]
+SIZES = [large.LARGE - 1, large.LARGE, large.MANY - 1, large.MANY, large.MANY + large.LARGE + 7]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -23,6 +23,7 @@ def soon_large() -> Iterator[None]:
     """Small deltas count as large ones, and parts and buckets are small."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large, "LARGE", 2)
+        patch.setattr(large, "MANY", 2)
         patch.setattr(large, "PART", 3)
         patch.setattr(large, "BUCKET", 4)
         yield
@@ -92,7 +93,7 @@ def test_around_the_size_that_counts_as_large(rows: int, threads: int, greatest:
     delta[rows // 3 : rows // 2, 0] = 7  # many rows of one bucket
     kept = random.random(rows) < 0.5
     with pytest.MonkeyPatch.context() as patch, at_most(threads):
-        for name, value in {"LARGE": 1 << 15, "PART": 1 << 14, "BUCKET": 1 << 12}.items():
+        for name, value in {"LARGE": 1 << 15, "MANY": 1 << 18, "PART": 1 << 14, "BUCKET": 1 << 12}.items():
             patch.setattr(large, name, value)
         for columns in (np.arange(4), np.array([1, 0]), np.array([3, 1, 1])):
             assert np.array_equal(large.arrange(delta, columns), sort.arrange(delta, columns))

@@ -14,7 +14,7 @@ import numpy as np
 
 from everview.kernels.exact_sum import fits, float_digits, integer_digits, wide_digits
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words, words_out
-from everview.kernels.large import AHEAD, PART, Matrix, Words, between_groups, sort_order
+from everview.kernels.large import AHEAD, PART, Matrix, Words, between_groups, sort_order, space
 from everview.kernels.merge import merge
 from everview.kernels.rows import add, prefetch
 from everview.kernels.sums import COUNTED, INTEGER, NO_NULL, TRUE, WIDE
@@ -120,7 +120,7 @@ def group_sums(delta: Matrix, group: Words, slots: Matrix, places: int, entries:
     def added_up(part: tuple[int, int]) -> Matrix:
         lo, hi = part
         room = min(places * _count_groups(delta, group, order, lo, hi), entries * (hi - lo))
-        out = np.empty((room, group.size + 2), np.int64)
+        out = space(room, group.size + 2)
         count = _add_up(delta, group, order, slots, np.zeros(places, np.int64), out, lo, hi)
         return out[:count]
 

@@ -1,7 +1,8 @@
 """Large deltas: the sorting, projecting and selecting of many rows, in parts that run side by side on threads.
 
 The answers are those of the kernels that go through a delta row by row, bit for bit, and a small delta goes to them.
-Space for large results comes from NumPy, which asks for huge pages: several times faster to fill.
+Space for very large results comes from NumPy, which asks for huge pages: faster to fill, but slow to get where the
+system has none at hand. Other space comes in small ones.
 
 Sorting packs the leading columns of a row into one number of up to 63 bits, as many bits a column as its words need.
 Rows are dealt by its first bits into buckets that fit into a processor's cache, and each bucket is sorted by the rest:
@@ -25,17 +26,33 @@ from everview.kernels.sort import SHORT, insertion, radix, sort_range
 from everview.kernels.threads import each, ranges
 
 LARGE = 1 << 15  # rows; below, dividing costs more than it saves
+MANY = (
+    1 << 18
+)  # rows; below, a sort column by column stays in a processor's cache, and packing costs more than it saves
 PART = 1 << 14  # rows that a part has at least
 BITS = 63  # of a packed number at most
 SPARE = 12  # bits of a packed number beyond those that number the rows: so few rows share one that more would cost more
 BUCKET = 1 << 12  # rows of a bucket, about
 MOST_BUCKETS = 12  # as bits: more would not fit into a processor's table of pages
+HUGE = 1 << 23  # words; from here on space comes in huge pages
+CLOSE = 0.9  # a result that is smaller than this part of its space is copied, where the rest cannot be given back
 ABSENT = -(1 << 63)  # NULL, as most words have it: kept out of the span of a column's words
 AHEAD = 16  # rows that are asked for before they are read, where they are not read in order
 
 Matrix = NDArray[np.int64]
 Words = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+
+@kernel(words_out, i64)
+def _in_small_pages(size):
+    return np.empty(size, np.int64)
+
+
+def space(rows: int, columns: int) -> Matrix:
+    """A matrix to be filled."""
+    size = rows * columns
+    return np.empty((rows, columns), np.int64) if size >= HUGE else _in_small_pages(size).reshape(rows, columns)
 
 
 # ---------------------------------------------------------------- row by row
@@ -55,7 +72,7 @@ def project(delta: Matrix, columns: Words) -> Matrix:
     n = delta.shape[0]
     if n < LARGE:
         return linear.project(delta, columns)
-    out = np.empty((n, columns.size + 1), np.int64)
+    out = space(n, columns.size + 1)
     each(lambda part: _project_part(delta, columns, out, *part), ranges(n, PART))
     return out
 
@@ -77,7 +94,7 @@ def select(delta: Matrix, kept: Flags) -> Matrix:
     parts = ranges(n, PART)
     counts = [int(np.count_nonzero(kept[lo:hi])) for lo, hi in parts]
     starts = np.cumsum([0, *counts])
-    out = np.empty((int(starts[-1]), delta.shape[1]), np.int64)
+    out = space(int(starts[-1]), delta.shape[1])
     flags = np.ascontiguousarray(kept).view(np.uint8)
     starting = [(int(start), lo, hi) for start, (lo, hi) in zip(starts[:-1], parts, strict=True)]
     each(lambda part: _select_part(delta, flags, out, *part), starting)
@@ -229,7 +246,7 @@ class Scratch:
         known = self._arrays.get(number)
         if known is None or known.size < size:
             self._arrays.pop(number, None)  # before the larger one comes
-            known = self._arrays[number] = np.empty(size, np.int64)
+            known = self._arrays[number] = space(1, size)[0]
         return known[:size]
 
 
@@ -248,17 +265,17 @@ def one_scratch() -> Generator[None]:
 
 def sort_order(m: Matrix, columns: Words) -> Words:
     """The order of the rows of ``m`` by the given columns; rows equal in all of them keep their order."""
-    if m.shape[0] < LARGE:
+    if m.shape[0] < MANY:
         return sort.sort_order(m, columns)
     if _in_order(m, columns):
         return np.arange(m.shape[0])
-    return _sorted(m, columns, np.empty(m.shape[0], np.int64), _scratch.get() or Scratch())[0]
+    return _sorted(m, columns, space(1, m.shape[0])[0], _scratch.get() or Scratch())[0]
 
 
 def arrange(delta: Matrix, columns: Words) -> Matrix:
     """The batch of ``delta`` projected on ``columns``, in that order: sorted, equal rows summed, zeros gone."""
     n = delta.shape[0]
-    if n < LARGE:
+    if n < MANY:
         return sort.arrange(delta, columns)
     if _in_order(delta, columns):
         order = np.arange(n)
@@ -266,7 +283,7 @@ def arrange(delta: Matrix, columns: Words) -> Matrix:
     else:
         scratch = _scratch.get() or Scratch()
         order, parts = _sorted(delta, columns, scratch.array(0, n), scratch)
-    out = np.empty((n, columns.size + 1), np.int64)
+    out = space(n, columns.size + 1)
     counts = each(lambda part: _sum_part(delta, columns, order, out, *part), parts)
     return together(out, [lo for lo, _ in parts], counts)
 
@@ -278,8 +295,11 @@ def together(out: Matrix, starts: list[int], counts: list[int]) -> Matrix:
         if start != total and count:
             _move(out, start, start + count, total)
         total += count
-    if total < out.shape[0]:
-        out.resize((total, out.shape[1]), refcheck=False)  # gives the rest back; nobody else has the matrix yet
+    if total == out.shape[0]:
+        return out
+    if not out.flags.owndata:
+        return out[:total] if total >= CLOSE * out.shape[0] else out[:total].copy()
+    out.resize((total, out.shape[1]), refcheck=False)  # gives the rest back; nobody else has the matrix yet
     return out
 
 

@@ -54,6 +54,7 @@ def entries(operator: Weigh, delta: np.ndarray, least: int, threads: int) -> np.
     with pytest.MonkeyPatch.context() as patch, at_most(threads):
         patch.setattr(weigh, "LARGE", least)
         patch.setattr(large, "LARGE", min(least, large.LARGE))
+        patch.setattr(large, "MANY", min(least, large.MANY))
         patch.setattr(large, "PART", 2)
         patch.setattr("everview.kernels.group_sums.PART", 2)
         return operator.step([delta], [], Context(Dictionary(), {})).out

@@ -49,7 +49,8 @@ VIEWS = {
 def test_a_view_over_rows_is_the_view_that_they_came_to(name: str, threads: int, block: int) -> None:
     with pytest.MonkeyPatch.context() as patched, at_most(threads):
         patched.setattr(walk, "BLOCK", block)
-        patched.setattr(large, "LARGE", 5 if block < walk.BLOCK else large.LARGE)
+        patched.setattr(large, "LARGE", 5 if block < 100 else large.LARGE)
+        patched.setattr(large, "MANY", 5 if block < 100 else large.MANY)
         _compare(name)
 
 

@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-import numpy as np
-
 from everview.circuit.nodes import Apply, inputs_of, reads_of
 from everview.circuit.program import Program, Spent
-from everview.kernels.large import project, together
+from everview.kernels.large import project, space, together
 from everview.kernels.threads import PARTS, allowed, at_most, each
 from everview.operators.index import Index
 from everview.operators.linear import Filter, Map, Matching, NotNull, Project, Recode
@@ -79,7 +77,7 @@ def walked(program: Program, walk: Walk, whole: Matrix, columns: Words | None, c
     if not len(whole):
         return {}
     steps = [(at, _step(program, walk, at, columns, context)) for at in walk.nodes]
-    outs = {at: np.empty((len(whole), program.circuit.layout(at).width + 1), np.int64) for at in walk.ends}
+    outs = {at: space(len(whole), program.circuit.layout(at).width + 1) for at in walk.ends}
     parts = _parts(len(whole), alone=any(operator_of(program, at).reads_values for at in walk.nodes))
     fills = each(lambda part: _fill(outs, whole, part, steps), parts)
     for at in walk.nodes:

@@ -51,6 +51,14 @@ def _one_case_of_each(items: list[pytest.Item]) -> list[pytest.Item]:
     return list({item.nodeid.partition("[")[0]: item for item in reversed(items)}.values())[::-1]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled_from_the_first_tick() -> None:
+    """Small ticks are compiled whether or not machine code is at hand: tests are about that, too."""
+    from everview.runtimes.compiled import Patience
+
+    Patience.TICKS = 0
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     return _without_skips((yield))

@@ -98,12 +98,26 @@ class CompiledKernel:
             _undisturbed(self._load)
         return self._call if self._loading is None else self._loading
 
-    def _load(self) -> None:
-        if self._call != self._first or self._loading is not None:
-            return
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether its machine code is loaded or on the disk; else a call compiles it first."""
+        if self._call != self._first:
+            return True
+        file = getattr(self._prepared._cache, "_cache_file", None)
+        return not hasattr(file, "_load_index") or bool(file._load_index())
+
+    @cached_property
+    def _prepared(self) -> Any:
+        """The function as Numba has it, without machine code yet."""
         compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(self.__wrapped__)
         _load_plainly(compiled, self.__name__)
         _stamp(compiled, self.__wrapped__.__module__)
+        return compiled
+
+    def _load(self) -> None:
+        if self._call != self._first or self._loading is not None:
+            return
+        compiled = self._prepared
         self._loading = compiled
         try:
             result, parameters = self._types

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +32,29 @@ Traces = Mapping[tuple[tuple[int, ...], int], Trace]  # by the path of their pro
 MOST_GIVEN = 1 << 12  # rows that a scope is given, for its rounds to be one call
 MOST_ROWS = 1 << 15  # and rows that are appended in it
 MOST_ROUNDS = 1 << 12
+
+
+class Patience:
+    """Whether to use compiled code that would have to be compiled first, which takes half a minute, once for a machine.
+
+    A program that ends after a few ticks is faster without. So some ticks are waited for.
+    """
+
+    TICKS: ClassVar = 64
+
+    def __init__(self, *kernels: Any) -> None:
+        self._kernels, self._waited, self._over = kernels, 0, False
+
+    def is_over(self) -> bool:
+        """Whether the code is at hand, or it has been asked for often enough."""
+        if not self._over:
+            self._waited += 1
+            self._over = self._waited > self.TICKS or all(kernel.is_at_hand for kernel in self._kernels)
+        return self._over
+
+
+FOR_TICKS = Patience(machine.run, machine.publish)
+FOR_LOOPS = Patience(fixpoint.run, fixpoint.publish)
 
 
 class Ledgers:
@@ -145,6 +169,7 @@ class Compiled:
         self.timed = False  # whether to take the time of every node, which takes a call for each
         self._codes: dict[tuple[int, int], tuple[Code, tuple[int, ...]]] = {}
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
+        self._used = False  # whether something may wait here
         self._tending = False  # whether levels are about to become batches
         circuit = program.circuit
         checked = [node for node in circuit if isinstance(node, Sink) and node.positive]
@@ -153,6 +178,7 @@ class Compiled:
 
     def run(self, first: int, last: int, cells: dict[int, Matrix], everywhere: Everywhere) -> dict[int, Matrix]:
         """Some stages; cells hold what has arrived, and get what sinks are told. What Python appends to traces."""
+        self._used = True
         code, sinks = self._code(first, last)
         for node, matrix in cells.items():
             if node not in self._placed and len(matrix):
@@ -173,7 +199,7 @@ class Compiled:
     def run_loop(self, loop: Loop, bounds: LoopBounds, cells: dict[int, Matrix]) -> bool:
         """Run a recursive scope to its fixed point; False if that is Python's: cells then hold its imports."""
         scope = self._scopes.get(loop.at)
-        if scope is not None and scope.run(self._registers, bounds, self.context):
+        if scope is not None and FOR_LOOPS.is_over() and scope.run(self._registers, bounds, self.context):
             return True
         self.fetch(cells, [outer for _, outer in loop.imports])
         return False
@@ -258,6 +284,8 @@ class Compiled:
 
     def absorb(self) -> None:
         """Hand the changes that wait here to the traces' open epoch, as appends of Python's."""
+        if not self._used:
+            return
         for number in np.flatnonzero(self._staged).tolist():
             trace = self._ledgers.traces[number]
             trace.push(registers.taken(self._registers, int(self._staged[number]) - 1))
@@ -269,6 +297,8 @@ class Compiled:
         """Let the changes that wait here be past. It may be repeated."""
         if self._tending:
             self._tend()
+        if not self._used:
+            return
         full = False
         for scope in self._scopes.values():
             full |= fixpoint.publish(scope.ledgers.addresses, scope.opens)
@@ -279,6 +309,8 @@ class Compiled:
 
     def abandon(self) -> None:
         """Forget the changes that wait here."""
+        if not self._used:
+            return
         for scope in self._scopes.values():
             scope.abandon()
         self._staged[:] = 0
@@ -288,6 +320,7 @@ class Compiled:
     def _end(self) -> None:
         self._placed.clear()
         self._status[:] = 0
+        self._used = False
 
     def _tend(self) -> None:
         """Make full levels batches. Until that is done nothing is appended: it would be lost with the levels."""

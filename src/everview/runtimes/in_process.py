@@ -12,7 +12,7 @@ from everview.circuit.nodes import Read
 from everview.circuit.program import Due, Loop, Program, Ran
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment
-from everview.runtimes.compiled import Compiled
+from everview.runtimes.compiled import FOR_TICKS, Compiled
 from everview.runtimes.loops import Cells, exchange
 from everview.runtimes.pending import At
 from everview.runtimes.state import Path, ProgramState
@@ -67,7 +67,7 @@ class InProcess:
         """Compiled code for an epoch of few rows; operators' own steps for many, and for a part of a program."""
         if self.state.program is not self.program or sum(map(len, cells[0].values())) >= MANY:
             return None
-        return self.state.compiled
+        return self.state.compiled if FOR_TICKS.is_over() else None
 
     def run_loop(self, loop: Loop, bounds: LoopBounds, cells: Cells) -> bool:
         """A child of the root to its fixed point; False if its rounds are to be run one by one."""

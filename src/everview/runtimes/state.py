@@ -31,6 +31,7 @@ class ProgramState:
         self.schemas: dict[tuple[Path, int], tuple[str, Schema]] = {}
         self._flat: list[tuple[Trace, str, int]] | None = None
         self.program, self._context = program, context
+        self._pushed = True  # whether the open epoch may have appends of Python's
         for path, inner in program.nested():
             for node, layout in inner.traces.items():
                 order = context.order(layout, inner.depth)
@@ -48,6 +49,7 @@ class ProgramState:
     def absorb(self) -> None:
         """Make what compiled code has appended to the open epoch appends like others, which a store can be given."""
         if self.compiled is not None:
+            self._pushed = True
             self.compiled.absorb()
 
     def __iter__(self) -> Iterator[tuple[Trace, str, int]]:
@@ -74,6 +76,7 @@ class ProgramState:
         return TimedView(trace.before, trace.after)
 
     def push(self, shard: int, path: Path, appends: Mapping[int, Matrix]) -> None:
+        self._pushed = True
         for node, batch in appends.items():
             try:
                 self.traces[path, node][shard].push(batch)
@@ -121,9 +124,11 @@ class ProgramState:
             trace.close((id_,))
         if self.compiled is not None:
             self.compiled.publish()
-        for trace, _, _ in self:
-            if trace.current:
-                trace.close()
+        if self._pushed:
+            for trace, _, _ in self:
+                if trace.current:
+                    trace.close()
+            self._pushed = False
 
     def references(self) -> dict[int, Matrix]:
         """The dictionary codes that any row refers to, by kind."""

@@ -9,7 +9,7 @@ import pytest
 import everview as ev
 from everview.errors import EverviewError
 from everview.kernels import levels
-from everview.runtimes.compiled import Compiled
+from everview.runtimes.compiled import Compiled, Patience
 
 
 def _lines(db: ev.Database, view: str, *names: str, **options: bool) -> list[str]:
@@ -92,3 +92,16 @@ def test_what_is_published_is_published_once(shop: ev.Database) -> None:
     compiled.publish()
     assert shop.verify()
     assert shop.view("total").to_arrow().num_rows == 1
+
+
+def test_code_that_is_not_at_hand_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Kernel:
+        is_at_hand = False
+
+    kernel = Kernel()
+    monkeypatch.setattr(Patience, "TICKS", 3)
+    assert [Patience(kernel).is_over()] == [False]
+    patience = Patience(kernel)
+    assert [patience.is_over() for _ in range(5)] == [False, False, False, True, True]
+    kernel.is_at_hand = True
+    assert Patience(kernel).is_over()

@@ -68,7 +68,7 @@ def compiled_scope(scope: Program, ledgers: Mapping[int, int]) -> Code | Reason:
     operators = [node.operator for node in scope.circuit if isinstance(node, Apply)]
     for operator in operators:
         form = form_of(operator, scope.circuit.functions)
-        if isinstance(form, str) and operator.reads:
+        if isinstance(form, str) and (operator.reads or isinstance(operator, Arrange)):
             return f"{type(operator).__name__}: {form}"
         if isinstance(form, Form) and form.op not in fixpoint.NESTED:
             return f"{type(operator).__name__} has no instruction inside a loop"

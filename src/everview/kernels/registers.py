@@ -125,6 +125,7 @@ def clear(registers):
 @kernel(void, rows_out, i64, rows)
 def place(registers, r, m):
     """Show a matrix of Python's in a register; whoever calls this keeps the matrix as long."""
+    drop(registers, r)
     registers[r, ADDRESS] = m.ctypes.data
     registers[r, ROWS] = m.shape[0]
     registers[r, COLUMNS] = m.shape[1]

@@ -18,6 +18,7 @@ from everview.circuit.bounds import LoopBounds
 from everview.circuit.compiled import Code, compiled, compiled_scope, form_of
 from everview.circuit.nodes import Apply, Child, Read, Sink
 from everview.circuit.program import Loop, Program, Ran, Spent, Task
+from everview.errors import EverviewError
 from everview.kernels import fixpoint, levels, machine, registers
 from everview.operators.form import Reason
 from everview.operators.operator import Context, Moment
@@ -101,28 +102,26 @@ class Scope:
             self.code.bind(context.dictionary)
         rounds = bounds.of(self.loop.limit, grows=self.loop.grows)
         self._state[:] = 0, 0, min(bounds.rows, MOST_ROWS), min(rounds - 1, MOST_ROUNDS), 0
-        while True:
-            at = self._go_on(outside)
-            if at < 0:
-                break
-            self._step(at, context)
-            self._state[fixpoint.AT] += 1
-        if at == fixpoint.GIVEN_UP:
+        try:
+            done = self._ran(outside, context)
+        except (OverflowError, EverviewError):
+            done = False  # the operator's step, in its round, says what is wrong, and with which row
+        if not done:
             self.abandon()
             for export, _ in self.loop.exports:
                 registers.dropped(outside, export)
-        return at == fixpoint.DONE
+        return done
 
-    def _go_on(self, outside: Matrix) -> int:
-        code = self.code
-        memory = self.inside, outside, self._left, self._back
-        try:
-            return fixpoint.run(
-                *(code.instructions, code.constants, self._links, *memory, self.ledgers.addresses, self.opens),
-                self._state,
-            )
-        except OverflowError:
-            return fixpoint.GIVEN_UP
+    def _ran(self, outside: Matrix, context: Context) -> bool:
+        """Call until nothing is left to do; False if the call has given up."""
+        code, state = self.code, self._state
+        memory = self.inside, outside, self._left, self._back, self.ledgers.addresses, self.opens
+        while True:
+            at = fixpoint.run(code.instructions, code.constants, self._links, *memory, state)
+            if at < 0:
+                return at == fixpoint.DONE
+            self._step(at, context)
+            state[fixpoint.AT] += 1
 
     def _step(self, at: int, context: Context) -> None:
         task = self.code.tasks[at]
@@ -208,7 +207,7 @@ class Compiled:
         """Put the streams of some nodes into cells, as far as they have rows."""
         for node in nodes:
             if self._registers[node, registers.ROWS] and node not in cells:
-                cells[node] = registers.taken(self._registers, node)
+                cells[node] = self._placed[node] = registers.taken(self._registers, node)
 
     def _place(self, node: int, matrix: Matrix) -> None:
         self._placed[node] = matrix = np.ascontiguousarray(matrix)

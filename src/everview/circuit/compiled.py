@@ -16,7 +16,7 @@ from everview.circuit.program import Program, Task
 from everview.codes.dictionary import Dictionary
 from everview.kernels import fixpoint, machine
 from everview.operators.arrange import Arrange
-from everview.operators.form import Form, Reason
+from everview.operators.form import CompiledForm, Reason
 from everview.operators.functions import Function
 from everview.operators.operator import Moment, Operator
 from everview.operators.word_program import WordProgram
@@ -44,7 +44,7 @@ def is_compilable(program: Program) -> bool:
     return program.shards == 1 and program.depth == 0 and not any(isinstance(n, Feedback) for n in program.circuit)
 
 
-def form_of(operator: Operator, functions: Mapping[str, Function]) -> Form | Reason:
+def form_of(operator: Operator, functions: Mapping[str, Function]) -> CompiledForm | Reason:
     """The form of an operator where its node stands: none if its rows are ordered by what their words stand for."""
     layouts = (operator.output, *operator.reads, *(port.layout for port in operator.inputs))
     if any(layout.by_value for layout in layouts):
@@ -70,7 +70,7 @@ def compiled_scope(scope: Program, ledgers: Mapping[int, int]) -> Code | Reason:
         form = form_of(operator, scope.circuit.functions)
         if isinstance(form, str) and (operator.reads or isinstance(operator, Arrange)):
             return f"{type(operator).__name__}: {form}"
-        if isinstance(form, Form) and form.op not in fixpoint.NESTED:
+        if isinstance(form, CompiledForm) and form.op not in fixpoint.NESTED:
             return f"{type(operator).__name__} has no instruction inside a loop"
     return compiled(scope, 0, 0, ledgers)
 
@@ -98,9 +98,9 @@ class _Writer:
         form, task = form_of(node.operator, self._program.circuit.functions), Task.of(node_id, node)
         inputs = task.inputs
         if isinstance(form, str):
-            form = Form(machine.PYTHON, inputs)
+            form = CompiledForm(machine.PYTHON, inputs)
         elif form.op == machine.ADD:
-            form = Form(machine.ADD, inputs)
+            form = CompiledForm(machine.ADD, inputs)
         reads: Sequence[Read] = node.reads
         if isinstance(node.operator, Arrange):
             reads = (Read(node_id, Moment.BEFORE),)
@@ -111,14 +111,14 @@ class _Writer:
         if node.table:
             return
         if node.positive:
-            self._line(node_id, (node.input,), (Read(node.input, Moment.BEFORE),), Form(machine.CHECK))
+            self._line(node_id, (node.input,), (Read(node.input, Moment.BEFORE),), CompiledForm(machine.CHECK))
             self._tasks.append(None)
         layout = self._program.circuit.layout(node.input)
         in_order = layout.sorted and not layout.by_value
-        self._line(node_id, (node.input,), (), Form(machine.CONSOLIDATE, x=int(in_order)))
+        self._line(node_id, (node.input,), (), CompiledForm(machine.CONSOLIDATE, x=int(in_order)))
         self._tasks.append(None)
 
-    def _line(self, out: int, inputs: Sequence[int], reads: Iterable[Read], form: Form) -> None:
+    def _line(self, out: int, inputs: Sequence[int], reads: Iterable[Read], form: CompiledForm) -> None:
         start = len(self._constants)
         self._constants += form.constants
         if form.program is not None and form.program.interned:

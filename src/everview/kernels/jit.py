@@ -103,7 +103,7 @@ class CompiledKernel:
         """Whether its machine code is loaded or on the disk; else a call compiles it first."""
         if self._call != self._first:
             return True
-        file = getattr(self._prepared._cache, "_cache_file", None)
+        file: Any = getattr(self._prepared._cache, "_cache_file", None)
         return not hasattr(file, "_load_index") or bool(file._load_index())
 
     @cached_property
@@ -160,7 +160,7 @@ def _stamp(compiled: Any, module: str) -> None:
 
     Numba looks at the file of the function alone; but kernels call helpers and kernels of other modules.
     """
-    file = getattr(compiled._cache, "_cache_file", None)
+    file: Any = getattr(compiled._cache, "_cache_file", None)
     if module.startswith(PACKAGE) and hasattr(file, "_source_stamp"):
         file._source_stamp = tuple(sorted(map(_file_stamp, _made_of(module))))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from everview.kernels import machine
 from everview.kernels.timed import stamped
-from everview.operators.form import Form
+from everview.operators.form import CompiledForm
 from everview.operators.operator import (
     Context,
     InPlace,
@@ -45,8 +45,8 @@ class Arrange(InPlace, UnaryOperator):
         )
 
     @property
-    def form(self) -> Form:
-        return Form(machine.ARRANGE)
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.ARRANGE)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas

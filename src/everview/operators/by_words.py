@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from everview.operators.form import Form, Reason, form_in_words
+from everview.operators.form import CompiledForm, Reason, form_in_words
 from everview.operators.functions import Function
 from everview.operators.operator import Context, Step, UnaryOperator
 from everview.operators.word_program import Assembler, WordProgram, op
@@ -31,9 +31,9 @@ class ByWords(UnaryOperator):
         """The program, which there always is."""
         return self.program
 
-    def form_of(self, functions: Mapping[str, Function]) -> Form | Reason:
+    def form_of(self, functions: Mapping[str, Function]) -> CompiledForm | Reason:
         form = self.form
-        return form if isinstance(form, Form) else form_in_words(self.program)
+        return form if isinstance(form, CompiledForm) else form_in_words(self.program)
 
     @property
     def reads_values(self) -> bool:

@@ -16,7 +16,7 @@ from everview.kernels import machine
 from everview.kernels.crossings import crossings, crossings_at
 from everview.kernels.timed import stamped
 from everview.operators.by_state import ByState, OverChanges, OverWhole, groups_at
-from everview.operators.form import Form
+from everview.operators.form import CompiledForm
 from everview.operators.nested import wake
 from everview.operators.operator import Context, Layout, Port, Step, TimedStep, TimedView, UnaryOperator, key_partition
 from everview.traces.view import Batches, TraceView
@@ -53,8 +53,8 @@ class DistinctIncremental(OverChanges, _Distinct):
     """The change of distinct when its input changes; reads the input's trace before the tick."""
 
     @property
-    def form(self) -> Form:
-        return Form(machine.DISTINCT)
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.DISTINCT)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas

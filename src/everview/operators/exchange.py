@@ -14,7 +14,7 @@ import numpy as np
 from everview.kernels import machine
 from everview.kernels.large import arrange
 from everview.kernels.shard import split
-from everview.operators.form import Form
+from everview.operators.form import CompiledForm
 from everview.operators.operator import (
     Anywhere,
     ByKey,
@@ -50,8 +50,8 @@ class Exchange(UnaryOperator):
         return word_columns(self.source.schema, self.partition.fields if isinstance(self.partition, ByKey) else ())
 
     @property
-    def form(self) -> Form:
-        return Form(machine.PASS)
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.PASS)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         """After the rows have moved there is nothing left to do."""

@@ -14,7 +14,7 @@ from everview.operators.word_program import WordProgram
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class CompiledForm:
     """What to do, a run of constants, and three numbers, whose meanings depend on what is done."""
 
     op: int
@@ -34,9 +34,9 @@ def flat(lines: Iterable[Iterable[int]]) -> tuple[int, ...]:
     return tuple(int(word) for line in lines for word in line)
 
 
-def form_in_words(program: WordProgram | str) -> Form | Reason:
+def form_in_words(program: WordProgram | str) -> CompiledForm | Reason:
     """The form of a program over words."""
     if isinstance(program, str):
         return program
     constants = flat([program.code, program.fixed])
-    return Form(machine.WORDS, constants, program.code.size, program.width, int(program.filters), program)
+    return CompiledForm(machine.WORDS, constants, program.code.size, program.width, int(program.filters), program)

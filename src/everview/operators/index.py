@@ -17,7 +17,7 @@ from everview.kernels import machine, reshape
 from everview.kernels.large import arrange, project
 from everview.kernels.linear import invert
 from everview.kernels.sort import is_batch, sorted_by_value
-from everview.operators.form import Form, Line, flat
+from everview.operators.form import CompiledForm, Line, flat
 from everview.operators.operator import (
     ByKey,
     Context,
@@ -103,12 +103,12 @@ class Index(UnaryOperator):
         return _in_place(self._columns, self.source.width)
 
     @property
-    def form(self) -> Form:
+    def form(self) -> CompiledForm:
         if not self.order:
-            return Form(machine.INDEX, flat([self._columns]), self._in_place)
+            return CompiledForm(machine.INDEX, flat([self._columns]), self._in_place)
         turned = turning(self.schema, self.order) or [(reshape.WORD, c) for c in range(self.schema.width)]
         columns = self._columns.tolist()
-        return Form(machine.INDEX_IN_ORDER, flat((how, columns[word]) for how, word in turned))
+        return CompiledForm(machine.INDEX_IN_ORDER, flat((how, columns[word]) for how, word in turned))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas

@@ -14,7 +14,7 @@ import numpy as np
 
 from everview.errors import SchemaError
 from everview.kernels import machine
-from everview.operators.form import Form, flat
+from everview.operators.form import CompiledForm, flat
 from everview.operators.nested import split_held
 from everview.operators.operator import (
     Context,
@@ -93,8 +93,8 @@ class JoinChanges(_Join):
         return self._ports()
 
     @property
-    def form(self) -> Form:
-        return Form(machine.JOIN_CHANGES, flat([self._picked[LEFT]]), self.left.key_words, self.right.width + 1)
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.JOIN_CHANGES, flat([self._picked[LEFT]]), self.left.key_words, self.right.width + 1)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left, right = deltas
@@ -119,8 +119,8 @@ class JoinTrace(_Join):
         return (self.right,)
 
     @property
-    def form(self) -> Form:
-        return Form(machine.JOIN, flat([self._picked[LEFT]]), self.left.key_words)
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.JOIN, flat([self._picked[LEFT]]), self.left.key_words)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (left,) = deltas
@@ -148,8 +148,8 @@ class JoinIncremental(_Join):
         return (self.left, self.right)
 
     @property
-    def form(self) -> Form:
-        return Form(machine.JOIN_BOTH, flat(self._picked), self.left.key_words)
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.JOIN_BOTH, flat(self._picked), self.left.key_words)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         delta_left, delta_right = deltas

@@ -20,7 +20,7 @@ from everview.kernels import machine
 from everview.kernels.large import arrange, project, select
 from everview.kernels.linear import negated
 from everview.operators.by_words import ByWords, not_null
-from everview.operators.form import Form, Reason, flat, form_in_words
+from everview.operators.form import CompiledForm, Reason, flat, form_in_words
 from everview.operators.functions import Function
 from everview.operators.operator import (
     Anywhere,
@@ -48,7 +48,7 @@ class Calling(Operator):
 
     function: str
 
-    def form_of(self, functions: Mapping[str, Function]) -> Form | Reason:
+    def form_of(self, functions: Mapping[str, Function]) -> CompiledForm | Reason:
         return form_in_words(self.in_words(functions))
 
     def in_words(self, functions: Mapping[str, Function]) -> WordProgram | str:
@@ -200,8 +200,8 @@ class Project(ByWords):
         return assembler.projection(self.schema.width)
 
     @property
-    def form(self) -> Form:
-        return Form(machine.PROJECT, flat([word_columns(self.source.schema, self.fields)]))
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.PROJECT, flat([word_columns(self.source.schema, self.fields)]))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(project(deltas[0], word_columns(self.source.schema, self.fields)))  # twice as fast as a program
@@ -302,8 +302,8 @@ class Negate(InPlace, UnaryOperator):
     source: Layout
 
     @property
-    def form(self) -> Form:
-        return Form(machine.NEGATE)
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.NEGATE)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(negated(deltas[0]))
@@ -334,8 +334,8 @@ class Plus(_Sum):
         return (Port(self.source),) * self.arity
 
     @property
-    def form(self) -> Form:
-        return Form(machine.ADD)
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.ADD)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         present = [d for d in deltas if d.shape[0]]
@@ -355,8 +355,8 @@ class Minus(_Sum):
         return (Port(self.source), Port(self.source))
 
     @property
-    def form(self) -> Form:
-        return Form(machine.SUBTRACT)
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.SUBTRACT)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left, right = deltas

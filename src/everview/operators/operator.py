@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from everview.codes.dictionary import Dictionary
-from everview.operators.form import Form, Reason
+from everview.operators.form import CompiledForm, Reason
 from everview.operators.functions import Function
 from everview.traces.order import Fields, ValueOrder, value_order
 from everview.traces.view import Batches, TraceView
@@ -204,11 +204,11 @@ class Operator(ABC):
         return TimedStep(self.step(deltas, (), context).out)
 
     @property
-    def form(self) -> Form | Reason:
+    def form(self) -> CompiledForm | Reason:
         """The instruction that does in a compiled tick what `step` does; or why there is none."""
         return "there is no instruction for it"
 
-    def form_of(self, functions: Mapping[str, Function]) -> Form | Reason:
+    def form_of(self, functions: Mapping[str, Function]) -> CompiledForm | Reason:
         """`form`, where it depends on the functions of a circuit."""
         return self.form
 

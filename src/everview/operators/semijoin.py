@@ -16,7 +16,7 @@ from everview.errors import SchemaError
 from everview.kernels import machine
 from everview.kernels.crossings import crossings
 from everview.kernels.presence import where_positive
-from everview.operators.form import Form
+from everview.operators.form import CompiledForm
 from everview.operators.operator import Context, InPlace, Layout, Port, Step, key_partition
 from everview.traces.view import TraceView
 from everview.types.words import Matrix
@@ -69,8 +69,8 @@ class SemijoinIncremental(_Semijoin):
         return (self.left, self.keys)
 
     @property
-    def form(self) -> Form:
-        return Form(machine.SEMIJOIN, x=self.left.key_words)
+    def form(self) -> CompiledForm:
+        return CompiledForm(machine.SEMIJOIN, x=self.left.key_words)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left_before, keys_before = views

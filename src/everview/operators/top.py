@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from everview.kernels import machine
 from everview.operators.by_state import ByState, OverChanges, OverWhole, touched
-from everview.operators.form import Form, flat
+from everview.operators.form import CompiledForm, flat
 from everview.operators.index import Order, restore, restoring
 from everview.operators.operator import Context, Layout, Port, Step, UnaryOperator, key_partition, row_partition
 from everview.traces.view import TraceView
@@ -61,9 +61,9 @@ class TopIncremental(OverChanges, _Top):
     """The change of `Top`: a walk through the first places of each group gives those before and after at once."""
 
     @property
-    def form(self) -> Form:
+    def form(self) -> CompiledForm:
         back = flat(restoring(self.source.schema, self.order))
-        return Form(machine.TOP, back, self.group_words, self.skip, self.limit)
+        return CompiledForm(machine.TOP, back, self.group_words, self.skip, self.limit)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,), (before,) = deltas, views

@@ -83,7 +83,7 @@ Slots = list[HeldBatch | Merging]
 
 
 class Stand(NamedTuple):
-    """What a spine is at a moment, apart from its levels, which belong to it if they are of this generation."""
+    """The slots of a spine at a moment; the ledger's levels are the spine's, too, if they are of this generation."""
 
     slots: Slots
     last: int = 0  # the number that came with the batch that was appended last
@@ -99,7 +99,7 @@ class LevelIds(NamedTuple):
 
 
 class _All:
-    """The batches of a spine, and those that are read with it."""
+    """A spine's own batches together with the unsaved ones that readers see beside them."""
 
     def __init__(self, spine: Spine) -> None:
         self._spine = spine

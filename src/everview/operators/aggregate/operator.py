@@ -17,7 +17,7 @@ from everview.operators.aggregate.ordered import IN_ORDER, Lay, Ordered, Orderin
 from everview.operators.aggregate.registry import computed_under
 from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import ByState, OverChanges, OverWhole
-from everview.operators.form import Form, Line, Reason, flat
+from everview.operators.form import CompiledForm, Line, Reason, flat
 from everview.operators.operator import Context, Layout, Port, key_partition
 from everview.traces.view import TraceView
 from everview.types import Field, Schema
@@ -134,11 +134,11 @@ class AggregateIncremental(OverChanges, _Aggregate):
     """The change of the aggregates."""
 
     @property
-    def form(self) -> Form | Reason:
+    def form(self) -> CompiledForm | Reason:
         return self._form
 
     @cached_property
-    def _form(self) -> Form | Reason:
+    def _form(self) -> CompiledForm | Reason:
         calls: list[Line] = []
         for call, field, words, which in self._results:
             if not call.ordered:
@@ -148,4 +148,6 @@ class AggregateIncremental(OverChanges, _Aggregate):
             if line is None:
                 return f"{call.function} is computed from whole columns"
             calls.append(line)
-        return Form(machine.AGGREGATE, flat(calls), self.group_words, self.slots[-1].places.stop, self.schema.width)
+        return CompiledForm(
+            machine.AGGREGATE, flat(calls), self.group_words, self.slots[-1].places.stop, self.schema.width
+        )

@@ -15,7 +15,7 @@ from everview.kernels.large import LARGE, arrange
 from everview.kernels.tally import weighed
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.registry import FLOATS, computed
-from everview.operators.form import Form, Line, Reason, flat
+from everview.operators.form import CompiledForm, Line, Reason, flat
 from everview.operators.operator import Context, Layout, Partition, Step, UnaryOperator, carried, word_columns
 from everview.traces.view import TraceView
 from everview.types import BIGINT, Decimal, Field, Schema
@@ -150,15 +150,15 @@ class Weigh(UnaryOperator):
         return Layout(Schema([*fields, place]), len(fields), sorted=True)
 
     @property
-    def form(self) -> Form | Reason:
+    def form(self) -> CompiledForm | Reason:
         return self._form
 
     @cached_property
-    def _form(self) -> Form | Reason:
+    def _form(self) -> CompiledForm | Reason:
         if self._lines is None:
             return "it adds up squares"
         group = word_columns(self.source.schema, self.group)
-        return Form(machine.WEIGH, flat([group, *self._lines[0]]), group.size)
+        return CompiledForm(machine.WEIGH, flat([group, *self._lines[0]]), group.size)
 
     def _slot(self, slot: Slot) -> Line:
         """A slot as a line for `everview.kernels.sums`."""

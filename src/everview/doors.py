@@ -202,6 +202,8 @@ def _checks(function: Callable[..., Any]) -> tuple[list[Check], list[Check]]:
 
 
 def _is_by_name(hint: Any) -> bool:
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(map(_is_by_name, get_args(hint)))
     return get_origin(hint) is collections.abc.Mapping and get_args(hint) == (str, Any)
 
 

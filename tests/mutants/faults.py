@@ -62,8 +62,8 @@ FAULTS = (
     PlantedFault(
         "a commit is not synced",
         "everview.traces.store.log",
-        "        if time.monotonic() - self._last_sync >= self._every:\n            self._sync_from(start)",
-        "        if time.monotonic() - self._last_sync < 0:\n            self._sync_from(start)",
+        "        if not self._every or time.monotonic() - self._last_sync >= self._every:\n",
+        "        if time.monotonic() - self._last_sync < 0:\n",
         ("tests/traces/store",),
     ),
     PlantedFault(

@@ -407,7 +407,7 @@ def calls() -> dict[str, Call]:
         "db.detach": _db("detach", "outside"),
         "db.view": _db("view", "totals"),
         "db.table": _db("table", "t"),
-        "db.explain": _db("explain", "totals"),
+        "db.explain": _db("explain", "totals", profile=False),
         "db.verify": _db("verify", "totals"),
         "db.create_table": _db("create_table", "new", "a INT", key="a", defaults={"a": 1}, if_not_exists=False),
         "db.create_view": _db(
@@ -427,6 +427,7 @@ def calls() -> dict[str, Call]:
         "tx.delete outside": _of("tx", "delete", "outside", [(1,)]),
         "view.subscribe": _of("view", "subscribe", lambda *_: None, snapshot=False, ended=None),
         "view.changes": _of("view", "changes", snapshot=False, maxsize=3, policy="merge"),
+        "view.explain": _of("view", "explain", profile=False),
         "view.live": _of("view", "live", dicts=False),
         "view.ordered": _of("view", "ordered", "s", limit=3, offset=0, dicts=False),
         "view.tree": _of("view", "tree", by="s", show=["s"], one=False),

@@ -12,7 +12,6 @@ from typing import Any
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, void
 from everview.kernels.rows import as_pointer
@@ -26,6 +25,8 @@ def _held(typingctx: Any, array: Any) -> Any:
     """The memory block of a matrix, counted once more."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from numba.np.arrayobj import make_array  # with all of the compiler, which a start does without
+
         made = make_array(signature.args[0])(context, builder, arguments[0])
         context.nrt.incref(builder, signature.args[0], arguments[0])
         return builder.ptrtoint(made.meminfo, context.get_value_type(types.int64))
@@ -50,6 +51,8 @@ def _owned(typingctx: Any, owner: Any, address: Any, count: Any, columns: Any) -
     """A matrix over memory of a block, which is counted once more for it."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from numba.np.arrayobj import make_array, populate_array
+
         owner, address, count, columns = arguments
         array = make_array(rows_out)(context, builder)
         item = context.get_constant(types.intp, 8)

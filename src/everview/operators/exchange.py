@@ -91,5 +91,7 @@ def added_up(delta: Matrix) -> Matrix:
 
 def spread(delta: Matrix, shards: int) -> list[Matrix]:
     """Rows anywhere, about as many on each shard; a few rows do not always begin with the same one."""
+    if shards == 1:
+        return [delta]
     start = int(delta[0].sum()) % shards if delta.shape[0] else 0
     return [np.ascontiguousarray(delta[(s - start) % shards :: shards]) for s in range(shards)]

@@ -252,7 +252,10 @@ def _is_negative(registers, r, trace):
     """Whether a row of a register would be in a trace less often than not at all."""
     m = register.shown(registers, r)
     after = weights(m, _table(trace, registers, r), trace[levels.COLUMNS], m.shape[1] - 1, NO_BOUND)
-    return after.min() < 0
+    for i in range(after.size):  # noqa: SIM110, generators do not compile
+        if after[i] < 0:
+            return True
+    return False
 
 
 @inline

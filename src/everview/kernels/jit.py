@@ -132,7 +132,7 @@ class CompiledKernel:
 
 
 def _load_plainly(compiled: Any, name: str) -> None:
-    """Let machine code be loaded from the disk without what only the compiler needs; note what it has to compile.
+    """Load cached machine code without importing the compiler; report to `progress` what is not cached.
 
     Numba first imports and registers all that it can compile, which takes longer than anything else of a start. The
     compiler does that by itself, should it be needed.
@@ -156,7 +156,7 @@ def _load_plainly(compiled: Any, name: str) -> None:
 
 
 def _stamp(compiled: Any, module: str) -> None:
-    """Let machine code on the disk count only if all that it was made of is as it was.
+    """Use cached machine code only if none of the source files that it was compiled from has changed.
 
     Numba looks at the file of the function alone; but kernels call helpers and kernels of other modules.
     """

@@ -94,7 +94,7 @@ class InWords(Protocol):
 
 
 class ProgramMemo:
-    """The program that an operator made last, for the function that it was made of; empty wherever it is sent."""
+    """The word program that an operator compiled last, and the function it is of; not sent to other processes."""
 
     def __init__(self) -> None:
         self._last: tuple[Any, WordProgram | str] | None = None

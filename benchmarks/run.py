@@ -40,6 +40,7 @@ SCENARIOS = (
     "tpch",
     "applied",
     "views",
+    "clock",
     "pull",
     "spark_pipeline",
 )

@@ -6,6 +6,7 @@ an `EverviewError` may come out, and whatever comes out as one must leave the da
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
 import random
 import shutil
@@ -337,7 +338,9 @@ def _aggregate(of: Any, **named: Any) -> Any:
 def calls() -> dict[str, Call]:
     """Every call that is tried, by what it is called in a program."""
     found: dict[str, Call] = {
-        "ev.connect": Call(_connect, (None,), {"durability": "tick", "period": 0.1, "shards": 1, "views": None}),
+        "ev.connect": Call(
+            _connect, (None,), {"durability": "tick", "period": 0.1, "shards": 1, "views": None, "clock": "told"}
+        ),
         "ev.col": _plain(ev.col, "n"),
         "ev.and_": _plain(ev.and_, ("n", "=", 1)),
         "ev.or_": _plain(ev.or_, ("n", "=", 1)),
@@ -415,6 +418,7 @@ def calls() -> dict[str, Call]:
         ),
         "db.drop": _db("drop", "one", if_exists=False, cascade=False),
         "db.apply": _db("apply", {"bag": [((1, "a"), 1)]}, negative=False),
+        "db.advance": _db("advance", dt.datetime(2100, 1, 1)),
         "db.vacuum": _db("vacuum", 1),
         "tx.insert": _of("tx", "insert", "t", ROWS),
         "tx.upsert": _of("tx", "upsert", "t", ROWS),

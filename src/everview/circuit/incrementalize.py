@@ -16,12 +16,14 @@ from everview.circuit.rewrite import Copy, NodeRules, rewrite
 from everview.circuit.stream import Stream, StreamTrace
 from everview.doors import door
 from everview.operators.aggregate import Aggregate, Weigh
+from everview.operators.announce import Announce
 from everview.operators.arrange import Arrange
 from everview.operators.asof import Asof, AsofIncremental
 from everview.operators.bags import Bags
 from everview.operators.by_state import OverWhole
 from everview.operators.constant import Repeated, Unit, Written
 from everview.operators.distinct import Distinct, DistinctIncremental
+from everview.operators.due import Due, DueIncremental
 from everview.operators.exchange import Exchange
 from everview.operators.explode import Explode
 from everview.operators.index import Index
@@ -113,6 +115,16 @@ def in_force(copy: Copy, node: Apply) -> Stream:
     return copy.new.add(operator, [left.stream, right.stream], [left.delay(), right.delay()])
 
 
+def falling_due(copy: Copy, node: Apply) -> Stream:
+    """``due(a, t)^Δ = due(Δa, t_after) + (due(a_before, t_after) − due(a_before, t_before))``, the rows in between."""
+    assert isinstance(node.operator, Due)
+    rows, clock = copy.inputs(node)
+    kept = StreamTrace(copy.new.add(Arrange(rows.layout, spread=True), [rows]), Moment.BEFORE)
+    times = _trace(clock)
+    operator = DueIncremental(node.operator.rows, node.operator.clock)
+    return copy.new.add(operator, [kept.stream, times.stream], [kept, times.delay()])
+
+
 def by_state(copy: Copy, node: Apply) -> Stream:
     """``f^Δ(Δa) = f(a_before + Δa) − f(a_before)``, for the rows or groups of Δa alone."""
     assert isinstance(node.operator, OverWhole)
@@ -146,10 +158,12 @@ RULES: dict[type[Operator], Rule] = {
     Index: linear,
     Weigh: linear,
     Exchange: linear,
+    Announce: linear,
     JoinStream: bilinear,
     Multijoin: multilinear,
     Semijoin: existence,
     Asof: in_force,
+    Due: falling_due,
     Distinct: by_state,
     Aggregate: by_state,
     Top: by_state,

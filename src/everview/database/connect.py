@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from everview.circuit.bounds import LoopBounds
 from everview.database.catalog import Assembled, Catalog
+from everview.database.clock import check_kind
 from everview.database.core import Core
 from everview.database.database import READERS, Database
 from everview.database.defining import DESCRIPTION
@@ -37,6 +38,7 @@ def connect(
     views: Mapping[str, Build] | None = None,
     loops: LoopBounds | None = None,
     threads: int | None = None,
+    clock: str = "told",
 ) -> Database:
     """A database, in memory or with its state in a directory, which is made if it does not exist.
 
@@ -51,7 +53,11 @@ def connect(
 
     ``threads`` is how many threads large work may use: loads, views over many rows, large ticks. All cores by default;
     what is given holds for the process. Answers do not depend on it.
+
+    ``clock`` says what moves the current time of kept views: ``"told"``, only `Database.advance`; ``"wall"``, every
+    tick, to the time of the machine.
     """
+    check_kind(clock)
     if threads is not None:
         use_threads(threads)
     if durability not in MODES:
@@ -64,7 +70,7 @@ def connect(
     catalog = Catalog() if said is None else described(said[DESCRIPTION], views or {})
     assembled = Assembled.of(catalog)
     run = Embedded(assembled.circuit, path, shards=shards, tables=catalog.keys, every=every, adopt=True, loops=loops)
-    return Database(Core(run, catalog, assembled, every=every))
+    return Database(Core(run, catalog, assembled, every=every, clock=clock))
 
 
 def described(said: Mapping[str, Any], views: Mapping[str, Build]) -> Catalog:

@@ -8,6 +8,7 @@ Each object has one duty, and reaches the others by the core:
 - `Holdings`: what relations hold, and answers computed from that;
 - `Telling`: who listens, and when listeners are told;
 - `Saving`: when ticks become durable;
+- `Clock`: the current time that views read;
 - `Attached`: sources that tables follow, or that are only read.
 """
 
@@ -18,6 +19,7 @@ from contextlib import ExitStack
 from everview.database.access import Access
 from everview.database.attached import Attached
 from everview.database.catalog import Assembled, Catalog
+from everview.database.clock import Clock
 from everview.database.defining import Definitions
 from everview.database.holdings import Holdings
 from everview.database.saving import Saving
@@ -30,7 +32,9 @@ from everview.runtimes.embedded import Embedded
 class Core:
     """What a database is made of, whatever it is asked in; see `everview.database.database.Database`."""
 
-    def __init__(self, run: Embedded, catalog: Catalog, assembled: Assembled, *, every: float = 0.0) -> None:
+    def __init__(
+        self, run: Embedded, catalog: Catalog, assembled: Assembled, *, every: float = 0.0, clock: str = "told"
+    ) -> None:
         self.run = run
         self.access = Access(run)
         self.still = self.access.turns  # blocks changes while held
@@ -39,6 +43,7 @@ class Core:
         self.telling = Telling(self)
         self.definitions = Definitions(self, catalog, assembled)
         self.transactions = Transactions(self)
+        self.clock = Clock(self, clock)
         self.attached = Attached(self)
         self._ended = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -19,6 +20,7 @@ from everview.doors import doors, inside
 from everview.errors import DatalogError, EdnError
 from everview.frontends.dialects import EDN, FLUENT, POMORA, program_of
 from everview.later import Later
+from everview.plan.timed import CLOCK
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -213,7 +215,7 @@ class Database:
     def tables(self) -> list[str]:
         """The names of the tables."""
         self._core.access.settle()
-        return [name for name, table in self._core.catalog.tables.items() if not table.carries]
+        return [name for name, table in self._core.catalog.tables.items() if not table.carries and name != CLOCK]
 
     def views(self) -> list[str]:
         """The names of the views, plain ones included."""
@@ -230,6 +232,13 @@ class Database:
         there; with ``negative``, a table without a key may hold rows with negative weights.
         """
         return self._core.transactions.tick(lambda tx: tx.apply(changes, negative=negative))
+
+    def advance(self, now: datetime | None = None) -> dict[str, Batch]:
+        """Move the clock that views read as ``now()``, to a later moment or to the present; returns their changes.
+
+        It is a tick, in which rows come and go because their time has. A moment without a time zone is in UTC.
+        """
+        return self._core.clock.advance(now)
 
     def transaction(self) -> Block[Transaction]:
         """A with-block whose changes count together when it ends; an exception leaves no trace of them.

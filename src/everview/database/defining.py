@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.circuit.program import Program
+from everview.codes import encode_rows
 from everview.codes.dictionary import Dictionary
 from everview.database.carried import Carried
 from everview.database.catalog import Assembled, Catalog
+from everview.database.clock import first_rows_of, with_clock
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
 from everview.errors import TransactionError
-from everview.plan.timed import check_timeless
+from everview.plan.timed import CLOCK, CLOCK_SCHEMA, check_timeless
 from everview.runtimes.embedded.relation import KeptTable
 from everview.runtimes.embedded.runtime import FirstRows
 from everview.runtimes.loops import Cells
@@ -136,6 +138,9 @@ class Definitions:
         core = self._core
         core.attached.require_apart(catalog)
         self._check_timeless(catalog)
+        catalog = with_clock(catalog)
+        if first is None and (clock := first_rows_of(catalog, self.catalog.tables)) is not None:
+            first = partial(self._first_rows, catalog, CLOCK, partial(encode_rows, CLOCK_SCHEMA, clock))
         known = self.assembled if keeping is None else Assembled.of(keeping, self.assembled)
         assembled = Assembled.of(catalog, known, anew)
         kept = None if keeping is None else (known.circuit, keeping.keys)
@@ -149,9 +154,9 @@ class Definitions:
         core.telling.tell_of_ends()
 
     def _check_timeless(self, catalog: Catalog) -> None:
-        """Refuse new views that are kept and read the current time."""
+        """Refuse new views that functions make, and that read the current time in what they are made of."""
         for name, view in catalog.views.items():
-            if view.materialized and self.catalog.views.get(name) is not view:
+            if view.materialized and view.plan is None and self.catalog.views.get(name) is not view:
                 for plan in catalog.plans(view):
                     check_timeless(name, plan)
 

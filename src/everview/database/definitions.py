@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from everview.circuit.stream import Stream
 from everview.codes.frames import as_arrow, is_frame
 from everview.errors import DefinitionError, NullNotAllowed, SchemaError, shown
 from everview.plan.catalog import NamedPlan
+from everview.plan.timed import CLOCK, kept_in_time
 from everview.scalars.expressions import Now
 from everview.types import Field, Schema, unknown_name
 from everview.types.names import check_names
@@ -121,6 +122,7 @@ class ViewDefinition:
     @classmethod
     def of_plan(cls, named: NamedPlan, text: str, dialect: str, read: Reader) -> ViewDefinition:
         """A view that a front end defines; ``read`` reads its stored text again."""
+        named = _timed(named)
         return cls(
             named.name,
             named.schema,
@@ -144,6 +146,14 @@ class ViewDefinition:
             "reads": list(self.reads),
             "materialized": self.materialized,
         }
+
+
+def _timed(named: NamedPlan) -> NamedPlan:
+    """A kept view that asks the time, as one that reads the clock."""
+    if not named.materialized:
+        return named
+    optimized = kept_in_time(named.name, named.optimized)
+    return named if optimized is named.optimized else replace(named, optimized=optimized, reads=(*named.reads, CLOCK))
 
 
 def _lowered(named: NamedPlan, relations: Any) -> Stream:

@@ -26,6 +26,7 @@ from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
 from everview.database.outside import Outside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
+from everview.plan.timed import CLOCK
 from everview.runtimes.embedded.relation import KeptTable, Pending
 from everview.runtimes.loops import Cells
 from everview.scalars.expressions import Now
@@ -239,6 +240,8 @@ class OpenTransaction:
             raise DefinitionError(
                 f'"{definition.name}" moves on by itself, with every tick', hint="change what its rules read"
             )
+        if definition.name == CLOCK:
+            raise DefinitionError(f'"{CLOCK}" is the clock of views', hint="db.advance(now=…) moves it")
         if definition.fed and not self.feeding:
             raise DefinitionError(
                 f'table "{definition.name}" follows a source', hint="change it there, and then db.poll()"

@@ -169,6 +169,8 @@ class Transactions:
         core = self._core
         if core.definitions.carried.views:
             core.definitions.carried.hand_to(tx)
+        if core.clock.ticking:
+            core.clock.tick(tx)
         core.run.advance(tx.cells(), tx.mark, tx.offsets, partial(self._counted, tx))
         if core.saving.every:
             core.saving.after_tick()

@@ -28,6 +28,7 @@ from everview.circuit.stream import Stream
 from everview.errors import CircuitError
 from everview.lowering.aggregates import grouped
 from everview.lowering.constants import written
+from everview.lowering.during import while_there
 from everview.lowering.joins import in_force, joined, joined_all
 from everview.lowering.ranges import first, over
 from everview.lowering.rows import exploded, filtered, projected
@@ -38,6 +39,7 @@ from everview.plan.nodes import (
     Aggregate,
     Asof,
     Distinct,
+    During,
     Except,
     Explode,
     Filter,
@@ -115,7 +117,7 @@ class Lowering:
                 return self._leaf(leaf)
             case Recursive() as recursion:
                 return self._recursive(recursion)
-            case Join() | Asof() | Multiway() | Union() | Intersect() | Except() as several:
+            case Join() | Asof() | During() | Multiway() | Union() | Intersect() | Except() as several:
                 return _over_several(several, inputs)
             case Lateral():
                 raise AssertionError(f"{plan} has no lowering")
@@ -181,12 +183,16 @@ def _over_one(plan: OverOne, stream: Stream) -> Stream:
             assert_never(plan)
 
 
-def _over_several(plan: Join | Asof | Multiway | Union | Intersect | Except, inputs: Sequence[Stream]) -> Stream:
+def _over_several(
+    plan: Join | Asof | During | Multiway | Union | Intersect | Except, inputs: Sequence[Stream]
+) -> Stream:
     match plan:
         case Join():
             return joined(plan, *inputs)
         case Asof():
             return in_force(plan, *inputs)
+        case During():
+            return while_there(plan, *inputs)
         case Multiway():
             return joined_all(plan, inputs)
         case Union():

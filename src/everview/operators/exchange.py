@@ -20,6 +20,7 @@ from everview.operators.operator import (
     ByKey,
     Context,
     Evenly,
+    Everywhere,
     Layout,
     Partition,
     Single,
@@ -68,6 +69,8 @@ class Exchange(UnaryOperator):
             return [delta, *([nothing] * (shards - 1))]
         if isinstance(self.partition, Evenly):
             return spread(delta, shards)
+        if isinstance(self.partition, Everywhere):
+            return [delta] * shards
         rows, bounds = split(delta, self._columns, shards)
         return [rows[bounds[s] : bounds[s + 1]] for s in range(shards)]
 

@@ -77,7 +77,12 @@ class Evenly:
     """Rows may be on any shard, but about as many on each."""
 
 
-Partition = Anywhere | ByKey | Single | Evenly
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """All rows are on every shard. What reads them knows that, and puts out no row for them alone."""
+
+
+Partition = Anywhere | ByKey | Single | Evenly | Everywhere
 
 
 def key_partition(key: int) -> Partition:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from everview.operators.announce import Announce
 from everview.operators.asof import Asof
 from everview.operators.bags import Bags
 from everview.operators.constant import Unit, Written
 from everview.operators.distinct import Distinct
+from everview.operators.due import Due
 from everview.operators.exchange import Exchange
 from everview.operators.explode import Explode
 from everview.operators.functions import Function
@@ -101,6 +103,12 @@ def _distinct(operator: Distinct, inputs: Inputs, functions: Functions) -> Rows:
     return Rows({row: 1 for row, w in inputs[0] if w > 0})
 
 
+def _due(operator: Due, inputs: Inputs, functions: Functions) -> Rows:
+    rows, clock = inputs
+    now = max((time for (time,), w in clock if w > 0), default=None)
+    return Rows({row: w for row, w in rows if now is not None and row[0] <= now})
+
+
 def _unit(operator: Unit, inputs: Inputs, functions: Functions) -> Rows:
     return Rows({(True,): 1})
 
@@ -124,6 +132,8 @@ MEANINGS: dict[type[Operator], Meaning] = {
     Recode: _same,
     Inspect: _same,
     Exchange: _same,
+    Announce: _same,
+    Due: _due,
     NotNull: _not_null,
     Present: _present,
     Matching: _by(matching),

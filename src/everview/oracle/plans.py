@@ -32,6 +32,7 @@ from everview.plan.nodes import (
     Aggregate,
     Asof,
     Distinct,
+    During,
     Except,
     Explode,
     Filter,
@@ -52,6 +53,7 @@ from everview.plan.nodes import (
     Window,
     closed,
 )
+from everview.plan.timed import CLOCK, CLOCK_SCHEMA
 from everview.scalars.expressions import (
     AggregateCall,
     Column,
@@ -65,7 +67,7 @@ from everview.scalars.expressions import (
     WindowCall,
     rewritten,
 )
-from everview.types import DATE, Type, unknown_name
+from everview.types import DATE, TIMESTAMP, Type, unknown_name
 from everview.zset import ZSet
 
 CHOOSING = ("lag", "lead", "first_value", "last_value", "nth_value", "first", "last", "min", "max")
@@ -90,12 +92,24 @@ class Evaluation:
     def __init__(self, relations: Given) -> None:
         self.relations = relations
         self.bound: dict[str, Rows] = {}
+        clock = [time for (time,), w in Rows.inside(CLOCK_SCHEMA, relations.get(CLOCK, ())) if w > 0]
+        self.now = _out(TIMESTAMP, max(clock)) if clock else None  # without a clock, the wall's time
 
     def of(self, plan: Plan, outside: Outside) -> Rows:
         match closed(plan):
             case Scan() | Values() | Reference() as leaf:
                 return self._leaf(leaf)
-            case Join() | Asof() | Lateral() | Multiway() | Union() | Intersect() | Except() | Recursive() as several:
+            case (
+                Join()
+                | Asof()
+                | During()
+                | Lateral()
+                | Multiway()
+                | Union()
+                | Intersect()
+                | Except()
+                | Recursive() as several
+            ):
                 return self._over_several(several, outside)
             case one:
                 return self._over_one(one, outside)
@@ -139,6 +153,8 @@ class Evaluation:
                 return Rows.of(self._join(plan, outside))
             case Asof():
                 return Rows.of(self._asof(plan, outside))
+            case During():
+                return Rows({row: w for row, w in self.of(plan.left, outside) if self._during(plan, row, outside)})
             case Lateral():
                 return Rows.of(self._lateral(plan, outside))
             case Multiway():
@@ -151,6 +167,11 @@ class Evaluation:
                 return self._recursive(plan, outside)
             case _:
                 assert_never(plan)
+
+    def _during(self, plan: During, row: Row, outside: Outside) -> bool:
+        (now,) = max((time for time, w in self.of(plan.right, outside) if w > 0), default=(None,))
+        since, until = (None if e is None else self._value(e, row, outside) for e in (plan.since, plan.until))
+        return now is not None and (since is None or since <= now) and (until is None or now < until)
 
     def _compared(self, plan: Intersect | Except, outside: Outside) -> Rows:
         a, b = self._both(plan.left, plan.right, outside)
@@ -181,13 +202,13 @@ class Evaluation:
                 case Scalar(plan):
                     return Literal(_out(e.type, self._scalar(plan, (*outside, row))), e.type)
                 case InQuery(arguments, plan, negated):
-                    given = tuple(_in(a.type, value_of(a, ())) for a in arguments)
+                    given = tuple(_in(a.type, value_of(a, (), self.now)) for a in arguments)
                     verdict = _among(given, self.of(plan, (*outside, row)))
                     return Literal(verdict if verdict is None else verdict != negated, e.type)
                 case _:
                     return e
 
-        return _in(expression.type, value_of(rewritten(expression, known), ()))
+        return _in(expression.type, value_of(rewritten(expression, known), (), self.now))
 
     def _scalar(self, plan: Plan, outside: Outside) -> Any:
         rows = [row for row, w in self.of(plan, outside) for _ in range(w)]

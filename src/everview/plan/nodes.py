@@ -307,6 +307,32 @@ class Asof(Binary):
 
 
 @node
+class During(Binary):
+    """The rows of the left whose time it is: from ``since`` on and before ``until``, which are moments of each row.
+
+    The current time is the latest in the right, a relation of one column; if that is empty, no row is there. A bound
+    that is None is none, and neither is ever NULL.
+    """
+
+    left: Plan
+    right: Plan
+    since: Expression | None = None
+    until: Expression | None = None
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(bound for bound in (self.since, self.until) if bound is not None)
+
+    def with_expressions(self, *expressions: Expression) -> During:
+        given = iter(expressions)
+        since = None if self.since is None else next(given)
+        return replace(self, since=since, until=None if self.until is None else next(given))
+
+    def _fields(self) -> Iterable[Field]:
+        return self.left.schema.fields
+
+
+@node
 class Lateral(Binary):
     """Each row of the left with the rows of the right for it: the right reads the left row as `Outer` of depth 1.
 
@@ -462,7 +488,7 @@ class Multiway(Derived):
 
 Leaf = Scan | Values | Reference
 OverOne = Project | Filter | Explode | Aggregate | Distinct | Top | Window
-OverSeveral = Join | Asof | Lateral | Multiway | Union | Intersect | Except | Recursive
+OverSeveral = Join | Asof | During | Lateral | Multiway | Union | Intersect | Except | Recursive
 PlanNode = Leaf | OverOne | OverSeveral
 
 

@@ -1,14 +1,33 @@
-"""The current time in plans. Time passes without a change of any table, so no view may depend on it."""
+"""The current time in plans. A kept view may ask it when a row is there, and only that.
+
+Time passes without a change of any table, so a view that reads it does so through a relation, the **clock**: one row,
+which is the current time. `kept_in_time` turns every condition on the current time into a `During`, which knows of each
+row from when until when it is there; so a tick of the clock costs what it changes. Whatever else reads the current time
+would change with every row at every moment, and is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
 from everview.errors import DefinitionError
 from everview.plan import node
+from everview.plan.conditions import conjunction, conjuncts
 from everview.plan.node import Plan
+from everview.plan.nodes import During, Filter, Join, Scan, Union
 from everview.plan.outers import is_subquery
-from everview.scalars.expressions import Now, walk
+from everview.plan.references import free_references
+from everview.plan.spans import Span, common, reads_now, span_of
+from everview.plan.typing import call
+from everview.scalars.expressions import FALSE, Call, Expression, Now, columns_of, moved, walk
+from everview.types import Schema
+
+CLOCK: Final = "now()"  # the name of the relation
+CLOCK_SCHEMA: Final = Schema.parse("now TIMESTAMP NOT NULL")
+
+_WRITE = "compare it with a moment of the row: WHERE ts > now() - INTERVAL 1 HOUR"
 
 
 def times(plan: Plan) -> Iterator[Now]:
@@ -22,10 +41,94 @@ def times(plan: Plan) -> Iterator[Now]:
 
 
 def check_timeless(view: str, plan: Plan) -> None:
-    """Refuse a view that depends on the current time: time passes without a change of any table."""
+    """Refuse a view that depends on the current time, where there is no clock."""
     time = next(times(plan), None)
     if time is not None:
         raise DefinitionError(
             f"view {view} reads {time}, and no change tells that time has passed",
             hint="put the moment into a table, join it and update it; or ask by SELECT, where the time is now",
         )
+
+
+def kept_in_time(view: str, plan: Plan) -> Plan:
+    """The plan with its conditions on the current time as `During`; raises where the time is read in another way."""
+    return node.rewritten(plan, lambda part: _kept(view, part)) if next(times(plan), None) is not None else plan
+
+
+def _kept(view: str, part: Plan) -> Plan:
+    if not any(map(reads_now, part.expressions)):
+        return part
+    if free_references(part):
+        raise _refused(view, part, "inside of a recursion", "filter what goes into it, or what comes out of it")
+    if isinstance(part, Filter):
+        return _filtered(view, part.input, part.predicate)
+    if isinstance(part, Join):
+        return _joined(view, part)
+    raise _refused(view, part, "in a value", f"{_WRITE}; or ask by SELECT, where the time is now")
+
+
+def _refused(view: str, part: Plan, where: str, hint: str) -> DefinitionError:
+    time = next(e for whole in part.expressions for e in walk(whole) if isinstance(e, Now))
+    return DefinitionError(f"view {view} reads {time} {where}, which cannot be kept up as time passes", hint=hint)
+
+
+# -- conditions
+
+
+def _filtered(view: str, input_: Plan, predicate: Expression) -> Plan:
+    """The rows that meet a predicate now."""
+    parts = list(conjuncts(predicate))
+    plain = conjunction(part for part in parts if not reads_now(part))
+    rows = input_ if plain is None else Filter(input_, plain)
+    spans: list[Span] = []
+    for part in filter(reads_now, parts):
+        span = span_of(part)
+        if span is None:
+            rows = _either(view, rows, part)
+        else:
+            spans.append(span)
+    return _during(rows, spans) if spans else rows
+
+
+def _during(rows: Plan, spans: list[Span]) -> Plan:
+    bounds = [bound for span in spans for bound in (span.since, span.until) if bound is not None]
+    known = conjunction(call("is_not_null", bound) for bound in bounds if bound.nullable)
+    span = common(spans)
+    return During(rows if known is None else Filter(rows, known), Scan(CLOCK, CLOCK_SCHEMA), span.since, span.until)
+
+
+def _either(view: str, rows: Plan, condition: Expression) -> Plan:
+    """The rows that meet one of several conditions, of which one asks the time: those that need no time apart."""
+    several = condition.arguments if isinstance(condition, Call) and condition.function == "or" else ()
+    timed = [part for part in several if reads_now(part)]
+    if len(timed) != 1:
+        part = Filter(rows, condition)
+        hint = _WRITE if not timed else "make a query of each of these conditions, and UNION of the queries"
+        raise _refused(view, part, f"in {condition}", hint)
+    others = [part for part in several if part is not timed[0]]
+    plain = others[0] if len(others) == 1 else call("or", *others)
+    rest = Filter(rows, call("not", call("coalesce", plain, FALSE)))
+    return Union((Filter(rows, plain), _filtered(view, rest, timed[0])))
+
+
+def _joined(view: str, join: Join) -> Plan:
+    """A join on conditions of which some ask the time: they go to the side that they read, or above the join."""
+    parts = [part for part in conjuncts(join.condition) if reads_now(part)]
+    plain = replace(join, condition=conjunction(p for p in conjuncts(join.condition) if not reads_now(p)))
+    width = len(join.left.schema)
+    left = conjunction(part for part in parts if all(column < width for column in columns_of(part)))
+    right = conjunction(part for part in parts if all(column >= width for column in columns_of(part)))
+    both = conjunction(part for part in parts if part not in (*conjuncts(left), *conjuncts(right)))
+    if join.kind == "inner" and both is not None:
+        return _filtered(view, plain, conjunction(parts) or both)
+    if (
+        both is not None
+        or (left is not None and join.kind not in ("inner", "semi", "right"))
+        or (right is not None and join.kind not in ("inner", "semi", "anti", "left"))
+    ):
+        raise _refused(view, join, f"in the condition of a {join.kind} join", "filter one side of it in a subquery")
+    if left is not None:
+        plain = replace(plain, left=_filtered(view, plain.left, left))
+    if right is not None:
+        plain = replace(plain, right=_filtered(view, plain.right, moved(right, lambda column: column - width)))
+    return plain

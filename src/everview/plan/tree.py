@@ -10,6 +10,7 @@ from everview.plan.nodes import (
     Aggregate,
     Asof,
     Distinct,
+    During,
     Except,
     Explode,
     Filter,
@@ -55,7 +56,17 @@ def title(plan: Plan) -> str:
     match closed(plan):
         case Scan() | Values() | Reference() as leaf:
             return _title_of_leaf(leaf)
-        case Join() | Asof() | Lateral() | Multiway() | Union() | Intersect() | Except() | Recursive() as several:
+        case (
+            Join()
+            | Asof()
+            | During()
+            | Lateral()
+            | Multiway()
+            | Union()
+            | Intersect()
+            | Except()
+            | Recursive() as several
+        ):
             return _title_over_several(several)
         case one:
             return _title_over_one(one)
@@ -111,6 +122,9 @@ def _title_over_several(plan: OverSeveral) -> str:
         case Asof(left, right, keys, times):
             on = ", ".join(f"{left.schema.names[a]} = {right.schema.names[b]}" for a, b in (*keys, times))
             return f"Asof {plan.how} {plan.direction} on {on}"
+        case During(_, _, since, until):
+            bounds = ("" if since is None else f" since {since}", "" if until is None else f" until {until}")
+            return f"During{''.join(bounds)}"
         case Union():
             return "Union"
         case Intersect() | Except():

@@ -1,0 +1,229 @@
+"""When a condition on the current time holds, for each row: from one moment on, and before another.
+
+``ts > now() - INTERVAL 1 HOUR`` is true of a row as long as ``now() < ts + INTERVAL 1 HOUR``. `span_of` solves such a
+condition for the current time, step by step from the outside in: each function of the current time that never falls has
+an inverse, or one that rounds up or down, which is applied to the other side instead.
+
+>>> from everview.plan.typing import call, literal
+>>> from everview.scalars.expressions import Column
+>>> from everview.types import TIMESTAMP
+>>> ts, hour = Column(0, "ts", TIMESTAMP), literal(3_600_000_000, DAY_TIME)
+>>> span = span_of(call("greater", ts, call("subtract", Now(), hour)))
+>>> print(span.since, span.until)
+None ts + INTERVAL 1 HOUR
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from everview.plan.typing import call, cast, literal
+from everview.scalars.expressions import Call, Cast, Expression, Literal, Now, walk
+from everview.scalars.kinds import DAY, DAY_TIME, MICROS, MONTHS, YEAR_MONTH
+from everview.types import BIGINT, DATE, INTEGER, STRING, TIMESTAMP
+
+TURNED: Final = {
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+    "equal": "equal",
+}
+NEGATED: Final = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equal", "greater_equal": "less"}
+ROUNDED: Final = {"less": "less", "less_equal": "less", "greater": "greater_equal", "greater_equal": "greater_equal"}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The moments at which a condition is true of a row: from ``since`` on, before ``until``; None is no bound.
+
+    It is true at no moment if a bound is NULL.
+    """
+
+    since: Expression | None = None
+    until: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``timed how other``, where only ``timed`` reads the current time."""
+
+    timed: Expression
+    how: str
+    other: Expression
+
+
+def reads_now(expression: Expression) -> bool:
+    """Whether an expression depends on the current time."""
+    return any(isinstance(part, Now) for part in walk(expression))
+
+
+def span_of(condition: Expression) -> Span | None:
+    """The span of a condition that compares the current time with something else; None if it cannot be solved."""
+    compared = _compared(condition)
+    if compared is None:
+        return None
+    if compared.how != "equal":
+        return _solved(compared)
+    ends = [_solved(Comparison(compared.timed, how, compared.other)) for how in ("less_equal", "greater_equal")]
+    return None if None in ends else common(span for span in ends if span is not None)
+
+
+def common(spans: Iterable[Span]) -> Span:
+    """The moments within all spans, whose bounds are not NULL."""
+    every = tuple(spans)
+    return Span(_outermost("greatest", [s.since for s in every]), _outermost("least", [s.until for s in every]))
+
+
+def _outermost(function: str, bounds: Iterable[Expression | None]) -> Expression | None:
+    given = list(dict.fromkeys(bound for bound in bounds if bound is not None))
+    return None if not given else given[0] if len(given) == 1 else call(function, *given)
+
+
+def _compared(condition: Expression) -> Comparison | None:
+    if not isinstance(condition, Call):
+        return None
+    if condition.function == "not":
+        inner = _compared(condition.arguments[0])
+        return None if inner is None or inner.how not in NEGATED else _like(inner, NEGATED[inner.how], inner.other)
+    if condition.function not in TURNED:
+        return None
+    a, b = condition.arguments
+    if reads_now(a) == reads_now(b):
+        return None
+    return Comparison(a, condition.function, b) if reads_now(a) else Comparison(b, TURNED[condition.function], a)
+
+
+def _like(compared: Comparison, how: str, other: Expression) -> Comparison:
+    return Comparison(compared.timed, how, other)
+
+
+def _solved(compared: Comparison | None) -> Span | None:
+    while compared is not None and compared.timed != Now("timestamp"):
+        compared = _peeled(compared)
+    if compared is None:
+        return None
+    moment, next_moment = compared.other, call("add", compared.other, literal(1, DAY_TIME))
+    match compared.how:
+        case "less":
+            return Span(until=moment)
+        case "less_equal":
+            return Span(until=next_moment)
+        case "greater":
+            return Span(since=next_moment)
+        case _:
+            return Span(since=moment)
+
+
+# -- one step: a function of the current time goes, and its inverse comes to the other side
+
+
+def _peeled(compared: Comparison) -> Comparison | None:
+    match compared.timed:
+        case Now("date"):
+            return _rounded(Now("timestamp"), compared, lambda day: cast(day, TIMESTAMP), _next_day)
+        case Cast(argument, type_) if (argument.type, type_) == (TIMESTAMP, DATE):
+            return _rounded(argument, compared, lambda day: cast(day, TIMESTAMP), _next_day)
+        case Cast(argument, type_) if (argument.type, type_) == (DATE, TIMESTAMP):
+            return _midnight(argument, compared)
+        case Cast(argument, type_) if (argument.type, type_) in _WIDENED:
+            return _narrowed(argument, compared)
+        case Call("date_trunc", (Literal(unit), argument)):
+            return _truncated(str(unit).lower(), argument, compared)
+        case Call("unix_seconds", (argument,)):
+            return _rounded(argument, compared, _of_seconds, lambda n: call("add", n, literal(1, BIGINT)))
+        case Call("unix_micros", (argument,)):
+            return Comparison(argument, compared.how, call("timestamp_micros", compared.other))
+        case Call(function, (a, b)) if function in _SUMS | _DIFFERENCES:
+            return _moved(function, a, b, compared)
+        case _:
+            return None
+
+
+_WIDENED: Final = ((INTEGER, BIGINT), (DAY, DAY_TIME))
+
+
+def _narrowed(argument: Expression, compared: Comparison) -> Comparison | None:
+    """A number of days, or one of four bytes, compared as a wider type with a constant that fits the narrow one."""
+    other, unit = compared.other, MICROS["day"] if argument.type == DAY else 1
+    if not isinstance(other, Literal) or other.value is None or other.value % unit or abs(other.value) >= unit << 31:
+        return None
+    return Comparison(argument, compared.how, Literal(other.value, argument.type))
+
+
+def _rounded(
+    argument: Expression,
+    compared: Comparison,
+    first: Callable[[Expression], Expression],
+    following: Callable[[Expression], Expression],
+) -> Comparison:
+    """A function that rounds down: its value is below a whole one until the ``first`` moment of that."""
+    whole = following(compared.other) if compared.how in ("less_equal", "greater") else compared.other
+    return Comparison(argument, ROUNDED[compared.how], first(whole))
+
+
+def _next_day(day: Expression) -> Expression:
+    return call("date_add", day, literal(1, INTEGER))
+
+
+def _of_seconds(seconds: Expression) -> Expression:
+    return call("timestamp_seconds", seconds)
+
+
+def _midnight(day: Expression, compared: Comparison) -> Comparison:
+    """A day as the moment at which it begins, compared with any moment."""
+    moment = compared.other
+    if compared.how in ("less_equal", "greater"):
+        return Comparison(day, compared.how, cast(moment, DATE))
+    return Comparison(day, compared.how, _next_day(cast(_just_before(moment), DATE)))
+
+
+def _just_before(moment: Expression) -> Expression:
+    return call("subtract", moment, literal(1, DAY_TIME))
+
+
+def _truncated(unit: str, argument: Expression, compared: Comparison) -> Comparison | None:
+    if unit not in MICROS and unit not in MONTHS:
+        return None
+
+    def began(moment: Expression) -> Expression:
+        return call("date_trunc", literal(unit, STRING), moment)
+
+    length = literal(MONTHS[unit], YEAR_MONTH) if unit in MONTHS else literal(MICROS[unit], DAY_TIME)
+    last = compared.other if compared.how in ("less_equal", "greater") else _just_before(compared.other)
+    return Comparison(argument, ROUNDED[compared.how], call("add", began(last), length))
+
+
+_SUMS: Final = frozenset({"add", "add_time_to", "add_days_to", "date_add"})
+_DIFFERENCES: Final = frozenset(
+    {
+        "subtract",
+        "subtract_time_to",
+        "subtract_days_to",
+        "date_sub",
+        "subtract_timestamps",
+        "subtract_dates",
+        "datediff",
+    }
+)
+
+
+def _moved(function: str, a: Expression, b: Expression, compared: Comparison) -> Comparison | None:
+    """A sum or difference: the part that does not read the current time goes to the other side."""
+    if reads_now(a) and reads_now(b):
+        return None
+    timed, rest = (a, b) if reads_now(a) else (b, a)
+    if not _exact(timed, rest):
+        return None
+    if function in _SUMS:
+        return Comparison(timed, compared.how, call("subtract", compared.other, rest))
+    if timed is a:
+        return Comparison(timed, compared.how, call("add", rest, compared.other))
+    return Comparison(timed, TURNED[compared.how], call("subtract", rest, compared.other))
+
+
+def _exact(*sides: Expression) -> bool:
+    """Whether adding and subtracting undo each other: not for numbers that are rounded."""
+    return all(side.type in (BIGINT, INTEGER, DATE, TIMESTAMP, DAY, DAY_TIME) for side in sides)

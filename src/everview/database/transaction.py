@@ -80,8 +80,9 @@ class OpenTransaction:
     closed = False
     handle: Transaction | None = None  # by which users know it, once they do
 
-    def __init__(self, database: Core) -> None:
-        self._database, self._run = database, database.run
+    def __init__(self, database: Core, *, ticks: bool = False) -> None:
+        """A transaction that begins now; ``ticks`` says that it is one call, which holds the lock `Access.ticking`."""
+        self._database, self._run, self.ticks = database, database.run, ticks
         self._dictionary = database.run.dictionary
         self.mark = self._dictionary.mark()
         self.thread = current_thread()
@@ -230,9 +231,9 @@ class OpenTransaction:
         return self.outside
 
     def _table(self, name: str) -> tuple[TableDefinition, KeptTable]:
-        self._require_open()
-        tables = self._database.definitions.catalog.tables
-        definition = tables.get(name)
+        if not self.ticks or self.inner:
+            self._require_open()
+        definition = self._database.definitions.catalog.tables.get(name)
         if definition is None:
             definition = self._misnamed(name)
         if definition.carries:
@@ -268,8 +269,15 @@ class OpenTransaction:
             self.settle()
 
     @property
+    def by_sql(self) -> bool:
+        """Whether BEGIN has begun the transaction, and COMMIT or ROLLBACK is to end it."""
+        return self.block is None and not self.ticks
+
+    @property
     def alive(self) -> bool:
-        """Whether somebody can still end the transaction: its with-block, or its thread if there is none."""
+        """Whether somebody can still end the transaction: its call, its with-block, or its thread if there is none."""
+        if self.ticks:
+            return self._database.access.ticking.locked()
         return self.thread.is_alive() if self.block is None else self.block.alive
 
     def settle(self) -> None:

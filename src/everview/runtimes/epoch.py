@@ -147,9 +147,13 @@ class Epochs:
     @inside
     def outputs(self, cells: Cells) -> dict[str, Batch]:
         """The change of every view."""
-        found: dict[str, Batch] = {}
+        compiled = self._place.compiled
+        if compiled is None or compiled.suspect:
+            return {sink.name: self._output(node_id, sink, cells) for node_id, sink in self._sinks.items()}
+        found, streams, dictionary = dict[str, Batch](), cells[0], self.dictionary
         for node_id, sink in self._sinks.items():
-            found[sink.name] = self._output(node_id, sink, cells)
+            unchanged, rows = self._unchanged[sink.name], streams.get(node_id)
+            found[sink.name] = unchanged if rows is None else Batch.in_order(unchanged.schema, rows, dictionary)
         return found
 
     @inside

@@ -309,8 +309,11 @@ class OpenTransaction:
         """The changes as cells of the circuit's sources."""
         if self.inner:
             self.settle()
-        relations = self._database.definitions.relations
-        cells: Cells = [{} for _ in range(self._run.program.shards)]
+        relations, shards = self._database.definitions.relations, self._run.program.shards
+        if shards == 1 and len(self._pending) == 1:  # as is nearly always so
+            ((name, (part,)),) = self._pending.items()
+            return [relations[name].resolver.cells(part) if part.shape[0] else {}]
+        cells: Cells = [{} for _ in range(shards)]
         for name, pending in self._pending.items():
             resolver = relations[name].resolver
             for of_shard, part in zip(cells, pending, strict=True):

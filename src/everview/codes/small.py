@@ -46,8 +46,11 @@ def encode_rows(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
 def encode_pairs(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
     """A delta matrix from pairs (row, weight), or whatever else `ingest_weighted` takes."""
     if type(data) is list:
-        few = 0 < len(data) * len(schema.fields) <= _FEW
-        delta = _packed_pairs(schema, data, dictionary) if few else None
+        rows = len(data)
+        if rows == 1:
+            delta = _packed_pair(schema, data[0], dictionary)
+        else:
+            delta = _packed_pairs(schema, data, dictionary) if 0 < rows * len(schema.fields) <= _FEW else None
     else:
         data, delta = _from_columns(schema, data, dictionary)
     if delta is not None:
@@ -74,8 +77,6 @@ def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tu
 
 def _packed_pairs(schema: Schema, pairs: list[Any], dictionary: Dictionary) -> Words | None:
     """The delta matrix of a few pairs; None where one has a mistake."""
-    if len(pairs) == 1:
-        return _packed_pair(schema, pairs[0], dictionary)
     if not all_of(tuple, pairs):
         return None
     try:

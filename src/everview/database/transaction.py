@@ -152,7 +152,13 @@ class OpenTransaction:
                 outside.changes.apply({table: rows})
                 continue
             definition, relation = self._table(table)
-            encoded = self._encoded_pairs(definition, rows)
+            if definition.facts:
+                encoded = facts.encoded(
+                    partial(encode_pairs, definition.schema, dictionary=self._dictionary),
+                    *(partial(facts.as_pairs, definition.schema), rows),
+                )
+            else:
+                encoded = encode_pairs(definition.schema, rows, self._dictionary)
             self._add(relation, encoded, negative=negative)
 
     def add_rows(self, table: str, rows: pa.Table, weights: Matrix) -> int:
@@ -206,12 +212,6 @@ class OpenTransaction:
     def _encoded(self, table: TableDefinition, schema: Schema, rows: Any) -> Matrix:
         encode = partial(encode_rows, schema, dictionary=self._dictionary)
         return facts.encoded(encode, partial(facts.as_values, schema), rows) if table.facts else encode(rows)
-
-    def _encoded_pairs(self, table: TableDefinition, rows: Any) -> Matrix:
-        if not table.facts:
-            return encode_pairs(table.schema, rows, self._dictionary)
-        encode = partial(encode_pairs, table.schema, dictionary=self._dictionary)
-        return facts.encoded(encode, partial(facts.as_pairs, table.schema), rows)
 
     def _add(self, relation: KeptTable, rows: Matrix, *, negative: bool = False) -> None:
         pending = self._pending.get(relation.name, relation.nothing)

@@ -167,6 +167,7 @@ class Compiled:
         self._staged: Words = np.zeros(len(self._ledgers.traces), np.int64)  # by trace: a register and one, or 0
         self._status: Words = np.zeros(machine.STATUS, np.int64)
         self._counts: Matrix = np.zeros((len(program.circuit), 2), np.int64)  # by node: steps, and rows put out
+        self._memory = self._registers, self._ledgers.addresses, self._staged, self._counts, self._status
         self._seconds: dict[int, float] = {}  # by node, while times are taken
         self.timed = False  # whether to take the time of every node, which takes a call for each
         self._codes: dict[tuple[int, int], tuple[Code, tuple[int, ...]]] = {}
@@ -193,7 +194,7 @@ class Compiled:
         pc = self._go_on(code, 0, cells, reads)
         appends = NO_APPENDS if pc == len(code.instructions) else self._in_turns(code, pc, cells, reads)
         self.fetch(cells, sinks)
-        self.suspect = bool(self._status[machine.SUSPECT]) or self._unchecked
+        self.suspect = self._unchecked or self._status.item(machine.SUSPECT) != 0
         return appends
 
     def run_loop(self, loop: Loop, bounds: LoopBounds, cells: dict[int, Matrix]) -> bool:
@@ -206,9 +207,10 @@ class Compiled:
 
     def fetch(self, cells: dict[int, Matrix], nodes: Iterable[int]) -> None:
         """Put the streams of some nodes into cells, as far as they have rows."""
+        lines = self._registers
         for node in nodes:
-            if self._registers[node, registers.ROWS] and node not in cells:
-                cells[node] = self._placed[node] = registers.taken(self._registers, node)
+            if lines.item(node, registers.ROWS) and node not in cells:
+                cells[node] = self._placed[node] = registers.taken(lines, node)
 
     def _place(self, node: int, matrix: Matrix) -> None:
         if not matrix.flags.c_contiguous:
@@ -227,7 +229,9 @@ class Compiled:
     def _go_on(self, code: Code, pc: int, cells: dict[int, Matrix], reads: Reads) -> int:
         """Run instructions until one is Python's; an exception is raised by the operator's own step."""
         try:
-            return self._call_timed(code, pc) if self.timed else self._call(code.instructions, code, pc)
+            if self.timed:
+                return self._call_timed(code, pc)
+            return machine.run(code.instructions, code.constants, *self._memory, pc)
         except OverflowError as error:
             at = int(self._status[machine.AT])
             if int(code.instructions[at, machine.OP]) == machine.CHECK:
@@ -236,15 +240,11 @@ class Compiled:
             self._step(code.tasks[at], Ran(cells), reads())
             raise self.program.overflow(code.instructions[at, machine.OUT], error, cells, self.context) from None
 
-    def _call(self, instructions: Matrix, code: Code, pc: int) -> int:
-        memory = self._registers, self._ledgers.addresses, self._staged, self._counts
-        return machine.run(instructions, code.constants, *memory, self._status, pc)
-
     def _call_timed(self, code: Code, pc: int) -> int:
         """Run instructions one by one, each with its time."""
         while pc < len(code.instructions):
             start = perf_counter()
-            reached = self._call(code.instructions[: pc + 1], code, pc)
+            reached = machine.run(code.instructions[: pc + 1], code.constants, *self._memory, pc)
             if reached == pc:
                 return pc
             node = int(code.instructions[pc, machine.OUT])

@@ -159,8 +159,11 @@ class Epochs:
     @inside
     def publish(self, done: Callable[[], None] = nothing) -> None:
         """Let the open epoch count, in memory; ``done`` is called then, and again if an exception cuts it short."""
-        self.ending = partial(self._published, self.epoch + 1, done)
-        self.recover()
+        self.ending = ending = partial(self._published, self.epoch + 1, done)
+        if self._made != forks():
+            self.recover()  # which refuses a forked process
+        ending()
+        self.ending = None
 
     def _published(self, epoch: int, done: Callable[[], None]) -> None:
         self.state.close()

@@ -124,10 +124,12 @@ class ProgramState:
 
     def close(self, ids: Sequence[int] = (), pushed: Sequence[Pushed] = ()) -> None:
         """End the epoch; ``ids`` are the ids, in the store, of the batches in ``pushed``."""
-        for (trace, *_), id_ in zip(pushed, ids, strict=True):
-            trace.close((id_,))
-        if self.compiled is not None:
-            self.compiled.publish()
+        if pushed:
+            for (trace, *_), id_ in zip(pushed, ids, strict=True):
+                trace.close((id_,))
+        compiled = self.compiled
+        if compiled is not None:
+            compiled.publish()
         if self._pushed:
             for trace, _, _ in self:
                 if trace.current:

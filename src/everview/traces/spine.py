@@ -164,8 +164,9 @@ class Spine:
     @property
     def table(self) -> Matrix:
         """The (address, rows) of each batch, for compiled code that is done before anything is appended."""
-        self._follow()
-        return self._lines[: self.ledger[levels.ALL]]
+        if self._shown[0] is not self._stand or self._shown[1] is not self.besides:
+            self._follow()
+        return self._lines[: self.ledger.item(levels.ALL)]
 
     @property
     def batches(self) -> tuple[Matrix, ...]:

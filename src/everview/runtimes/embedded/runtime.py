@@ -236,7 +236,10 @@ class Embedded(Epochs):
         self.ending = partial(self.abandon, mark)
         try:
             outputs = self.compute(cells)
-            self._publish(mark, offsets, partial(done, outputs))
+            if self.durable is None and not offsets:
+                self.publish(partial(done, outputs))
+            else:
+                self._publish(mark, offsets, partial(done, outputs))
         except BaseException:
             self.recover()
             raise

@@ -420,7 +420,7 @@ class Trial:
 
     def _wrong(self) -> str | None:
         self.db._core.access.settle()
-        if self.db._core.access.open is not None and self.db._core.access.open.block is None:
+        if self.db._core.access.open is not None and self.db._core.access.open.by_sql:
             self.db.sql("ROLLBACK")  # one of SQL that was cut short before its COMMIT is open, as it would be said
         if self._hearing:  # nobody is told twice, not even one who was cut short
             self._subscription.close()

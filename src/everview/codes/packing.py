@@ -102,6 +102,19 @@ def packers(schema: Schema) -> tuple[Packer, ...]:
     return tuple(map(_packer, schema.fields))
 
 
+def packed_row(prepared: tuple[Packer, ...], row: Sequence[Any], weight: int, dictionary: Dictionary) -> Matrix:
+    """The delta matrix of one row; raises one of `MISTAKES`."""
+    words: list[int] = []
+    for packer, value in zip(prepared, row, strict=True):
+        if packer.same is type(value):
+            words.append(value)  # 64 bits are checked where the matrix is made
+        else:
+            for column in packer.pack((value,), dictionary):
+                words += column
+    words.append(weight)
+    return np.array([words], np.int64)
+
+
 def packed_rows(
     prepared: tuple[Packer, ...], columns: Sequence[Values], weights: Sequence[int], dictionary: Dictionary
 ) -> Matrix:

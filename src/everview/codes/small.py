@@ -23,7 +23,7 @@ from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
 from everview.codes.frames import as_arrow
 from everview.codes.ingest import ingest, ingest_weighted, split_weights
-from everview.codes.packing import MISTAKES, all_of, packed_rows, packers
+from everview.codes.packing import MISTAKES, all_of, packed_row, packed_rows, packers
 from everview.codes.rows import to_rows
 from everview.codes.tables import table_rows
 from everview.codes.unpacking import unpackers
@@ -46,8 +46,11 @@ def encode_rows(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
 def encode_pairs(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
     """A delta matrix from pairs (row, weight), or whatever else `ingest_weighted` takes."""
     if type(data) is list:
-        few = 0 < len(data) * len(schema.fields) <= _FEW
-        delta = _packed_pairs(schema, data, dictionary) if few else None
+        rows = len(data)
+        if rows == 1:
+            delta = _packed_pair(schema, data[0], dictionary)
+        else:
+            delta = _packed_pairs(schema, data, dictionary) if 0 < rows * len(schema.fields) <= _FEW else None
     else:
         data, delta = _from_columns(schema, data, dictionary)
     if delta is not None:
@@ -74,15 +77,29 @@ def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tu
 
 def _packed_pairs(schema: Schema, pairs: list[Any], dictionary: Dictionary) -> Words | None:
     """The delta matrix of a few pairs; None where one has a mistake."""
-    one = len(pairs) == 1
-    if type(pairs[0]) is not tuple or (not one and {*map(type, pairs)} != {tuple}):
+    if not all_of(tuple, pairs):
         return None
     try:
         rows, weights = zip(*pairs, strict=True)
     except ValueError:  # not two of each
         return None
-    whole = type(weights[0]) is int and (one or {*map(type, weights)} == {int})
-    return _packed(schema, rows, weights, dictionary) if whole else None
+    return _packed(schema, rows, weights, dictionary) if all_of(int, weights) else None
+
+
+def _packed_pair(schema: Schema, pair: Any, dictionary: Dictionary) -> Words | None:
+    """The delta matrix of one pair; None if it has a mistake."""
+    prepared = packers(schema)
+    if not prepared or type(pair) is not tuple or len(pair) != 2:
+        return None
+    row, weight = pair
+    if type(weight) is not int:
+        return None
+    entries = len(dictionary)
+    try:
+        return packed_row(prepared, row if type(row) is tuple else _row(schema.names, row), weight, dictionary)
+    except MISTAKES:  # the way of many rows names the value
+        dictionary.keep_first(entries)
+        return None
 
 
 def _packed(schema: Schema, rows: Sequence[Any], weights: Sequence[int], dictionary: Dictionary) -> Words | None:

@@ -6,7 +6,7 @@ cut short, or completes it if it counts already: `Access.ready` sees to that.
 
 from __future__ import annotations
 
-from threading import current_thread
+from threading import Lock, current_thread
 from typing import TYPE_CHECKING
 
 from everview.blocks import Busy
@@ -30,6 +30,7 @@ class Access:
         self._made = forks()
         self._amending: Busy | None = None
         self.turns = Turns()
+        self.ticking = Lock()  # held by a transaction that is one call; the interpreter gives it back, whatever raises
         self.open: OpenTransaction | None = None  # the transaction under way
         self.tentative: Tentative | None = None  # definitions that count only if what follows them does
         self.closed = False

@@ -81,8 +81,9 @@ class OpenTransaction:
     closed = False
     handle: Transaction | None = None  # by which users know it, once they do
 
-    def __init__(self, database: Core) -> None:
-        self._database, self._run = database, database.run
+    def __init__(self, database: Core, *, ticks: bool = False) -> None:
+        """A transaction that begins now; ``ticks`` says that it is one call, which holds the lock `Access.ticking`."""
+        self._database, self._run, self.ticks = database, database.run, ticks
         self._dictionary = database.run.dictionary
         self.mark = self._dictionary.mark()
         self.thread = current_thread()
@@ -152,7 +153,13 @@ class OpenTransaction:
                 outside.changes.apply({table: rows})
                 continue
             definition, relation = self._table(table)
-            encoded = self._encoded_pairs(definition, rows)
+            if definition.facts:
+                encoded = facts.encoded(
+                    partial(encode_pairs, definition.schema, dictionary=self._dictionary),
+                    *(partial(facts.as_pairs, definition.schema), rows),
+                )
+            else:
+                encoded = encode_pairs(definition.schema, rows, self._dictionary)
             self._add(relation, encoded, negative=negative)
 
     def add_rows(self, table: str, rows: pa.Table, weights: Matrix) -> int:
@@ -207,12 +214,6 @@ class OpenTransaction:
         encode = partial(encode_rows, schema, dictionary=self._dictionary)
         return facts.encoded(encode, partial(facts.as_values, schema), rows) if table.facts else encode(rows)
 
-    def _encoded_pairs(self, table: TableDefinition, rows: Any) -> Matrix:
-        if not table.facts:
-            return encode_pairs(table.schema, rows, self._dictionary)
-        encode = partial(encode_pairs, table.schema, dictionary=self._dictionary)
-        return facts.encoded(encode, partial(facts.as_pairs, table.schema), rows)
-
     def _add(self, relation: KeptTable, rows: Matrix, *, negative: bool = False) -> None:
         pending = self._pending.get(relation.name, relation.nothing)
         self._pending[relation.name] = relation.add(rows, self._run.state, pending, negative=negative)
@@ -231,9 +232,9 @@ class OpenTransaction:
         return self.outside
 
     def _table(self, name: str) -> tuple[TableDefinition, KeptTable]:
-        self._require_open()
-        tables = self._database.definitions.catalog.tables
-        definition = tables.get(name)
+        if not self.ticks or self.inner:
+            self._require_open()
+        definition = self._database.definitions.catalog.tables.get(name)
         if definition is None:
             definition = self._misnamed(name)
         if definition.carries:
@@ -271,8 +272,15 @@ class OpenTransaction:
             self.settle()
 
     @property
+    def by_sql(self) -> bool:
+        """Whether BEGIN has begun the transaction, and COMMIT or ROLLBACK is to end it."""
+        return self.block is None and not self.ticks
+
+    @property
     def alive(self) -> bool:
-        """Whether somebody can still end the transaction: its with-block, or its thread if there is none."""
+        """Whether somebody can still end the transaction: its call, its with-block, or its thread if there is none."""
+        if self.ticks:
+            return self._database.access.ticking.locked()
         return self.thread.is_alive() if self.block is None else self.block.alive
 
     def settle(self) -> None:
@@ -304,8 +312,11 @@ class OpenTransaction:
         """The changes as cells of the circuit's sources."""
         if self.inner:
             self.settle()
-        relations = self._database.definitions.relations
-        cells: Cells = [{} for _ in range(self._run.program.shards)]
+        relations, shards = self._database.definitions.relations, self._run.program.shards
+        if shards == 1 and len(self._pending) == 1:  # as is nearly always so
+            ((name, (part,)),) = self._pending.items()
+            return [relations[name].resolver.cells(part) if part.shape[0] else {}]
+        cells: Cells = [{} for _ in range(shards)]
         for name, pending in self._pending.items():
             resolver = relations[name].resolver
             for of_shard, part in zip(cells, pending, strict=True):

@@ -88,14 +88,21 @@ class Transactions:
             access.ready_to_write()
             if access.open is not None:
                 raise TransactionError("apply is a tick of its own", hint="inside a transaction use tx.apply")
+            if access.closed:
+                access.require_open()
             try:
-                with _OneTick(self._core) as tx:
-                    change(tx)
-                    if tx.outside is not None:
-                        tx.outside.stage()
-                    self._commit(tx)
-                    if tx.outside is not None:
-                        tx.outside.commit()
+                with access.ticking:
+                    tx = OpenTransaction(self._core, ticks=True)
+                    access.open = tx
+                    try:
+                        change(tx)
+                        if tx.outside is not None:
+                            tx.outside.stage()
+                        self._commit(tx)
+                        if tx.outside is not None:
+                            tx.outside.commit()
+                    finally:  # changes that do not count by now never will
+                        access.end_tick(tx)
                 if done is not None:
                     done()
             finally:  # should a source refuse after the tick, the tick counts
@@ -138,7 +145,7 @@ class Transactions:
     def _begun_by_sql(self) -> OpenTransaction:
         self._access.ready()
         tx = self._access.open
-        if tx is None or tx.block is not None:
+        if tx is None or not tx.by_sql:
             raise TransactionError("no transaction has begun", hint="write BEGIN first")
         return tx
 
@@ -197,26 +204,6 @@ class Transactions:
         if self._known[0] is not views:
             self._known = views, frozenset(name for name, view in views.items() if TIMESTAMP in view.schema.types)
         return self._known[1]
-
-
-class _OneTick(Block[OpenTransaction]):
-    """A transaction for the time of its block; the caller holds the lock, and commits."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-
-    def begin(self) -> OpenTransaction:
-        access = self._core.access
-        if access.closed:
-            access.require_open()
-        tx = self._tx = OpenTransaction(self._core)
-        tx.block = self
-        access.open = tx
-        return tx
-
-    def end(self, error: BaseException | None) -> None:
-        """End the transaction: changes that do not count by now never will."""
-        self._core.access.end_tick(self._tx)
 
 
 class InBlock(Block[T], Generic[T]):

@@ -8,28 +8,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import seek
+from everview.kernels.gallop import past
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words
 from everview.kernels.rows import batch, compare
 from everview.kernels.sort import arrange_into
+from everview.kernels.starts import starts
 
 UNCHECKED, BAG, KEYED = 0, 1, 2  # what is required: nothing; no negative weight; also no two rows of one key
+
+
+@inline
+def _not_beyond(out, n, m, key):
+    """How many of the rows have a key that is not greater than all of a batch: new keys often are."""
+    last = m.shape[0] - 1
+    if last < 0 or compare(m, last, out, 0, 0, key) < 0:
+        return 0
+    return n if compare(m, last, out, n - 1, 0, key) >= 0 else past(out[:n], 0, m, last, key)
 
 
 @inline
 def _present(out, n, table, key):
     """For each removed row, how often the table has it; for each added one, how often its key."""
     width = out.shape[1] - 1
-    present = np.zeros(n, np.int64)
+    present, found = np.zeros(n, np.int64), np.empty(n, np.int64)
     for b in range(table.shape[0]):
         m = batch(table, b, width + 1)
-        last, lo = m.shape[0] - 1, 0
-        for i in range(n):
-            if last < 0 or compare(m, last, out, i, 0, key) < 0:
-                break  # all that follow are greater, too: new keys often are
-            lo = seek(m, lo, out, i, key, max(1, m.shape[0] // n))
-            j = lo
-            while j <= last and compare(m, j, out, i, 0, key) == 0:
+        count = _not_beyond(out, n, m, key)
+        starts(m, out, count, key, found)
+        for i in range(count):
+            j = found[i]
+            while j < m.shape[0] and compare(m, j, out, i, 0, key) == 0:
                 if out[i, width] > 0 or compare(m, j, out, i, key, width) == 0:
                     present[i] += m[j, width]
                 j += 1

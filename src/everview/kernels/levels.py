@@ -142,12 +142,6 @@ def level(ledger, b):
     return _level(ledger, b)
 
 
-@kernel(rows_out, words_out)
-def shown(ledger):
-    """The table of all batches, as they are now."""
-    return table_of(ledger)[: ledger[ALL]].copy()
-
-
 @kernel(void, words_out, rows, i64)
 def follow(ledger, slots, generation):
     """Show these batches of Python's in place of those before; with a new generation, levels are given up.

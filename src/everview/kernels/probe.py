@@ -1,30 +1,32 @@
 """Reading a spine by key: join, membership, and the first or last rows of a group.
 
 A spine is passed as a table of (address, rows), one line a batch, so that one call reads them all. Probes
-come sorted by key; the search in each batch gallops on from where the last probe ended.
+come sorted by key; all are looked up in a batch before the next batch is read.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import past, seek
+from everview.kernels.gallop import past
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words, words_out
 from everview.kernels.rows import add, batch, compare, multiply, within
+from everview.kernels.starts import starts
 
 
 @inline
 def _bounds(groups, table, columns, key):
     """Where each sorted group begins and ends in each batch, and how many rows that is in all."""
     n, batches = groups.shape[0], table.shape[0]
-    bounds = np.empty((batches, n, 2), np.int64)
+    bounds, found = np.empty((batches, n, 2), np.int64), np.empty(n, np.int64)
     total = 0
     for b in range(batches):
         m = batch(table, b, columns)
-        lo = hi = 0
+        starts(m, groups, n, key, found)
+        hi = 0
         for i in range(n):
+            lo = found[i]
             if i == 0 or compare(groups, i, groups, i - 1, 0, key) != 0:
-                lo = seek(m, hi, groups, i, key, max(1, m.shape[0] // n))
                 hi = past(m, lo, groups, i, key)
             bounds[b, i, 0] = lo
             bounds[b, i, 1] = hi
@@ -61,13 +63,12 @@ def weights(probes, table, columns, key, bound):
     Entries that end in words of time count if their time is within the bound.
     """
     n, width = probes.shape[0], columns - 1 - bound.size
-    out = np.zeros(n, np.int64)
+    out, found = np.zeros(n, np.int64), np.empty(n, np.int64)
     for b in range(table.shape[0]):
         m = batch(table, b, columns)
-        lo = 0
+        starts(m, probes, n, key, found)
         for i in range(n):
-            lo = seek(m, lo, probes, i, key)
-            j = lo
+            j = found[i]
             while j < m.shape[0] and compare(m, j, probes, i, 0, key) == 0:
                 if within(m, j, width, bound):
                     out[i] = add(out[i], m[j, columns - 1])

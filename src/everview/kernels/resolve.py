@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import past, seek
+from everview.kernels.gallop import past
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words
 from everview.kernels.rows import batch, compare
 from everview.kernels.sort import sort_order
+from everview.kernels.starts import starts
 
 DELETES, BY_WEIGHT, PUTS = -1, 0, 1  # what commands are: all deletes; puts if their weight is positive; all puts
 NO_ORDER = -1
@@ -26,14 +27,34 @@ def _same_key(commands, i, j, columns, key):
 
 
 @inline
-def _find(out, at, table, key, bounds):
-    """The bounds, in every batch, of the entries that have the key of row ``at`` of ``out``; they begin at the last."""
-    width = out.shape[1] - 1
-    for b in range(table.shape[0]):
-        m = batch(table, b, width + 1)
-        lo = seek(m, bounds[b, 1], out, at, key)
-        bounds[b, 0] = lo
-        bounds[b, 1] = past(m, lo, out, at, key)
+def _chosen(commands, columns, by, key):
+    """The commands that count, the last one of each key, in the order of the keys."""
+    sequence = sort_order(commands, by)
+    n, at = commands.shape[0], 0
+    for i in range(n):
+        row = sequence[i]
+        if i + 1 == n or not _same_key(commands, row, sequence[i + 1], columns, key):
+            sequence[at] = row
+            at += 1
+    return sequence[:at]
+
+
+@inline
+def _find(commands, chosen, columns, table, entry, key):
+    """The bounds, in every batch, of the entries, of ``entry`` words, that have the keys of some commands."""
+    n, batches = chosen.size, table.shape[0]
+    keys, found = np.empty((n, key), np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        for c in range(key):
+            keys[i, c] = commands[chosen[i], columns[c]]
+    bounds = np.empty((n, batches, 2), np.int64)
+    for b in range(batches):
+        m = batch(table, b, entry)
+        starts(m, keys, n, key, found)
+        for i in range(n):
+            bounds[i, b, 0] = found[i]
+            bounds[i, b, 1] = past(m, found[i], keys, i, key)
+    return bounds
 
 
 @inline
@@ -84,18 +105,15 @@ def resolve(out, commands, columns, by, table, key, order, mode):
     if its own, the word after all columns, is less than that of the row it would replace.
     """
     width = out.shape[1] - 1
-    sequence = sort_order(commands, by)
-    bounds = np.zeros((table.shape[0], 2), np.int64)
-    n, at = commands.shape[0], 0
-    for i in range(n):
-        row = sequence[i]
-        if i + 1 < n and _same_key(commands, row, sequence[i + 1], columns, key):
-            continue
+    chosen = _chosen(commands, columns, by, key)
+    bounds = _find(commands, chosen, columns, table, width + 1, key)
+    at = 0
+    for i in range(chosen.size):
+        row = chosen[i]
         puts = mode == PUTS or (mode == BY_WEIGHT and commands[row, commands.shape[1] - 1] > 0)
         for c in range(width if puts else key):
             out[at, c] = commands[row, columns[c]]
-        _find(out, at, table, key, bounds)
-        b, j = _held(table, width + 1, key, bounds)
+        b, j = _held(table, width + 1, key, bounds[i])
         if b < 0:
             if puts:
                 out[at, width] = 1

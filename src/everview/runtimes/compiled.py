@@ -28,8 +28,11 @@ from everview.traces.wide import Wide
 from everview.types.words import Matrix, Words
 
 Everywhere = Callable[[Read], Wide]
+Reads = Callable[[], Everywhere]
+Appends = Mapping[int, Matrix]  # rows by the node whose trace gets them
 Traces = Mapping[tuple[tuple[int, ...], int], Trace]  # by the path of their program, and their node
 
+NO_APPENDS: Appends = {}
 MOST_GIVEN = 1 << 12  # rows that a scope is given, for its rounds to be one call
 MOST_ROWS = 1 << 15  # and rows that are appended in it
 MOST_ROUNDS = 1 << 12
@@ -44,14 +47,14 @@ class Patience:
     TICKS: ClassVar = 64
 
     def __init__(self, *kernels: Any) -> None:
-        self._kernels, self._waited, self._over = kernels, 0, False
+        self._kernels, self._waited, self.over = kernels, 0, False
 
     def is_over(self) -> bool:
         """Whether the code is at hand, or it has been asked for often enough."""
-        if not self._over:
+        if not self.over:
             self._waited += 1
-            self._over = self._waited > self.TICKS or all(kernel.is_at_hand for kernel in self._kernels)
-        return self._over
+            self.over = self._waited > self.TICKS or all(kernel.is_at_hand for kernel in self._kernels)
+        return self.over
 
 
 FOR_TICKS = Patience(machine.run, machine.publish)
@@ -164,6 +167,7 @@ class Compiled:
         self._staged: Words = np.zeros(len(self._ledgers.traces), np.int64)  # by trace: a register and one, or 0
         self._status: Words = np.zeros(machine.STATUS, np.int64)
         self._counts: Matrix = np.zeros((len(program.circuit), 2), np.int64)  # by node: steps, and rows put out
+        self._memory = self._registers, self._ledgers.addresses, self._staged, self._counts, self._status
         self._seconds: dict[int, float] = {}  # by node, while times are taken
         self.timed = False  # whether to take the time of every node, which takes a call for each
         self._codes: dict[tuple[int, int], tuple[Code, tuple[int, ...]]] = {}
@@ -175,8 +179,11 @@ class Compiled:
         self._unchecked = any(circuit.layout(sink.input).by_value for sink in checked)
         self.suspect = False  # whether a view would hold a row less often than not at all, or that is unknown
 
-    def run(self, first: int, last: int, cells: dict[int, Matrix], everywhere: Everywhere) -> dict[int, Matrix]:
-        """Some stages; cells hold what has arrived, and get what sinks are told. What Python appends to traces."""
+    def run(self, first: int, last: int, cells: dict[int, Matrix], reads: Reads) -> Appends:
+        """Some stages; cells hold what has arrived, and get what sinks are told. What Python appends to traces.
+
+        ``reads`` makes the reads of whole traces, which only steps in Python ask for.
+        """
         self._used = True
         code, sinks = self._code(first, last)
         for node, matrix in cells.items():
@@ -184,16 +191,11 @@ class Compiled:
                 self._place(node, matrix)
         if code.interning:
             code.bind(self.context.dictionary)
-        ran, pc, end = Ran(cells), 0, len(code.instructions)
-        while True:
-            pc = self._go_on(code, pc, ran, everywhere)
-            if pc == end:
-                break
-            self._step(code.tasks[pc], ran, everywhere)
-            pc += 1
+        pc = self._go_on(code, 0, cells, reads)
+        appends = NO_APPENDS if pc == len(code.instructions) else self._in_turns(code, pc, cells, reads)
         self.fetch(cells, sinks)
-        self.suspect = bool(self._status[machine.SUSPECT]) or self._unchecked
-        return ran.appends
+        self.suspect = self._unchecked or self._status.item(machine.SUSPECT) != 0
+        return appends
 
     def run_loop(self, loop: Loop, bounds: LoopBounds, cells: dict[int, Matrix]) -> bool:
         """Run a recursive scope to its fixed point; False if that is Python's: cells then hold its imports."""
@@ -205,35 +207,44 @@ class Compiled:
 
     def fetch(self, cells: dict[int, Matrix], nodes: Iterable[int]) -> None:
         """Put the streams of some nodes into cells, as far as they have rows."""
+        lines = self._registers
         for node in nodes:
-            if self._registers[node, registers.ROWS] and node not in cells:
-                cells[node] = self._placed[node] = registers.taken(self._registers, node)
+            if lines.item(node, registers.ROWS) and node not in cells:
+                cells[node] = self._placed[node] = registers.taken(lines, node)
 
     def _place(self, node: int, matrix: Matrix) -> None:
-        self._placed[node] = matrix = np.ascontiguousarray(matrix)
+        if not matrix.flags.c_contiguous:
+            matrix = np.ascontiguousarray(matrix)
+        self._placed[node] = matrix
         registers.place(self._registers, node, matrix)
 
-    def _go_on(self, code: Code, pc: int, ran: Ran, everywhere: Everywhere) -> int:
+    def _in_turns(self, code: Code, pc: int, cells: dict[int, Matrix], reads: Reads) -> Appends:
+        """Run the instructions from one on that is Python's, and those after it; what Python appends to traces."""
+        ran, everywhere = Ran(cells), reads()
+        while pc < len(code.instructions):
+            self._step(code.tasks[pc], ran, everywhere)
+            pc = self._go_on(code, pc + 1, cells, reads)
+        return ran.appends
+
+    def _go_on(self, code: Code, pc: int, cells: dict[int, Matrix], reads: Reads) -> int:
         """Run instructions until one is Python's; an exception is raised by the operator's own step."""
         try:
-            return self._call_timed(code, pc) if self.timed else self._call(code.instructions, code, pc)
+            if self.timed:
+                return self._call_timed(code, pc)
+            return machine.run(code.instructions, code.constants, *self._memory, pc)
         except OverflowError as error:
             at = int(self._status[machine.AT])
             if int(code.instructions[at, machine.OP]) == machine.CHECK:
                 self._status[machine.SUSPECT] = 1
-                return self._go_on(code, at + 1, ran, everywhere)
-            self._step(code.tasks[at], ran, everywhere)
-            raise self.program.overflow(code.instructions[at, machine.OUT], error, ran.cells, self.context) from None
-
-    def _call(self, instructions: Matrix, code: Code, pc: int) -> int:
-        memory = self._registers, self._ledgers.addresses, self._staged, self._counts
-        return machine.run(instructions, code.constants, *memory, self._status, pc)
+                return self._go_on(code, at + 1, cells, reads)
+            self._step(code.tasks[at], Ran(cells), reads())
+            raise self.program.overflow(code.instructions[at, machine.OUT], error, cells, self.context) from None
 
     def _call_timed(self, code: Code, pc: int) -> int:
         """Run instructions one by one, each with its time."""
         while pc < len(code.instructions):
             start = perf_counter()
-            reached = self._call(code.instructions[: pc + 1], code, pc)
+            reached = machine.run(code.instructions[: pc + 1], code.constants, *self._memory, pc)
             if reached == pc:
                 return pc
             node = int(code.instructions[pc, machine.OUT])
@@ -318,7 +329,7 @@ class Compiled:
 
     def _end(self) -> None:
         self._placed.clear()
-        self._status[:] = 0
+        self._status.fill(0)
         self._used = False
 
     def _tend(self) -> None:

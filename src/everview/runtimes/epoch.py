@@ -147,16 +147,23 @@ class Epochs:
     @inside
     def outputs(self, cells: Cells) -> dict[str, Batch]:
         """The change of every view."""
-        found: dict[str, Batch] = {}
+        compiled = self._place.compiled
+        if compiled is None or compiled.suspect:
+            return {sink.name: self._output(node_id, sink, cells) for node_id, sink in self._sinks.items()}
+        found, streams, dictionary = dict[str, Batch](), cells[0], self.dictionary
         for node_id, sink in self._sinks.items():
-            found[sink.name] = self._output(node_id, sink, cells)
+            unchanged, rows = self._unchanged[sink.name], streams.get(node_id)
+            found[sink.name] = unchanged if rows is None else Batch.in_order(unchanged.schema, rows, dictionary)
         return found
 
     @inside
     def publish(self, done: Callable[[], None] = nothing) -> None:
         """Let the open epoch count, in memory; ``done`` is called then, and again if an exception cuts it short."""
-        self.ending = partial(self._published, self.epoch + 1, done)
-        self.recover()
+        self.ending = ending = partial(self._published, self.epoch + 1, done)
+        if self._made != forks():
+            self.recover()  # which refuses a forked process
+        ending()
+        self.ending = None
 
     def _published(self, epoch: int, done: Callable[[], None]) -> None:
         self.state.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class InProcess:
         if first == 0:
             self.compiled = self._chosen(cells)
         if self.compiled is not None:
-            appends = self.compiled.run(first, last, cells[0], Once(lambda read: self._everywhere(read, cells)))
+            appends = self.compiled.run(first, last, cells[0], partial(self._reads, cells))
             if appends:
                 self.state.push(0, (), appends)
             return
@@ -56,7 +57,7 @@ class InProcess:
             stage = self.program.stages[number]
             if number > first:
                 exchange(self.program, stage, cells)
-            everywhere = Once(lambda read: self._everywhere(read, cells))
+            everywhere = self._reads(cells)
             for shard, shard_cells in enumerate(cells):
                 before = lambda node, s=shard: self.state.before(s, node)  # noqa: E731
                 ran = self.program.run(stage, shard_cells, before, everywhere, self.context)
@@ -67,7 +68,7 @@ class InProcess:
         """Compiled code for an epoch of few rows; operators' own steps for many, and for a part of a program."""
         if self.state.program is not self.program or sum(map(len, cells[0].values())) >= MANY:
             return None
-        return self.state.compiled if FOR_TICKS.is_over() else None
+        return self.state.compiled if FOR_TICKS.over or FOR_TICKS.is_over() else None
 
     def run_loop(self, loop: Loop, bounds: LoopBounds, cells: Cells) -> bool:
         """A child of the root to its fixed point; False if its rounds are to be run one by one."""
@@ -87,6 +88,9 @@ class InProcess:
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
         for shard, batches in appends:
             self.state.push(shard, path, batches)
+
+    def _reads(self, cells: Cells) -> Once:
+        return Once(lambda read: self._everywhere(read, cells))
 
     def _everywhere(self, read: Read, cells: Cells) -> Wide:
         """A trace on all shards; after the tick, with what each shard has appended."""

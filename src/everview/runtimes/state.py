@@ -70,6 +70,10 @@ class ProgramState:
         """A trace without the open epoch, for a reader that is done when the epoch is."""
         return self.traces[(), node][shard].momentary
 
+    def table(self, shard: int, node: int) -> Matrix:
+        """The addresses of the batches of `before`, for a kernel that is called at once."""
+        return self.traces[(), node][shard].past.table
+
     def reading(self, shard: int, path: Path, node: int) -> TimedView:
         """A trace of a child: the closed epochs, and what the open one has appended at earlier iterations."""
         trace = self.traces[path, node][shard]
@@ -120,10 +124,12 @@ class ProgramState:
 
     def close(self, ids: Sequence[int] = (), pushed: Sequence[Pushed] = ()) -> None:
         """End the epoch; ``ids`` are the ids, in the store, of the batches in ``pushed``."""
-        for (trace, *_), id_ in zip(pushed, ids, strict=True):
-            trace.close((id_,))
-        if self.compiled is not None:
-            self.compiled.publish()
+        if pushed:
+            for (trace, *_), id_ in zip(pushed, ids, strict=True):
+                trace.close((id_,))
+        compiled = self.compiled
+        if compiled is not None:
+            compiled.publish()
         if self._pushed:
             for trace, _, _ in self:
                 if trace.current:

@@ -124,6 +124,7 @@ class Spine:
         self.order = order
         self.ratio = ratio
         self.ledger: Words = levels.new_ledger(columns)
+        self._lines = self.ledger[levels.HEAD : levels.OWNERS].reshape(-1, 2)
         self._stand = Stand([])
         self.besides: tuple[Matrix, ...] = ()  # batches that are not the spine's, but read with it
         self._shown: tuple[Stand, tuple[Matrix, ...]] = self._stand, ()  # what the ledger shows
@@ -158,8 +159,14 @@ class Spine:
     @property
     def momentary(self) -> Batches:
         """`view` for a reader that is done before anything is appended."""
-        self._follow()
-        return Batches.momentary(self.columns, self.order, _All(self), levels.shown(self.ledger))
+        return Batches.momentary(self.columns, self.order, _All(self), self.table)
+
+    @property
+    def table(self) -> Matrix:
+        """The (address, rows) of each batch, for compiled code that is done before anything is appended."""
+        if self._shown[0] is not self._stand or self._shown[1] is not self.besides:
+            self._follow()
+        return self._lines[: self.ledger.item(levels.ALL)]
 
     @property
     def batches(self) -> tuple[Matrix, ...]:

@@ -21,6 +21,7 @@ from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.kernels.probe import broken_key
 from everview.kernels.probe import keys as distinct_keys
+from everview.kernels.table import with_batch
 from everview.operators.exchange import Exchange
 from everview.operators.operator import ByKey, Layout, word_columns
 from everview.runtimes.state import ProgramState
@@ -60,13 +61,10 @@ class KeptTable:
 
     def add(self, rows: Matrix, state: ProgramState, pending: Pending, *, negative: bool = False) -> Pending:
         """The pending change with these weighted rows; ``negative`` lets a bag owe rows."""
-        trace = self.resolver.trace
         if self.shards == 1:
-            return [self._admitted(rows, state.before(0, trace), pending[0], negative)]
+            return [self._admitted(rows, state, 0, pending[0], negative)]
         return [
-            self._admitted(part, state.before(shard, trace), pending[shard], negative)
-            if part.shape[0]
-            else pending[shard]
+            self._admitted(part, state, shard, pending[shard], negative) if part.shape[0] else pending[shard]
             for shard, part in enumerate(self._exchange.split(self._arranged(rows), self.shards))
         ]
 
@@ -74,9 +72,9 @@ class KeptTable:
         """The pending change with these rows in place of those of their keys; of one key the last counts."""
         assert self.resolver.keyed, "only a table with a key is put to"
         if self.shards == 1:
-            return [_after(pending[0], self.resolver.put(rows, self._contents(state, 0, pending)))]
+            return [_after(pending[0], self.resolver.put(rows, self._contents(state, 0, pending[0])))]
         return [
-            _after(pending[shard], self.resolver.replace(part, self._contents(state, shard, pending)))
+            _after(pending[shard], self.resolver.replace(part, self._contents(state, shard, pending[shard])))
             for shard, part in enumerate(self._parts(self.resolver.last_puts(rows)))
         ]
 
@@ -84,7 +82,7 @@ class KeptTable:
         """The pending change without the rows of these keys."""
         assert self.resolver.keyed, "only from a table with a key is removed by key"
         return [
-            _after(pending[shard], self.resolver.remove(part, self._contents(state, shard, pending)))
+            _after(pending[shard], self.resolver.remove(part, self._contents(state, shard, pending[shard])))
             for shard, part in enumerate(self._parts(keys if self.shards == 1 else _distinct(keys)))
         ]
 
@@ -95,7 +93,7 @@ class KeptTable:
         targets = word_columns(self.stored, tuple(self.stored.index(name) for name in columns))
         changed = list[Matrix]()
         for shard, part in enumerate(self._parts(last_of_key(rows, words))):
-            keys, contents = distinct_keys(part, words), self._contents(state, shard, pending)
+            keys, contents = distinct_keys(part, words), self._contents(state, shard, pending[shard])
             old = self._rows_of(keys, contents)
             new = old.copy()
             new[:, targets] = part[contents.weights(keys, words) > 0, words : words + targets.size]
@@ -106,7 +104,7 @@ class KeptTable:
         """How many different rows have the keys that these begin with."""
         words, known = self.resolver.key, 0
         for shard, part in enumerate(self._parts(last_of_key(rows, words))):
-            weights = self._contents(state, shard, pending).weights(distinct_keys(part, words), words)
+            weights = self._contents(state, shard, pending[shard]).weights(distinct_keys(part, words), words)
             known += int((weights > 0).sum())
         return known
 
@@ -115,7 +113,7 @@ class KeptTable:
         words, wanted = Schema(self.stored.fields[:columns]).width, _distinct(values)
         whole = np.empty((0, self.stored.width + 1), np.int64)
         for shard in range(self.shards):
-            rows = self._contents(state, shard, pending).group_rows(wanted, words)
+            rows = self._contents(state, shard, pending[shard]).group_rows(wanted, words)
             whole = merge(whole, arrange(rows, np.arange(self.stored.width)))
         return Batch(self.stored, whole, self.dictionary)
 
@@ -145,27 +143,29 @@ class KeptTable:
         # Splitting keeps the order of the rows of a shard.
         return self._exchange.split(rows, self.shards)
 
-    def _contents(self, state: ProgramState, shard: int, pending: Pending) -> Batches:
-        """The rows of a shard after the pending change."""
-        return state.before(shard, self.resolver.trace).plus(pending[shard])
+    def _contents(self, state: ProgramState, shard: int, pending: Matrix) -> Batches:
+        """The rows of a shard after its pending change."""
+        return state.before(shard, self.resolver.trace).plus(pending)
 
-    def _admitted(self, rows: Matrix, contents: Batches, pending: Matrix, negative: bool) -> Matrix:
+    def _admitted(self, rows: Matrix, state: ProgramState, shard: int, pending: Matrix, negative: bool) -> Matrix:
         """The pending change of a shard with more rows, given what the shard holds."""
-        before = contents.plus(pending) if pending.shape[0] else contents
         resolver = self.resolver
+        table = state.table(shard, resolver.trace)
+        if pending.shape[0]:
+            table = with_batch(table, pending)
         rule = KEYED if resolver.keyed else UNCHECKED if negative else BAG
         if rows.shape[0] >= LARGE:
             out = self._arranged(rows)
-            count = len(out) if is_plain(out, before.table, resolver.key, rule) else ~len(out)
+            count = len(out) if is_plain(out, table, resolver.key, rule) else ~len(out)
         else:  # both in one call
             out = np.empty((rows.shape[0], len(resolver.columns) + 1), np.int64)
             try:
-                count = admit(out, rows, resolver.words, before.table, resolver.key, rule)
+                count = admit(out, rows, resolver.words, table, resolver.key, rule)
             except OverflowError as error:
                 raise self._overflow(error) from None
         if count < 0:
             count = ~count
-            self._check(out[:count], before.plus(out[:count]))
+            self._check(out[:count], self._contents(state, shard, pending).plus(out[:count]))
         change = out if count == out.shape[0] else out[:count]
         return merge(pending, change) if pending.shape[0] else change
 

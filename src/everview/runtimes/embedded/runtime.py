@@ -233,9 +233,16 @@ class Embedded(Epochs):
             self._require_open()
         if self._every:
             self._save_in_time()
-        with self.begin(mark):
+        self.ending = partial(self.abandon, mark)
+        try:
             outputs = self.compute(cells)
-            self._publish(mark, offsets, partial(done, outputs))
+            if self.durable is None and not offsets:
+                self.publish(partial(done, outputs))
+            else:
+                self._publish(mark, offsets, partial(done, outputs))
+        except BaseException:
+            self.recover()
+            raise
         return outputs
 
     def encode(self, changes: Mapping[str, Any]) -> Cells:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from codes.strategies import blobs, texts
 from everview.codes import Dictionary, Entries
-from everview.codes.buffers import Bytes
+from everview.codes.buffers import NO_OCTETS, Bytes, bytes_of
 from everview.errors import CodeCollision, CorruptState
 from everview.kernels.dictionary import compare_rows
 from everview.kernels.jit import i64, kernel, octets, offsets32, rows, words
@@ -56,6 +56,19 @@ def test_many_values_under_a_weak_hash(found):
     assert d.lookup(STRING, codes).equals(column)
     assert np.array_equal(d.intern(STRING, column.take(pa.array(range(len(found))[::-1], pa.int64()))), codes[::-1])
     assert len(set(codes.tolist())) == len(set(found))
+
+
+@pytest.mark.parametrize("hash", HASHES)
+@given(found=st.lists(texts, max_size=7), room=st.integers(0, 100))
+def test_hashes_that_are_known_and_room_that_is_made(hash, found, room):
+    d, other = Dictionary(hash), Dictionary(hash)
+    column = bytes_of(pa.array(found, pa.string()))
+    d.reserve(room, 7 * room)
+    codes = d.intern_bytes(STR, column, NO_OCTETS, d.hashes(column))
+    d.reserve(room, 0)
+    assert codes.tolist() == other.intern_bytes(STR, column, NO_OCTETS).tolist()
+    assert d.lookup(STRING, codes).to_pylist() == found
+    assert d.export().codes.tolist() == other.export().codes.tolist()
 
 
 def test_kinds_do_not_meet():

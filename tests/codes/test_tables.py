@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -12,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codes import strategies
-from everview.codes import Dictionary, encode_pairs, encode_rows, encode_weighted, ingest, ingest_weighted
+from everview.codes import Dictionary, bulk, encode_pairs, encode_rows, encode_weighted, ingest, ingest_weighted
 from everview.codes.ingest import split_weights
 from everview.codes.tables import table_rows
 from everview.errors import EverviewError, UnknownName, WrongArity
+from everview.kernels.threads import at_most
 from everview.types import Schema
 
 
@@ -63,6 +66,31 @@ def test_every_type(drawn: tuple[Schema, pa.Table]) -> None:
     agrees(schema, table)
     for part in table.to_batches():
         agrees(schema, part)
+
+
+@pytest.fixture(scope="module")
+def many() -> Iterator[None]:
+    """A few rows are many, in blocks and pieces of two."""
+    with mock.patch.multiple(bulk, MANY=1, BLOCK=2, PIECE=2, SAMPLE=4, FEW=2), at_most(2):
+        yield
+
+
+@pytest.mark.usefixtures("many")
+@given(tables())
+def test_every_type_of_many_rows(drawn: tuple[Schema, pa.Table]) -> None:
+    schema, table = drawn
+    agrees(schema, table)
+    for part in table.to_batches():
+        agrees(schema, part)
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("name", [["a", "b"] * 9, ["a", None] * 9, list("abcdefghijklmnopq"), ["a", b"\xff", "b", "a"]])
+def test_texts_of_many_rows(name: list[Any]) -> None:
+    texts = pa.array([each if isinstance(each, bytes) or each is None else each.encode() for each in name])
+    columns = {"id": list(range(len(name))), "name": texts.view(pa.string())}
+    agrees(Schema.parse("id BIGINT NOT NULL, name STRING"), pa.table(columns))
+    agrees(Schema.parse("id BIGINT NOT NULL, name STRING NOT NULL"), pa.table(columns))
 
 
 @given(tables(), st.data())

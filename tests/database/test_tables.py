@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -248,3 +249,26 @@ def test_hostile_names(tmp_path: Any) -> None:
     with connect(tmp_path / "s") as db:
         assert db.tables() == HOSTILE
         assert all(len(db.table(name)) == 2 and db.table(name).schema.names == (name,) for name in HOSTILE)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_many_rows_at_once(db: Database, shuffled: bool) -> None:
+    """A large Arrow table comes with its words in the order of the table's trace."""
+    count = 40_000
+    order = np.random.default_rng(1).permutation(count) if shuffled else np.arange(count)
+    made = pa.table({"v": order * 3, "b": [f"{n % 7}" for n in order], "a": order // 7})
+    db.create_view("of_pair", lambda of: of["pair"].aggregate(["b"], n="count", total=("sum", "v")))
+    assert insert(db, "pair", made) == count
+    expected = sorted(zip(*made.to_pydict().values(), strict=True))
+    assert sorted(db.table("pair").rows()) == expected
+    db.verify()
+    weighted = made.append_column("_weight", pa.array([-1] * count))
+    with pytest.raises(DuplicateKey, match="would hold two rows with a = "):
+        insert(db, "pair", made.set_column(0, "v", pa.array(order * 5)))
+    with pytest.raises(NegativeWeight):
+        db.apply({"pair": weighted.set_column(0, "v", pa.array(order * 5))})
+    with pytest.raises(NullNotAllowed, match='column "b"'):
+        insert(db, "pair", made.set_column(1, "b", pa.nulls(count, pa.string())))
+    assert sorted(db.table("pair").rows()) == expected
+    db.apply({"pair": weighted})
+    assert db.table("pair").rows() == db.view("of_pair").rows() == []

@@ -20,6 +20,7 @@ from everview.circuit.blame import blame_row
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
 from everview.circuit.place import deal_seeds, keep_contents, place_exchanges, spread_tops, table_key
+from everview.circuit.reuse import reuse_traces
 from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.linear import negated
 from everview.kernels.sort import arrange
@@ -130,21 +131,34 @@ class Spent:
 class Program:
     """The stages and loops of a circuit for a number of shards."""
 
-    def __init__(self, circuit: Circuit, shards: int = 1, tables: Mapping[str, Sequence[str]] | None = None) -> None:
-        """``tables`` names the sources whose contents are kept, each with its key."""
-        circuit = keep_contents(circuit, tables)
-        self._prepare(
-            place_exchanges(deal_seeds(spread_tops(circuit), shards)) if shards > 1 else circuit, shards, 0, None
-        )
+    def __init__(
+        self,
+        circuit: Circuit,
+        shards: int = 1,
+        tables: Mapping[str, Sequence[str]] | None = None,
+        *,
+        reuse: bool = False,
+    ) -> None:
+        """``tables`` names the sources whose contents are kept, each with its key.
+
+        With ``reuse`` joins read traces that are there anyway, instead of others of their own; on one shard, for a
+        longer key would put rows on others.
+        """
+        circuit, prints = keep_contents(circuit, tables), None
+        if shards > 1:
+            circuit = place_exchanges(deal_seeds(spread_tops(circuit), shards))
+        elif reuse:
+            circuit, prints = reuse_traces(circuit)
+        self._prepare(circuit, shards, 0, circuit.fingerprints() if prints is None else prints)
         self._tell_apart()
 
     @classmethod
     def _of_child(cls, circuit: Circuit, shards: int, depth: int, outer: Mapping[int, str]) -> Program:
         program = cls.__new__(cls)
-        program._prepare(circuit, shards, depth, outer)
+        program._prepare(circuit, shards, depth, circuit.fingerprints(outer))
         return program
 
-    def _prepare(self, circuit: Circuit, shards: int, depth: int, outer: Mapping[int, str] | None) -> None:
+    def _prepare(self, circuit: Circuit, shards: int, depth: int, prints: Mapping[int, str]) -> None:
         self.circuit = circuit
         self._nodes = tuple(circuit)
         self.shards = shards
@@ -153,7 +167,6 @@ class Program:
         # The streams that leave it: to views, or from a child to its parent and to its own next iteration.
         self.outputs = tuple(n.input for n in circuit if isinstance(n, Sink) and not n.table)
         self._feedbacks = [(node_id, n.input) for node_id, n in enumerate(circuit) if isinstance(n, Feedback)]
-        prints = circuit.fingerprints(outer)
         self.traces = {node_id: circuit.layout(node_id) for node_id in self.order if self._owns_trace(node_id)}
         self.names = {node_id: prints[node_id] for node_id in self.traces}
         self._empty = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -37,6 +37,7 @@ class Copy:
 ApplyRule = Callable[[Copy, Apply], Stream]
 SinkRule = Callable[[Copy, Sink], None]
 SourceRule = Callable[[Copy, Source], Stream]
+NONE_BESIDE: Mapping[int, Sequence[int]] = {}
 
 
 def _same_sink(copy: Copy, node: Sink) -> None:
@@ -78,7 +79,22 @@ def part(old: Circuit, streams: Iterable[int], sinks: Iterable[str]) -> tuple[Ci
     wanted = (*streams, *(old.sinks[name] for name in sinks))
     copy = Copy(old)
     copy.new.functions.update(old.functions)
-    _fill(copy, NodeRules(), None, _behind(old, wanted))
+    behind = _behind(old, wanted)
+    _fill(copy, NodeRules(), None, [node_id for node_id in _traces_first(old) if node_id in behind])
+    return copy.new, copy.at
+
+
+def rewired(
+    old: Circuit, apply: ApplyRule, dropped: Container[int], after: Mapping[int, Sequence[int]]
+) -> tuple[Circuit, dict[int, Stream]]:
+    """A checked circuit under another rule for its operators, without some that nothing reads any more.
+
+    ``after`` names nodes that must be there before a node is copied, beside those that it reads. With the new streams
+    of the root's nodes.
+    """
+    copy = Copy(old)
+    copy.new.functions.update(old.functions)
+    _fill(copy, NodeRules(apply), None, [node_id for node_id in _traces_first(old, after) if node_id not in dropped])
     return copy.new, copy.at
 
 
@@ -95,12 +111,10 @@ def _behind(circuit: Circuit, wanted: Iterable[int]) -> set[int]:
     return behind
 
 
-def _fill(copy: Copy, rules: NodeRules, outer: Copy | None, only: Container[int] | None = None) -> None:
+def _fill(copy: Copy, rules: NodeRules, outer: Copy | None, nodes: Iterable[int] | None = None) -> None:
     loops: list[tuple[int, Callable[[Stream], None]]] = []
     children: dict[int, Copy] = {}
-    for node_id in _traces_first(copy.old):
-        if only is not None and node_id not in only:
-            continue
+    for node_id in _traces_first(copy.old) if nodes is None else nodes:
         node, copy.here = copy.old[node_id], node_id
         match node:
             case Source():
@@ -131,8 +145,11 @@ def _fill(copy: Copy, rules: NodeRules, outer: Copy | None, only: Container[int]
         connect(copy.at[input_])
 
 
-def _traces_first(circuit: Circuit) -> list[int]:
-    """The nodes in an order for building: also a trace that is read before the tick precedes its reader."""
+def _traces_first(circuit: Circuit, after: Mapping[int, Sequence[int]] = NONE_BESIDE) -> list[int]:
+    """The nodes in an order for building: also a trace that is read before the tick precedes its reader.
+
+    ``after`` names others that precede a node.
+    """
     done: dict[int, None] = {}
     under_way: set[int] = set()
 
@@ -147,7 +164,7 @@ def _traces_first(circuit: Circuit) -> list[int]:
             )
         under_way.add(node_id)
         needed = () if isinstance(node, Feedback) else inputs_of(node)
-        for other in (*needed, *(r.node for r in reads_of(node))):
+        for other in (*needed, *(r.node for r in reads_of(node)), *after.get(node_id, ())):
             assert other is not None
             visit(other)
         done[node_id] = None

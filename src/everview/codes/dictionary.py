@@ -76,11 +76,31 @@ class EntryArrays(NamedTuple):
         words = np.empty(32, np.int64), np.empty(32, np.int64), np.zeros(33, np.int64)
         return cls(np.full(64, -1, np.int32), *words, np.empty(1024, np.uint8), np.zeros(32, np.uint8))
 
+    def with_room(self, n: int, entries: int, octets: int, indexed: int) -> EntryArrays:
+        """The first n entries in arrays for more of them, of so many bytes, with slots for some; none gets smaller."""
+        table = self
+        if entries > len(table.codes):
+            codes, kinds, flags = (_longer(array, n, entries) for array in (table.codes, table.kinds, table.flags))
+            bounds = _longer(table.bounds, n + 1, entries + 1)
+            table = table._replace(codes=codes, kinds=kinds, flags=flags, bounds=bounds)
+        if octets > len(table.arena):
+            table = table._replace(arena=_longer(table.arena, int(table.bounds[n]), octets))
+        places = len(table.slots)
+        while 2 * indexed > places:
+            places *= 2
+        return table if places == len(table.slots) else table.indexed(n, places)
+
     def indexed(self, entries: int, places: int) -> EntryArrays:
         """The same arrays with this many new slots, which index the first entries and no others."""
         slots = np.full(places, -1, np.int32)
         kernels.index(entries, slots, self.codes, self.kinds)
         return self._replace(slots=slots)
+
+
+def _longer(array: np.ndarray, used: int, size: int) -> np.ndarray:
+    longer = np.empty(size, array.dtype)
+    longer[:used] = array[:used]
+    return longer
 
 
 class Dictionary:
@@ -105,17 +125,21 @@ class Dictionary:
         """The codes of a string or binary array of this type; composite values come as canonical bytes."""
         return self.intern_bytes(type_.kind, bytes_of(array), valid_of(array))
 
-    def intern_bytes(self, kind: int, column: Bytes, valid: Octets) -> Words:
-        """The codes of these rows, `NULL_WORD` where not valid (no `valid`: all are)."""
+    def hashes(self, column: Bytes) -> Words:
+        """The codes that values get unless they are taken."""
+        return self._hash(column.offsets, column.data, FIRST_SEED)
+
+    def intern_bytes(self, kind: int, column: Bytes, valid: Octets, hashes: Words | None = None) -> Words:
+        """The codes of these rows, `NULL_WORD` where not valid (no `valid`: all are); `hashes` if they are known."""
         n = len(column.offsets) - 1
         out = np.empty(n, np.int64)
         rows = np.arange(n)
         seed = FIRST_SEED
         while len(rows):
             assert seed < LAST_SEED, "a value that collides under every seed"
-            wanted = self._hash(column.offsets, column.data, seed)
+            wanted = self._hash(column.offsets, column.data, seed) if hashes is None else hashes
             rows = self._intern_round(kind, wanted, column, valid, rows, out, exception=seed != FIRST_SEED)
-            seed += 1
+            seed, hashes = seed + 1, None
         return out
 
     def _intern_round(
@@ -255,17 +279,17 @@ class Dictionary:
     def _grow(self, more: int) -> None:
         """Make room for at least one more entry of `more` bytes; capacities double."""
         n, table = self._n, self._table
-        if n == len(table.codes):
-            codes, kinds, flags = (np.resize(each, 2 * n) for each in (table.codes, table.kinds, table.flags))
-            table = table._replace(codes=codes, kinds=kinds, flags=flags, bounds=np.resize(table.bounds, 2 * n + 1))
-        used = int(table.bounds[n])
-        if used + more > len(table.arena):
-            arena = np.empty(max(used + more, 2 * len(table.arena)), np.uint8)
-            arena[:used] = table.arena[:used]
-            table = table._replace(arena=arena)
-        if 2 * (n + 1) > len(table.slots):
-            table = table.indexed(n, 2 * len(table.slots))
-        self._table = table
+        entries = 2 * n if n == len(table.codes) else 0
+        used = int(table.bounds[n]) + more
+        octets = max(used, 2 * len(table.arena)) if used > len(table.arena) else 0
+        self._table = table.with_room(n, entries, octets, n + 1)
+
+    def reserve(self, entries: int, octets: int) -> None:
+        """Make room for so many more entries, which have so many bytes, at once."""
+        n, table = self._n, self._table
+        if self._unsure or entries < n:
+            return
+        self._table = table.with_room(n, n + entries, int(table.bounds[n]) + octets, n + entries)
 
     # -- as data --------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as at
 
+from everview.codes import bulk
 from everview.codes.coerce import INTEGER_BITS
 from everview.codes.columns import YEARS
 from everview.codes.conform import check_text
@@ -55,6 +56,10 @@ class OtherColumn:
     codec: Codec
     texts: Packer | None
 
+    def is_text(self, data: pa.Table | pa.RecordBatch) -> bool:
+        """Whether the column is text as it is, without NULL where there must be none."""
+        return self.texts is not None and (self.codec.nullable or data.column(self.place).null_count == 0)
+
     def put(self, out: Matrix, column: Any, dictionary: Dictionary) -> None:
         """Write the words of the column; raises one of `MISTAKES`."""
         codec = self.codec
@@ -77,6 +82,8 @@ class TableLayout:
 
     def encode(self, data: pa.Table | pa.RecordBatch, dictionary: Dictionary) -> Matrix | None:
         """The delta matrix; None where something must be looked at more closely."""
+        if data.num_rows >= bulk.MANY:
+            return self._encode_many(data, dictionary)
         out = np.empty((data.num_rows, self.width + 1), np.int64)
         first = 0
         for part in data.to_batches() if isinstance(data, pa.Table) else (data,):
@@ -88,6 +95,30 @@ class TableLayout:
             out[:, word] = value
         for other in self.others:
             other.put(out, data.column(other.place), dictionary)
+        return out
+
+    def _encode_many(self, data: pa.Table | pa.RecordBatch, dictionary: Dictionary) -> Matrix | None:
+        """`encode` of many rows: texts first, and then all columns block by block."""
+        out = np.empty((data.num_rows, self.width + 1), np.int64)
+        texts = [other for other in self.others if other.is_text(data)]
+        columns = [(other.codec.field, data.column(other.place)) for other in texts]
+        codes = list(zip((other.codec.column for other in texts), bulk.text_codes(columns, dictionary), strict=True))
+
+        def fill(first: int, block: pa.RecordBatch) -> bool:
+            last = first + block.num_rows
+            _, capsule = block.__arrow_c_array__()
+            done = kernels.put_batch(out, first, _address_in(capsule, b"arrow_array"), self.plan)
+            for word, value in self.constants:
+                out[first:last, word] = value
+            for word, column in codes:
+                out[first:last, word] = column.of_rows(first, last)
+            return done == len(self.plan)
+
+        if not bulk.filled(data, fill):
+            return None
+        for other in self.others:
+            if other not in texts:
+                other.put(out, data.column(other.place), dictionary)
         return out
 
 

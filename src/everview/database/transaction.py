@@ -18,10 +18,12 @@ import pyarrow as pa
 
 from everview.blocks import Block
 from everview.codes import encode_pairs, encode_rows
+from everview.codes.bulk import MANY
 from everview.codes.dictionary import Mark
 from everview.codes.encode import encode_weighted
 from everview.codes.frames import as_arrow, is_frame, python_rows
 from everview.codes.ingest import as_rows
+from everview.codes.tables import table_rows
 from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
 from everview.database.outside import Outside
@@ -98,8 +100,13 @@ class OpenTransaction:
         if outside is not None:
             return outside.changes.insert(table, rows)
         definition, relation = self._table(table)
-        encoded = self._encoded(definition, definition.schema, filled(definition, rows))
-        self._add(relation, encoded)
+        rows = filled(definition, rows)
+        encoded = self._in_order(definition, relation, rows)
+        if encoded is None:
+            encoded = self._encoded(definition, definition.schema, rows)
+            self._add(relation, encoded)
+        else:
+            self._add(relation.in_order, encoded)
         return int(encoded[:, -1].sum())
 
     def upsert(self, table: str, rows: Any) -> int:
@@ -153,6 +160,10 @@ class OpenTransaction:
                 outside.changes.apply({table: rows})
                 continue
             definition, relation = self._table(table)
+            encoded = self._in_order(definition, relation, rows)
+            if encoded is not None:
+                self._add(relation.in_order, encoded, negative=negative)
+                continue
             if definition.facts:
                 encoded = facts.encoded(
                     partial(encode_pairs, definition.schema, dictionary=self._dictionary),
@@ -213,6 +224,15 @@ class OpenTransaction:
     def _encoded(self, table: TableDefinition, schema: Schema, rows: Any) -> Matrix:
         encode = partial(encode_rows, schema, dictionary=self._dictionary)
         return facts.encoded(encode, partial(facts.as_values, schema), rows) if table.facts else encode(rows)
+
+    def _in_order(self, table: TableDefinition, relation: KeptTable, rows: Any) -> Matrix | None:
+        """The delta matrix of a large Arrow table with its words in the order of the table's trace, so that none move.
+
+        None if it is none, or has a mistake.
+        """
+        if not isinstance(rows, pa.Table | pa.RecordBatch) or rows.num_rows < MANY or table.facts:
+            return None
+        return table_rows(relation.stored, rows, self._dictionary)
 
     def _add(self, relation: KeptTable, rows: Matrix, *, negative: bool = False) -> None:
         pending = self._pending.get(relation.name, relation.nothing)

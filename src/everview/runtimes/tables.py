@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.circuit.nodes import Apply
+from everview.circuit.nodes import Apply, inputs_of
 from everview.circuit.program import Program
 from everview.codes import Dictionary, encode
 from everview.kernels.large import arrange, project, sort_order
@@ -87,6 +87,7 @@ class Resolver:
     key: int  # words of the key; all of them if the table has none
     order: int | None = None  # the word of the trace that orders changes
     keyed: bool = True
+    read: bool = True  # whether anything beside the table's index reads the source
 
     @classmethod
     def of(cls, program: Program, name: str, table: Table) -> Resolver:
@@ -99,7 +100,8 @@ class Resolver:
         order = None if table.order is None else layout.schema.words(layout.schema.index(table.order)).stop - 1
         columns = tuple(word_columns(schema, fields).tolist())
         index = _index_of(program, trace, source)
-        return cls(source, index, trace, columns, layout.key_words, order, bool(table.key))
+        read = any(source in inputs_of(node) for at, node in enumerate(program.circuit) if at != index)
+        return cls(source, index, trace, columns, layout.key_words, order, bool(table.key), read)
 
     def change(self, commands: Matrix, contents: TraceView, *, whole: bool = False) -> Matrix:
         """The change of the table, as a batch in the order of its trace."""
@@ -150,6 +152,8 @@ class Resolver:
 
     def cells(self, change: Matrix) -> dict[int, Matrix]:
         """A change of the table as a tick begins with it: for its index as it is, for the source as rows arrive."""
+        if not self.read:
+            return {self.index: change}
         return {self.index: change, self.source: change if self.in_place else self.as_source(change)}
 
     def as_source(self, rows: Matrix) -> Matrix:

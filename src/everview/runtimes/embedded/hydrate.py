@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.circuit.bounds import LoopBounds
-from everview.circuit.nodes import Apply, inputs_of, reads_of
+from everview.circuit.nodes import Apply, Node, inputs_of, reads_of
 from everview.circuit.program import Program
 from everview.errors import EverviewError
 from everview.kernels.large import arrange, one_scratch, project
 from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
 from everview.operators.index import Index, sorted_by
-from everview.operators.operator import Context, Operator, word_columns
+from everview.operators.join import JoinTrace
+from everview.operators.operator import Context, Moment, Operator, word_columns
 from everview.runtimes.embedded.walk import Walk, chosen_words, operator_of, walk_from, walked
 from everview.runtimes.epoch import Epochs
 from everview.runtimes.loops import Cells
@@ -242,16 +243,25 @@ def _back_from(program: Program, wanted: Iterable[int], known: Mapping[int, Inte
     waiting = list(wanted)
     while waiting:
         at = waiting.pop()
-        if at in needed or at in given:
+        node = program.circuit[at]
+        if at in needed or at in given or _finds_nothing(node):
             continue
         if at in known:
             given.add(at)
             continue
         needed.add(at)
-        node = program.circuit[at]
         waiting += [i for i in inputs_of(node) if i is not None]
         waiting += [read.node for read in reads_of(node)]
     return needed, given
+
+
+def _finds_nothing(node: Node) -> bool:
+    """Whether a node looks up what arrives in a trace as it was before, which is empty in a first tick."""
+    return (
+        isinstance(node, Apply)
+        and isinstance(node.operator, JoinTrace)
+        and all(read.moment is Moment.BEFORE for read in node.reads)
+    )
 
 
 def _part(program: Program, nodes: set[int]) -> Program:

@@ -32,10 +32,13 @@ def use_threads(threads: int) -> None:
     keep_to(threads)
 
 
-def prepared(circuit: Circuit, tables: Mapping[str, Table], shards: int, *, as_is: bool, stored: bool) -> Program:
+def prepared(
+    circuit: Circuit, tables: Mapping[str, Table], shards: int, *, as_is: bool, stored: bool, reuse: bool = False
+) -> Program:
     """The program of a circuit; a query circuit is made incremental first, unless it is to run as it is.
 
-    A ``stored`` one must be known again by the names of its functions.
+    A ``stored`` one must be known again by the names of its functions. With ``reuse`` its joins read each other's
+    traces, and those of tables.
     """
     as_is = circuit.incremental or as_is
     if as_is:
@@ -46,7 +49,7 @@ def prepared(circuit: Circuit, tables: Mapping[str, Table], shards: int, *, as_i
         if name not in circuit.sources:
             raise unknown_name("source", name, circuit.sources)
     incremental = circuit if as_is else incrementalize(circuit)
-    return Program(incremental, shards, {name: table.key for name, table in tables.items()})
+    return Program(incremental, shards, {name: table.key for name, table in tables.items()}, reuse=reuse)
 
 
 def _require_names(circuit: Circuit) -> None:

@@ -7,7 +7,7 @@ key, and a row of negative weight, are refused here, before any operator sees th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,7 @@ from everview.kernels.probe import broken_key
 from everview.kernels.probe import keys as distinct_keys
 from everview.kernels.table import with_batch
 from everview.operators.exchange import Exchange
+from everview.operators.index import sorted_by
 from everview.operators.operator import ByKey, Layout, word_columns
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Resolver, Table, last_of_key, ones
@@ -52,6 +53,12 @@ class KeptTable:
         resolver = Resolver.of(program, name, table)
         schema, layout = program.circuit.layout(resolver.source).schema, program.circuit.layout(resolver.trace)
         return cls(name, schema, layout.schema, layout.key, resolver, program.shards, dictionary)
+
+    @cached_property
+    def in_order(self) -> KeptTable:
+        """The same table for rows that come with their words in the order of its trace."""
+        resolver = replace(self.resolver, columns=tuple(range(self.stored.width)))
+        return replace(self, schema=self.stored, resolver=resolver)
 
     @cached_property
     def key_schema(self) -> Schema:
@@ -172,7 +179,7 @@ class KeptTable:
     def _arranged(self, rows: Matrix) -> Matrix:
         """The rows as a batch in the order of the trace."""
         try:
-            return arrange(rows, self.resolver.words)
+            return sorted_by(rows, self.resolver.words)
         except OverflowError as error:
             raise self._overflow(error) from None
 

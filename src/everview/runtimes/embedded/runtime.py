@@ -77,15 +77,16 @@ class Embedded(Epochs):
         Of the sources named in ``tables`` the contents are kept, and their rows may come as `Commands`.
 
         Ticks are committed one by one; or, with ``every`` so many seconds, several as one. ``adopt`` takes the state
-        of another circuit for this one's, as `turn` does. ``loops`` bounds what a recursion may do in one tick.
+        of another circuit for this one's, as `turn` does; then joins may also read each other's traces, so that which
+        traces there are depends on all views. ``loops`` bounds what a recursion may do in one tick.
         """
         check_shards(shards)
         self._ended = False
         self._refusal: str | None = None
-        self._check_functions, self._as_is, self._every = check_functions, as_is, every
+        self._check_functions, self._as_is, self._every, self._reuse = check_functions, as_is, every, adopt
         self.tables = dict(tables or {})
         self.views: dict[str, CircuitView] = {}
-        program = prepared(circuit, self.tables, shards, as_is=as_is, stored=path is not None)
+        program = prepared(circuit, self.tables, shards, as_is=as_is, stored=path is not None, reuse=adopt)
         context = Context(Dictionary(), dict(program.circuit.functions), check_functions)
         self.durable = None if path is None else Durable.open(path, program, policy or Policy(), adopt=adopt)
         self.offsets = dict(self.saved_offsets) if self.durable else dict[str, Any]()  # how far sources have been read
@@ -123,7 +124,7 @@ class Embedded(Epochs):
 
     def _prepared(self, circuit: Circuit, tables: Mapping[str, Table]) -> Program:
         stored = self.durable is not None
-        return prepared(circuit, tables, self.shards, as_is=self._as_is, stored=stored)
+        return prepared(circuit, tables, self.shards, as_is=self._as_is, stored=stored, reuse=self._reuse)
 
     def turn(
         self,

@@ -137,6 +137,9 @@ TRIED: dict[str, Tried] = {
     "named_struct": [("x", J, "y", T), ("x", D, "y", A, "z", 3)],
     "xxhash64": [(J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
     "hash": [(J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
+    "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],
+    "bit_get": [(L, J), (S, 3), (J, 31)],
+    "width_bucket": [(D, 0, 10, 5), (D, D, D, L), (J, 7.5, -2, 3)],
 }
 
 
@@ -145,7 +148,9 @@ COLUMNS = (B, S, J, L, F, D, T, X, DAY, AT, M, W, A, TS)
 
 def taken(name: str) -> Tried:
     """Columns that a function takes: one of every type, beside others of the same type, numbers or texts."""
-    rest = SIGNATURES[name].least - 1
+    if SIGNATURES[name].most == 0:
+        return [()]
+    rest = max(SIGNATURES[name].least - 1, 0)
     combinations = {(of, *[other] * rest): None for of in COLUMNS for other in (of, J, T)}
     return [types for types in combinations if _is_taken(name, types)]
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from everview.scalars.functions import (
     arithmetic,
+    bits,
     collections,
     comparison,
     dates,
@@ -35,7 +36,7 @@ def _on_columns(kernel: Kernel) -> Kernel:
     return run
 
 
-_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing)
+_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing, bits)
 _OF_COLUMNS: Final = (strings, patterns, formats)
 
 KERNELS: Final[Mapping[str, Kernel]] = {
@@ -45,5 +46,5 @@ KERNELS: Final[Mapping[str, Kernel]] = {
 }
 # Functions that raise for some arguments; all others may be called on rows whose result nobody looks at.
 FAILING: Final[frozenset[str]] = frozenset(
-    name for family in (arithmetic, logic, numbers, dates, collections, patterns, formats) for name in family.FAILING
+    name for family in (*_PLAIN, *_OF_COLUMNS) for name in getattr(family, "FAILING", ())
 )

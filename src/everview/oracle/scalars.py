@@ -20,7 +20,10 @@ from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_hashes import chained, murmur3, xxh64
 from everview.oracle.scalar_moments import MOMENTS
 from everview.oracle.scalar_numbers import NUMBERS, plain
+from everview.oracle.scalar_parts import PARTS
+from everview.oracle.scalar_printing import PRINTING
 from everview.oracle.scalar_texts import TEXTS
+from everview.oracle.scalar_urls import parse_url
 from everview.oracle.values import inward
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal, Now, UserCall
 from everview.scalars.functions.user import registered
@@ -279,13 +282,15 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "named_struct": lambda type_, types, values: dict(zip(values[::2], values[1::2], strict=True)),
     "xxhash64": chained(xxh64, 64),
     "hash": chained(murmur3, 32),
-    **{name: plain(function) for name, function in TEXTS.items()},
+    **{name: plain(function) for name, function in (TEXTS | PARTS).items()},
+    "parse_url": plain(parse_url),
+    **PRINTING,
     **{name: plain(function) for name, function in MOMENTS.items()},
 }
 _SEES_NULL: Final = frozenset(
     {
         *("null_safe_equal", "in", "greatest", "least", "is_null", "is_not_null", "is_nan", "nanvl", "array"),
         "named_struct",
-        *("concat_ws", "locate", "xxhash64", "hash"),
+        *("concat_ws", "locate", "xxhash64", "hash", "elt", "mask", "format_string"),
     }
 )

@@ -12,14 +12,18 @@ from typing import Any, Final
 from everview.scalars.functions import (
     arithmetic,
     bits,
+    codings,
     collections,
     comparison,
     dates,
     formats,
     hashing,
+    likeness,
     logic,
     numbers,
+    parts,
     patterns,
+    printing,
     strings,
 )
 from everview.scalars.functions.kernel import Kernel, Value, length, whole
@@ -36,8 +40,8 @@ def _on_columns(kernel: Kernel) -> Kernel:
     return run
 
 
-_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing, bits)
-_OF_COLUMNS: Final = (strings, patterns, formats)
+_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing, bits, codings)
+_OF_COLUMNS: Final = (strings, patterns, formats, parts, likeness, printing)
 
 KERNELS: Final[Mapping[str, Kernel]] = {
     **{name: kernel for family in _PLAIN for name, kernel in family.KERNELS.items()},

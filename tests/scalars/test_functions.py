@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -181,6 +182,25 @@ TRIED: dict[str, Tried] = {
         ("%s %s", J),
         ("%c", J),
         ("%-08.2f", D),
+    ],
+    **each(("array_append", "array_prepend"), [(A, J), (A, L), (TS, T), (AD, 1.5), (A, None)]),
+    "array_insert": [(A, 2, J), (A, S, 7), (TS, -1, T), (AD, 6, D), (A, -6, None), (A, 0, 1)],
+    **each(("array_compact", "array_sort"), [(A,), (AD,), (TS,)]),
+    **each(("array_remove", "array_position"), [(A, J), (A, 1), (AD, D), (TS, T), (TS, "a")]),
+    "array_repeat": [(J, 3), (T, S), (None, 2)],
+    "slice": [(A, 2, 2), (TS, -2, 5), (AD, S, 1), (A, 1, S)],
+    "get": [(A, 0), (A, S), (TS, -1), (AD, J)],
+    **each(("array_union", "array_intersect", "array_except", "arrays_overlap"), [(A, A), (AD, AD), (TS, TS), (A, AD)]),
+    "arrays_zip": [(A, TS), (A, A, AD), (TS,)],
+    "sequence": [
+        (S, S),
+        (1, S, 2),
+        (S, 100, 70),
+        (9, 1, -2),
+        (dt.date(2024, 1, 31), dt.date(2024, 6, 30), interval(1, "month")),
+        (dt.date(2024, 3, 1), dt.date(2024, 2, 20)),
+        (dt.date(2024, 1, 1), dt.date(2025, 1, 1), interval(-1, "year")),
+        (dt.datetime(2024, 1, 1, 5), dt.datetime(2024, 1, 2), interval(7, "hour")),
     ],
     "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],
     "bit_get": [(L, J), (S, 3), (J, 31)],

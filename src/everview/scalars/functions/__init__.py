@@ -19,11 +19,13 @@ from everview.scalars.functions import (
     formats,
     hashing,
     likeness,
+    lists,
     logic,
     numbers,
     parts,
     patterns,
     printing,
+    sequences,
     strings,
 )
 from everview.scalars.functions.kernel import Kernel, Value, length, whole
@@ -40,7 +42,7 @@ def _on_columns(kernel: Kernel) -> Kernel:
     return run
 
 
-_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing, bits, codings)
+_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing, bits, codings, lists, sequences)
 _OF_COLUMNS: Final = (strings, patterns, formats, parts, likeness, printing)
 
 KERNELS: Final[Mapping[str, Kernel]] = {

@@ -89,7 +89,9 @@ def tables(draw: st.DrawFn, types: list[Type], most: int = 6) -> list[list[Any]]
 
 
 def argument(found: Any, at: int) -> Expression:
-    """A type is a column of it; another value is a literal."""
+    """A type is a column of it; another value is a literal, unless it is an expression."""
+    if isinstance(found, Expression):
+        return found
     return Column(at, f"c{at}", found) if isinstance(found, Type) else literal(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -30,6 +31,13 @@ Tried = list[tuple[Any, ...]]
 def each(names: tuple[str, ...], tried: Tried) -> dict[str, Tried]:
     return dict.fromkeys(names, tried)
 
+
+URLS: Tried = [
+    (url, part)
+    for url in ("http://u:p@ex.org:80/a/b?k=1&x=%20#r", "mailto:a@b.c", "//h/p", "a b", "?q", "http://1.2.3.4", "x:")
+    for part in ("HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO", "path")
+]
+URLS += [("http://h?x=1&k=2", "QUERY", T), (T, "PATH"), (T, "HOST")]
 
 TRIED: dict[str, Tried] = {
     **each(("add", "subtract", "multiply", "divide", "modulo", "pmod"), PAIRS),
@@ -78,7 +86,6 @@ TRIED: dict[str, Tried] = {
     **each(("trim", "ltrim", "rtrim"), [(T,), (T, " a"), (T, T)]),
     "replace": [(T, "a", "bb"), (T, T, T), (T, "a"), (T, "", "x")],
     "translate": [(T, "ab", "x"), (T, T, T)],
-    "regexp_replace": [(T, "[ab]+", "<$0>"), (T, "(a)(b)?", "$2-\\$")],
     "regexp_extract": [(T, "([ab])(b)?"), (T, "(a)|b", 0), (T, "([^,]*),", 1)],
     "split": [(T, ","), (T, "[, ]"), (T, ""), (T, "a", 2), (T, "\\.", 0), (T, "a*")],
     "substring": [(T, 2), (T, 2, 3), (T, -2, 1), (T, 0, 2), (T, -7, 9), (T, J, S), (X, 2, 3)],
@@ -86,7 +93,6 @@ TRIED: dict[str, Tried] = {
     **each(("lpad", "rpad"), [(T, 5), (T, 4, "xy"), (T, 3, "é"), (T, 3, ""), (T, 2, T)]),
     "concat": [(T, T), (T, "-", J), (X, X), (A, A)],
     "concat_ws": [("-", T, T), (T, T), ("-", TS, T), (",", J, None)],
-    "instr": [(T, "b"), (T, T), (T, "")],
     "locate": [("b", T), (T, T), (T, T, J), ("a", T, 2)],
     "repeat": [(T, 2), (T, -1), ("ab", 3)],
     "space": [(3,)],
@@ -137,6 +143,68 @@ TRIED: dict[str, Tried] = {
     "named_struct": [("x", J, "y", T), ("x", D, "y", A, "z", 3)],
     "xxhash64": [(J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
     "hash": [(J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
+    "regexp_replace": [(T, "[ab]+", "<$0>"), (T, "(a)(b)?", "$2-\\$"), (T, "b", "-", 3)],
+    **each(("regexp_count", "regexp_instr", "regexp_substr"), [(T, "[ab]+"), (T, "b*"), (T, "é|1"), (T, "x.z")]),
+    "regexp_extract_all": [(T, "([ab])(b)?"), (T, "[a-c]", 0), (T, "([^,]*),", 1)],
+    "split_part": [(T, ",", 2), (T, ".", -1), (T, T, J), (T, "", 1), (T, "b", S)],
+    "substring_index": [(T, ",", 2), (T, ".", -1), (T, "b", S), ("aaaa", "aa", S), (T, T, 1)],
+    "instr": [(T, "b"), (T, T), (T, ""), (T, "a", 2), (T, "b", -1, 2), (T, T, S, 1), ("aaaa", "aa", S, 2)],
+    "elt": [(1, T, T), (2, J, T), (J, T, T), (1, X, X)],
+    "find_in_set": [("b", T), (T, T), (T, "a,b,,abc")],
+    "overlay": [(T, "xy", 2), (T, T, 3, 1), (T, "-", 2, -1), (X, X, 2), (T, "é", -1, 0)],
+    "mask": [(T,), (T, "U", "l", "d", "o"), (T, None, "x")],
+    "levenshtein": [(T, T), (T, "abc"), (T, T, 2)],
+    "jaro_winkler_similarity": [(T, T), (T, "abc"), ("MARTHA", T)],
+    "encode": [(T, charset) for charset in ("utf-8", "US-ASCII", "ISO-8859-1", "utf-16", "UTF-16LE", "utf-32", "x")],
+    "decode": [*((X, charset) for charset in ("utf-8", "US-ASCII", "ISO-8859-1", "utf-16BE")), (J, 1, "a", 2, T, "z")],
+    **each(("to_binary", "try_to_binary"), [(T,), (T, "utf-8"), (T, "base64"), ("aGVsbG8", "base64"), ("4", "hex")]),
+    **each(("parse_url", "try_parse_url"), URLS),
+    "hmac": [(T, T), (X, T, "SHA-1"), (T, X, "md5"), ("k" * 200, T, "SHA-512")],
+    "to_char": [
+        *((M, form) for form in ("999", "S09,999.99", "$9G999D00PR", "9,999.9MI", "MI99,999,999,999.99", ".99")),
+        *((W, "S999,999,999.9999999999"), (J, "0000000000"), (AT, "yyyy-MM"), (X, "hex"), (D, "99.9")),
+    ],
+    **each(
+        ("to_number", "try_to_number"),
+        [(T, "999"), ("1,234.5-", "9,999.99S"), ("<$12>", "$99PR"), (T, "S9,999.00"), ("-5", "MI9"), ("1", "0,009")],
+    ),
+    "format_string": [
+        ("%d|%5d|%-7d|%,d|%(d", J, L, S, L, J),
+        ("%s %10s|%-10s|%.2s|%S", T, T, D, T, B),
+        ("%x %X %o %#010x", J, L, S, L),
+        ("%f %.2f %15.3f %e %.3E", D, D, D, D, D),
+        ("%g|%+.1f|%09.2f|%,.1f", D, D, D, D),
+        ("%b %c %n%%", B, 97),
+        ("%2$s %1$s %<s %s", DAY, AT),
+        (T, J),
+        ("%s", M),
+        ("%d", T),
+        ("%s %s", J),
+        ("%c", J),
+        ("%-08.2f", D),
+    ],
+    **each(("array_append", "array_prepend"), [(A, J), (A, L), (TS, T), (AD, 1.5), (A, None)]),
+    "array_insert": [(A, 2, J), (A, S, 7), (TS, -1, T), (AD, 6, D), (A, -6, None), (A, 0, 1)],
+    **each(("array_compact", "array_sort"), [(A,), (AD,), (TS,)]),
+    **each(("array_remove", "array_position"), [(A, J), (A, 1), (AD, D), (TS, T), (TS, "a")]),
+    "array_repeat": [(J, 3), (T, S), (None, 2)],
+    "slice": [(A, 2, 2), (TS, -2, 5), (AD, S, 1), (A, 1, S)],
+    "get": [(A, 0), (A, S), (TS, -1), (AD, J)],
+    **each(("array_union", "array_intersect", "array_except", "arrays_overlap"), [(A, A), (AD, AD), (TS, TS), (A, AD)]),
+    "arrays_zip": [(A, TS), (A, A, AD), (TS,)],
+    "sequence": [
+        (S, S),
+        (1, S, 2),
+        (S, 100, 70),
+        (9, 1, -2),
+        (dt.date(2024, 1, 31), dt.date(2024, 6, 30), interval(1, "month")),
+        (dt.date(2024, 3, 1), dt.date(2024, 2, 20)),
+        (dt.date(2024, 1, 1), dt.date(2025, 1, 1), interval(-1, "year")),
+        (dt.datetime(2024, 1, 1, 5), dt.datetime(2024, 1, 2), interval(7, "hour")),
+    ],
+    "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],
+    "bit_get": [(L, J), (S, 3), (J, 31)],
+    "width_bucket": [(D, 0, 10, 5), (D, D, D, L), (J, 7.5, -2, 3)],
 }
 
 
@@ -145,7 +213,9 @@ COLUMNS = (B, S, J, L, F, D, T, X, DAY, AT, M, W, A, TS)
 
 def taken(name: str) -> Tried:
     """Columns that a function takes: one of every type, beside others of the same type, numbers or texts."""
-    rest = SIGNATURES[name].least - 1
+    if SIGNATURES[name].most == 0:
+        return [()]
+    rest = max(SIGNATURES[name].least - 1, 0)
     combinations = {(of, *[other] * rest): None for of in COLUMNS for other in (of, J, T)}
     return [types for types in combinations if _is_taken(name, types)]
 
@@ -167,7 +237,7 @@ def test_every_function_is_tried() -> None:
     assert KERNELS.keys() - SIGNATURES.keys() == {
         *("add_months_to", "add_days_to", "add_time_to", "add_intervals", "scale_interval"),
         *("subtract_months_to", "subtract_days_to", "subtract_time_to", "subtract_intervals"),
-        *("subtract_dates", "subtract_timestamps"),
+        *("subtract_dates", "subtract_timestamps", "instr_from"),
     }
 
 

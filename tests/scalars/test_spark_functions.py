@@ -12,13 +12,14 @@ import pytest
 
 from everview.errors import EverviewError, TypeMismatch
 from everview.types import Type, type_of_arrow
+from scalars import drawn_columns
 from scalars.written import COLUMNS, SCHEMA, evaluated, expression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Spark's logarithms, powers and the like are within one unit in the last place of ours.
-NEARLY = ("exp(", "ln(", "log", "pow(", "cbrt(", "months_between(")
+NEARLY = tuple(f"{name}(" for name in drawn_columns.NEARLY)
 
 
 def pairs(name: str) -> list[tuple[str, str]]:
@@ -29,14 +30,22 @@ def pairs(name: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession) -> Iterator[DataFrame]:
-    before = spark.conf.get("spark.sql.ansi.enabled")
-    spark.conf.set("spark.sql.ansi.enabled", "true")
+    # Hundreds of expressions in one projection are interpreted sooner than they are compiled.
+    wanted = {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    before = {name: spark.conf.get(name) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
     table = pa.table(COLUMNS, names=SCHEMA.names)
     made = spark.createDataFrame(table).repartition(1)
     made.createOrReplaceTempView("written")
     yield made
     spark.catalog.dropTempView("written")
-    spark.conf.set("spark.sql.ansi.enabled", before or "true")
+    for name, value in before.items():
+        spark.conf.set(name, value or "true")
 
 
 def comparable(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
+import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final
@@ -194,6 +195,72 @@ def _typed(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return lambda type_, types, values: _arithmetic(type_, function, *values)
 
 
+def _log_area(function: Callable[[float], float]) -> Callable[[float], float]:
+    """An area function, which Python has no value for at the ends of its range."""
+
+    def run(x: float) -> float:
+        return math.copysign(math.inf, x) if abs(x) == 1.0 else function(x)
+
+    return run
+
+
+def _inverse(function: Callable[[float], float]) -> Callable[[float], float]:
+    def run(x: float) -> float:
+        divisor = function(x)
+        return math.copysign(math.inf, divisor) if divisor == 0 else 1.0 / divisor
+
+    return run
+
+
+def _even(x: float) -> float:
+    return float(round(x)) if math.isfinite(x) else x
+
+
+def _factorial(n: int) -> int | None:
+    return math.prod(range(1, n + 1)) if 0 <= n <= 20 else None
+
+
+def _ones(type_: Type, types: list[Type], values: list[Any]) -> int:
+    return bin(int(values[0]) & (2**64 - 1)).count("1")
+
+
+def _bit(type_: Type, types: list[Type], values: list[Any]) -> int:
+    value, place = values
+    if not 0 <= place < BITS[types[0]]:
+        raise NoValue("no such bit")
+    return value // 2**place % 2
+
+
+def _conv(text: str, old: int, new: int) -> str | None:
+    text = text.strip(" ")
+    if text == "" or not 2 <= old <= 36 or not 2 <= abs(new) <= 36:
+        return None
+    digits = re.match("-?([0-9a-zA-Z]*)", text, re.ASCII)
+    assert digits is not None
+    kept = digits[1]
+    while kept and any(int(letter, 36) >= old for letter in kept):
+        kept = kept[:-1]
+    size = int(kept, old) if kept else 0
+    if size >= 2**64:
+        raise NoValue("overflow")
+    number = size if not text.startswith("-") else 2**64 - 1 if new > 0 and size >= 2**63 else (2**64 - size) % 2**64
+    sign = "-" if new < 0 and number >= 2**63 else ""
+    number = 2**64 - number if sign else number
+    places = [number // abs(new) ** place % abs(new) for place in range(64)]
+    letters = "".join(chr(48 + d) if d < 10 else chr(55 + d) for d in reversed(places))
+    return sign + (letters.lstrip("0") or "0")
+
+
+def _bucket(x: float, low: float, high: float, count: int) -> int | None:
+    if x != x or not math.isfinite(low) or not math.isfinite(high) or low == high or not 0 < count < 2**63 - 1:
+        return None
+    if low > high:
+        x, low, high = -x, -low, -high
+    if x < low:
+        return 0
+    return count + 1 if x >= high else int(count * (x - low) / (high - low)) + 1
+
+
 NUMBERS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "add": _typed(lambda a, b: a + b),
     "subtract": _typed(lambda a, b: a - b),
@@ -222,6 +289,26 @@ NUMBERS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "atan2": _float(lambda y, x: math.atan2(y + 0.0, x + 0.0)),
     "radians": _float(lambda x: x * (math.pi / 180.0)),
     "degrees": _float(lambda x: x * (180.0 / math.pi)),
+    "asin": _float(math.asin),
+    "acos": _float(math.acos),
+    "sinh": _float(lambda x: math.copysign(math.inf, x) if abs(x) > 711 else math.sinh(x)),
+    "cosh": _float(math.cosh),
+    "tanh": _float(math.tanh),
+    "asinh": _float(math.asinh),
+    "acosh": _float(math.acosh),
+    "atanh": _float(_log_area(math.atanh)),
+    "cot": _float(_inverse(math.tan)),
+    "sec": _float(_inverse(math.cos)),
+    "csc": _float(_inverse(math.sin)),
+    "expm1": _float(math.expm1),
+    "rint": _float(_even),
+    "hypot": _float(math.hypot),
+    "factorial": plain(_factorial),
+    "bin": plain(lambda n: bin(n % 2**64)[2:]),
+    "conv": plain(_conv),
+    "bit_count": _ones,
+    "bit_get": _bit,
+    "width_bucket": plain(_bucket),
     "pow": _float(_pow),
     "sign": _float(_sign),
     "ln": _log(math.log),

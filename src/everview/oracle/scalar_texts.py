@@ -134,6 +134,10 @@ def _regexp_extract(text: str, pattern: str, group: int = 1) -> str:
     return "" if match is None else match.group(group) or ""
 
 
+def _regexp_extract_all(text: str, pattern: str, group: int) -> list[str]:
+    return [match.group(group) or "" for match in re.finditer(pattern, text, re.ASCII)]
+
+
 def _split(text: str, pattern: str, limit: int = -1) -> list[str]:
     parts: list[str] = []
     begin = 0
@@ -222,6 +226,9 @@ TEXTS: Final[Mapping[str, Callable[..., Any]]] = {
     "rlike": _rlike,
     "regexp_replace": _regexp_replace,
     "regexp_extract": _regexp_extract,
+    "regexp_count": lambda text, pattern: len(re.findall(pattern, text, re.ASCII)),
+    "regexp_instr": lambda text, pattern: m.start() + 1 if (m := re.search(pattern, text, re.ASCII)) else 0,
+    "regexp_extract_all": _regexp_extract_all,
     "split": _split,
     "array_join": _array_join,
     "ascii": lambda text: ord(text[0]) if text else 0,

@@ -16,11 +16,16 @@ from functools import cmp_to_key, partial
 from typing import Any, Final
 
 from everview.errors import ArithmeticFailure, CastFailure, EverviewError
+from everview.oracle import scalar_arrays
 from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_hashes import chained, murmur3, xxh64
 from everview.oracle.scalar_moments import MOMENTS
 from everview.oracle.scalar_numbers import NUMBERS, plain
+from everview.oracle.scalar_order import compare
+from everview.oracle.scalar_parts import PARTS
+from everview.oracle.scalar_printing import PRINTING
 from everview.oracle.scalar_texts import TEXTS
+from everview.oracle.scalar_urls import parse_url
 from everview.oracle.values import inward
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal, Now, UserCall
 from everview.scalars.functions.user import registered
@@ -149,25 +154,6 @@ _CHOOSING: Final[Mapping[str, Callable[[Later], Any]]] = {
 # -- comparison
 
 
-def compare(a: Any, b: Any) -> int:
-    """The order of two values as -1, 0 or 1; NULL comes first inside arrays and structs, NaN last."""
-    if a is None or b is None:
-        return (a is not None) - (b is not None)
-    if isinstance(a, dict):
-        a, b = list(a.values()), list(b.values())
-    if isinstance(a, list):
-        for x, y in zip(a, b, strict=False):
-            order = compare(x, y)
-            if order:
-                return order
-        return (len(a) > len(b)) - (len(a) < len(b))
-    if isinstance(a, str):
-        a, b = a.encode(), b.encode()
-    if isinstance(a, float) and (a != a or b != b):
-        return (a != a) - (b != b)
-    return (a > b) - (a < b)
-
-
 def _comparing(test: Callable[[int], bool]) -> Callable[..., Any]:
     return lambda type_, types, values: test(_compared(types, values))
 
@@ -279,13 +265,17 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "named_struct": lambda type_, types, values: dict(zip(values[::2], values[1::2], strict=True)),
     "xxhash64": chained(xxh64, 64),
     "hash": chained(murmur3, 32),
-    **{name: plain(function) for name, function in TEXTS.items()},
+    **{name: plain(function) for name, function in (TEXTS | PARTS).items()},
+    "parse_url": plain(parse_url),
+    **PRINTING,
+    **scalar_arrays.ARRAYS,
     **{name: plain(function) for name, function in MOMENTS.items()},
 }
 _SEES_NULL: Final = frozenset(
     {
         *("null_safe_equal", "in", "greatest", "least", "is_null", "is_not_null", "is_nan", "nanvl", "array"),
         "named_struct",
-        *("concat_ws", "locate", "xxhash64", "hash"),
+        *("concat_ws", "locate", "xxhash64", "hash", "elt", "mask", "format_string"),
+        *scalar_arrays.SEES_NULL,
     }
 )

@@ -196,11 +196,11 @@ class PlainParser(PipeParser):
     """Spark's parser, with operators and functions as Spark 4 reads them."""
 
     FUNCTIONS = {}  # noqa: RUF012
-    # sqlglot's readers of these drop an argument: the frequency of percentile.
+    # sqlglot's readers of these drop an argument, such as the frequency of percentile, or add one.
     FUNCTION_PARSERS = {  # noqa: RUF012
         name: reader
         for name, reader in Spark.Parser.FUNCTION_PARSERS.items()
-        if name not in ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE")
+        if name not in ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE", "DECODE", "INITCAP")
     }
     ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
     NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one

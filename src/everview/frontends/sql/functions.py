@@ -270,6 +270,12 @@ def _position(node: exp.StrPosition, site: Site) -> Expression:
     return call("locate", *(expression(p, site) for p in parts if p is not None))
 
 
+@handles(exp.Overlay, args="this expression from_ for_")
+def _overlay(node: exp.Overlay, site: Site) -> Expression:
+    parts = [node.this, node.expression, node.args.get("from_"), node.args.get("for_")]
+    return call("overlay", *(expression(p, site) for p in parts if p is not None))
+
+
 @handles(exp.Ceil, exp.Floor, args="this decimals")
 def _rounded(node: exp.Expr, site: Site) -> Expression:
     parts = [p for p in (node.this, node.args.get("decimals")) if p is not None]

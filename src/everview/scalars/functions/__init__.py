@@ -11,14 +11,21 @@ from typing import Any, Final
 
 from everview.scalars.functions import (
     arithmetic,
+    bits,
+    codings,
     collections,
     comparison,
     dates,
     formats,
     hashing,
+    likeness,
+    lists,
     logic,
     numbers,
+    parts,
     patterns,
+    printing,
+    sequences,
     strings,
 )
 from everview.scalars.functions.kernel import Kernel, Value, length, whole
@@ -35,8 +42,8 @@ def _on_columns(kernel: Kernel) -> Kernel:
     return run
 
 
-_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing)
-_OF_COLUMNS: Final = (strings, patterns, formats)
+_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing, bits, codings, lists, sequences)
+_OF_COLUMNS: Final = (strings, patterns, formats, parts, likeness, printing)
 
 KERNELS: Final[Mapping[str, Kernel]] = {
     **{name: kernel for family in _PLAIN for name, kernel in family.KERNELS.items()},
@@ -45,5 +52,5 @@ KERNELS: Final[Mapping[str, Kernel]] = {
 }
 # Functions that raise for some arguments; all others may be called on rows whose result nobody looks at.
 FAILING: Final[frozenset[str]] = frozenset(
-    name for family in (arithmetic, logic, numbers, dates, collections, patterns, formats) for name in family.FAILING
+    name for family in (*_PLAIN, *_OF_COLUMNS) for name in getattr(family, "FAILING", ())
 )

@@ -90,6 +90,10 @@ def _sort(out: Kind, array: Value, *ascending: Value) -> Any:
     return each(out, ordered, array, *ascending)
 
 
+def _sort_nulls_last(out: Kind, array: Value) -> Any:
+    return each(out, lambda items: sorted(items, key=lambda item: (item is None, order_key(item))), array)
+
+
 def _distinct(out: Kind, array: Value) -> Any:
     """The distinct elements, in the order in which they first occur."""
 
@@ -144,6 +148,7 @@ KERNELS: Final[dict[str, Kernel]] = {
     "element_at": _element_at,
     "try_element_at": _try_element_at,
     "sort_array": _sort,
+    "array_sort": _sort_nulls_last,
     "array_distinct": _distinct,
     "flatten": _flatten,
     "array_min": _extreme(largest=False),

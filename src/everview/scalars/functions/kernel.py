@@ -157,7 +157,7 @@ def constant(position: int, kernel: Kernel) -> Kernel:
 
 
 def _grouped(out: Kind, run: Kernel, position: int, arguments: tuple[Value, ...]) -> Any:
-    rows = length(arguments)
+    rows, subject = length(arguments), int(position == 0)
     coded = arguments[position].dictionary_encode()
     codes = numbers(coded.indices, -1)
     parts: list[Value] = []
@@ -167,7 +167,7 @@ def _grouped(out: Kind, run: Kernel, position: int, arguments: tuple[Value, ...]
     for code in np.unique(codes):
         rows_of_value = np.flatnonzero(codes == code)
         chosen = pa.array(rows_of_value)
-        given = [whole(a, rows).take(chosen) for a in arguments]
+        given = [a if is_scalar(a) and i != subject else whole(a, rows).take(chosen) for i, a in enumerate(arguments)]
         given[position] = pa.scalar(None, coded.dictionary.type) if code < 0 else coded.dictionary[int(code)]
         part = run(out, *given)
         if isinstance(part, Checked):

@@ -185,6 +185,22 @@ def _format_one(x: Any, digits: int) -> str | None:
     return f"{cut:,f}"
 
 
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "cot": lambda x: 1.0 / np.tan(x),
+    "sec": lambda x: 1.0 / np.cos(x),
+    "csc": lambda x: 1.0 / np.sin(x),
+    "expm1": np.expm1,
+    "rint": np.rint,
+    "hypot": np.hypot,
+}
 KERNELS: Final[dict[str, Kernel]] = {
     "sqrt": _floats(np.sqrt),
     "cbrt": _floats(np.cbrt),
@@ -196,6 +212,7 @@ KERNELS: Final[dict[str, Kernel]] = {
     "atan2": _floats(lambda y, x: np.arctan2(y + 0.0, x + 0.0)),
     "radians": _floats(lambda x: x * (math.pi / 180.0)),
     "degrees": _floats(lambda x: x * (180.0 / math.pi)),
+    **{name: _floats(function) for name, function in _FUNCTIONS.items()},
     "pow": _floats(_power),
     "sign": _floats(np.sign),
     "ln": _logarithm(np.log),

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from everview.errors import BadPattern
 from everview.scalars.functions.kernel import Kernel, Kind, Value, constant, each
-from everview.scalars.functions.strings import lower
+from everview.scalars.functions.strings import ascii_only, lower
 
 
 def _like(out: Kind, a: Value, pattern: Value, escape: Value | None = None) -> Any:
@@ -112,7 +112,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, re.ASCII)
     except re.error as error:
-        raise BadPattern(f"the regular expression {pattern!r}, which may match nothing: {error}", hint=_HINT) from None
+        raise BadPattern(f"the regular expression {pattern!r} is not read here: {error}", hint=_HINT) from None
 
 
 def _python(replacement: str) -> str:
@@ -228,6 +228,32 @@ def _split_empty(value: str, pattern: str, splits: int) -> list[str]:
     return [*parts, value[begin:]]
 
 
+def _regexp_count(out: Kind, a: Value, pattern: Value) -> Any:
+    expression = regex(pattern.as_py())
+    if _matches_nothing(expression):
+        return each(out, lambda text: sum(1 for _ in _compiled(expression).finditer(text)), a)
+    return pc.count_substring_regex(a, pattern=expression)
+
+
+def _regexp_instr(out: Kind, a: Value, pattern: Value) -> Any:
+    """The place of the first match, from 1; 0 if there is none."""
+    expression = regex(pattern.as_py())
+    if ascii_only(a):
+        return pc.add(pc.find_substring_regex(a, pattern=expression), pa.scalar(1, pa.int32()))
+    begun = pc.struct_field(pc.extract_regex(a, pattern=f"^(?P<before>(?s:.*?)){_named(expression)}"), "before")
+    place = pc.add(pc.utf8_length(begun), pa.scalar(1, pa.int32())).fill_null(0)
+    return pc.if_else(pc.is_valid(a), place, pa.scalar(None, out))
+
+
+def _regexp_extract_all(out: Kind, a: Value, pattern: Value, group: Value) -> Any:
+    number, expression = group.as_py(), regex(pattern.as_py())
+    if number is None:
+        return pa.nulls(len(a), out)
+    if not 0 <= number <= _groups(expression):
+        raise BadPattern(f"{expression!r} has no group {number}", hint=f"it has {_groups(expression)}")
+    return each(out, lambda text: [found[number] or "" for found in _compiled(expression).finditer(text)], a)
+
+
 def _patterned(kernel: Kernel, *positions: int) -> Kernel:
     """The kernel with these arguments allowed to be columns, of which few values are different."""
     for position in positions:
@@ -246,6 +272,9 @@ KERNELS: Final[dict[str, Kernel]] = {
     "rlike": _patterned(_rlike, 1),
     "regexp_replace": _patterned(_regexp_replace, 1, 2),
     "regexp_extract": _patterned(_regexp_extract, 1, 2),
+    "regexp_count": _patterned(_regexp_count, 1),
+    "regexp_instr": _patterned(_regexp_instr, 1),
+    "regexp_extract_all": _patterned(_regexp_extract_all, 1, 2),
     "split": _patterned(_split, 1, 2),
 }
 # A bad pattern raises.

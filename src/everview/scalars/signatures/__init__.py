@@ -15,6 +15,7 @@ from everview.scalars.signatures.collections import COLLECTIONS
 from everview.scalars.signatures.conditions import COMPARISONS, CONDITIONS
 from everview.scalars.signatures.moments import MOMENTS
 from everview.scalars.signatures.numbers import ARITHMETIC, NUMBERS
+from everview.scalars.signatures.printing import PRINTED
 from everview.scalars.signatures.rules import FunctionSignature, Signatures, family
 from everview.scalars.signatures.texts import BYTES, TEXTS
 
@@ -23,7 +24,7 @@ KINDS: Final[dict[str, Signatures]] = {
     "operators": family(ARITHMETIC, COMPARISONS),
     "conditions": CONDITIONS,
     "numbers": NUMBERS,
-    "text": TEXTS,
+    "text": family(TEXTS, PRINTED),
     "bytes and hashes": BYTES,
     "dates and timestamps": MOMENTS,
     "arrays and structs": COLLECTIONS,

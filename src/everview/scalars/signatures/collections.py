@@ -6,9 +6,9 @@ from typing import Final
 
 from everview.errors import TypeMismatch
 from everview.scalars import coercion
-from everview.scalars.coercion import coerced, implicit, mismatch
-from everview.scalars.expressions import Expression, Literal
-from everview.scalars.kinds import VOID
+from everview.scalars.coercion import coerced, implicit, is_integer, mismatch
+from everview.scalars.expressions import Call, Column, Expression, Literal
+from everview.scalars.kinds import DAY, INTERVALS, MICROS, VOID, YEAR_MONTH
 from everview.scalars.signatures.rules import (
     Arguments,
     Rule,
@@ -20,7 +20,7 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.types import BOOLEAN, INTEGER, STRING, Array, Field, Struct, Type
+from everview.types import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIMESTAMP, Array, Field, Struct, Type
 
 
 def _array(name: str, arguments: Arguments) -> Typed:
@@ -91,7 +91,112 @@ def _one(name: str, arguments: Arguments) -> Typed:
     return Typed(arguments, _element(name, arguments[0]), True)
 
 
+def _with_element(place: int) -> Rule:
+    """The rule of an array, an element of its type at this place, and positions."""
+
+    def rule(name: str, arguments: Arguments) -> Typed:
+        array, value = arguments[0], arguments[place]
+        met = coercion.tightest(_element(name, array), value.type)
+        if met is None:
+            raise mismatch(name, (array.type, value.type))
+        between = [implicit(a, INTEGER, name) for a in arguments[1:place]]
+        nullable = any(a.nullable for a in (array, *between))
+        return Typed((coerced(array, Array(met)), *between, coerced(value, met)), Array(met), nullable)
+
+    return rule
+
+
+def _removed(name: str, arguments: Arguments) -> Typed:
+    typed = _contained(name, arguments)
+    return Typed(typed.arguments, typed.arguments[0].type)
+
+
+def _position(name: str, arguments: Arguments) -> Typed:
+    return Typed(_contained(name, arguments).arguments, BIGINT)
+
+
+def _repeated(name: str, arguments: Arguments) -> Typed:
+    value, count = arguments[0], implicit(arguments[1], INTEGER, name)
+    return Typed((value, count), Array(value.type), count.nullable)
+
+
+def _sliced(name: str, arguments: Arguments) -> Typed:
+    array, *bounds = arguments
+    _element(name, array)
+    return Typed((array, *(implicit(b, INTEGER, name) for b in bounds)), array.type)
+
+
+def _sets(gives: Type | None = None) -> Rule:
+    """The rule of two arrays of a common type."""
+
+    def rule(name: str, arguments: Arguments) -> Typed:
+        for array in arguments:
+            _element(name, array)
+        met = coercion.tightest(arguments[0].type, arguments[1].type)
+        if met is None:
+            raise mismatch(name, tuple(a.type for a in arguments))
+        return Typed(tuple(coerced(a, met) for a in arguments), gives or met, True if gives else None)
+
+    return rule
+
+
+def _zipped(name: str, arguments: Arguments) -> Typed:
+    """Fields named as the columns are, and else by their place from 0."""
+    fields = [
+        Field(a.name if isinstance(a, Column) else str(place), _element(name, a)) for place, a in enumerate(arguments)
+    ]
+    if len({field.name for field in fields}) < len(fields):
+        fields = [Field(str(place), field.type) for place, field in enumerate(fields)]
+    return Typed(arguments, Array(Struct(fields)))
+
+
+def _sequence(name: str, arguments: Arguments) -> Typed:
+    """Numbers with a step, or moments with an interval; without a step, by one or by one day towards the end."""
+    start, stop, *step = arguments
+    met = coercion.common(start.type, stop.type)
+    if met is None or not (is_integer(met) or met in (DATE, TIMESTAMP)):
+        raise mismatch(name, (start.type, stop.type), "it takes integers, dates or timestamps")
+    if is_integer(met):
+        bounds = widest(name, arguments)
+        return Typed((*bounds[:2], bounds[2] if step else _towards(bounds, met, 1)), Array(bounds[0].type))
+    start, stop = coerced(start, met), coerced(stop, met)
+    by = step[0] if step else _towards((start, stop), DAY, MICROS["day"])
+    if by.type not in ((YEAR_MONTH, DAY) if met == DATE else INTERVALS):
+        raise mismatch(name, (met, by.type), "its step is an interval, of a date in days or months")
+    return Typed((start, stop, by if by.type != DAY else coerced(by, DAY)), Array(met))
+
+
+def _towards(bounds: Arguments, type_: Type, size: int) -> Expression:
+    """One step, or minus one if the end comes before the start."""
+    nullable = bounds[0].nullable or bounds[1].nullable
+    down = Call("less", (bounds[1], bounds[0]), BOOLEAN, nullable)
+    return Call("if", (down, Literal(-size, type_), Literal(size, type_)), type_, False)
+
+
+def _index(name: str, arguments: Arguments) -> Typed:
+    array, index = arguments
+    return Typed((array, implicit(index, INTEGER, name)), _element(name, array), True)
+
+
 COLLECTIONS: Final[Signatures] = family(
+    signed("array_append array_prepend", 2, 2, _with_element(1), "array, element"),
+    signed(
+        *("array_insert", 3, 3, _with_element(2), "array, position, element"),
+        "from 1, negative from the end; beyond, NULLs are put between; 0 raises",
+    ),
+    signed("array_compact", 1, 1, _over_array(), "array", "without NULLs"),
+    signed("array_remove", 2, 2, _removed, "array, element", "without elements that equal it"),
+    signed("array_position", 2, 2, _position, "array, element", "from 1, 0 if it is not there"),
+    signed("array_repeat", 2, 2, _repeated, "any, times"),
+    signed("slice", 3, 3, _sliced, "array, start, length", "from 1, negative from the end; 0 raises"),
+    signed("get", 2, 2, _index, "array, index", "from 0; NULL beyond either end"),
+    signed(
+        "array_union array_intersect array_except", 2, 2, _sets(), "array, array", "different elements, as they come"
+    ),
+    signed("arrays_overlap", 2, 2, _sets(BOOLEAN), "array, array", "NULL where a NULL might be the same"),
+    signed("arrays_zip", 1, None, _zipped, "arrays", "structs with fields named as the columns, or by place from 0"),
+    signed("sequence", 2, 3, _sequence, "start, end [, step]", "integers, dates, timestamps; the end is one of them"),
+    signed("array_sort", 1, 1, _over_array(), "array", "NULL last", "d"),
     signed("array", 0, None, _array, "any"),
     signed("array_contains", 2, 2, _contained, "array, value", "NULL when nothing equals and an element is NULL"),
     signed("size", 1, 1, _over_array(INTEGER), "array", "NULL for NULL", size="cardinality array_size"),

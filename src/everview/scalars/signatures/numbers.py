@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -26,13 +27,15 @@ from everview.scalars.signatures.rules import (
     Rule,
     Signatures,
     Typed,
+    alike,
     family,
     narrowed,
     operand,
     signed,
+    takes,
     widest,
 )
-from everview.types import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Decimal
+from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, TINYINT, Decimal
 
 
 def _number_pair(name: str, a: Expression, b: Expression) -> tuple[Expression, Expression]:
@@ -251,6 +254,34 @@ def _format_number(name: str, arguments: Arguments) -> Typed:
     return Typed((a, implicit(arguments[1], INTEGER, name)), STRING, True)
 
 
+def _constant(value: float) -> Rule:
+    return lambda name, arguments: Literal(value, DOUBLE)
+
+
+def _counted(name: str, arguments: Arguments) -> Typed:
+    (a,) = arguments
+    if a.type != BOOLEAN and not is_integer(a.type):
+        a = implicit(a, BIGINT, name)
+    return Typed((a,), INTEGER)
+
+
+def _bit(name: str, arguments: Arguments) -> Typed:
+    value, place = arguments
+    value = value if is_integer(value.type) else implicit(value, BIGINT, name)
+    return Typed((value, implicit(place, INTEGER, name)), TINYINT)
+
+
+def _nullifzero(name: str, arguments: Arguments) -> Expression:
+    a = operand(name, arguments[0])
+    zero = Call("equal", alike(name, (a, Literal(0, INTEGER))), BOOLEAN, a.nullable)
+    return Call("if", (zero, Literal(None, a.type), a), a.type, True)
+
+
+def _zeroifnull(name: str, arguments: Arguments) -> Expression:
+    operands = widest(name, (arguments[0], Literal(0, INTEGER)))
+    return Call("coalesce", operands, operands[0].type, False)
+
+
 _JAVA: Final = "the last digit may differ from Java's"
 _ROUND: Final = (
     "a `DOUBLE` is rounded as the shortest decimal that reads back as it; `bround` of floats, and `round` of `FLOAT`, "
@@ -283,8 +314,26 @@ NUMBERS: Final[Signatures] = family(
         ceil="ceiling",
     ),
     signed("round bround", 1, 2, _rounded, "number [, literal scale]", _ROUND),
-    signed("sqrt cbrt exp sin cos tan atan radians degrees", 1, 1, _double, "`DOUBLE`", _JAVA),
-    signed("pow atan2", 2, 2, _double, "`DOUBLE`, `DOUBLE`", _JAVA, pow="power"),
+    signed("sqrt cbrt exp expm1 sin cos tan atan radians degrees", 1, 1, _double, "`DOUBLE`", _JAVA),
+    signed("asin acos sinh cosh tanh asinh acosh atanh cot sec csc", 1, 1, _double, "`DOUBLE`", _JAVA),
+    signed("pow atan2 hypot", 2, 2, _double, "`DOUBLE`, `DOUBLE`", _JAVA, pow="power"),
+    signed("rint", 1, 1, _double, "`DOUBLE`", "halves to the even number"),
+    signed("e", 0, 0, _constant(math.e), "none"),
+    signed("pi", 0, 0, _constant(math.pi), "none"),
+    signed("factorial", 1, 1, takes(INTEGER, gives=BIGINT, nullable=True), "integer", "NULL outside of 0 to 20"),
+    signed("bin", 1, 1, takes(BIGINT, gives=STRING), "integer", "64 bits of a negative one", "d"),
+    signed(
+        *("conv", 3, 3, takes(STRING, INTEGER, gives=STRING, nullable=True), "text, base, base"),
+        *("bases 2 to 36, a negative one for a number with a sign; more than 64 bits raise", "d"),
+    ),
+    signed("bit_count", 1, 1, _counted, "integer or boolean", "a negative number has 64 bits"),
+    signed("bit_get", 2, 2, _bit, "integer, place", "from 0; a place beyond raises", bit_get="getbit"),
+    signed(
+        *("width_bucket", 4, 4, takes(DOUBLE, DOUBLE, DOUBLE, BIGINT, gives=BIGINT, nullable=True)),
+        *("value, least, greatest, buckets", "0 before the first bucket; NULL where there are none"),
+    ),
+    signed("nullifzero", 1, 1, _nullifzero, "number"),
+    signed("zeroifnull", 1, 1, _zeroifnull, "number"),
     signed("ln log10 log2 log1p", 1, 1, _logarithm, "`DOUBLE`; `log(base, x)`", f"NULL where there is none; {_JAVA}"),
     signed("log", 1, 2, _log, "`DOUBLE`; `log(base, x)`", f"NULL where there is none; {_JAVA}"),
     signed(

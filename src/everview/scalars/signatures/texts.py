@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from everview.scalars.coercion import implicit, is_integer
-from everview.scalars.expressions import Cast, Expression
-from everview.scalars.signatures.rules import Arguments, Rule, Signatures, Typed, either, family, signed, takes
-from everview.types import BIGINT, BINARY, BOOLEAN, INTEGER, STRING, Array, Type
+from everview.scalars.coercion import coerced, implicit, is_integer, mismatch
+from everview.scalars.expressions import Call, Cast, Expression, Literal
+from everview.scalars.kinds import VOID
+from everview.scalars.signatures.rules import (
+    Arguments,
+    Rule,
+    Signatures,
+    Typed,
+    alike,
+    either,
+    family,
+    signed,
+    takes,
+    widest,
+)
+from everview.types import BIGINT, BINARY, BOOLEAN, DOUBLE, INTEGER, STRING, Array, Struct, Type
 
 
 def _concat(name: str, arguments: Arguments) -> Typed | Expression:
@@ -73,12 +86,165 @@ def _digest(type_: Type) -> Rule:
     return rule
 
 
+def _attempted(rule: Rule) -> Rule:
+    """The rule of a `try_` function."""
+
+    def attempted(name: str, arguments: Arguments) -> Typed:
+        typed = rule(name, arguments)
+        assert isinstance(typed, Typed)
+        return replace(typed, nullable=True)
+
+    return attempted
+
+
+def _instr(name: str, arguments: Arguments) -> Typed | Expression:
+    if len(arguments) == 2:
+        return takes(STRING, gives=INTEGER)(name, arguments)
+    one = Literal(1, INTEGER)
+    typed = takes(STRING, STRING, INTEGER, gives=INTEGER)(name, (*arguments, one)[:4])
+    assert isinstance(typed, Typed)
+    return Call("instr_from", typed.arguments, INTEGER, any(a.nullable for a in typed.arguments))
+
+
+def _regexp_replace(name: str, arguments: Arguments) -> Typed | Expression:
+    """From a position on: what stands before it stays."""
+    text, *rest = (implicit(a, STRING, name) for a in arguments[:3])
+    if len(arguments) == 3:
+        return Typed((text, *rest), STRING)
+    position = coerced(arguments[3], INTEGER)
+    if not isinstance(position, Literal) or position.value is None or position.value < 1:
+        raise mismatch(name, (arguments[3].type,), "its position is a literal from 1 on")
+    nullable = any(a.nullable for a in (text, *rest))
+
+    def part(*bounds: int) -> Expression:
+        return Call("substring", (text, *(Literal(bound, INTEGER) for bound in bounds)), STRING, text.nullable)
+
+    replaced = Call(name, (part(position.value), *rest), STRING, nullable)
+    if position.value == 1:
+        return replaced
+    joined = Call("concat", (part(1, position.value - 1), replaced), STRING, nullable)
+    size = Call("length", (text,), INTEGER, text.nullable)
+    short = Call("less", (size, position), BOOLEAN, text.nullable)
+    return Call("if", (short, text, joined), STRING, nullable)
+
+
+def _sought(name: str, arguments: Arguments) -> Typed:
+    """A third argument, the group of `regexp_instr`, changes nothing."""
+    if len(arguments) == 3 and name == "regexp_count":
+        raise mismatch(name, tuple(a.type for a in arguments), "it takes a text and a regular expression")
+    return Typed(tuple(implicit(a, STRING, name) for a in arguments[:2]), INTEGER)
+
+
+def _extract_all(name: str, arguments: Arguments) -> Typed:
+    text, pattern, group = (*arguments, Literal(1, INTEGER))[:3]
+    parts = (implicit(text, STRING, name), implicit(pattern, STRING, name), implicit(group, INTEGER, name))
+    return Typed(parts, Array(STRING))
+
+
+def _regexp_substr(name: str, arguments: Arguments) -> Expression:
+    text, pattern = (implicit(a, STRING, name) for a in arguments)
+    matches = Call("rlike", (text, pattern), BOOLEAN, text.nullable or pattern.nullable)
+    whole = Call("regexp_extract", (text, pattern, Literal(0, INTEGER)), STRING, text.nullable or pattern.nullable)
+    return Call("if", (matches, whole, Literal(None, STRING)), STRING, True)
+
+
+def _elt(name: str, arguments: Arguments) -> Typed:
+    place, *values = arguments
+    type_ = BINARY if all(a.type == BINARY for a in values) else STRING
+    typed = (
+        implicit(place, INTEGER, name),
+        *(implicit(_text(a) if type_ == STRING else a, type_, name) for a in values),
+    )
+    return Typed(typed, type_, any(a.nullable for a in typed))
+
+
+def _overlay(name: str, arguments: Arguments) -> Expression:
+    """What stands before the position, the replacement, and what stands behind the replaced letters."""
+    text, by, position, *size = arguments
+    type_ = BINARY if text.type == by.type == BINARY else STRING
+    text, by, position = implicit(text, type_, name), implicit(by, type_, name), implicit(position, INTEGER, name)
+    one = Literal(1, INTEGER)
+
+    def called(function: str, type_: Type, *parts: Expression) -> Expression:
+        return Call(function, parts, type_, any(p.nullable for p in parts))
+
+    count = called("length", INTEGER, by)
+    if size:
+        given = implicit(size[0], INTEGER, name)
+        count = called("if", INTEGER, called("less", BOOLEAN, given, Literal(0, INTEGER)), count, given)
+    before = called("substring", type_, text, one, called("subtract", INTEGER, position, one))
+    behind = called("substring", type_, text, called("add", INTEGER, position, count))
+    return called("concat", type_, before, by, behind)
+
+
+_MARKS: Final = (Literal("X", STRING), Literal("x", STRING), Literal("n", STRING), Literal(None, STRING))
+
+
+def _mask(name: str, arguments: Arguments) -> Typed:
+    text = implicit(arguments[0], STRING, name)
+    marks = (*(coerced(a, STRING) for a in arguments[1:]), *_MARKS[len(arguments) - 1 :])
+    if not all(isinstance(m, Literal) and (m.value is None or len(m.value) == 1) for m in marks):
+        raise mismatch(name, tuple(a.type for a in arguments), "its marks are literals of one character, or NULL")
+    return Typed((text, *marks), STRING, text.nullable)
+
+
+def _decode(name: str, arguments: Arguments) -> Typed | Expression:
+    """Bytes by a character set; with more arguments, ``decode(x, search, result, …, otherwise)``."""
+    if len(arguments) == 2:
+        return takes(BINARY, STRING, gives=STRING)(name, arguments)
+    value, *rest = arguments
+    values = widest(name, (*rest[1::2], rest[-1] if len(rest) % 2 else Literal(None, VOID)))
+    parts: list[Expression] = []
+    for search, result in zip(rest[:-1:2] if len(rest) % 2 else rest[::2], values[:-1], strict=True):
+        parts += [Call("null_safe_equal", alike(name, (value, search)), BOOLEAN, False), result]
+    return Call("case", (*parts, values[-1]), values[-1].type, any(v.nullable for v in values))
+
+
+def _to_binary(nullable: bool | None) -> Rule:
+    def rule(name: str, arguments: Arguments) -> Typed:
+        text, form = (*arguments, Literal("hex", STRING))[:2]
+        if not isinstance(form, Literal) or str(form.value).lower() not in ("hex", "utf-8", "utf8", "base64"):
+            raise mismatch(name, tuple(a.type for a in arguments), "its form is 'hex', 'utf-8' or 'base64'")
+        return Typed((implicit(text, STRING, name), form), BINARY, nullable)
+
+    return rule
+
+
+def _hmac(name: str, arguments: Arguments) -> Typed:
+    key, message = (a if a.type == BINARY else implicit(a, STRING, name) for a in arguments[:2])
+    return Typed((key, message, *(implicit(a, STRING, name) for a in arguments[2:])), BINARY)
+
+
+def _typeof(name: str, arguments: Arguments) -> Expression:
+    return Literal(_spelled(arguments[0].type), STRING)
+
+
+def _spelled(type_: Type) -> str:
+    """A type as Spark writes it."""
+    if isinstance(type_, Array):
+        return f"array<{_spelled(type_.element)}>"
+    if isinstance(type_, Struct):
+        return f"struct<{','.join(f'{f.name}:{_spelled(f.type)}' for f in type_.fields)}>"
+    return {"integer": "int"}.get(type_.sql.lower(), type_.sql.lower())
+
+
+def _collation(name: str, arguments: Arguments) -> Expression:
+    implicit(arguments[0], STRING, name)
+    return Literal("SYSTEM.BUILTIN.UTF8_BINARY", STRING)
+
+
+_LIKENESS: Final = ("text, text [, most]", "a distance above the most is -1", "d")
+_URL: Final = "a form's encoding; what is no escape raises, or is NULL with `try_`"
+_SETS: Final = "US-ASCII, ISO-8859-1, UTF-8, UTF-16, UTF-16BE, UTF-16LE, UTF-32; a letter that is not in it raises"
+_FORMS: Final = "`hex`, `utf-8` or `base64`"
+_UTF8: Final = "text is valid; bytes that are not have `�`, raise, or are NULL with `try_`"
 _TEXT: Final = takes(STRING, gives=STRING)
 _TEXT_TEST: Final = takes(STRING, gives=BOOLEAN)
 _PADDED: Final = takes(STRING, INTEGER, STRING, gives=STRING)
 _PLACE: Final = (
-    "text, part; part, text [, start]",
-    "`locate` with a NULL start is 0; a start, or letters beyond ASCII, **d**",
+    "text, part [, start [, occurrence]]; part, text [, start]",
+    "`instr` counts a negative start from the end, and goes backwards; `locate` with a NULL start is 0; a start, or "
+    "letters beyond ASCII, **d**",
 )
 _SUBSTRING: Final = (
     "text or bytes, position [, length]",
@@ -86,7 +252,7 @@ _SUBSTRING: Final = (
     "a/d",
 )
 _LIKE: Final = "the escape, `\\` if none is given, stands before `%`, `_` and itself only"
-_GROUPS: Final = "groups `$0` to `$9`; no named groups; no position argument"
+_GROUPS: Final = "groups `$0` to `$9`; no named groups"
 
 TEXTS: Final[Signatures] = family(
     signed(
@@ -112,7 +278,7 @@ TEXTS: Final[Signatures] = family(
     signed("translate", 3, 3, _TEXT, "text, from, to", "", "d"),
     signed("concat", 0, None, _concat, "any", "also of arrays (**d**) and of `BINARY`", concat="||"),
     signed(*("concat_ws", 1, None, _concat_ws, "separator, text or arrays", "passes over NULLs; arrays **d**", "a/d")),
-    signed("instr", 2, 2, takes(STRING, gives=INTEGER), *_PLACE, "a/d"),
+    signed("instr", 2, 4, _instr, *_PLACE, "a/d"),
     signed(
         *("locate", 2, 3, takes(STRING, STRING, INTEGER, gives=INTEGER), *_PLACE, "a/d"), locate="position charindex"
     ),
@@ -127,15 +293,59 @@ TEXTS: Final[Signatures] = family(
     ),
     signed("like ilike", 2, 3, _TEXT_TEST, "text, pattern [, escape]", _LIKE),
     signed("rlike", 2, 2, _TEXT_TEST, "text, regular expression", rlike="regexp regexp_like"),
-    signed("regexp_replace", 3, 3, _TEXT, "text, regular expression, replacement", _GROUPS),
+    signed(
+        *("regexp_replace", 3, 4, _regexp_replace, "text, regular expression, replacement [, literal position]"),
+        _GROUPS,
+    ),
+    signed("regexp_count regexp_instr", 2, 3, _sought, "text, regular expression", "`regexp_instr` from 1, 0 if none"),
+    signed(
+        *("regexp_extract_all", 2, 3, _extract_all, "text, regular expression [, group]"),
+        *("group 1 of every match, unless another is given", "d"),
+    ),
+    signed("regexp_substr", 2, 2, _regexp_substr, "text, regular expression", "NULL when there is no match"),
     signed(
         *("regexp_extract", 2, 3, takes(STRING, STRING, INTEGER, gives=STRING)),
         *("text, regular expression [, group]", "`''` when there is no match; no named groups"),
     ),
+    signed(
+        *("split_part", 3, 3, takes(STRING, STRING, INTEGER, gives=STRING), "text, separator, part"),
+        *("from 1, negative from the end; `''` beyond, and 0 raises; a separator of a column **d**", "a/d"),
+    ),
+    signed(
+        *("substring_index", 3, 3, takes(STRING, STRING, INTEGER, gives=STRING), "text, separator, count"),
+        *("what stands before so many separators, or behind so many from the end", "d"),
+    ),
+    signed("elt", 2, None, _elt, "place, text, …", "from 1; a place beyond raises"),
+    signed("find_in_set", 2, 2, takes(STRING, gives=INTEGER), "text, list with commas", "from 1, 0 if not there", "d"),
+    signed("overlay", 3, 4, _overlay, "text or bytes, replacement, position [, length]", "also `PLACING … FROM … FOR`"),
+    signed("mask", 1, 5, _mask, "text [, upper, lower, digit, other]", "literal marks; NULL keeps what is there", "d"),
+    signed("quote", 1, 1, _TEXT, "text", "between single quotes, those inside behind a backslash"),
+    signed("levenshtein", 2, 3, takes(STRING, STRING, INTEGER, gives=INTEGER), *_LIKENESS),
+    signed("jaro_winkler_similarity", 2, 2, takes(STRING, gives=DOUBLE), *_LIKENESS),
+    signed("soundex", 1, 1, _TEXT, "text", "", "d"),
+    signed("luhn_check", 1, 1, takes(STRING, gives=BOOLEAN), "text", "", "d"),
+    signed("url_encode url_decode", 1, 1, _TEXT, "text", _URL, "d"),
+    signed("try_url_decode", 1, 1, takes(STRING, gives=STRING, nullable=True), "text", _URL, "d"),
+    signed(
+        *("parse_url try_parse_url", 2, 3, takes(STRING, gives=STRING, nullable=True), "URL, part [, key]"),
+        *("`HOST`, `PATH`, `QUERY`, `REF`, `PROTOCOL`, `FILE`, `AUTHORITY`, `USERINFO`; NULL with `try_`", "d"),
+    ),
+    signed("typeof", 1, 1, _typeof, "any", "the name of the type, as Spark spells it"),
+    signed("collation", 1, 1, _collation, "text", "there is one, by bytes of UTF-8"),
     signed("ascii", 1, 1, takes(STRING, gives=INTEGER), "text", "", "d"),
     signed("chr", 1, 1, takes(BIGINT, gives=STRING), "number", "of the number modulo 256", chr="char"),
 )
 BYTES: Final[Signatures] = family(
+    signed("encode", 2, 2, takes(STRING, gives=BINARY), "text, character set", _SETS, "d"),
+    signed("decode", 2, None, _decode, "bytes, character set", f"{_SETS}; with more arguments, a `CASE`", "d"),
+    signed("to_binary", 1, 2, _to_binary(None), "text [, literal form]", _FORMS, "d"),
+    signed("try_to_binary", 1, 2, _to_binary(True), "text [, literal form]", f"{_FORMS}; NULL where it fails", "d"),
+    signed("to_base32", 1, 1, _bytes(STRING), "text or bytes", "", "d"),
+    signed("from_base32", 1, 1, takes(STRING, gives=BINARY), "text", "passes over other characters", "d"),
+    signed("is_valid_utf8", 1, 1, _text_or_bytes(BOOLEAN), "text or bytes", _UTF8, "d"),
+    signed("make_valid_utf8 validate_utf8", 1, 1, _text_or_bytes(STRING), "text or bytes", _UTF8, "d"),
+    signed("try_validate_utf8", 1, 1, _attempted(_text_or_bytes(STRING)), "text or bytes", _UTF8, "d"),
+    signed("hmac", 2, 3, _hmac, "key, message [, algorithm]", "SHA-256 unless another is named", "d"),
     signed("md5 sha1", 1, 1, _bytes(STRING), "text or bytes", "", "d", sha1="sha"),
     signed("crc32", 1, 1, _bytes(BIGINT), "text or bytes", "", "d"),
     signed(

@@ -1,0 +1,125 @@
+"""The meaning of functions of arrays, one list at a time."""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+from collections.abc import Callable, Mapping
+from functools import cmp_to_key
+from typing import Any, Final
+
+from everview.oracle.scalar_casts import NoValue
+from everview.oracle.scalar_order import compare
+from everview.types import Array, Struct, Type
+
+
+def _same(a: Any, b: Any) -> bool:
+    return compare(a, b) == 0
+
+
+def _among(item: Any, items: list[Any]) -> bool:
+    return any(_same(item, other) for other in items)
+
+
+def _different(items: list[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for item in items:
+        if not _among(item, kept):
+            kept.append(item)
+    return kept
+
+
+def _insert(items: list[Any] | None, position: int | None, element: Any) -> list[Any] | None:
+    if items is None or position is None:
+        return None
+    if position == 0:
+        raise NoValue("no position 0")
+    if position < 0:
+        turned = _insert(items[::-1], -position, element)
+        assert turned is not None
+        return turned[::-1]
+    longer = items + [None] * (position - 1 - len(items))
+    return [*longer[: position - 1], element, *longer[position - 1 :]]
+
+
+def _slice(items: list[Any], start: int, size: int) -> list[Any]:
+    if start == 0 or size < 0:
+        raise NoValue("no such slice")
+    first = start - 1 if start > 0 else len(items) + start
+    return [] if first < 0 else items[first : first + size]
+
+
+def _overlap(a: list[Any], b: list[Any]) -> bool | None:
+    if any(item is not None and _among(item, b) for item in a):
+        return True
+    return None if a and b and (None in [*a, *b]) else False
+
+
+def _zip(type_: Type, types: list[Type], values: list[Any]) -> list[dict[str, Any]]:
+    assert isinstance(type_, Array) and isinstance(type_.element, Struct)
+    names = [field.name for field in type_.element.fields]
+    places = range(max(map(len, values)))
+    return [
+        {name: items[at] if at < len(items) else None for name, items in zip(names, values, strict=True)}
+        for at in places
+    ]
+
+
+def _sequence(type_: Type, types: list[Type], values: list[Any]) -> list[Any]:
+    start, stop, step = values
+    moments = isinstance(start, dt.date)
+    months = moments and "MONTH" in types[2].sql
+    if moments and not months:
+        step = step if isinstance(step, dt.timedelta) else dt.timedelta(microseconds=step)
+    none = dt.timedelta() if moments and not months else 0
+    if start == stop:
+        return [start]
+    if step == none or (step > none) != (stop > start):
+        raise NoValue("the step leads away")
+    if not moments and (stop - start) // step > 10**6:
+        raise NoValue("too long")
+    listed: list[Any] = []
+    while True:
+        at = _months_on(start, step * len(listed)) if months else start + step * len(listed)
+        if at is None or (at > stop if step > none else at < stop):
+            return listed
+        listed.append(at)
+
+
+def _months_on(when: Any, months: int) -> Any:
+    year, month = divmod(when.year * 12 + when.month - 1 + months, 12)
+    if not 1 <= year <= 9999:
+        return None
+    return when.replace(year=year, month=month + 1, day=min(when.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _last(items: list[Any]) -> list[Any]:
+    known = sorted((item for item in items if item is not None), key=cmp_to_key(compare))
+    return known + [None] * (len(items) - len(known))
+
+
+def _of(function: Callable[..., Any]) -> Callable[[Type, list[Type], list[Any]], Any]:
+    return lambda type_, types, values: function(*values)
+
+
+ARRAYS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
+    "array_append": _of(lambda items, element: None if items is None else [*items, element]),
+    "array_prepend": _of(lambda items, element: None if items is None else [element, *items]),
+    "array_insert": _of(_insert),
+    "array_compact": _of(lambda items: [item for item in items if item is not None]),
+    "array_remove": _of(lambda items, element: [i for i in items if i is None or not _same(i, element)]),
+    "array_position": _of(
+        lambda items, e: next((n for n, i in enumerate(items, 1) if i is not None and _same(i, e)), 0)
+    ),
+    "array_repeat": _of(lambda element, count: None if count is None else [element] * count),
+    "slice": _of(_slice),
+    "get": _of(lambda items, index: items[index] if 0 <= index < len(items) else None),
+    "array_union": _of(lambda a, b: _different(a + b)),
+    "array_intersect": _of(lambda a, b: [item for item in _different(a) if _among(item, b)]),
+    "array_except": _of(lambda a, b: [item for item in _different(a) if not _among(item, b)]),
+    "arrays_overlap": _of(_overlap),
+    "arrays_zip": _zip,
+    "sequence": _sequence,
+    "array_sort": _of(_last),
+}
+SEES_NULL: Final = ("array_append", "array_prepend", "array_insert", "array_repeat")

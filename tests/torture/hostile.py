@@ -397,7 +397,7 @@ def calls() -> dict[str, Call]:
         "ev.Store.open": _plain(ev.Store.open, "/nowhere", None, None, None, adopt=False),
         "ev.Store.history": _plain(ev.Store.history, "/nowhere"),
         "ev.Store.rewind": _plain(ev.Store.rewind, "/nowhere", 1),
-        "db.sql": _db("sql", "SELECT 1", dialect="spark"),
+        "db.sql": _db("sql", "SELECT ?", [1], dialect="spark"),
         "db.datalog": _db("datalog", "x(1).", dialect="souffle"),
         "db.remove_rules": _db("remove_rules", "twice(n) :- bag(n, _), bag(n, _).", dialect="souffle"),
         "db.content_ids": _db("content_ids", "bag", [(1, "a")]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,7 @@ from typing import Any, Final
 from everview.circuit.bounds import LoopBounds
 from everview.database.catalog import Assembled, Catalog
 from everview.database.clock import check_kind
+from everview.database.constants import literal_from_json
 from everview.database.core import Core
 from everview.database.database import READERS, Database
 from everview.database.defining import DESCRIPTION
@@ -92,7 +94,9 @@ def _each_after_what_it_reads(stored: Mapping[str, Any]) -> Iterable[str]:
 def _view(catalog: Catalog, name: str, said: Mapping[str, Any], build: Build | None) -> ViewDefinition:
     if said["text"] is not None:
         try:
-            return READERS.get(said["dialect"], read_sql)(catalog, name, said["text"], said["dialect"])
+            given = {mark: literal_from_json(value) for mark, value in said.get("parameters", {}).items()}
+            read = partial(read_sql, parameters=given) if given else READERS.get(said["dialect"], read_sql)
+            return read(catalog, name, said["text"], said["dialect"])
         except UnknownName as error:
             raise UnknownName(f'view "{name}": {error.message}', hint=error.hint) from error
     if build is None:

@@ -26,6 +26,7 @@ from everview.database.saving import Saving
 from everview.database.telling import Telling
 from everview.database.transactions import Transactions
 from everview.errors import TransactionError
+from everview.frontends.sql import Prepare
 from everview.runtimes.embedded import Embedded
 
 
@@ -45,6 +46,7 @@ class Core:
         self.transactions = Transactions(self)
         self.clock = Clock(self, clock)
         self.attached = Attached(self)
+        self.prepared: dict[str, Prepare] = {}  # statements of SQL, by the folded names that PREPARE gave them
         self._ended = False
 
     @property

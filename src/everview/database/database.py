@@ -19,6 +19,7 @@ from everview.database.views import Table, View
 from everview.doors import doors, inside
 from everview.errors import DatalogError, EdnError
 from everview.frontends.dialects import EDN, FLUENT, POMORA, program_of
+from everview.frontends.sql.parameters import ParameterValues
 from everview.later import Later
 from everview.plan.timed import CLOCK
 from everview.zset.batch import Batch
@@ -94,8 +95,11 @@ class Database:
 
     # -- SQL
 
-    def sql(self, text: str, *, dialect: str = "spark") -> Any:
+    def sql(self, text: str, params: Any = None, *, dialect: str = "spark") -> Any:
         """Run statements of SQL, in Spark's dialect or another, and return the result of the last one.
+
+        ``params`` has the values of parameters: a list for each ``?`` in the order of the text, or a dict for
+        ``:name``. They are bound as values of their types; a view that is created keeps them as constants.
 
         A query gives its rows, a change how many rows it changed, EXPLAIN a text. Outside of a transaction every change
         is a tick of its own. Statements inside of a transaction see its changes of tables so far, but views as they
@@ -105,7 +109,7 @@ class Database:
         with access.turns if reads else access.turns.writing():
             access.ready() if reads else access.ready_to_write()
             access.require_open()
-            return run_sql(self._core, text, dialect)
+            return run_sql(self._core, text, dialect, ParameterValues.of(params))
 
     # -- Datalog
 

@@ -6,8 +6,6 @@ text, and the text is what is stored.
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,10 +15,11 @@ import pyarrow as pa
 
 from everview.circuit.stream import Stream
 from everview.codes.frames import as_arrow, is_frame
+from everview.database.constants import literal_to_json, value_from_json, value_to_json
 from everview.errors import DefinitionError, NullNotAllowed, SchemaError, shown
 from everview.plan.catalog import NamedPlan
 from everview.plan.timed import CLOCK, kept_in_time
-from everview.scalars.expressions import Now
+from everview.scalars.expressions import Literal
 from everview.types import Field, Schema, unknown_name
 from everview.types.names import check_names
 
@@ -85,14 +84,14 @@ class TableDefinition:
                 )
 
     def to_json(self) -> dict[str, Any]:
-        defaults = {column: _value_to_json(value) for column, value in self.defaults.items()}
+        defaults = {column: value_to_json(value) for column, value in self.defaults.items()}
         said = {"schema": str(self.schema), "key": list(self.key), "defaults": defaults}
         more = {"facts": self.facts, "carries": self.carries, "fed": self.fed}
         return {**said, **{name: value for name, value in more.items() if value}}
 
     @classmethod
     def from_json(cls, name: str, said: Mapping[str, Any]) -> TableDefinition:
-        defaults = {column: _value_from_json(value) for column, value in said["defaults"].items()}
+        defaults = {column: value_from_json(value) for column, value in said["defaults"].items()}
         more = {"facts": said.get("facts", False), "carries": said.get("carries", ""), "fed": said.get("fed", "")}
         return cls.of(name, said["schema"], said["key"], defaults, **more)
 
@@ -118,6 +117,7 @@ class ViewDefinition:
     beside: tuple[str, ...] = ()  # the views that it is defined with, because they read each other
     whole: str = ""  # the view that it is a part of, and is dropped with
     read: Reader | None = None  # by which its text is read again
+    parameters: Mapping[str, Literal] = field(default_factory=dict[str, Literal])  # the values in its text
 
     @classmethod
     def of_plan(cls, named: NamedPlan, text: str, dialect: str, read: Reader) -> ViewDefinition:
@@ -140,12 +140,14 @@ class ViewDefinition:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        said = {
             "text": self.text,
             "dialect": self.dialect,
             "reads": list(self.reads),
             "materialized": self.materialized,
         }
+        given = {name: literal_to_json(value) for name, value in self.parameters.items()}
+        return {**said, "parameters": given} if given else said
 
 
 def _timed(named: NamedPlan) -> NamedPlan:
@@ -196,34 +198,3 @@ def find_name(what: str, name: str, among: Mapping[str, Any]) -> str:
         if known.casefold() == folded:
             return known
     raise unknown_name(what, str(name), among)
-
-
-_PLAIN = (bool, int, float, str, type(None))
-_READERS: dict[str, Callable[[str], Any]] = {
-    "date": dt.date.fromisoformat,
-    "datetime": dt.datetime.fromisoformat,
-    "Decimal": decimal.Decimal,
-    "bytes": bytes.fromhex,
-}
-
-
-def _value_to_json(value: Any) -> Any:
-    if isinstance(value, _PLAIN):
-        return value
-    if isinstance(value, Now):
-        return {"now": value.kind}
-    kind = type(value).__name__
-    if kind not in _READERS:
-        raise DefinitionError(
-            f"{shown(value)} cannot be a default", hint="give a plain value: text, number, date, bytes"
-        )
-    return {kind: value.hex() if isinstance(value, bytes) else str(value)}
-
-
-def _value_from_json(said: Any) -> Any:
-    if not isinstance(said, dict):
-        return said
-    ((kind, text),) = said.items()
-    if kind == "now":
-        return Now(text)
-    return _READERS[kind](text)

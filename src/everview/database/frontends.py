@@ -5,7 +5,7 @@ For a front end whose texts define only views, `add_text` and `reader` are all t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from everview.database.rules import DATALOG, derived_name
 from everview.errors import DefinitionError
 from everview.frontends.dialects import POMORA
 from everview.frontends.sql import CreateView, bind
+from everview.frontends.sql.parameters import NO_PARAMETERS, ParameterValues
 from everview.plan.catalog import FrontEnd, Readable
 from everview.plan.node import Plan
 from everview.plan.nodes import Scan
@@ -92,13 +93,18 @@ def _as_expression(value: Any, type_: Type) -> Expression:
 
 def sql_view(statement: CreateView, read: Iterable[str]) -> ViewDefinition:
     """A view by its statement; ``read`` are the relations that were asked for when it was bound."""
-    return ViewDefinition.of_plan(statement.named(read), statement.text, statement.dialect, read_sql)
+    parameters = {name: value for name, value in statement.parameters.items() if isinstance(value, Literal)}
+    reader = partial(read_sql, parameters=parameters) if parameters else read_sql
+    view = ViewDefinition.of_plan(statement.named(read), statement.text, statement.dialect, reader)
+    return replace(view, parameters=parameters) if parameters else view
 
 
-def read_sql(catalog: Catalog, name: str, text: str, dialect: str) -> ViewDefinition:
-    """A view by its stored statement."""
+def read_sql(
+    catalog: Catalog, name: str, text: str, dialect: str, parameters: Mapping[str, Literal] = NO_PARAMETERS
+) -> ViewDefinition:
+    """A view by its stored statement, and the values of the parameters in it."""
     known = ReadableDatabase(catalog)
-    (statement,) = bind(text, known, dialect)
+    (statement,) = bind(text, known, dialect, ParameterValues.by_names(parameters))
     assert isinstance(statement, CreateView) and statement.name == name, "a view is stored by the text that made it"
     return sql_view(statement, known.read)
 

@@ -22,17 +22,22 @@ from everview.frontends.sql import (
     Commit,
     CreateTable,
     CreateView,
+    Deallocate,
     DeleteRows,
     Drop,
+    Execute,
     Explain,
     InsertRows,
     Merge,
+    Prepare,
     Rollback,
     Select,
     Statement,
     UpdateRows,
     bind,
 )
+from everview.frontends.sql.names import fold
+from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import parse
 from everview.optimize import optimize
 from everview.plan.node import Plan
@@ -40,7 +45,7 @@ from everview.plan.nodes import Project
 from everview.scalars.evaluate import Evaluate, moment
 from everview.scalars.expressions import Expression, Now, walk
 from everview.scalars.text import sql
-from everview.types import Schema
+from everview.types import Schema, unknown_name
 
 if TYPE_CHECKING:
     from everview.database.core import Core
@@ -55,27 +60,27 @@ def only_reads(text: str) -> bool:
     return re.match(r"\s*(select|with|values|explain|show|describe)\b", str(text), re.IGNORECASE) is not None
 
 
-def run_sql(database: Core, text: str, dialect: str) -> Any:
+def run_sql(database: Core, text: str, dialect: str, given: ParameterValues = NOTHING_GIVEN) -> Any:
     """Run the statements of a text, one after the other, and return the result of the last one."""
     result = None
-    for piece in _pieces(text, dialect):
+    for piece, share in _pieces(text, dialect, given):
         known = ReadableDatabase(database.catalog)
-        for statement in bind(piece, known, dialect):
+        for statement in bind(piece, known, dialect, share):
             with moment(dt.datetime.now(dt.UTC)):
                 result = _run(database, statement, known)
     return result
 
 
-def _pieces(text: str, dialect: str) -> Iterator[str]:
-    """A text for each statement, with the earlier ones blanked out, so that places in errors are right."""
+def _pieces(text: str, dialect: str, given: ParameterValues) -> Iterator[tuple[str, ParameterValues]]:
+    """A text for each statement, with the earlier ones blanked out, so that places in errors are right; its values."""
     if not isinstance(text, str) or ";" not in text.rstrip().rstrip(";"):  # pyright: ignore[reportUnnecessaryIsInstance]
-        yield text
+        yield text, given
         return
-    statements, _ = parse(text, dialect)
+    statements, source = parse(text, dialect)
     end = 0
-    for statement in statements:
+    for statement, share in zip(statements, given.shared(statements, source), strict=True):
         start, end = end, text.index(statement.text, end) + len(statement.text)
-        yield re.sub(r"[^\n]", " ", text[:start]) + text[start:end]
+        yield re.sub(r"[^\n]", " ", text[:start]) + text[start:end], share
 
 
 def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
@@ -107,8 +112,30 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return db.transactions.commit()
         case Rollback():
             return db.transactions.rollback()
+        case Prepare():
+            db.prepared[fold(statement.name)] = statement
+            return None
+        case Execute():
+            kept = _prepared(db, statement.name)
+            return run_sql(db, kept.statement, kept.dialect, statement.given)
+        case Deallocate():
+            return _deallocate(db, statement)
         case _:
             raise AssertionError(f"{statement} is no statement")
+
+
+def _prepared(db: Core, name: str) -> Prepare:
+    kept = db.prepared.get(fold(name))
+    if kept is None:
+        raise unknown_name("prepared statement", name, [known.name for known in db.prepared.values()])
+    return kept
+
+
+def _deallocate(db: Core, statement: Deallocate) -> None:
+    if statement.name is None:
+        db.prepared.clear()
+    else:
+        del db.prepared[fold(_prepared(db, statement.name).name)]
 
 
 def _inserted(db: Core, statement: InsertRows) -> tuple[pa.Table, Any]:

@@ -171,13 +171,14 @@ class Pipeline(Closing):
         for name, stream in outputs.items():
             stream.sink(name)
 
-    def sql(self, text: str, *, dialect: str = "spark") -> None:
+    def sql(self, text: str, params: Any = None, *, dialect: str = "spark") -> None:
         """Define views in SQL over the sources and over each other: ``CREATE MATERIALIZED VIEW name AS SELECT …``.
 
         A plain ``CREATE VIEW`` is a name for its query, and is not kept. ``dialect`` is that of the text.
+        ``params`` has the values of its parameters, which become constants: a list for ``?``, a dict for ``:name``.
         """
         self._require_unopened("a view cannot be added")
-        self._queries.define_sql(text, dialect)
+        self._queries.define_sql(text, dialect, params)
 
     def datalog(self, text: str, *, dialect: str = "souffle") -> None:
         """Define views by rules over the sources and over views: every relation that the rules define is a view.

@@ -14,6 +14,7 @@ from everview.circuit.stream import Stream
 from everview.errors import PipelineError
 from everview.frontends.fluent import QueryPart
 from everview.frontends.sql import CreateView, bind
+from everview.frontends.sql.parameters import ParameterValues
 from everview.frontends.sql.spark import spark_query
 from everview.lowering.lower import Lowering
 from everview.plan.catalog import NamedPlan, Tables
@@ -61,9 +62,9 @@ class Queries:
         for view in views:
             self.add(view, (texts or {}).get(view.name))
 
-    def define_sql(self, text: str, dialect: str) -> None:
+    def define_sql(self, text: str, dialect: str, params: Any = None) -> None:
         """Add the views of a text: a materialized one is a view of the pipeline, a plain one a name for its query."""
-        for statement in bind(text, self.readable(), dialect):
+        for statement in bind(text, self.readable(), dialect, ParameterValues.of(params)):
             if not isinstance(statement, CreateView):
                 raise PipelineError(
                     f"a pipeline takes views, not {statement.text.split()[0].upper()}",

@@ -14,7 +14,9 @@ from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
+from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import Parsed, parse, slip_in
+from everview.frontends.sql.prepared import prepared
 from everview.frontends.sql.queries import complete, query
 from everview.frontends.sql.slips import INSTEAD, OURS
 from everview.frontends.sql.sources import renamed
@@ -73,8 +75,12 @@ class With(Readable):
                 pass
 
 
-def bind(text: str, catalog: Readable, dialect: str = "spark") -> list[st.Statement]:
+def bind(
+    text: str, catalog: Readable, dialect: str = "spark", given: ParameterValues = NOTHING_GIVEN
+) -> list[st.Statement]:
     """Bind the statements of a text, in Spark's dialect or another; each sees the definitions before it.
+
+    ``given`` has the values of parameters.
 
     >>> from everview.frontends.sql import Tables
     >>> create, view = bind("CREATE TABLE t (a INT); CREATE VIEW v AS SELECT a + 1 AS b FROM t", Tables({}))
@@ -86,8 +92,8 @@ def bind(text: str, catalog: Readable, dialect: str = "spark") -> list[st.Statem
     dialect = dialect.lower() or "spark"
     parsed, source = parse(text, dialect)
     dialect = "spark" if dialect == "databricks" else dialect
-    for statement in parsed:
-        context = QueryContext(known, source, dialect)
+    for statement, share in zip(parsed, given.shared(parsed, source), strict=True):
+        context = QueryContext(known, source, dialect, parameters=share.by_name)
         try:
             bound = _statement(statement.tree, statement, context)
         except RecursionError:
@@ -133,6 +139,9 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
             context.only(node)
             return st.Rollback(text)
         case _:
+            kept = prepared(parsed, context)
+            if kept is not None:
+                return kept
             slip = slip_in(text, parsed.start, context.dialect, context.source)
             if slip is not None:
                 raise slip
@@ -187,7 +196,8 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     kept = all(max(columns_of(by), default=0) < count for by, _ in bound.order)
     order = bound.order if kept else ()
     replaces, exists = bool(node.args.get("replace")), bool(node.args.get("exists"))
-    return st.CreateView(text, name, plan, bool(properties), replaces, exists, order, context.dialect)
+    made = st.CreateView(text, name, plan, bool(properties), replaces, exists, order, context.dialect)
+    return replace(made, parameters=dict(context.parameters))
 
 
 def _view_names(node: exp.Expr, bound: Bound, context: QueryContext) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ class QueryContext:
     ctes: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
     outer: Scope | None = None  # the row around, for subqueries
     depth: int = 0
+    parameters: Mapping[str, Expression] = field(default_factory=dict[str, Expression])  # values, by name
 
     def deeper(self, node: exp.Expr) -> QueryContext:
         """The context one level further in; refuses nesting that no stack could hold."""

@@ -16,6 +16,7 @@ from everview.errors import EverviewError, UnknownName
 from everview.frontends.sql import types
 from everview.frontends.sql.context import QueryContext
 from everview.frontends.sql.names import Scope
+from everview.frontends.sql.parameters import parameter_name
 from everview.frontends.sql.pipes import Place
 from everview.plan.typing import call, cast, coerced, implicit, is_integer, literal
 from everview.scalars.expressions import (
@@ -211,9 +212,11 @@ def _interval(node: exp.Interval, site: Site) -> Expression:
 
 @handles(exp.Placeholder, exp.Parameter, exp.SessionParameter, args="*")
 def _parameter(node: exp.Expr, site: Site) -> Expression:
-    raise site.context.unsupported(
-        "a parameter", node, "a view has no parameters; write the value, or join a table of them"
-    )
+    value = site.context.parameters.get(parameter_name(node.name))
+    if value is not None:
+        return value
+    hint = "write the value, or give it beside the text: db.sql(text, [value])"
+    raise site.context.unsupported("a parameter here", node, hint)
 
 
 # -- arithmetic

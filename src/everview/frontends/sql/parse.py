@@ -23,6 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain, tokens_as_spark
+from everview.frontends.sql.parameters import ParameterMark, marks_of, numbered, parameter_name
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.slips import Slip, find_slip, read_all_the_same
 from everview.frontends.sql.unclosed import left_open
@@ -44,6 +45,7 @@ class Parsed:
     text: str
     explain: bool = False
     start: int = 0  # where it stands in the whole text
+    marks: tuple[ParameterMark, ...] = ()  # of its parameters
 
 
 def parse(text: str, dialect: str = "spark") -> tuple[list[Parsed], SqlText]:
@@ -142,7 +144,17 @@ def _check_commas(tokens: list[Token], source: SqlText) -> None:
 
 def _statement(tokens: list[Token], explain: bool, source: SqlText, dialect: Dialect) -> Parsed:
     text = source.text[tokens[0].start : tokens[-1].end + 1]
-    return Parsed(_tree(tokens, source, dialect), text, explain, tokens[0].start)
+    tokens = numbered(tokens)
+    tree = _tree(tokens, source, dialect)
+    kinds = (exp.Placeholder, exp.Parameter)
+    names = (
+        {parameter_name(node.name) for node in tree.find_all(*kinds)} if _may_have_parameters(tokens) else set[str]()
+    )
+    return Parsed(tree, text, explain, tokens[0].start, marks_of(tokens, names))
+
+
+def _may_have_parameters(tokens: list[Token]) -> bool:
+    return any(token.token_type in (TokenType.COLON, TokenType.PARAMETER) for token in tokens)
 
 
 def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 STATEMENTS: Final = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "EXPLAIN", "WITH", "VALUES", "FROM", "TRUNCATE",
-    "BEGIN", "START", "COMMIT", "ROLLBACK",
+    "BEGIN", "START", "COMMIT", "ROLLBACK", "PREPARE", "EXECUTE", "DEALLOCATE",
 )  # fmt: skip
 CLAUSES: Final = (
     "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS",

@@ -95,6 +95,8 @@ def _pivoted(pivot: exp.Pivot, rows: NamedRows, node: exp.Expr, context: QueryCo
 def relation(node: exp.Table, context: QueryContext) -> Bound:
     """A common table expression, a table or a view, by its name."""
     name = node.name
+    if isinstance(node.this, (exp.Placeholder, exp.Parameter)):
+        raise context.unsupported("a parameter as a relation", node, "a parameter is a value: write the name itself")
     if node.args.get("db") is not None:
         raise context.unsupported(f"the schema in {node.sql('spark')[:60]}", node, "relations have one name")
     cte = context.ctes.get(fold(name))

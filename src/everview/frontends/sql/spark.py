@@ -6,8 +6,12 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain
+from everview.frontends.sql.parameters import MARK
+from everview.frontends.sql.parse import parse
 from everview.frontends.sql.statements import CreateView
+from everview.scalars.text import sql
 
 
 def spark_query(view: CreateView) -> str:
@@ -19,10 +23,33 @@ def spark_query(view: CreateView) -> str:
     'SELECT 1 | 2 << 1'
     """
     if view.dialect == "spark":
-        return view.text[_query_start(view.text) :]
+        return _with_values(view)[_query_start(view.text) :]
     created = sqlglot.parse_one(view.text, read=view.dialect)
     assert isinstance(created, exp.Create), "a view is created by a statement"
+    if view.parameters:
+        hint = "write the query in Spark's dialect, or the values into the text"
+        raise SqlError(f"view {view.name}: parameters in the dialect {view.dialect} of a pipeline", hint=hint)
     return created.expression.sql("spark")
+
+
+def _with_values(view: CreateView) -> str:
+    r"""The text of a view with its parameters' values written in their places, from the last to the first.
+
+    >>> from everview.frontends.sql import Tables, bind
+    >>> from everview.frontends.sql.parameters import ParameterValues
+    >>> given = ParameterValues.of(["it's", 2])
+    >>> (view,) = bind("CREATE VIEW v AS SELECT ? AS a, ? AS b", Tables({}), given=given)
+    >>> spark_query(view)
+    "SELECT 'it\\'s' AS a, 2 AS b"
+    """
+    if not view.parameters:
+        return view.text
+    (parsed,), _ = parse(view.text)
+    text = view.text
+    for mark in reversed(parsed.marks):
+        length = 1 if mark.name.startswith(MARK) else 1 + len(mark.name)
+        text = text[: mark.offset] + sql(view.parameters[mark.name]) + text[mark.offset + length :]
+    return text
 
 
 def _query_start(text: str) -> int:

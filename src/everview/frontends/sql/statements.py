@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal as Either
 
+from everview.frontends.sql.parameters import ParameterValues
 from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan
 from everview.plan.node import Plan
@@ -50,6 +51,7 @@ class CreateView(Statement):
     if_not_exists: bool = False
     order: Order = ()
     dialect: str = "spark"
+    parameters: Mapping[str, Expression] = field(default_factory=dict[str, Expression])  # the values in its text
 
     def named(self, reads: Iterable[str] = ()) -> NamedPlan:
         """The view; ``reads`` are the relations that were asked for when the statement was bound."""
@@ -134,3 +136,30 @@ class Commit(Statement):
 @dataclass(frozen=True)
 class Rollback(Statement):
     """``ROLLBACK``."""
+
+
+# -- statements that are kept by a name
+
+
+@dataclass(frozen=True)
+class Prepare(Statement):
+    """``PREPARE name AS statement``: the statement's text, which is bound each time that it is run."""
+
+    name: str
+    statement: str
+    dialect: str
+
+
+@dataclass(frozen=True)
+class Execute(Statement):
+    """``EXECUTE name(values)``."""
+
+    name: str
+    given: ParameterValues
+
+
+@dataclass(frozen=True)
+class Deallocate(Statement):
+    """``DEALLOCATE name``; None for ALL."""
+
+    name: str | None

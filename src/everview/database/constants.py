@@ -1,0 +1,65 @@
+"""Constants of definitions as data in a state directory: defaults of columns, values of parameters."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable
+from typing import Any, Final
+
+from everview.errors import DefinitionError, shown
+from everview.scalars.expressions import Literal, Now
+from everview.scalars.kinds import INTERVALS, VOID
+from everview.types import parse_type
+
+_PLAIN = (bool, int, float, str, type(None))
+_READERS: dict[str, Callable[[str], Any]] = {
+    "date": dt.date.fromisoformat,
+    "datetime": dt.datetime.fromisoformat,
+    "Decimal": decimal.Decimal,
+    "bytes": bytes.fromhex,
+}
+_PASSING: Final = {type_.sql: type_ for type_ in (*INTERVALS, VOID)}
+
+
+def value_to_json(value: Any) -> Any:
+    """A value as data; refuses what is no plain value."""
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, Now):
+        return {"now": value.kind}
+    if isinstance(value, (tuple, list)):
+        return {"list": [value_to_json(part) for part in value]}
+    kind = type(value).__name__
+    if kind not in _READERS:
+        raise DefinitionError(
+            f"{shown(value)} cannot be a default", hint="give a plain value: text, number, date, bytes"
+        )
+    return {kind: value.hex() if isinstance(value, bytes) else str(value)}
+
+
+def value_from_json(said: Any) -> Any:
+    """The value that `value_to_json` has made data of."""
+    if not isinstance(said, dict):
+        return said
+    ((kind, text),) = said.items()
+    if kind == "now":
+        return Now(text)
+    if kind == "list":
+        return tuple(value_from_json(part) for part in text)
+    return _READERS[kind](text)
+
+
+def literal_to_json(value: Literal) -> dict[str, Any]:
+    """A literal as data: its type and its value."""
+    return {"type": value.type.sql, "value": value_to_json(value.value)}
+
+
+def literal_from_json(said: dict[str, Any]) -> Literal:
+    """The literal that `literal_to_json` has made data of.
+
+    >>> literal_from_json(literal_to_json(Literal(decimal.Decimal("1.50"), parse_type("DECIMAL(3,2)"))))
+    Literal(value=Decimal('1.50'), type=Decimal(precision=3, scale=2))
+    """
+    type_ = _PASSING.get(said["type"])
+    return Literal(value_from_json(said["value"]), parse_type(said["type"]) if type_ is None else type_)

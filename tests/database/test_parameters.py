@@ -1,0 +1,128 @@
+"""Parameters of SQL are values, whatever they hold: in queries, changes and views, by place and by name."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+import everview as ev
+from everview.errors import SqlError, UnknownName, WrongType
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+VALUES: list[tuple[Any, Any, str]] = [
+    (None, None, "VOID"),
+    (True, True, "BOOLEAN"),
+    (7, 7, "INTEGER"),
+    (2**40, 2**40, "BIGINT"),
+    (np.int64(7), 7, "INTEGER"),
+    (np.float64(0.5), 0.5, "DOUBLE"),
+    (pa.scalar("x"), "x", "STRING"),
+    (Colour.RED, "red", "STRING"),
+    (Decimal("1.50"), Decimal("1.50"), "DECIMAL(3,2)"),
+    (b"\x00'", b"\x00'", "BINARY"),
+    (dt.date(2020, 2, 29), dt.date(2020, 2, 29), "DATE"),
+    (dt.datetime(2020, 2, 29, 1), dt.datetime(2020, 2, 29, 1), "TIMESTAMP"),
+    ([1, None, 2**40], [1, None, 2**40], "ARRAY<BIGINT>"),
+    ({"a": 1}, {"a": 1}, "STRUCT<a: INTEGER NOT NULL>"),
+]
+
+
+@pytest.mark.parametrize(("value", "same", "type_"), VALUES)
+def test_values_have_the_types_that_sql_has_for_them(value: Any, same: Any, type_: str) -> None:
+    answer = ev.connect().sql("SELECT ? AS v", [value])
+    assert answer.rows() == [(same,)]
+    assert type_ == "VOID" or answer.schema["v"].type.sql == type_
+
+
+TEXTS = some.lists(some.text(alphabet="a'\"\\`;?:-%\n é", max_size=8), min_size=1, max_size=3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(TEXTS)
+def test_no_text_is_read_as_sql(texts: list[str]) -> None:
+    db = ev.connect()
+    marks = ", ".join("?" for _ in texts)
+    assert db.sql(f"SELECT {marks}", texts).rows() == [tuple(texts)]
+    assert db.sql("SELECT '?' || :b, :a -- ?", {"a": texts[0], "b": texts[-1]}).rows() == [("?" + texts[-1], texts[0])]
+
+
+def test_a_view_keeps_its_values_and_finds_them_again(tmp_path: Path) -> None:
+    with ev.connect(tmp_path / "state") as db:
+        db.sql("CREATE TABLE t (a INT, d DATE)")
+        made = "CREATE MATERIALIZED VIEW v AS SELECT a + ? AS b FROM t WHERE a > ?"
+        db.sql(f"SELECT ?; {made}", ["first", 10, 0])
+        db.sql(
+            "CREATE MATERIALIZED VIEW w AS SELECT d + :span AS d, :tags AS tags FROM t WHERE a IN (:x, :x)",
+            {"span": dt.timedelta(days=1), "x": 1, "tags": ["O'Brien"]},
+        )
+        db.sql("INSERT INTO t VALUES (?, ?), (?, ?)", (1, dt.date(2020, 1, 1), -1, None))
+    with ev.connect(tmp_path / "state") as db:
+        db.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT a + ? AS b FROM t", [20])
+        db.sql("UPDATE t SET d = :d WHERE a = :a", {"d": dt.date(2021, 1, 1), "a": 1})
+        assert sorted(db.view("v").rows()) == [(19,), (21,)]
+        assert db.view("w").rows() == [(dt.date(2021, 1, 2), ["O'Brien"])]
+        assert db.verify()
+
+
+@pytest.mark.parametrize(
+    ("text", "params", "said"),
+    [
+        ("SELECT ?", None, "parameter 1 has no value"),
+        ("SELECT ?, ?", [1], "parameter 2 has no value"),
+        ("SELECT ?", [1, 2], "2 parameters are given, and the text has 1"),
+        ("SELECT 1; SELECT ?", [1, 2], "2 parameters are given, and the text has 1"),
+        ("SELECT :a", [1], "parameter :a has no value"),
+        ("SELECT :a", {"a": 1, "b": 2}, '"b" is given, and the text does not have it'),
+        ("SELECT ?", {"a": 1}, "from a list"),
+        ("SELECT * FROM ?", ["t"], "a parameter as a relation"),
+        ("SELECT ?", [object()], "is no value of SQL"),
+        ("SELECT ?", [[1, "a"]], "a list of"),
+        ("SELECT ?", ["\ud800"], "not Unicode"),
+    ],
+)
+def test_mistakes_are_told(text: str, params: Any, said: str) -> None:
+    with pytest.raises(SqlError, match=said):
+        ev.connect().sql(text, params)
+
+
+def test_values_come_in_a_list_or_a_dict() -> None:
+    for wrong in (5, "ab", {1: 2}):
+        with pytest.raises(WrongType):
+            ev.connect().sql("SELECT ?", wrong)
+
+
+def test_numbers_of_other_dialects() -> None:
+    assert ev.connect().sql("SELECT $2, $1, $2", [1, 2], dialect="postgres").rows() == [(2, 1, 2)]
+    assert ev.connect().sql("SELECT $n", {"n": 1}, dialect="duckdb").rows() == [(1,)]
+
+
+def test_prepared_statements() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (a INT, b STRING)")
+    db.sql("PREPARE put AS INSERT INTO t VALUES (?, ?)")
+    assert [db.sql("EXECUTE put(1, 'x')"), db.sql("EXECUTE PUT(1 + 1, NULL)")] == [1, 1]
+    db.sql("PREPARE one AS SELECT b FROM t WHERE a = :a")
+    assert db.sql("EXECUTE one(a => 1)").rows() == [("x",)]
+    with pytest.raises(SqlError, match="parameter :a has no value"):
+        db.sql("EXECUTE one(1)")
+    with pytest.raises(SqlError, match="no constant"):
+        db.sql("EXECUTE put((SELECT 1), 'x')")
+    db.sql("DEALLOCATE one")
+    with pytest.raises(UnknownName, match='"one"'):
+        db.sql("EXECUTE one(1)")
+    db.sql("DEALLOCATE ALL")
+    with pytest.raises(UnknownName):
+        db.sql("EXECUTE put(1, 'x')")

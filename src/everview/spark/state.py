@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
-from everview.errors import ForeignState, PipelineError, StoreError
+from everview.errors import DefinitionError, ForeignState, PipelineError, StoreError
+from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.placement import Placement
-from everview.spark.bound import BoundSources
+from everview.spark.bound import BoundSources, fed
+from everview.spark.change import sink_refusals
 from everview.spark.delivery import Delivery
 from everview.spark.position import Position, query_of
 from everview.spark.sinks import SinkSpec
+from everview.traces.store import Store
 from everview.types import unknown_name
 
 if TYPE_CHECKING:
@@ -67,6 +70,7 @@ class PipelineState:
         if self.current is None:
             self.current = self._open()
             self._made = Engine.made_at(str(self.path))
+            self._delivery.claims.renamed = self.current.run.renamed
             self._delivery.again(self.current)
         return self.current
 
@@ -122,7 +126,15 @@ class PipelineState:
             delivered=dict.fromkeys(sink.view for sink in self._sinks),
             check_functions=options.check_functions,
             loops=options.loops,
+            fed=fed,
+            ready=self._ready,
         )
+
+    def _ready(self, plan: TurnPlan, stored: Store) -> None:
+        """Before the state is turned to other definitions: sinks get its last epoch, or refuse other columns."""
+        for message, hint in sink_refusals(plan, self._sinks):
+            raise DefinitionError(message, hint=hint)
+        self._delivery.before_turn(stored)
 
     def _check_definition(self) -> None:
         self._sources.require_all()

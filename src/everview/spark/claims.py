@@ -37,7 +37,13 @@ class Claims:
         self._spark, self._state = spark, state
         self._seen: set[str] = set()  # paths that are in order, as this process has seen
         self._taken: set[str] = set()  # and those that have the marker
-        self.renamed: Mapping[str, str] = {}  # by view, the name that it had before, which markers may still say
+        self._renamed: Mapping[str, str] = {}  # by view, the name that it had before, which markers may still say
+
+    def now_named(self, renamed: Mapping[str, str]) -> None:
+        """Let sinks of views that had another name before go on with what they have written."""
+        if renamed != self._renamed:
+            self._renamed = renamed
+            self._seen, self._taken = set(), set()
 
     def require(self, sinks: Sequence[SinkSpec], epoch: int) -> None:
         """Refuse sinks whose paths belong to another state or view; nothing is written."""
@@ -87,7 +93,7 @@ class Claims:
         while view is not None and view not in seen:
             seen.add(view)
             yield self._marker(replace(sink, view=view))
-            view = self.renamed.get(view)
+            view = self._renamed.get(view)
 
     def _marker(self, sink: SinkSpec) -> bytes:
         said = {"state": self._noted()["state"], "view": sink.view, "mode": sink.mode, "format": sink.format}

@@ -66,8 +66,11 @@ class EvolvingRun(Embedded):
         return self._plan(self._stored, self._prepared(circuit, tables), tables)
 
     def redefine(self, circuit: Circuit, tables: Mapping[str, Table], delivered: Collection[str]) -> None:
-        """Go on with another circuit: all of it, or nothing."""
+        """Go on with another circuit: all of it, or nothing; it is no epoch if it means the same."""
         plan = self.planned(circuit, tables)
+        if self.epoch and not plan.changes and circuit.sources.keys() == self.program.circuit.sources.keys():
+            self.delivered = delivered
+            return
         plan.require()
         self._ready(plan, self._stored)
         first = self._reshaped(plan, tables)

@@ -433,15 +433,13 @@ def test_what_cannot_be_defined(spark: SparkSession, tmp_path: Path, opened: Cal
         p.refresh()
 
 
-def test_a_pipeline_at_work_is_not_redefined(
-    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]
-) -> None:
+def test_what_a_pipeline_at_work_refuses(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
     frame = spark.createDataFrame([(1,)], "k BIGINT")
     p = opened(spark, tmp_path / "state", shards=2)
     p.source("t", frame, keep=False).sink("all")
     p.refresh()
-    with pytest.raises(PipelineError, match="at work"):
-        p.source("u", frame)
+    with pytest.raises(PipelineError, match="source t already"):
+        p.source("t", frame)
     with pytest.raises(PipelineError, match="stream"):
         p.start()
     with pytest.raises(PipelineError, match="keep=True"):

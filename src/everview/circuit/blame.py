@@ -46,7 +46,7 @@ def blame_views(circuit: Circuit, error: EverviewError, names: Callable[[str], s
     node_id = getattr(error, NODE, None)
     if node_id is None:
         return
-    views = sorted({names(view) for view in _views(circuit, node_id)})
+    views = sorted({names(view) for view in views_behind(circuit, node_id)})
     if views:
         error.tell(f"in view{'s' * (len(views) > 1)} {', '.join(views)}")
     delattr(error, NODE)
@@ -101,7 +101,7 @@ def _told(circuit: Circuit, node_id: int, row: Matrix, context: Context) -> str:
     return f"the row{f' of {node.name}' if isinstance(node, Source) else ''}: {held}"
 
 
-def _views(circuit: Circuit, node_id: int) -> list[str]:
+def views_behind(circuit: Circuit, node_id: int) -> list[str]:
     """The sinks that a node leads to."""
     reached = {node_id}
     grown = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from everview.circuit.fingerprints import fingerprints
 from everview.circuit.listed import line_of
@@ -36,6 +36,16 @@ from everview.operators.arrange import Arrange
 from everview.operators.functions import Function, Shape
 from everview.operators.operator import Layout, Operator
 from everview.types import Schema, unknown_name
+
+
+class CircuitMark(NamedTuple):
+    """A circuit at a moment of its construction."""
+
+    nodes: tuple[Node, ...]
+    known: dict[Node, int]
+    named: dict[str, dict[str, int]]
+    functions: dict[str, Function]
+    children: tuple[tuple[Circuit, CircuitMark], ...]
 
 
 @doors()
@@ -105,6 +115,29 @@ class Circuit:
         """The sink of another circuit, on a stream of this one that is indexed as that one's was."""
         self._own(stream)
         self._put(replace(sink, input=stream.id))
+
+    def drop_sink(self, name: str) -> None:
+        """Let a sink's name go; its node stays, and `everview.circuit.rewrite.part` leaves it out."""
+        if name not in self._named["sink"]:
+            raise unknown_name("sink", name, self._named["sink"])
+        del self._known[self._nodes[self._named["sink"].pop(name)]]
+
+    def mark(self) -> CircuitMark:
+        """What is built by now, for `back_to`."""
+        named = {kind: dict(names) for kind, names in self._named.items()}
+        children = tuple((node.circuit, node.circuit.mark()) for node in self._nodes if isinstance(node, Child))
+        return CircuitMark(tuple(self._nodes), dict(self._known), named, dict(self.functions), children)
+
+    def back_to(self, mark: CircuitMark) -> None:
+        """Forget what was built since a mark; streams of it must not be used any more."""
+        self._nodes, self._known = list(mark.nodes), dict(mark.known)
+        self._named = {kind: dict(names) for kind, names in mark.named.items()}
+        self._order = None
+        self._texts = {at: text for at, text in self._texts.items() if at < len(self._nodes)}
+        self.functions.clear()
+        self.functions.update(mark.functions)
+        for child, then in mark.children:
+            child.back_to(then)
 
     def feedback(self, schema: Schema | str) -> tuple[Stream, Callable[[Stream], None]]:
         """A z⁻¹ whose input is connected later: the stream of its output, and the function that connects it."""

@@ -93,7 +93,7 @@ def _as_expression(value: Any, type_: Type) -> Expression:
 
 def sql_view(statement: CreateView, read: Iterable[str]) -> ViewDefinition:
     """A view by its statement; ``read`` are the relations that were asked for when it was bound."""
-    parameters = {name: value for name, value in statement.parameters.items() if isinstance(value, Literal)}
+    parameters = statement.given
     reader = partial(read_sql, parameters=parameters) if parameters else read_sql
     view = ViewDefinition.of_plan(statement.named(read), statement.text, statement.dialect, reader)
     return replace(view, parameters=parameters) if parameters else view

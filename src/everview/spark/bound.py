@@ -10,6 +10,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import PipelineError, SourceError
 from everview.runtimes.tables import Table
+from everview.spark.position import Position
 from everview.spark.spec import SourceSpec, check_drift, spec_of
 from everview.types import Schema, unknown_name
 
@@ -125,6 +126,13 @@ class BoundSources:
     def named(self, names: Sequence[str]) -> list[SourceSpec]:
         """The specs of some sources."""
         return [self.by_name[name].spec for name in names]
+
+
+def fed(offsets: Mapping[str, Any]) -> frozenset[str]:
+    """The sources that a state has read, as its offsets say."""
+    last = Position.known(offsets)
+    batches = (*offsets.get(STATIC, ()), *offsets.get(GIVEN, ()))
+    return frozenset((*batches, *(() if last is None else last.streams)))
 
 
 def _is_due(name: str, bound: BoundSource, read: Collection[str], fed: Collection[str], again: bool) -> bool:

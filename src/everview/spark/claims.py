@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -36,6 +37,13 @@ class Claims:
         self._spark, self._state = spark, state
         self._seen: set[str] = set()  # paths that are in order, as this process has seen
         self._taken: set[str] = set()  # and those that have the marker
+        self._renamed: Mapping[str, str] = {}  # by view, the name that it had before, which markers may still say
+
+    def now_named(self, renamed: Mapping[str, str]) -> None:
+        """Let sinks of views that had another name before go on with what they have written."""
+        if renamed != self._renamed:
+            self._renamed = renamed
+            self._seen, self._taken = set(), set()
 
     def require(self, sinks: Sequence[SinkSpec], epoch: int) -> None:
         """Refuse sinks whose paths belong to another state or view; nothing is written."""
@@ -65,7 +73,7 @@ class Claims:
 
     def _require(self, sink: SinkSpec, path: str, target: Folder, noted: dict[str, Any], epoch: int) -> None:
         marker = target.read(MARKER)
-        if marker is not None and marker != self._marker(sink):
+        if marker is not None and marker not in self._markers(sink):
             raise SinkError(f"{path} is written by {_owner(marker, noted['state'])}, not by {sink}", hint=_ELSEWHERE)
         epochs = {int(match[1]) for match in map(_EPOCH.fullmatch, target.names()) if match}
         if epochs and marker is None and path not in noted["paths"]:
@@ -77,6 +85,15 @@ class Claims:
                 f"{path} holds epoch {max(epochs)}, and the state is at epoch {epoch}: {sink}",
                 hint="the state is an older copy: restore the path from the same moment, or give the sink another one",
             )
+
+    def _markers(self, sink: SinkSpec) -> Iterator[bytes]:
+        """The marker of a sink, and those that it had when its view had other names."""
+        seen: set[str] = set()
+        view: str | None = sink.view
+        while view is not None and view not in seen:
+            seen.add(view)
+            yield self._marker(replace(sink, view=view))
+            view = self._renamed.get(view)
 
     def _marker(self, sink: SinkSpec) -> bytes:
         said = {"state": self._noted()["state"], "view": sink.view, "mode": sink.mode, "format": sink.format}

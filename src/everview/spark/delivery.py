@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,11 @@ import pyarrow as pa
 
 from everview.errors import StoreError
 from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.evolving import stored_changes
+from everview.runtimes.spark.stored import views
 from everview.spark.claims import Claims
 from everview.spark.sinks import SinkSpec, deliver
+from everview.traces.store import State
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -24,17 +28,21 @@ class Delivery:
     """Gives the changes of epochs to the sinks of a pipeline, and remembers on disk which epoch they have."""
 
     def __init__(self, spark: SparkSession, state: Path, sinks: Sequence[SinkSpec], claims: Claims) -> None:
-        self._spark, self._state, self._sinks, self._claims = spark, state, sinks, claims
+        self._spark, self._state, self._sinks, self.claims = spark, state, sinks, claims
         self._note = state / "delivered"
 
     def give(self, engine: Engine, changes: Mapping[str, Batch]) -> None:
         """Deliver the changes of the engine's epoch to every sink."""
+        self._give(engine.epoch, changes, lambda view: self._whole(engine, view))
+
+    def _give(self, epoch: int, changes: Mapping[str, Batch], whole: Callable[[str], pa.Table | DataFrame]) -> None:
         for sink in self._sinks:
-            self._claims.take(sink, engine.epoch)
-            deliver(self._spark, sink, engine.epoch, changes[sink.view], lambda v=sink.view: self._whole(engine, v))
-            if sink.overwritten:
-                self._claims.mark(sink)
-        self.mark(engine.epoch)
+            if sink.view in changes:
+                self.claims.take(sink, epoch)
+                deliver(self._spark, sink, epoch, changes[sink.view], partial(whole, sink.view))
+                if sink.overwritten:
+                    self.claims.mark(sink)
+        self.mark(epoch)
 
     def mark(self, epoch: int) -> None:
         """Note that the sinks have an epoch."""
@@ -52,6 +60,18 @@ class Delivery:
         """Deliver the last epoch once more, unless the sinks are known to have it."""
         if engine.epoch and self._sinks and self._last() != engine.epoch:
             self.give(engine, engine.last_changes())
+
+    def before_turn(self, stored: State) -> None:
+        """Deliver the last epoch of a state that is about to be turned to other definitions, as `again` does.
+
+        Afterwards its changes are gone. A view that the state does not have is none of that epoch.
+        """
+        if not self._sinks or self._last() == stored.epoch:
+            return
+        known = views(stored)
+        schemas = {sink.view: known[sink.view].schema for sink in self._sinks if sink.view in known}
+        changes = stored_changes(stored, schemas)
+        self._give(stored.epoch, changes, lambda view: read(self._spark, self._state, view, epoch=stored.epoch))
 
     def _last(self) -> int:
         try:

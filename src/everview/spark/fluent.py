@@ -7,7 +7,8 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from everview.codes.rows import to_rows
@@ -27,8 +28,11 @@ Keys = Mapping[str, tuple[str, ...]]  # of the sources in which no two rows have
 class AtSparkPipeline(Home):
     """The home of queries of a pipeline's sources and views."""
 
-    def __init__(self, queries: Queries, keys: Keys) -> None:
-        self._queries, self._keys = queries, keys
+    def __init__(
+        self, queries: Queries, keys: Keys, defining: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """``defining`` is the block in which views are defined."""
+        self._queries, self._keys, self._defining = queries, keys, defining
 
     def query(self, relation: str, alias: str | None) -> Query:
         return Query.of(self, self.catalog.find(relation), alias)
@@ -56,8 +60,9 @@ class AtSparkPipeline(Home):
             raise PipelineError("a view of a pipeline has a name", hint='write materialize("recent")')
         part = query.parts(name)
         views = named_plans(part, name)
-        self._queries.define(views)
-        self._queries.fluent[name] = part
+        with self._defining():
+            self._queries.define(views)
+            self._queries.fluent[name] = part
         return tuple(view.name for view in views)
 
 

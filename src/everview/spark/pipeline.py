@@ -5,15 +5,16 @@ directory together with the position in the sources, before any sink is given an
 its number, and again under the same number if a crash left it unclear whether it had it. So whatever fails between
 two steps, going on from the state loses nothing and doubles nothing.
 
-Each duty is an object: `BoundSources` has the frames, `PipelineState` opens the state directory, `PipelineEpochs` runs
-one epoch in five steps, `Streaming` lets Spark's micro-batches be epochs, `Delivery` gives them to the sinks, and
-`Queries` has the views by SQL and the other front ends.
+Each duty is an object: `PipelineDefinitions` has the frames, views and sinks, `PipelineState` opens the state directory
+and turns it to other definitions, `PipelineEpochs` runs one epoch in five steps, `Streaming` lets Spark's micro-batches
+be epochs, and `Delivery` gives them to the sinks.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -30,7 +31,7 @@ from everview.frontends.rules.faults import within_depth
 from everview.process import ProcessLock
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.placement import Place, Placement
-from everview.spark.bound import BoundSources
+from everview.spark.change import PlannedChange
 from everview.spark.claims import Claims, require_apart
 from everview.spark.delivery import FEW, Delivery
 from everview.spark.delivery import read as read_view
@@ -40,9 +41,10 @@ from everview.spark.failures import in_our_words
 from everview.spark.fluent import AtSparkPipeline, put_together
 from everview.spark.folders import local_path
 from everview.spark.progress import Progress, ProgressLog
-from everview.spark.queries import Queries, compared
+from everview.spark.queries import compared
+from everview.spark.redefining import PipelineDefinitions
 from everview.spark.rules import define_rules
-from everview.spark.sinks import SinkSpec, read_quarantine, sink_of
+from everview.spark.sinks import read_quarantine, sink_of
 from everview.spark.state import EngineOptions, PipelineState
 from everview.spark.streaming import Streaming
 from everview.types import Schema, unknown_name
@@ -107,14 +109,14 @@ class Pipeline(Closing):
         self.path = root
         self.circuit = Circuit() if circuit is None else circuit
         self._keep_epochs = keep_epochs
-        self._sources = BoundSources(self.circuit, given=circuit is not None)
-        self._sinks: list[SinkSpec] = []
+        self._definitions = PipelineDefinitions(self.circuit, given=circuit is not None)
+        self._sources, self._queries = self._definitions.sources, self._definitions.queries
+        self._sinks = self._definitions.sinks
         self._claims = Claims(spark, root)
         self._delivery = Delivery(spark, root, self._sinks, self._claims)
-        self._queries = Queries(self.circuit)
         self._lock = ProcessLock("the pipeline")  # one epoch at a time
         options = EngineOptions(Placement(place), shards, partitions, check_functions, loops)
-        self._state = PipelineState(spark, root, self.circuit, self._sources, self._sinks, self._delivery, options)
+        self._state = PipelineState(spark, root, self._definitions, self._delivery, options)
         self._epochs = PipelineEpochs(
             spark,
             self._sources,
@@ -153,9 +155,14 @@ class Pipeline(Closing):
         key is the last; without it, the last to arrive. ``keep=False`` saves the space of the source's contents, which
         `verify` needs.
         """
-        self._require_unopened(f"source {name} cannot be added")
         style = {"key": key, "changes": changes, "op": op, "weight": weight, "order": order}
-        return self._sources.bind(name, frame, schema=schema, keep=keep, **style)
+        with self._defining():
+            if frame.isStreaming and self._streaming.active:
+                raise PipelineError(
+                    f"stream {name} cannot be added while the others are followed",
+                    hint="stop() first, add it, and start() again: the others go on where they were",
+                )
+            return self._sources.bind(name, frame, schema=schema, keep=keep, **style)
 
     def graph(self, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None) -> None:
         """Define views by a graph of relational operators, a GraphSpec: each of its outputs is a view.
@@ -163,30 +170,43 @@ class Pipeline(Closing):
         The graph's relations are sources of the same names, of which it sees every different row once. A pointwise
         relation has a provider with ``eval_many``, which must be pure; an enumerable relation is a source.
         """
-        self._require_unopened("a graph cannot be added")
-        outputs = graph(self.circuit, spec, providers)
-        for name in outputs:
-            if name in self.circuit.sinks:
-                raise PipelineError(f"there is a view {name} already", hint="outputs and views have different names")
-        for name, stream in outputs.items():
-            stream.sink(name)
+        with self._defining():
+            outputs = graph(self.circuit, spec, providers)
+            for name in outputs:
+                if name in self.circuit.sinks:
+                    raise PipelineError(
+                        f"there is a view {name} already", hint="outputs and views have different names"
+                    )
+            for name, stream in outputs.items():
+                stream.sink(name)
 
     def sql(self, text: str, params: Any = None, *, dialect: str = "spark") -> None:
         """Define views in SQL over the sources and over each other: ``CREATE MATERIALIZED VIEW name AS SELECT …``.
 
-        A plain ``CREATE VIEW`` is a name for its query, and is not kept. ``dialect`` is that of the text.
-        ``params`` has the values of its parameters, which become constants: a list for ``?``, a dict for ``:name``.
+        A plain ``CREATE VIEW`` is a name for its query, and is not kept. ``CREATE OR REPLACE`` and ``DROP VIEW`` change
+        what there is, also between epochs of a pipeline at work; `plan_change` says beforehand what that takes.
+        ``dialect`` is that of the text. ``params`` has the values of its parameters, which become constants: a list for
+        ``?``, a dict for ``:name``.
         """
-        self._require_unopened("a view cannot be added")
-        self._queries.define_sql(text, dialect, params)
+        with self._defining():
+            self._definitions.sql(text, dialect, params)
+
+    def drop(self, view: str, *, cascade: bool = False) -> None:
+        """Drop a view and its sinks; with ``cascade``, also the views that read it."""
+        with self._defining():
+            self._definitions.drop(view, cascade=cascade)
+
+    def rename(self, view: str, new: str) -> None:
+        """Give a view another name: its rows stay, and its sinks go on."""
+        with self._defining():
+            self._definitions.rename(view, new)
 
     def datalog(self, text: str, *, dialect: str = "souffle") -> None:
         """Define views by rules over the sources and over views: every relation that the rules define is a view.
 
         A relation has all its rules in one text. A relation that is declared and has no rules is a source of that name.
         """
-        self._require_unopened("rules cannot be added")
-        with within_depth(DatalogError):
+        with self._defining(), within_depth(DatalogError):
             define_rules(self._queries, text, dialect)
 
     def edn(self, text: str, name: str, *, args: Iterable[Any] = ()) -> None:
@@ -195,8 +215,7 @@ class Pipeline(Closing):
         ``:track/name`` is a column of a source with a key, ``:to`` a source of two columns. ``args`` has a value for
         each of :in but ``$``.
         """
-        self._require_unopened("a view cannot be added")
-        with within_depth(EdnError):
+        with self._defining(), within_depth(EdnError):
             self._queries.define([edn_plan(name, text, as_arguments(args), self._queries.readable(self._sources.keys))])
 
     def query(self, relation: str, alias: str | None = None) -> Query:
@@ -204,8 +223,7 @@ class Pipeline(Closing):
 
         Related rows are a view of their own: ``recent.artist`` beneath ``recent``; see `trees`.
         """
-        self._require_unopened("a view cannot be added")
-        return AtSparkPipeline(self._queries, self._sources.keys).query(relation, alias)
+        return AtSparkPipeline(self._queries, self._sources.keys, self._defining).query(relation, alias)
 
     def sink(
         self,
@@ -219,10 +237,37 @@ class Pipeline(Closing):
         **options: Any,
     ) -> None:
         """Deliver a view after every epoch: its changes, or a snapshot of it, to a path, a table or a function."""
-        self._require_unopened(f"a sink of {view} cannot be added")
         made = sink_of(view, format=format, path=path, table=table, callback=callback, mode=mode, options=options)
-        require_apart(made, self._sinks, self.path)
-        self._sinks.append(made)
+        with self._defining():
+            require_apart(made, self._sinks, self.path)
+            self._sinks.append(made)
+
+    @contextmanager
+    def _defining(self) -> Generator[None]:
+        """A block that changes definitions: all of it counts, at once if the pipeline is at work, or nothing."""
+        with self._lock:
+            back = self._definitions.mark()
+            try:
+                yield
+                self._state.redefined()
+            except BaseException:
+                back()
+                raise
+
+    @in_our_words()
+    def plan_change(self, text: str | None = None, *, dialect: str = "spark") -> PlannedChange:
+        """What going on from the state with these definitions keeps, computes and drops, and how many rows that reads.
+
+        With a ``text`` of SQL, what that would change. Nothing is changed, and no row is read.
+        """
+        with self._lock:
+            back = self._definitions.mark()
+            try:
+                if text is not None:
+                    self._definitions.sql(text, dialect)
+                return self._state.planned()
+            finally:
+                back()
 
     # -- running
 
@@ -323,7 +368,9 @@ class Pipeline(Closing):
     def explain(self) -> str:
         """Sources, views, sinks and circuit, the rows that traces hold, and where the last epochs ran and why."""
         with self._lock:
-            return explain(self._state.engine(), self.circuit, self._sources.specs, self._sinks, self.progress)
+            return explain(
+                self._state.engine(), self._definitions.circuit, self._sources.specs, self._sinks, self.progress
+            )
 
     @in_our_words()
     def verify(self, *views: str) -> Verdict:
@@ -348,7 +395,7 @@ class Pipeline(Closing):
             if others:
                 sources = {name: self._contents(name) for name in self._sources.by_name}
                 timed = {name: others.pop(name) for name in [*others] if self._queries.timed(name)}
-                compared |= verify(self.circuit, sources, others).views
+                compared |= verify(self._definitions.circuit, sources, others).views
                 before = {name: engine.run.view(name).contents() for name in self._queries.carried}
                 compared |= self._queries.verified(sources | before, timed) if timed else {}
             return Verdict({name: compared[name] for name in wanted}, perf_counter() - start)
@@ -366,12 +413,6 @@ class Pipeline(Closing):
             engine.vacuum(self._keep_epochs if keep_epochs is None else keep_epochs)
 
     # -- opening
-
-    def _require_unopened(self, what: str) -> None:
-        with self._lock:  # refused in a forked child
-            pass
-        if self._state.current is not None:
-            raise PipelineError(f"{what} to a pipeline at work", hint="define everything first; then start or refresh")
 
     def _contents(self, source: str) -> Batch:
         """The contents of a source, with the columns in its own order."""

@@ -6,14 +6,15 @@ Views written in SQL can be computed again by plain Spark SQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from everview.circuit.circuit import Circuit
+from everview.circuit.nodes import Sink
 from everview.circuit.stream import Stream
 from everview.errors import PipelineError
 from everview.frontends.fluent import QueryPart
-from everview.frontends.sql import CreateView, bind
+from everview.frontends.sql import CreateView, Drop, bind
 from everview.frontends.sql.parameters import ParameterValues
 from everview.frontends.sql.spark import spark_query
 from everview.lowering.lower import Lowering
@@ -24,7 +25,7 @@ from everview.plan.timed import check_timeless
 from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Scalar, UserCall
 from everview.scalars.expressions import walk as parts
-from everview.types import Schema
+from everview.types import Schema, unknown_name
 from everview.verify import SHOWN, Compared, Rest, verify_plans
 from everview.zset.batch import Batch
 
@@ -34,12 +35,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrittenView:
-    """A view defined by a text: the plan, the query in Spark's SQL if there is one, and the stream if kept."""
+    """A view defined by a text: its plans, the query in Spark's SQL if there is one, and the stream if kept."""
 
-    plan: Plan
+    named: NamedPlan
     text: str | None
     stream: Stream | None
-    is_set: bool = False  # whether it is known to hold no row twice
+    statement: CreateView | None = None  # as it was written, if that was SQL
+
+    @property
+    def plan(self) -> Plan:
+        return self.named.plan
+
+
+class ReadTables(Tables):
+    """The relations of a pipeline, and which of them were asked for."""
+
+    read: tuple[str, ...] = ()
+
+    def relation(self, name: str) -> Schema | Plan:
+        self.read = (*self.read, name)
+        return super().relation(name)
 
 
 class Queries:
@@ -62,29 +77,161 @@ class Queries:
         for view in views:
             self.add(view, (texts or {}).get(view.name))
 
-    def define_sql(self, text: str, dialect: str, params: Any = None) -> None:
-        """Add the views of a text: a materialized one is a view of the pipeline, a plain one a name for its query."""
+    def define_sql(self, text: str, dialect: str, params: Any = None) -> tuple[str, ...]:
+        """Add, replace or drop the views of a text, and return the names of those that are gone.
+
+        A materialized one is a view of the pipeline, a plain one a name for its query.
+        """
+        gone: list[str] = []
         for statement in bind(text, self.readable(), dialect, ParameterValues.of(params)):
-            if not isinstance(statement, CreateView):
+            match statement:
+                case CreateView():
+                    self._create(statement)
+                case Drop(kind="view"):
+                    for name in statement.names:
+                        if name in self or name in self._circuit.sinks or not statement.if_exists:
+                            gone += self.drop(name, cascade=statement.cascade)
+                case _:
+                    raise PipelineError(
+                        f"a pipeline takes views, not {statement.text.split()[0].upper()}",
+                        hint="write CREATE MATERIALIZED VIEW name AS SELECT …; sources come from frames",
+                    )
+        return tuple(name for name in gone if name not in self and name not in self._circuit.sinks)
+
+    def _create(self, statement: CreateView) -> None:
+        if statement.if_not_exists and statement.name in self:
+            return
+        view, text = self._bound(statement)
+        if statement.or_replace and statement.name in self:
+            self._replace(view, text, statement)
+            return
+        self.check([view])
+        self.add(view, text, statement)
+
+    def _bound(self, written: CreateView) -> tuple[NamedPlan, str]:
+        """The view of one statement, bound to what there is now, with what it reads; and its query in Spark's SQL."""
+        tables, given = self.readable(), ParameterValues.by_names(written.given)
+        (statement,) = bind(written.text, tables, written.dialect, given)
+        assert isinstance(statement, CreateView), "the text of a view defines one"
+        return statement.named(dict.fromkeys(tables.read)), spark_query(statement)
+
+    # -- changing views
+
+    def readers(self, name: str) -> list[str]:
+        """The views that read a view, directly or by way of others, in the order of their definition."""
+        reached = {name}
+        for other, view in self._views.items():
+            scanned = {node.relation for node in self._whole(view.plan) if isinstance(node, Scan)}
+            if other != name and not reached.isdisjoint({*view.named.reads, *scanned}):
+                reached.add(other)
+        return [other for other in self._views if other in reached and other != name]
+
+    def drop(self, name: str, *, cascade: bool = False) -> list[str]:
+        """Drop a view; with ``cascade`` also the views that read it. The names of all that are gone."""
+        if name not in self and name not in self._circuit.sinks:
+            raise unknown_name("view", name, [*self._views, *self._circuit.sinks])
+        readers = self.readers(name)
+        if readers and not cascade:
+            raise PipelineError(
+                f"view {name} cannot be dropped: {', '.join(readers)} read{'s' if len(readers) == 1 else ''} it",
+                hint="drop the readers first, or drop it with CASCADE",
+            )
+        gone = [name, *readers]
+        self._forget(gone)
+        return gone
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a view another name; views that read it by its name must not be there."""
+        node = self._circuit.sinks.get(name)
+        if node is None:
+            raise unknown_name("view", name, self._circuit.sinks)
+        readers = self.readers(name)
+        if readers:
+            raise PipelineError(
+                f"view {name} cannot be renamed: {', '.join(readers)} read{'s' if len(readers) == 1 else ''} it",
+                hint="drop the readers first, and define them again by the new name",
+            )
+        self.require_free(new)
+        self._require_timeless([name])
+        view, sink = self._views.get(name), self._circuit[node]
+        assert isinstance(sink, Sink), "a name of a sink is a sink's"
+        self._forget([name])
+        self._circuit.sink_again(replace(sink, name=new), self._circuit.stream(sink.input))
+        if view is not None:
+            self._views[new] = replace(view, named=replace(view.named, name=new), statement=None)
+            if view.stream is not None:
+                self._streams[new] = view.stream
+
+    def _replace(self, view: NamedPlan, text: str, statement: CreateView) -> None:
+        """Define a view in place of the one of its name; the views that read it are bound again."""
+        readers = self.readers(view.name)
+        through = [name for name in view.reads if name == view.name or name in readers]
+        if through:
+            raise PipelineError(
+                f"view {view.name} would read itself, by way of {through[0]}", hint="let it read other views"
+            )
+        old = self._views[view.name]
+        before = {name: self._views[name] for name in readers}
+        same = old.plan.schema == view.schema and old.named.materialized and view.materialized
+        stuck = [name for name, reader in before.items() if not same and reader.statement is None]
+        if stuck:
+            raise PipelineError(
+                f"view {view.name} cannot have other columns: {stuck[0]} reads it, and was not written in SQL",
+                hint=f"drop {stuck[0]} first, and define it again afterwards",
+            )
+        self._forget([view.name, *readers])
+        self.check([view])
+        self.add(view, text, statement)
+        for reader in before.values():
+            named, query = (reader.named, reader.text)
+            if reader.statement is not None:
+                named, query = self._bound(reader.statement)
+            self.check([named])
+            self.add(named, query, reader.statement)
+
+    def _forget(self, names: Sequence[str]) -> None:
+        """Let go of views and of the streams that were built for them."""
+        self._require_timeless(names)
+        for name in names:
+            self._views.pop(name, None)
+            self._streams.pop(name, None)
+            self.fluent.pop(name, None)
+            if name in self._circuit.sinks:
+                self._circuit.drop_sink(name)
+        self._lowering = Lowering(self._circuit, self._streams)
+
+    def _require_timeless(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self._delayed or self.timed(name):
                 raise PipelineError(
-                    f"a pipeline takes views, not {statement.text.split()[0].upper()}",
-                    hint="write CREATE MATERIALIZED VIEW name AS SELECT …; sources come from frames",
+                    f"view {name} depends on the epoch before, and cannot be changed at work",
+                    hint="change its rules in the program, and start that again on the same state",
                 )
-            self.define([statement.named()], {statement.name: spark_query(statement)})
+
+    def mark(self) -> Callable[[], None]:
+        """A function that makes everything as it is now."""
+        views, fluent, streams, delayed = dict(self._views), dict(self.fluent), dict(self._streams), dict(self._delayed)
+
+        def back() -> None:
+            self._views, self.fluent = dict(views), dict(fluent)
+            self._streams, self._delayed = dict(streams), dict(delayed)
+            self._lowering = Lowering(self._circuit, self._streams)
+
+        return back
 
     # -- what a front end may read
 
     def readable(
         self, keys: Mapping[str, tuple[str, ...]] | None = None, carried: Mapping[str, Schema] | None = None
-    ) -> Tables:
+    ) -> ReadTables:
         """The sources and views of the pipeline.
 
         ``keys`` are the keys of sources; ``carried`` are relations, not there yet, that hold what was derived an epoch
         ago.
         """
         carried = carried or {}
-        sets = [name for name, view in self._views.items() if view.is_set]
-        return Tables(self.relations() | dict(carried), keys=keys, sets=[*sets, *carried], what="source or view")
+        sets = [name for name, view in self._views.items() if view.named.is_set]
+        return ReadTables(self.relations() | dict(carried), keys=keys, sets=[*sets, *carried], what="source or view")
 
     def relations(self) -> dict[str, Schema | Plan]:
         """The relations that a text may read: columns of sources and of kept views, and plans of plain views."""
@@ -106,14 +253,17 @@ class Queries:
         if name in self._circuit.sinks or name in self._views or name in self._circuit.sources:
             raise PipelineError(f"there is a view or source {name} already", hint="give it another name")
 
-    def add(self, view: NamedPlan, text: str | None = None) -> None:
-        """Add a view that was checked; ``text`` is its query in Spark's SQL, if it has one."""
+    def add(self, view: NamedPlan, text: str | None = None, statement: CreateView | None = None) -> None:
+        """Add a view that was checked; ``text`` is its query in Spark's SQL, if it has one.
+
+        ``statement`` is how it was written.
+        """
         stream, name, plan = None, view.name, view.plan
         if view.materialized:
             check_timeless(name, plan)
             stream = self._streams[name] = self._lowering.of(view.optimized).under(plan.schema)
             stream.sink(name)
-        self._views[name] = WrittenView(plan, text, stream, view.is_set)
+        self._views[name] = WrittenView(view, text, stream, statement)
 
     # -- what the epoch before left
 

@@ -10,22 +10,18 @@ import pyspark.sql.types as st
 
 from everview.errors import EverviewError, SchemaDrift, SchemaError, SourceError
 from everview.types import (
-    ANY,
     BIGINT,
     BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
     FLOAT,
-    ID,
     INTEGER,
     SMALLINT,
     STRING,
-    SYMBOL,
     TIMESTAMP,
     TINYINT,
     Array,
-    Atom,
     Decimal,
     Field,
     Schema,
@@ -33,6 +29,7 @@ from everview.types import (
     Type,
     unknown_name,
 )
+from everview.types.widening import fits_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -302,15 +299,6 @@ TYPES: Final[dict[type[st.DataType], Type]] = {
     st.VarcharType: STRING,
     st.BinaryType: BINARY,
 }
-_DIGITS: Final[dict[Type, int]] = {TINYINT: 3, SMALLINT: 5, INTEGER: 10, BIGINT: 19}
-_WIDER: Final[dict[Type, tuple[Type, ...]]] = {
-    TINYINT: (SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE),
-    SMALLINT: (INTEGER, BIGINT, FLOAT, DOUBLE),
-    INTEGER: (BIGINT, DOUBLE),
-    FLOAT: (DOUBLE,),
-    STRING: (SYMBOL, ID, ANY),
-    BINARY: (ID,),
-}
 
 
 def type_of(type_: st.DataType, name: str) -> Type:
@@ -335,27 +323,6 @@ def type_of(type_: st.DataType, name: str) -> Type:
 def _check_column(name: str, wanted: Field, columns: Columns) -> None:
     _there(name, "its schema", wanted.name, columns)
     given = type_of(columns[wanted.name].dataType, wanted.name)
-    if not _fits(given, wanted.type):
+    if not fits_in(given, wanted.type):
         hint = f"cast it to {wanted.type.sql}: only a wider type of the same sort is taken as it is"
         raise SourceError(f'{_of(name)}: column "{wanted.name}" is {given.sql}, not {wanted.type.sql}', hint=hint)
-
-
-def _fits(given: Type, wanted: Type) -> bool:
-    """Whether every value of one type is a value of the other."""
-    if given == wanted or wanted in _WIDER.get(given, ()):
-        return True
-    match given, wanted:
-        case Decimal(p, s), Decimal(q, t):
-            return s <= t and p - s <= q - t
-        case _, Decimal(q, t) if given in _DIGITS:
-            return _DIGITS[given] <= q - t
-        case Array(element), Array(other):
-            return _fits(element, other)
-        case Struct(fields), Struct(others):
-            parts = {f.name: f.type for f in fields}
-            same = parts.keys() == {f.name for f in others}
-            return same and all(_fits(parts[f.name], f.type) for f in others)
-        case _, Atom():
-            return given == BINARY
-        case _:
-            return False

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from everview.circuit.bounds import LoopBounds
-from everview.circuit.circuit import Circuit
-from everview.errors import ForeignState, PipelineError, StoreError
+from everview.errors import DefinitionError, ForeignState, PipelineError, StoreError
+from everview.runtimes.embedded.prepare import prepared
+from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.evolving import turn_plan
 from everview.runtimes.spark.placement import Placement
-from everview.spark.bound import BoundSources
+from everview.spark.bound import fed
+from everview.spark.change import PlannedChange, nothing_planned, planned_change, sink_refusals
 from everview.spark.delivery import Delivery
 from everview.spark.position import Position, query_of
-from everview.spark.sinks import SinkSpec
+from everview.spark.redefining import PipelineDefinitions
+from everview.traces.store import Store
 from everview.types import unknown_name
 
 if TYPE_CHECKING:
@@ -40,15 +43,14 @@ class PipelineState:
         self,
         spark: SparkSession,
         path: Path,
-        circuit: Circuit,
-        sources: BoundSources,
-        sinks: Sequence[SinkSpec],
+        definitions: PipelineDefinitions,
         delivery: Delivery,
         options: EngineOptions,
     ) -> None:
-        self._spark, self.path, self._circuit, self._sources = spark, path, circuit, sources
-        self._sinks, self._delivery, self._options = sinks, delivery, options
+        self._spark, self.path, self._definitions = spark, path, definitions
+        self._delivery, self._options = delivery, options
         self.current: Engine | None = None  # the engine, while it is open
+        self._version: object = None  # of the definitions that it has
         self._made: tuple[int, ...] | None = None  # which state directory was opened
 
     @property
@@ -62,13 +64,48 @@ class PipelineState:
         return self.path / "quarantine"
 
     def engine(self) -> Engine:
-        """The engine, opened at the first call."""
+        """The engine, opened at the first call, and turned to other definitions if there are any since the last."""
         self._require_same()
+        version = self._definitions.version
         if self.current is None:
-            self.current = self._open()
-            self._made = Engine.made_at(str(self.path))
-            self._delivery.again(self.current)
+            self._taken(self._open(), version)
+        elif self._version != version:
+            self._redefine(self.current)
+            self._taken(self.current, version)
+        assert self.current is not None, "an engine was opened"
+        self.current.run.delivered = self._definitions.delivered
         return self.current
+
+    def _taken(self, engine: Engine, version: object) -> None:
+        """The engine has the definitions of a version; sinks are given what opening it was to them."""
+        self.current, self._version = engine, version
+        self._made = Engine.made_at(str(self.path))
+        self._delivery.claims.now_named(engine.run.renamed)
+        self._delivery.again(engine)
+
+    def redefined(self) -> None:
+        """Let changed definitions count at once, if the engine is open."""
+        if self.current is not None:
+            self._check_sinks()
+            self.engine()
+
+    def _redefine(self, engine: Engine) -> None:
+        self._check_definition()
+        try:
+            engine.redefine(self._definitions.circuit, self._definitions.tables, self._definitions.delivered)
+        except BaseException:
+            self.close_if_uncertain(engine)
+            raise
+
+    def planned(self) -> PlannedChange:
+        """What it takes to go on from the stored state with the definitions; nothing is opened to be written."""
+        self._check_definition()
+        if not Engine.exists(str(self.path)):
+            return nothing_planned()
+        tables, shards = self._definitions.tables, self._shards()
+        program = prepared(self._definitions.circuit, tables, shards, as_is=False, stored=True)
+        with Store.attach(self.path) as stored:
+            return planned_change(turn_plan(stored.manifest, program, tables, fed), self._definitions.sinks)
 
     def close(self) -> None:
         """Release the state directory for other processes."""
@@ -108,26 +145,43 @@ class PipelineState:
                 f"{self.path} has the checkpoint of a streaming query, and the state has none of its batches",
                 hint="restore the state directory, or start both anew in an empty one",
             )
-        options = self._options
-        parallel = int(getattr(getattr(self._spark, "sparkContext", None), "defaultParallelism", 0)) or 8
-        shards = options.shards or Engine.shards_of(str(self.path)) or max(8, 2 * parallel)
+        options, shards = self._options, self._shards()
         return Engine(
             self._spark,
-            self._circuit,
+            self._definitions.circuit,
             str(self.path),
             shards=shards,
-            tables=self._sources.tables,
+            tables=self._definitions.tables,
             placement=options.placement,
-            partitions=options.partitions or min(shards, parallel),
-            delivered=dict.fromkeys(sink.view for sink in self._sinks),
+            partitions=options.partitions or min(shards, self._parallel),
+            delivered=self._definitions.delivered,
             check_functions=options.check_functions,
             loops=options.loops,
+            fed=fed,
+            ready=self._ready,
         )
 
+    def _ready(self, plan: TurnPlan, stored: Store) -> None:
+        """Before the state is turned to other definitions: sinks get its last epoch, or refuse other columns."""
+        for message, hint in sink_refusals(plan, self._definitions.sinks):
+            raise DefinitionError(message, hint=hint)
+        self._delivery.before_turn(stored)
+
+    @property
+    def _parallel(self) -> int:
+        return int(getattr(getattr(self._spark, "sparkContext", None), "defaultParallelism", 0)) or 8
+
+    def _shards(self) -> int:
+        return self._options.shards or Engine.shards_of(str(self.path)) or max(8, 2 * self._parallel)
+
     def _check_definition(self) -> None:
-        self._sources.require_all()
-        if not self._circuit.sinks:
+        self._definitions.sources.require_all()
+        if not self._definitions.workshop.sinks:
             raise PipelineError("there is no view", hint='end a stream with .sink("name")')
-        for sink in self._sinks:
-            if sink.view not in self._circuit.sinks:
-                raise unknown_name("view", sink.view, self._circuit.sinks)
+        self._check_sinks()
+
+    def _check_sinks(self) -> None:
+        views = self._definitions.workshop.sinks
+        for sink in self._definitions.sinks:
+            if sink.view not in views:
+                raise unknown_name("view", sink.view, views)

@@ -10,7 +10,7 @@ from everview.frontends.sql.parameters import ParameterValues
 from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan
 from everview.plan.node import Plan
-from everview.scalars.expressions import Expression, Order
+from everview.scalars.expressions import Expression, Literal, Order
 from everview.types import Schema
 
 
@@ -52,6 +52,11 @@ class CreateView(Statement):
     order: Order = ()
     dialect: str = "spark"
     parameters: Mapping[str, Expression] = field(default_factory=dict[str, Expression])  # the values in its text
+
+    @property
+    def given(self) -> dict[str, Literal]:
+        """The values in its text that were given as parameters."""
+        return {name: value for name, value in self.parameters.items() if isinstance(value, Literal)}
 
     def named(self, reads: Iterable[str] = ()) -> NamedPlan:
         """The view; ``reads`` are the relations that were asked for when the statement was bound."""

@@ -45,6 +45,11 @@ class Note:
     segments: Sequence[SliceRef] = ()
     offsets: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def added(self) -> int:
+        """How many slices come with the replacements; the store gives ids to these before it does to others."""
+        return sum([replace.new is not None for replace in self.replaces])
+
 
 NOTHING = Note()
 
@@ -71,9 +76,9 @@ class Durable:
         plan = fingerprints(program)
         if not Store.exists(path):
             return cls(Store.create(path, plan, policy), program)
-        if adopt:
-            return cls(Store.open(path, policy=policy), program)
         empty = _is_empty(path)
+        if adopt and not empty:
+            return cls(Store.open(path, policy=policy), program)
         store = Store.open(path, plan if empty else None, policy=policy, adopt=empty)
         try:
             check_plan(store, program)
@@ -96,10 +101,13 @@ class Durable:
         return self.store.meta
 
     def held(self, program: Program, state: ProgramState, dictionary: Dictionary) -> dict[str, list[Trace]]:
-        """The stored traces that a program has, too, loaded as its state has them.
+        """The stored traces that a program has, too, loaded as its state has them."""
+        kept = fingerprints(program).kept_from(self.store.manifest.plan)
+        restore(self.store, state, dictionary, kept)
+        return {name: shards for name, shards in state.held().items() if name in kept}
 
-        Views can be computed again; what tables hold must be among them.
-        """
+    def require_tables(self, program: Program) -> None:
+        """Refuse a program that would keep a table otherwise than it is stored: views alone can be computed again."""
         ours = contents(program)["tables"]
         for name, said in self.meta.get("tables", {}).items():
             if said is not None and ours.get(name) != said:
@@ -107,9 +115,6 @@ class Durable:
                     f"table {name} was stored as ({said['schema']}) in another way than it would be now",
                     hint="open it with the version of Everview that it was made with",
                 )
-        kept = fingerprints(program).kept_from(self.store.manifest.plan)
-        restore(self.store, state, dictionary, kept)
-        return {name: shards for name, shards in state.held().items() if name in kept}
 
     def turn(
         self,
@@ -120,17 +125,22 @@ class Durable:
         mark: Mark,
         says: Says,
         held: Container[str],
+        note: Note = NOTHING,
     ) -> None:
         """Make the state that of another program, and this epoch durable, in one act.
 
-        Traces that are not ``held`` are new, whatever the store has by their names.
+        Traces that are not ``held`` are new, whatever the store has by their names. What the ``note`` replaces comes
+        first among the ids that the store gives out.
         """
         self.recover()
         appends = [*_appends(pushed), *interned.appended(dictionary.export(mark), program.shards)]
         meta = {**contents(program), **says}
         again = [key for key in self.store.manifest.slices if key[0] in program.fingerprint and key[0] not in held]
         gone = [Replace(*key, tuple(e.id for e in self.store.manifest.slices[key]), None) for key in again]
-        self.store.commit(epoch, appends, replaces=gone, meta=meta, plan=fingerprints(program))
+        replaces = [*gone, *note.replaces]
+        self.store.commit(
+            epoch, appends, replaces=replaces, offsets=note.offsets, meta=meta, plan=fingerprints(program)
+        )
 
     def turned(self, program: Program) -> None:
         """Finish a `turn`: from now on this is the state of that program."""
@@ -160,8 +170,7 @@ class Durable:
         )
         self._untidy += sum([array.nbytes for _, _, array in appends])
         self._slices += len(appends)
-        first = sum([replace.new is not None for replace in note.replaces])
-        return ids[first : first + len(pushed)]
+        return ids[note.added : note.added + len(pushed)]
 
     def _unsaid(self) -> Says | None:
         """The part of the description that the store does not hold yet."""

@@ -9,7 +9,7 @@ once, and to a z⁻¹ there was nothing before. What is held already is read, ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,11 +75,10 @@ def hydrate(
 
     ``first`` are rows that arrive at new sources, shard by shard.
     """
-    wanted = new_nodes(program, held)
-    if not wanted:
+    plan = hydration(program, held)
+    if not plan.needed:
         return
-    known = integrals(program, held)
-    needed, given = _back_from(program, wanted, known)
+    known, needed, given = plan.known, plan.needed, plan.given
     try:
         departures = _departures(program, needed, known, given)
         left = needed.difference(*(departure.done for departure in departures))
@@ -96,6 +95,32 @@ def hydrate(
     cells = [{} for _ in range(program.shards)]
     _fill(cells, program, held, known, whole, context, first)
     Epochs(_part(program, needed), state, context, bounds).run(cells)
+
+
+@dataclass(frozen=True, slots=True)
+class HydrationPlan:
+    """What computing new traces takes: the nodes that must run, and the streams that they start from."""
+
+    program: Program
+    needed: set[int]
+    given: set[int]  # streams whose integrals are held
+    known: Mapping[int, Integral]
+
+    @property
+    def traces(self) -> frozenset[str]:
+        """The names of the traces that are read."""
+        return frozenset(self.known[at].name for at in self.given)
+
+    @property
+    def sources(self) -> dict[str, int]:
+        """The sources that are read from their beginning, because no trace holds their rows."""
+        return {name: at for name, at in self.program.circuit.sources.items() if at in self.needed}
+
+
+def hydration(program: Program, held: Container[str]) -> HydrationPlan:
+    """What it takes to compute the traces of a program that are not held already."""
+    wanted, known = new_nodes(program, held), integrals(program, held)
+    return HydrationPlan(program, *_back_from(program, wanted, known), known)
 
 
 class PassingCells(dict[int, Matrix]):
@@ -196,7 +221,7 @@ def _takes_words(program: Program, at: int) -> bool:
     return isinstance(node, Apply) and chosen_words(node.operator) is not None
 
 
-def new_nodes(program: Program, held: Held) -> list[int]:
+def new_nodes(program: Program, held: Container[str]) -> list[int]:
     """The nodes of the root that own a trace of a new name, or whose child does."""
     found: dict[int, None] = {}
     for path, inner in program.nested():
@@ -206,7 +231,7 @@ def new_nodes(program: Program, held: Held) -> list[int]:
     return list(found)
 
 
-def integrals(program: Program, held: Held) -> dict[int, Integral]:
+def integrals(program: Program, held: Container[str]) -> dict[int, Integral]:
     """The root's streams with held integrals: streams arranged in a held trace, and the streams they index."""
     found: dict[int, Integral] = {}
     for at, name in program.names.items():

@@ -23,7 +23,7 @@ from everview.errors import EverviewError, StoreError
 from everview.operators.operator import Context
 from everview.process import forks, require_same
 from everview.runtimes.embedded.arriving import Arriving
-from everview.runtimes.embedded.durable import Durable, Note, check_plan, restore
+from everview.runtimes.embedded.durable import NOTHING, Durable, Note, check_plan, restore
 from everview.runtimes.embedded.hydrate import hydrate
 from everview.runtimes.embedded.prepare import check_shards, prepared
 from everview.runtimes.embedded.rehearse import rehearse
@@ -39,6 +39,7 @@ from everview.zset.batch import Batch
 
 Done = Callable[[dict[str, Batch]], None]  # told the change of every view, when a tick counts; perhaps once more
 FirstRows = Callable[[Program, ProgramState], Cells]  # of the sources of a program that is about to be gone on with
+Noted = Callable[[Program, ProgramState], Note]  # what a turn to a program and its state commits besides
 NO_OFFSETS: Mapping[str, Any] = {}
 
 
@@ -93,18 +94,27 @@ class Embedded(Epochs):
         self._unsaved: dict[str, Any] = {}  # of those, what is not in the store yet
         self._last_saved = monotonic()
         state = ProgramState(program, context)
-        foreign = adopt and self.durable is not None and not self.durable.is_of(program)
+        foreign = adopt and self.durable is not None and self._is_foreign(self.durable, program)
         if self.durable and not foreign:
             self.durable.restore(state, context.dictionary)
         super().__init__(program, state, context, loops, self.durable.epoch if self.durable else 0)
         if self.durable and foreign:
             try:
-                held = self.durable.held(program, state, self.dictionary)
-                self._saved = self.dictionary.mark()
-                self._turn(program, held, context, self.tables, {})
+                self._adopt(self.durable, program, state, context)
             except BaseException:
                 self.durable.close()
                 raise
+
+    def _is_foreign(self, durable: Durable, program: Program) -> bool:
+        """Whether a stored state is that of another program."""
+        return not durable.is_of(program)
+
+    def _adopt(self, durable: Durable, program: Program, state: ProgramState, context: Context) -> None:
+        """Turn the stored state of another circuit into that of this one, as it is opened."""
+        durable.require_tables(program)
+        held = durable.held(program, state, self.dictionary)
+        self._saved = self.dictionary.mark()
+        self._turn(program, held, context, self.tables, {})
 
     @inside
     def go_on(self, program: Program, state: ProgramState, context: Context) -> None:
@@ -135,6 +145,7 @@ class Embedded(Epochs):
         keeping: tuple[Circuit, Mapping[str, Table]] | None = None,
         first: FirstRows | None = None,
         done: Callable[[], None] = nothing,
+        note: Noted | None = None,
     ) -> None:
         """Go on with another circuit over the same tables, or more, or fewer.
 
@@ -142,8 +153,8 @@ class Embedded(Epochs):
         from nothing else. In a state directory that is one commit; should it fail, all is as it was. Views keep their
         listeners if they keep their columns; of the turn itself those are not told. With
         ``keeping``, a circuit and its tables, only traces that this circuit has, too, are kept. ``first`` gives rows of
-        new sources that come with it. ``done`` is called as soon as it counts, and perhaps once more, if an exception
-        cuts it short.
+        new sources that come with it; ``note`` says what else goes into the commit. ``done`` is called as soon as it
+        counts, and perhaps once more, if an exception cuts it short.
         """
         self._require_open()
         self.save()
@@ -155,7 +166,7 @@ class Embedded(Epochs):
             kept = self._prepared(*keeping).fingerprint
             held = {name: traces for name, traces in held.items() if name in kept}
         context = Context(self.dictionary, dict(program.circuit.functions), self._check_functions)
-        self._turn(program, held, context, tables, says or {}, first, done)
+        self._turn(program, held, context, tables, says or {}, first, done, note)
 
     def _turn(
         self,
@@ -166,12 +177,14 @@ class Embedded(Epochs):
         says: Mapping[str, Any],
         first: FirstRows | None = None,
         done: Callable[[], None] = nothing,
+        note: Noted | None = None,
     ) -> None:
         with self.begin() as mark:
             state = ProgramState(program, context)
             hydrate(program, state, held, context, self.bounds, () if first is None else first(program, state))
             state.adopt(held)
             pushed, epoch = state.pushed(), self.epoch + 1
+            beside = NOTHING if note is None else note(program, state)
 
             def turned(ids: tuple[int, ...]) -> None:
                 state.close(ids, pushed if self.durable else ())
@@ -184,9 +197,9 @@ class Embedded(Epochs):
 
             def write() -> None:
                 if self.durable:
-                    self.durable.turn(epoch, program, pushed, self.dictionary, self._saved, says, held)
+                    self.durable.turn(epoch, program, pushed, self.dictionary, self._saved, says, held, beside)
 
-            self.act(write, partial(self._decide, epoch, mark, len(pushed), turned))
+            self.act(write, partial(self._decide, epoch, mark, len(pushed), turned, beside.added))
 
     @property
     def shards(self) -> int:
@@ -278,8 +291,13 @@ class Embedded(Epochs):
         )
         self.durable.settle(self.state)
 
-    def _decide(self, epoch: int, mark: Mark, pushed: int, counts: Callable[[tuple[int, ...]], None]) -> None:
-        """Complete an act, with the ids of the pushed batches; undo the act if the store lacks its epoch."""
+    def _decide(
+        self, epoch: int, mark: Mark, pushed: int, counts: Callable[[tuple[int, ...]], None], first: int = 0
+    ) -> None:
+        """Complete an act, with the ids of the pushed batches; undo the act if the store lacks its epoch.
+
+        The ids of the batches are the ``first`` and later ones of those that the store has given out.
+        """
         if self.durable is None:
             counts(())
             return
@@ -287,7 +305,7 @@ class Embedded(Epochs):
         if self.durable.epoch < epoch:
             self.abandon(mark)
         else:
-            counts(self.durable.store.added[:pushed])
+            counts(self.durable.store.added[first : first + pushed])
 
     def _leave(self, epoch: int, offsets: Mapping[str, Any], done: Callable[[], None]) -> None:
         """The open epoch counts, and waits to be saved."""

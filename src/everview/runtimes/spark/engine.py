@@ -1,6 +1,6 @@
 """Epochs over one store, on the driver or on the cluster: the runtime behind a pipeline.
 
-The driver holds the circuit's state as one process does (`Embedded`), mapped from the store. A tick that tasks took
+The driver holds the circuit's state as one process does (`EvolvingRun`), mapped from the store. A tick that tasks took
 part in is committed by reference to what they wrote; the driver then maps that in place of what it had. With the
 commit go the offsets of the sources and the changes of views that sinks have yet to be given, so that after a crash
 everything goes on from the same moment.
@@ -9,7 +9,7 @@ everything goes on from the same moment.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -20,16 +20,25 @@ import pyarrow as pa
 from everview.blocks import Closing
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
+from everview.circuit.program import Program
 from everview.codes.dictionary import Mark
 from everview.kernels.linear import project
 from everview.operators.operator import word_columns
 from everview.runtimes.embedded.durable import Durable, Note
-from everview.runtimes.embedded.runtime import Embedded
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells
 from everview.runtimes.spark.adaptive import Adaptive
 from everview.runtimes.spark.cluster import Cluster, Describe
 from everview.runtimes.spark.disk import disk_told
+from everview.runtimes.spark.evolving import (
+    EvolvingRun,
+    Fed,
+    Ready,
+    always_ready,
+    changes_of,
+    last_changes,
+    nothing_fed,
+)
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.runtimes.spark.worker import made_at
 from everview.runtimes.state import Pushed
@@ -72,16 +81,28 @@ class Engine(Closing):
         delivered: Iterable[str] = (),
         check_functions: bool = False,
         loops: LoopBounds | None = None,
+        fed: Fed = nothing_fed,
+        ready: Ready = always_ready,
     ) -> None:
-        """``delivered`` names the views whose last change is kept, for sinks."""
+        """``delivered`` names the views whose last change is kept, for sinks.
+
+        A state of another circuit is turned to this one's: ``fed`` says from its offsets which sources it has read, and
+        ``ready`` is called before.
+        """
         self.spark = spark
         self.placement = placement
         self.partitions = partitions
-        self.delivered = tuple(delivered)
-        self.run = Embedded(
-            circuit, path, shards=shards, tables=tables, check_functions=check_functions, policy=Policy(), loops=loops
+        self.run = EvolvingRun(
+            *(circuit, path),
+            delivered=tuple(delivered),
+            fed=fed,
+            ready=ready,
+            shards=shards,
+            tables=tables,
+            check_functions=check_functions,
+            policy=Policy(),
+            loops=loops,
         )
-        self.program = self.run.program
         assert self.run.durable is not None, "a pipeline has a state directory"
         self.durable: Durable = self.run.durable
         self.path = str(self.store.path)
@@ -107,6 +128,15 @@ class Engine(Closing):
             return made_at(path)
         except OSError:
             return None
+
+    @property
+    def program(self) -> Program:
+        return self.run.program
+
+    @property
+    def delivered(self) -> Collection[str]:
+        """The views whose last change is kept."""
+        return self.run.delivered
 
     @property
     def store(self) -> Store:
@@ -231,7 +261,13 @@ class Engine(Closing):
         """The epoch is durable, whatever happens now; if this process fails to follow, it must read it again."""
         self.uncertain_here = True
         committed()
+        self.run.note_saved()
         self.uncertain_here = False
+
+    def redefine(self, circuit: Circuit, tables: Mapping[str, Table], delivered: Iterable[str]) -> None:
+        """Go on with another circuit, which is an epoch of its own; should it fail, all is as it was."""
+        with disk_told("the driver"):
+            self.run.redefine(circuit, tables, tuple(delivered))
 
     def _close(self, ids: Sequence[int], pushed: Sequence[Pushed]) -> None:
         self.run.state.close(ids, pushed)
@@ -249,20 +285,15 @@ class Engine(Closing):
     def _last_changes(self, outputs: Mapping[str, Batch]) -> Iterable[Replace]:
         """Edits that put this epoch's changes in place of the last one's; views without a sink lose theirs."""
         for view, changes in outputs.items():
-            name, rows = _changes_of(view), changes.rows if view in self.delivered else changes.rows[:0]
+            name, rows = changes_of(view), changes.rows if view in self.delivered else changes.rows[:0]
             old = tuple(part.id for part in self.store.slices(name))
             if old or len(rows):
                 yield Replace(name, 0, old, np.ascontiguousarray(rows) if len(rows) else None)
 
     def last_changes(self) -> dict[str, Batch]:
         """The changes of the last epoch, for every delivered view."""
-        changes: dict[str, Batch] = {}
-        for view in self.delivered:
-            schema = self.run.view(view).schema
-            slices = [part.array for part in self.store.slices(_changes_of(view))]
-            rows = slices[0] if slices else np.empty((0, schema.width + 1), np.int64)
-            changes[view] = Batch(schema, np.asarray(rows), self.run.dictionary)
-        return changes
+        schemas = {view: self.run.view(view).schema for view in self.delivered}
+        return last_changes(self.store, schemas, self.run.dictionary)
 
     # -- ending
 
@@ -277,7 +308,3 @@ class Engine(Closing):
 
     def close(self) -> None:
         self.run.close()
-
-
-def _changes_of(view: str) -> str:
-    return f"change of {view}"

@@ -1,0 +1,188 @@
+"""A circuit whose definitions change: its stored state is turned to the new ones, in one commit.
+
+With the commit go the changes that the turn makes to views with sinks: a new view comes into being whole, a view that
+is defined otherwise goes from what it held to what it holds now. So the turn is an epoch to sinks as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.program import Program
+from everview.codes.dictionary import Dictionary
+from everview.kernels.linear import negated
+from everview.kernels.merge import merge
+from everview.operators.operator import Context
+from everview.runtimes.embedded.arriving import Arriving
+from everview.runtimes.embedded.durable import Durable, Note
+from everview.runtimes.embedded.runtime import Embedded, FirstRows
+from everview.runtimes.embedded.turning import TurnPlan
+from everview.runtimes.loops import Cells
+from everview.runtimes.spark.stored import StoredRelation, contents, dictionary_for, shards, views
+from everview.runtimes.state import ProgramState
+from everview.runtimes.tables import Table
+from everview.traces.store import Manifest, Replace, State, Store
+from everview.types import Schema
+from everview.types.words import Matrix
+from everview.zset.batch import Batch
+
+Fed = Callable[[Mapping[str, Any]], Collection[str]]  # the sources that were read, as the offsets of a state say
+Ready = Callable[[TurnPlan, Store], None]  # called before a turn, with the state as it is; it may refuse
+RENAMED = "renamed"  # under which a state says which views had another name before
+
+
+def nothing_fed(_: Mapping[str, Any]) -> Collection[str]:
+    """No source was read."""
+    return ()
+
+
+def always_ready(_: TurnPlan, __: Store) -> None:
+    """Nothing has to be done before a turn."""
+
+
+class EvolvingRun(Embedded):
+    """A circuit at work on a state that was perhaps another circuit's: opening turns it to this one's."""
+
+    def __init__(
+        self,
+        circuit: Circuit,
+        path: str,
+        *,
+        delivered: Collection[str] = (),
+        fed: Fed = nothing_fed,
+        ready: Ready = always_ready,
+        **options: Any,
+    ) -> None:
+        self.delivered, self._fed, self._ready = delivered, fed, ready
+        super().__init__(circuit, path, adopt=True, **options)
+
+    def planned(self, circuit: Circuit, tables: Mapping[str, Table]) -> TurnPlan:
+        """What going on with a circuit would take."""
+        return self._plan(self._stored, self._prepared(circuit, tables), tables)
+
+    def redefine(self, circuit: Circuit, tables: Mapping[str, Table], delivered: Collection[str]) -> None:
+        """Go on with another circuit: all of it, or nothing; it is no epoch if it means the same."""
+        plan = self.planned(circuit, tables)
+        if self.epoch and not plan.changes and circuit.sources.keys() == self.program.circuit.sources.keys():
+            self.delivered = delivered
+            return
+        plan.require()
+        self._ready(plan, self._stored)
+        first = self._reshaped(plan, tables)
+        note = partial(self._note_changes, plan, delivered)
+        self.turn(circuit, tables=tables, says=self._says(plan), first=first, note=note)
+        self.delivered = delivered
+
+    def note_saved(self) -> None:
+        """Note that the store has all entries of the dictionary."""
+        self._saved = self.dictionary.mark()
+
+    def _is_foreign(self, durable: Durable, program: Program) -> bool:
+        return self._plan(durable.store, program, self.tables).changes
+
+    def _adopt(self, durable: Durable, program: Program, state: ProgramState, context: Context) -> None:
+        plan = self._plan(durable.store, program, self.tables)
+        plan.require()
+        self._ready(plan, durable.store)
+        held = durable.held(program, state, self.dictionary)
+        self.note_saved()
+        first = self._reshaped(plan, self.tables)
+        note = partial(self._note_changes, plan, self.delivered)
+        self._turn(program, held, context, self.tables, self._says(plan), first, note=note)
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """By view, the name that it had before."""
+        return self._stored.meta.get(RENAMED, {})
+
+    def _says(self, plan: TurnPlan) -> Mapping[str, Any]:
+        return {RENAMED: {**self.renamed, **plan.renamed}} if plan.renamed else {}
+
+    @property
+    def _stored(self) -> Store:
+        assert self.durable is not None, "definitions change over a stored state"
+        return self.durable.store
+
+    def _plan(self, stored: State, program: Program, tables: Mapping[str, Table]) -> TurnPlan:
+        return turn_plan(stored.manifest, program, tables, self._fed)
+
+    def _reshaped(self, plan: TurnPlan, tables: Mapping[str, Table]) -> FirstRows | None:
+        """The rows of tables that have other columns now, as the first ones of their sources."""
+        if not plan.reshapes:
+            return None
+        stored, dictionary = self._stored, self.dictionary
+
+        def first(program: Program, state: ProgramState) -> Cells:
+            rows = {each.name: each.rows(stored, dictionary) for each in plan.reshapes}
+            return Arriving(program, tables).encode(rows, state, dictionary)
+
+        return first
+
+    # -- the changes that a turn makes
+
+    def _note_changes(self, plan: TurnPlan, delivered: Collection[str], program: Program, state: ProgramState) -> Note:
+        return Note(tuple(self._edits(plan.renamed, delivered, program, state)))
+
+    def _edits(
+        self, renamed: Mapping[str, str], delivered: Collection[str], program: Program, state: ProgramState
+    ) -> Iterator[Replace]:
+        """Edits that put the changes of the turn in place of those of the epoch before; a new name is no change."""
+        stored, before = self._stored, views(self._stored)
+        for view in {**before, **dict.fromkeys(delivered)}:
+            name, then = changes_of(view), before.get(renamed.get(view, view))
+            old = tuple(part.id for part in stored.slices(name))
+            rows = _change(stored, then, program, state, view) if view in delivered else None
+            if old or (rows is not None and len(rows)):
+                yield Replace(name, 0, old, rows if rows is not None and len(rows) else None)
+
+
+def turn_plan(manifest: Manifest, program: Program, tables: Mapping[str, Table], fed: Fed) -> TurnPlan:
+    """What turning a state to a program takes."""
+    return TurnPlan(manifest, program, tables, frozenset(fed(manifest.offsets)))
+
+
+def changes_of(view: str) -> str:
+    """The name of the block of a state that has the last changes of a view."""
+    return f"change of {view}"
+
+
+def last_changes(stored: State, schemas: Mapping[str, Schema], dictionary: Dictionary) -> dict[str, Batch]:
+    """The changes of the last epoch, of views with a sink."""
+    return {view: Batch(schema, _last_rows(stored, view, schema), dictionary) for view, schema in schemas.items()}
+
+
+def stored_changes(stored: State, schemas: Mapping[str, Schema]) -> dict[str, Batch]:
+    """`last_changes` of a state whose dictionary is not loaded: the values that occur are taken from it."""
+    rows = {view: _last_rows(stored, view, schema) for view, schema in schemas.items()}
+    return {
+        view: Batch(schema, rows[view], dictionary_for(schema, rows[view], [stored]))
+        for view, schema in schemas.items()
+    }
+
+
+def _last_rows(stored: State, view: str, schema: Schema) -> Matrix:
+    slices = [part.array for part in stored.slices(changes_of(view))]
+    return np.asarray(slices[0]) if slices else np.empty((0, schema.width + 1), np.int64)
+
+
+def _change(
+    stored: State, before: StoredRelation | None, program: Program, state: ProgramState, view: str
+) -> Matrix | None:
+    """The change of a view from what is stored to what a state holds; all of it, if its columns are others."""
+    node = program.contents(view)
+    if node is None or (before is not None and before.trace == program.names[node]):
+        return None
+    schema = program.circuit.layout(node).schema
+    whole = np.empty((0, schema.width + 1), np.int64)
+    for trace in state.of(node):
+        whole = merge(whole, trace.after.consolidated())
+    if before is None or before.schema != schema:
+        return whole
+    for shard in range(shards(stored)):
+        whole = merge(whole, negated(contents(stored, before, shard)))
+    return whole

@@ -1,0 +1,80 @@
+"""The definitions of a pipeline: sources, views and sinks, which change all together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.rewrite import part
+from everview.runtimes.tables import Table
+from everview.spark.bound import BoundSources
+from everview.spark.queries import Queries
+from everview.spark.sinks import SinkSpec
+
+
+class PipelineDefinitions:
+    """What a pipeline consists of; `mark` before a change gives the way back."""
+
+    def __init__(self, circuit: Circuit, *, given: bool) -> None:
+        self.workshop = circuit  # where streams are built; it may have nodes of views that are gone
+        self.sources = BoundSources(circuit, given=given)
+        self.queries = Queries(circuit)
+        self.sinks: list[SinkSpec] = []
+        self._dropped = False
+
+    @property
+    def circuit(self) -> Circuit:
+        """The circuit of the views that there are, over all sources."""
+        shop = self.workshop
+        return part(shop, shop.sources.values(), shop.sinks)[0] if self._dropped else shop
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        return self.sources.tables
+
+    @property
+    def delivered(self) -> tuple[str, ...]:
+        """The views with sinks."""
+        return tuple(dict.fromkeys(sink.view for sink in self.sinks))
+
+    @property
+    def version(self) -> object:
+        """A value that is another one when views or sources are."""
+        return tuple(self.workshop.sinks.items()), tuple(self.tables.items())
+
+    def mark(self) -> Callable[[], None]:
+        """A function that makes all definitions as they are now."""
+        shop, queries, dropped = self.workshop.mark(), self.queries.mark(), self._dropped
+        sinks, sources = tuple(self.sinks), dict(self.sources.by_name)
+
+        def back() -> None:
+            self.workshop.back_to(shop)
+            queries()
+            self.sinks[:], self._dropped = sinks, dropped
+            self.sources.by_name = sources
+
+        return back
+
+    def sql(self, text: str, dialect: str, params: Any = None) -> None:
+        """Define, replace or drop views by a text; sinks of views that are gone end."""
+        before = self.workshop.sinks
+        gone = self.queries.define_sql(text, dialect, params)
+        self._let_go(gone, before)
+
+    def drop(self, view: str, *, cascade: bool) -> None:
+        """Drop a view and its sinks; with ``cascade``, also the views that read it."""
+        before = self.workshop.sinks
+        self._let_go(self.queries.drop(view, cascade=cascade), before)
+
+    def rename(self, view: str, new: str) -> None:
+        """Give a view another name; its sinks go on."""
+        self.queries.rename(view, new)
+        self._dropped = True
+        self.sinks[:] = [replace(sink, view=new) if sink.view == view else sink for sink in self.sinks]
+
+    def _let_go(self, gone: tuple[str, ...] | list[str], before: Mapping[str, int]) -> None:
+        self.sinks[:] = [sink for sink in self.sinks if sink.view not in gone]
+        now = self.workshop.sinks
+        self._dropped |= any(now.get(name) != node for name, node in before.items())

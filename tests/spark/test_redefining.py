@@ -1,0 +1,198 @@
+"""Definitions that change: over a restart or at work, every view is what recomputing gives, and sinks agree with it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from everview.errors import DefinitionError, PipelineError
+from everview.spark import Pipeline, delivery
+from everview.traces.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SUMS = "CREATE MATERIALIZED VIEW sums AS SELECT g, sum(v) AS n FROM t GROUP BY g"
+COUNTS = "CREATE OR REPLACE MATERIALIZED VIEW sums AS SELECT g, sum(v + 1) AS n FROM t GROUP BY g"
+LARGE = "CREATE MATERIALIZED VIEW large AS SELECT g, n FROM sums WHERE n > 1"
+
+
+def feed(folder: Path, number: int, **more: Any) -> None:
+    folder.mkdir(exist_ok=True)
+    lines = [{"id": number * 3 + i, "g": i % 2, "v": number + i, **more} for i in range(4)]
+    (folder / f"{number}.json").write_text("\n".join(map(json.dumps, lines)))
+
+
+def built(spark: SparkSession, root: Path, *texts: str, schema: str = "id BIGINT, g BIGINT, v BIGINT") -> Pipeline:
+    """A pipeline over a stream of files, with a sink of the view sums."""
+    p = Pipeline(spark, root / "state", place="driver", shards=2)
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(root / "in"))
+    p.source("t", stream, key="id", changes="upsert")
+    for text in texts:
+        p.sql(text)
+    if "sums" in p.circuit.sinks:
+        p.sink("sums", path=root / "out")
+    return p
+
+
+def taken(spark: SparkSession, path: Path) -> dict[Any, int]:
+    """The sum of the changes that a sink was given."""
+    sums = Counter[Any]()
+    for *row, weight, _ in spark.read.parquet(str(path)).collect():
+        sums[tuple(row)] += weight
+    return {row: weight for row, weight in sums.items() if weight}
+
+
+def held(p: Pipeline, view: str) -> dict[Any, int]:
+    return dict(Counter(tuple(row) for row in p.view(view).collect()))
+
+
+def run(p: Pipeline) -> None:
+    p.start(trigger={"availableNow": True}).awaitTermination()
+
+
+def test_views_that_come_go_and_change_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    feed(tmp_path / "in", 0)
+    with built(spark, tmp_path, SUMS) as p:
+        run(p)
+        assert not p.plan_change()
+    feed(tmp_path / "in", 1)
+    with built(spark, tmp_path, SUMS, LARGE) as p:
+        planned = p.plan_change()
+        assert (planned.views, planned.computed, planned.rows_read) == ({"sums": "kept", "large": "new"}, 1, 2)
+        assert planned.read == {"view sums": 2}
+        run(p)
+        assert p.epoch == 3  # the turn was one
+        assert p.verify()
+    with built(spark, tmp_path, COUNTS, LARGE) as p:
+        assert p.plan_change().views == {"sums": "computed anew", "large": "computed anew"}
+        assert "reads 9 rows: 9 of source t" in str(p.plan_change())
+        assert p.verify()
+        assert taken(spark, tmp_path / "out") == held(p, "sums")
+    with built(spark, tmp_path, COUNTS.replace("sums", "counts")) as p:
+        assert p.plan_change().views == {"counts": "sums under another name", "large": "dropped"}
+        p.sink("counts", path=tmp_path / "out")  # which goes on
+        feed(tmp_path / "in", 2)
+        run(p)
+        assert p.verify()
+        assert taken(spark, tmp_path / "out") == held(p, "counts")
+    with built(spark, tmp_path, COUNTS.replace("AS n", "AS n, max(v) AS m")) as p:
+        assert not p.plan_change().refused  # the sink is new to this view
+    with (
+        built(spark, tmp_path, COUNTS.replace("sums", "counts").replace("AS n", "AS n, 1 AS one")) as p,
+        pytest.raises(DefinitionError, match="view counts has other columns now"),
+    ):
+        p.sink("counts", path=tmp_path / "out")
+        p.refresh()
+
+
+def test_a_pipeline_at_work_is_redefined_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
+    feed(tmp_path / "in", 0)
+    p = built(spark, tmp_path, SUMS, LARGE)
+    query = p.start(trigger={"processingTime": "100 milliseconds"})
+    query.processAllAvailable()
+    assert p.plan_change(COUNTS).views == {"sums": "computed anew", "large": "computed anew"}
+    assert p.plan_change().views == {"sums": "kept", "large": "kept"}
+    p.sql(COUNTS)
+    assert p.verify()
+    feed(tmp_path / "in", 1)
+    query.processAllAvailable()
+    assert p.verify()
+    assert taken(spark, tmp_path / "out") == held(p, "sums")
+    with pytest.raises(PipelineError, match="large reads it"):
+        p.drop("sums")
+    with pytest.raises(PipelineError, match="would read itself, by way of large"):
+        p.sql("CREATE OR REPLACE MATERIALIZED VIEW sums AS SELECT g, n FROM large")
+    with pytest.raises(DefinitionError, match="view sums has other columns now"):
+        p.sql(COUNTS.replace("AS n", "AS n, max(v) AS m"))
+    p.sql("DROP VIEW large")
+    p.rename("sums", "counts")
+    p.query("t").where("v", ">", 1).materialize("chosen")
+    with pytest.raises(PipelineError, match="stop"):
+        p.source("u", spark.readStream.schema("k BIGINT").json(str(tmp_path / "in")))
+    p.source("u", spark.createDataFrame([(0, "zero")], "g BIGINT, name STRING"), key="g", changes="upsert")
+    p.sql("CREATE MATERIALIZED VIEW named AS SELECT u.name, t.v FROM t JOIN u ON t.g = u.g")
+    p.refresh()
+    feed(tmp_path / "in", 2)
+    query.processAllAvailable()
+    assert p.verify()
+    assert {*p.circuit.sinks} == {"counts", "chosen", "named"}
+    assert taken(spark, tmp_path / "out") == held(p, "counts")
+    shown = held(p, "named")
+    p.close()
+    again = COUNTS.replace("sums", "counts"), "CREATE MATERIALIZED VIEW chosen AS SELECT * FROM t WHERE v > 1"
+    with built(spark, tmp_path, *again) as p:  # and the program says the same when it is started again
+        p.source("u", spark.createDataFrame([(0, "zero")], "g BIGINT, name STRING"), key="g", changes="upsert")
+        p.sql("CREATE MATERIALIZED VIEW named AS SELECT u.name, t.v FROM t JOIN u ON t.g = u.g")
+        assert not p.plan_change()
+        assert held(p, "named") == shown
+
+
+Step = Callable[[pytest.MonkeyPatch], None]
+
+
+def failing(where: Any, name: str, *, after: bool, which: int) -> Step:
+    """Let the process end at this step, before or after it is done."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        plain, calls = getattr(where, name), Counter[str]()
+
+        def crashing(*given: Any, **how: Any) -> Any:
+            calls[name] += 1
+            found = plain(*given, **how) if after or calls[name] != which else None
+            if calls[name] == which:
+                raise KeyboardInterrupt
+            return found
+
+        monkeypatch.setattr(where, name, crashing)
+
+    return patch
+
+
+STEPS = {
+    "before the epoch before is delivered": failing(delivery, "deliver", after=False, which=1),
+    "after it is": failing(delivery, "deliver", after=True, which=1),
+    "before the turn counts": failing(Store, "_publish", after=False, which=1),
+    "when it counts": failing(Store, "_publish", after=True, which=1),
+    "before the turn is delivered": failing(delivery, "deliver", after=False, which=2),
+    "before that is noted": failing(delivery.Delivery, "mark", after=False, which=2),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_crash_at_every_step_of_a_turn(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    feed(tmp_path / "in", 0)
+    p = built(spark, tmp_path, SUMS)
+    with monkeypatch.context() as patched, pytest.raises(Exception, match=r"[Cc]rash"):
+        patched.setattr(delivery, "deliver", crash)
+        run(p)
+    die(p)
+    p = built(spark, tmp_path, COUNTS)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        STEPS[step](patched)
+        p.refresh()
+    die(p)
+    feed(tmp_path / "in", 1)
+    with built(spark, tmp_path, COUNTS, LARGE) as p:
+        run(p)
+        assert p.verify()
+        assert taken(spark, tmp_path / "out") == held(p, "sums")
+
+
+def crash(*_: Any, **__: Any) -> None:
+    raise RuntimeError("crash")
+
+
+def die(p: Pipeline) -> None:
+    """What the end of a process does: locks are released, nothing else is done."""
+    if p._streaming.query is not None:
+        p._streaming.query.stop()
+    if p._state.current is not None:
+        p._state.current.store._release()

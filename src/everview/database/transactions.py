@@ -14,9 +14,8 @@ from everview.blocks import Block
 from everview.database.transaction import Inner, OpenTransaction
 from everview.doors import doors, inside
 from everview.errors import TransactionError
-from everview.types import TIMESTAMP
 from everview.zset.batch import Batch
-from everview.zset.shown import as_changes
+from everview.zset.shown import as_changes, has_moments
 
 if TYPE_CHECKING:
     from everview.database.core import Core
@@ -202,7 +201,7 @@ class Transactions:
         """The views with timestamps, whose changes are shown as SQL does."""
         views = self._core.run.views
         if self._known[0] is not views:
-            self._known = views, frozenset(name for name, view in views.items() if TIMESTAMP in view.schema.types)
+            self._known = views, frozenset(name for name, view in views.items() if has_moments(view.schema))
         return self._known[1]
 
 

@@ -108,7 +108,7 @@ class Queries:
         self.check([view])
         self.add(view, text, statement)
 
-    def _bound(self, written: CreateView) -> tuple[NamedPlan, str]:
+    def _bound(self, written: CreateView) -> tuple[NamedPlan, str | None]:
         """The view of one statement, bound to what there is now, with what it reads; and its query in Spark's SQL."""
         tables, given = self.readable(), ParameterValues.by_names(written.given)
         (statement,) = bind(written.text, tables, written.dialect, given)
@@ -162,7 +162,7 @@ class Queries:
             if view.stream is not None:
                 self._streams[new] = view.stream
 
-    def _replace(self, view: NamedPlan, text: str, statement: CreateView) -> None:
+    def _replace(self, view: NamedPlan, text: str | None, statement: CreateView) -> None:
         """Define a view in place of the one of its name; the views that read it are bound again."""
         readers = self.readers(view.name)
         through = [name for name in view.reads if name == view.name or name in readers]

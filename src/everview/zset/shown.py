@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from everview.types import TIMESTAMP, Schema
+from everview.types import TIMESTAMP, Array, Schema, Struct, Type
 from everview.zset.batch import Batch
 
 Row = tuple[Any, ...]
@@ -18,13 +20,34 @@ def shown(schema: Schema, rows: list[Row]) -> list[Row]:
     >>> shown(Schema.parse("at TIMESTAMP"), [(dt.datetime(2026, 1, 1, tzinfo=dt.UTC),), (None,)])
     [(datetime.datetime(2026, 1, 1, 0, 0),), (None,)]
     """
-    moments = {place for place, type_ in enumerate(schema.types) if type_ == TIMESTAMP}
-    if not moments:
+    changes = {place: how for place, type_ in enumerate(schema.types) if (how := _plainly(type_)) is not None}
+    if not changes:
         return rows
     return [
-        tuple(v.replace(tzinfo=None) if place in moments and v is not None else v for place, v in enumerate(row))
+        tuple(v if v is None or place not in changes else changes[place](v) for place, v in enumerate(row))
         for row in rows
     ]
+
+
+@cache
+def _plainly(type_: Type) -> Callable[[Any], Any] | None:
+    """How a value is shown with plain timestamps; None if it has none."""
+    match type_:
+        case Array(element):
+            inner = _plainly(element)
+            return None if inner is None else lambda values: [v if v is None else inner(v) for v in values]
+        case Struct(fields):
+            parts = {f.name: how for f in fields if (how := _plainly(f.type)) is not None}
+            if not parts:
+                return None
+            return lambda value: {n: parts[n](v) if n in parts and v is not None else v for n, v in value.items()}
+        case _:
+            return (lambda moment: moment.replace(tzinfo=None)) if type_ == TIMESTAMP else None
+
+
+def has_moments(schema: Schema) -> bool:
+    """Whether a row has a timestamp somewhere."""
+    return any(_plainly(type_) is not None for type_ in schema.types)
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
@@ -38,6 +61,6 @@ class ShownBatch(Batch):
 
 def as_changes(batch: Batch) -> Batch:
     """The batch itself, or with timestamps, as one that shows its rows as SQL does."""
-    if TIMESTAMP not in batch.schema.types:
+    if not has_moments(batch.schema):
         return batch
     return ShownBatch(batch.schema, batch.rows, batch.dictionary)

@@ -132,6 +132,8 @@ def _names(tokens: list[Token]) -> list[Token]:
 
 
 def _named(before: Token | None, token: Token, after: Token | None) -> Token:
+    if token.text.upper() in ("WINDOW", "SESSION") and after is not None and after.token_type == T.L_PAREN:
+        return _token(token, T.VAR, token.text, token.start)  # the function: elsewhere a name follows
     if token.token_type in _CURRENT:
         return _token(token, T.VAR, token.text, token.start)  # unless a column is called so, it is the moment
     word = token.token_type in _WORDS or token.text.upper() == "IF"
@@ -197,13 +199,34 @@ class PlainParser(PipeParser):
 
     FUNCTIONS = {}  # noqa: RUF012
     # sqlglot's readers of these drop an argument, such as the frequency of percentile, or add one.
-    FUNCTION_PARSERS = {  # noqa: RUF012
+    FUNCTION_PARSERS = {
         name: reader
         for name, reader in Spark.Parser.FUNCTION_PARSERS.items()
         if name not in ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE", "DECODE", "INITCAP")
-    }
+    } | dict.fromkeys(("TUMBLE", "HOP", "SESSION"), lambda self: self.window_function())
     ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
     NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one
+
+    def window_function(self) -> exp.Expr:
+        """``TUMBLE(TABLE t [PARTITION BY k], DESCRIPTOR(ts), …)``: the table, its keys, the column, and the rest."""
+        name = self._tokens[self._index - 2].text
+        self._match(T.TABLE)
+        table = self._parse_table()
+        keys = exp.Tuple(expressions=self._partition_keys())
+        described = self._match(T.COMMA) and self._match_text_seq("DESCRIPTOR")
+        if table is None or not described:
+            self.raise_error(f"write {name.upper()}(TABLE t, DESCRIPTOR(ts), INTERVAL 1 HOUR)")
+        column = self._present(self._parse_wrapped(self._parse_column))
+        rest = self._parse_csv(self._parse_disjunction) if self._match(T.COMMA) else []
+        return self.expression(exp.Anonymous(this=name.lower(), expressions=[table, keys, column, *rest]))
+
+    def _partition_keys(self) -> list[exp.Expr]:
+        """The columns behind PARTITION BY, up to the descriptor."""
+        keys = [self._present(self._parse_column())] if self._match(T.PARTITION_BY) else []
+        while keys and self._curr.token_type == T.COMMA and self._next.text.upper() != "DESCRIPTOR":
+            self._advance()
+            keys.append(self._present(self._parse_column()))
+        return keys
 
     def _parse_unary(self) -> exp.Expr | None:
         """A minus before a number is a part of it: ``-1::STRING`` is a text. A plus makes a number of a text."""

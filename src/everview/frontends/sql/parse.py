@@ -188,7 +188,7 @@ def _syntax_error(error: ParseError, source: SqlText, tokens: list[Token]) -> Sq
     near, said = (reported.get("highlight") or "")[:40], _said(reported.get("description") or str(error), source.text)
     place = f"syntax error at {near!r}" if near else "syntax error"
     return source.error(
-        f"{place}: {said}" if said else place, offset, hint="docs/reference/sql.md shows what can be written"
+        f"{place}: {said}" if said else place, offset, hint="docs/reference/sql-clauses.md shows what can be written"
     )
 
 

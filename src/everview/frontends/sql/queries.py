@@ -16,6 +16,7 @@ from everview.errors import EverviewError
 from everview.frontends.sql import generators, grouping
 from everview.frontends.sql.casts import as_types, holds_interval, untyped
 from everview.frontends.sql.context import Bound, QueryContext
+from everview.frontends.sql.event_windows import windowed
 from everview.frontends.sql.expressions import Site, condition, expression, placed
 from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.naming import column_name, direction
@@ -250,6 +251,7 @@ def select(node: exp.Select, context: QueryContext) -> Bound:
     if node.args.get("where") is not None:
         test = condition(node.args["where"].this, Site(context, rows.scope, "WHERE"))
         rows = NamedRows(Filter(rows.plan, test), rows.scope)
+    node, rows = windowed(node, rows, context)
     unfinished, site = _bind_items(node, rows, context)
     _bind_rest(node, unfinished, site)
     grouping.group(node, unfinished, site)

@@ -13,6 +13,7 @@ from everview.errors import EverviewError
 from everview.frontends.sql import generators, pivots
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
+from everview.frontends.sql.event_windows import TABLE_FUNCTIONS, windowed_table
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.joins import beside_elements, joined_all, outer_elements
 from everview.frontends.sql.names import Scope, fold, short
@@ -172,7 +173,12 @@ def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Query
         return _elements(node, alias, None, context)
     if name in ("generate_series", "generateseries", "range", "sequence"):
         return named(_series(node, name, context), alias, context, name)
-    hint = "there are explode, posexplode, inline, stack, range and generate_series"
+    if name == "table" and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Func):
+        return _table_function(node.expressions[0], alias, context)
+    if name in TABLE_FUNCTIONS:
+        bound = windowed_table(node, context, lambda table, inner: relation_of(table, inner, None))
+        return named(bound, alias, context, name)
+    hint = "there are explode, posexplode, inline, stack, range, generate_series, TUMBLE, HOP and SESSION"
     raise context.unsupported(f"the table function {name}", node, hint)
 
 

@@ -8,20 +8,25 @@ from sqlglot.tokenizer_core import TokenType
 
 from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain
+from everview.frontends.sql.event_windows import TABLE_FUNCTIONS
 from everview.frontends.sql.parameters import MARK
 from everview.frontends.sql.parse import parse
 from everview.frontends.sql.statements import CreateView
 from everview.scalars.text import sql
 
 
-def spark_query(view: CreateView) -> str:
+def spark_query(view: CreateView) -> str | None:
     """The query behind ``CREATE VIEW … AS``: in Spark's own dialect as it was written, in another one translated.
+
+    None if it calls a table function that Spark has not.
 
     >>> from everview.frontends.sql import Tables, bind
     >>> (view,) = bind("CREATE MATERIALIZED VIEW v (a) AS SELECT 1 | 2 << 1", Tables({}))
     >>> spark_query(view)
     'SELECT 1 | 2 << 1'
     """
+    if _has_other_functions(view.text):
+        return None
     if view.dialect == "spark":
         return _with_values(view)[_query_start(view.text) :]
     created = sqlglot.parse_one(view.text, read=view.dialect)
@@ -30,6 +35,16 @@ def spark_query(view: CreateView) -> str:
         hint = "write the query in Spark's dialect, or the values into the text"
         raise SqlError(f"view {view.name}: parameters in the dialect {view.dialect} of a pipeline", hint=hint)
     return created.expression.sql("spark")
+
+
+def _has_other_functions(text: str) -> bool:
+    """Whether a text calls TUMBLE, HOP or SESSION of a table."""
+    tokens = Plain().tokenize(text)
+    calls = zip(tokens, tokens[1:], tokens[2:], strict=False)
+    return any(
+        name.text.lower() in TABLE_FUNCTIONS and (a.token_type, b.token_type) == (TokenType.L_PAREN, TokenType.TABLE)
+        for name, a, b in calls
+    )
 
 
 def _with_values(view: CreateView) -> str:

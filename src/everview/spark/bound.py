@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import PipelineError, SourceError
+from everview.plan.timed import CLOCK
 from everview.runtimes.tables import Table
 from everview.spark.position import Position
 from everview.spark.spec import SourceSpec, check_drift, spec_of
 from everview.types import Schema, unknown_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 STATIC = "static"  # under which the offsets have what was read of batch frames
 GIVEN = "given"  # and which sources were given more, so that their frames are not the last word any more
@@ -66,6 +67,16 @@ class BoundSources:
             raise SourceError(f"source {name} cannot do without its contents", hint="only append and weights can")
         self.by_name[name] = BoundSource(spec, frame, keep)
         return circuit.source(name, spec.schema) if node is None else circuit.stream(node)
+
+    def bind_clock(self, spark: SparkSession) -> None:
+        """Bind the clock, if a view reads it, to a frame that is the present time whenever it is read."""
+        if CLOCK in self._circuit.sources and CLOCK not in self.by_name:
+            style = {"key": "now", "changes": "snapshot", "op": None, "weight": "_weight", "order": None}
+            self.bind(CLOCK, spark.sql("SELECT current_timestamp() AS now"), schema=None, keep=True, **style)
+
+    def follows_clock(self, offsets: Mapping[str, Any]) -> bool:
+        """Whether there is a clock, and nobody has told it a time."""
+        return CLOCK in self.by_name and CLOCK not in offsets.get(GIVEN, ())
 
     def require(self, name: str) -> None:
         """Refuse a name that no source has."""
@@ -136,6 +147,8 @@ def fed(offsets: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _is_due(name: str, bound: BoundSource, read: Collection[str], fed: Collection[str], again: bool) -> bool:
+    if name == CLOCK:
+        return name not in fed  # once it was told a time, it does not go back to the present by itself
     return name not in read or (again and bound.again and name not in fed)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.errors import BadRows, CodeCollision
+from everview.plan.timed import CLOCK
 from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.spark.arrivals import BAD, Arrival
@@ -68,9 +69,16 @@ class PipelineEpochs:
             self._delivery.again(engine)
             return
         require_planned(self._spark, checkpoint, number, streams)
+        if self._sources.follows_clock(engine.offsets):
+            self._tick(engine)
         frame = arrived(frame)
         arrival = Arrival(specs, [only(frame, place) for place in range(len(specs))], frame)
         self._run(engine, arrival, position.to_offsets(), number)
+
+    def _tick(self, engine: Engine) -> None:
+        """Run one epoch in which only time has passed."""
+        clock = self._sources.by_name[CLOCK]
+        self._run(engine, Arrival.of([clock.spec], [normalized(clock.frame, clock.spec)]), {}, None)
 
     def load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None, *, again: bool) -> None:
         """Run one epoch of the batch frames that were not read yet and of the given ones."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -28,6 +29,7 @@ from everview.frontends.edn.plans import named_plan as edn_plan
 from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
 from everview.frontends.rules.faults import within_depth
+from everview.plan.timed import CLOCK
 from everview.process import ProcessLock
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.placement import Place, Placement
@@ -249,6 +251,7 @@ class Pipeline(Closing):
             back = self._definitions.mark()
             try:
                 yield
+                self._sources.bind_clock(self.spark)
                 self._state.redefined()
             except BaseException:
                 back()
@@ -265,6 +268,7 @@ class Pipeline(Closing):
             try:
                 if text is not None:
                     self._definitions.sql(text, dialect)
+                    self._sources.bind_clock(self.spark)
                 return self._state.planned()
             finally:
                 back()
@@ -297,6 +301,24 @@ class Pipeline(Closing):
                 self._epochs.load(engine, given, token, again=True)
         if self._sources.streams and not self._streaming.active:
             self.start(trigger={"availableNow": True}).awaitTermination()
+        return self.progress[-1] if self.progress else None
+
+    @in_our_words()
+    def advance(self, now: datetime) -> Progress | None:
+        """Tell the clock of views a time, as one epoch; from then on it moves only when it is told.
+
+        Until then it shows the present at every `refresh`, and at every trigger of a stream. A moment without a time
+        zone is in UTC.
+        """
+        if CLOCK not in self._sources.by_name:
+            raise PipelineError("no view asks the time", hint="define one with a condition on now() first")
+        zoned = now.replace(tzinfo=UTC) if now.tzinfo is None else now
+        micros = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        with self._lock:
+            engine = self._state.engine()
+            self._require_sinks(engine)
+            told = {CLOCK: self.spark.sql(f"SELECT timestamp_micros({micros}) AS now")}
+            self._epochs.load(engine, told, None, again=False)
         return self.progress[-1] if self.progress else None
 
     @in_our_words()

@@ -21,9 +21,9 @@ from everview.lowering.lower import Lowering
 from everview.plan.catalog import NamedPlan, Tables
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Asof, Recursive, Scan
-from everview.plan.timed import check_timeless
+from everview.plan.timed import CLOCK, CLOCK_SCHEMA, kept_in_time
 from everview.runtimes.embedded.rehearse import rehearse_plans
-from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Scalar, UserCall
+from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Now, Scalar, UserCall
 from everview.scalars.expressions import walk as parts
 from everview.types import Schema, unknown_name
 from everview.verify import SHOWN, Compared, Rest, verify_plans
@@ -260,8 +260,10 @@ class Queries:
         """
         stream, name, plan = None, view.name, view.plan
         if view.materialized:
-            check_timeless(name, plan)
-            stream = self._streams[name] = self._lowering.of(view.optimized).under(plan.schema)
+            optimized = kept_in_time(name, view.optimized)
+            if optimized is not view.optimized and CLOCK not in self._streams:
+                self._streams[CLOCK] = self._circuit.source(CLOCK, CLOCK_SCHEMA)
+            stream = self._streams[name] = self._lowering.of(optimized).under(plan.schema)
             stream.sink(name)
         self._views[name] = WrittenView(view, text, stream, statement)
 
@@ -295,7 +297,8 @@ class Queries:
     def asks_spark(self, name: str) -> bool:
         """Whether Spark's SQL can compute a view: no recursion over sets, no as-of join, no function of the user.
 
-        The view and all views that it reads must have been written in SQL.
+        The view and all views that it reads must have been written in SQL, and none asks the time, which is the clock's
+        and not that of the asking.
         """
         view = self._views.get(name)
         if view is None or view.text is None:
@@ -328,15 +331,15 @@ class Queries:
 
 
 def _is_ours(node: Plan) -> bool:
-    return isinstance(node, Recursive | Asof) or any(_is_user(part) for part in _parts(node))
+    return isinstance(node, Recursive | Asof) or any(_is_no_sql(part) for part in _parts(node))
 
 
 def _parts(node: Plan) -> Iterator[Expression]:
     return (part for whole in node.expressions for part in parts(whole))
 
 
-def _is_user(part: Expression) -> bool:
-    return isinstance(part, UserCall) or (isinstance(part, AggregateCall) and part.function.startswith(USER))
+def _is_no_sql(part: Expression) -> bool:
+    return isinstance(part, UserCall | Now) or (isinstance(part, AggregateCall) and part.function.startswith(USER))
 
 
 def _quoted(name: str) -> str:

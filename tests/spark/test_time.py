@@ -1,0 +1,105 @@
+"""Time on Spark: a clock that the pipeline reads at every refresh, and windows of event time as Spark has them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from everview.errors import PipelineError
+from everview.spark import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+START = dt.datetime(2030, 1, 1, 12)
+HOUR = dt.timedelta(hours=1)
+SCHEMA = "id BIGINT, k STRING, ts TIMESTAMP"
+RECENT = "CREATE MATERIALIZED VIEW recent AS SELECT id FROM t WHERE ts > now() - INTERVAL 1 HOUR AND ts <= now()"
+
+
+def rows(spark: SparkSession, *minutes: int | None) -> DataFrame:
+    given = [(n, "ab"[n % 2], None if m is None else START + m * HOUR / 60) for n, m in enumerate(minutes)]
+    return spark.createDataFrame(given, SCHEMA)
+
+
+@pytest.mark.parametrize("place", ["driver", "cluster"])
+def test_rows_come_and_go_as_the_clock_is_told(spark: SparkSession, tmp_path: Path, place: str) -> None:
+    def pipeline() -> Pipeline:
+        p = Pipeline(spark, tmp_path / "state", place=place, shards=3)
+        p.source("t", rows(spark, -50, 10, 20, 70, None), key="id", changes="upsert")
+        p.sql(RECENT)
+        p.sql("CREATE MATERIALIZED VIEW busy AS SELECT k, count(*) AS n FROM t WHERE ts > now() GROUP BY k")
+        return p
+
+    held: list[list[int]] = []
+    p = pipeline()
+    for hours in (0, 1):
+        p.advance(START + hours * HOUR)
+        p.refresh()
+        held.append(sorted(row.id for row in p.view("recent").collect()))
+        p.verify().raise_if_different()
+    p.close()
+    p = pipeline()  # the time is part of the state
+    assert sorted(row.id for row in p.view("recent").collect()) == held[-1]
+    p.advance(START + 2 * HOUR)
+    held.append(sorted(row.id for row in p.view("recent").collect()))
+    assert [tuple(row) for row in p.view("busy").collect()] == []
+    p.verify().raise_if_different()
+    p.close()
+    assert held == [[0], [1, 2], [3]]
+
+
+def test_a_stream_reads_the_time_at_every_trigger(spark: SparkSession, tmp_path: Path) -> None:
+    def feed(number: int, moment: dt.datetime) -> None:
+        (tmp_path / "in" / f"{number}.json").write_text(json.dumps({"id": number, "ts": moment.isoformat()}))
+
+    (tmp_path / "in").mkdir()
+    p = Pipeline(spark, tmp_path / "state", place="driver")
+    p.source(
+        "t", spark.readStream.schema("id BIGINT, ts TIMESTAMP").json(str(tmp_path / "in")), key="id", changes="upsert"
+    )
+    p.sql("CREATE MATERIALIZED VIEW past AS SELECT id FROM t WHERE ts <= now()")
+    p.sql("CREATE MATERIALIZED VIEW future AS SELECT id FROM t WHERE ts > now()")
+    feed(1, dt.datetime(2000, 1, 1))
+    feed(2, dt.datetime(2200, 1, 1))
+    p.refresh()
+    assert [row.id for row in p.view("past").collect()] == [1]
+    assert [row.id for row in p.view("future").collect()] == [2]
+    feed(3, dt.datetime(2000, 1, 1))
+    p.refresh()
+    assert sorted(row.id for row in p.view("past").collect()) == [1, 3]
+    p.verify().raise_if_different()
+    p.close()
+
+
+def test_windows_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    p = Pipeline(spark, tmp_path / "state", place="driver")
+    p.source("t", rows(spark, 0, 4, 9, 10, 25, None, -7, 60), key="id", changes="upsert")
+    p.sql("CREATE MATERIALIZED VIEW tumbling AS SELECT window, count(*) AS n FROM t GROUP BY window(ts, '10 minutes')")
+    p.sql(
+        "CREATE MATERIALIZED VIEW hopping AS SELECT k, window.start, window.end, max(id) AS m "
+        "FROM t GROUP BY k, window(ts, '10 minutes', '4 minutes', '1 minute')"
+    )
+    p.sql(
+        "CREATE MATERIALIZED VIEW sessions AS SELECT k, session_window.start, session_window.end, count(*) AS n "
+        "FROM t GROUP BY k, session_window(ts, '10 minutes')"
+    )
+    p.sql(
+        "CREATE MATERIALIZED VIEW hours AS SELECT window_start, count(*) AS n "
+        "FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 1 HOUR) GROUP BY window_start"
+    )
+    p.refresh()
+    p.verify().raise_if_different()
+    p.refresh(t=rows(spark, None, 14, 9, 19, 25, 3))
+    p.verify().raise_if_different()
+    p.close()
+
+
+def test_a_clock_that_nobody_reads_is_not_told(spark: SparkSession, tmp_path: Path) -> None:
+    p = Pipeline(spark, tmp_path / "state")
+    with pytest.raises(PipelineError, match="no view asks the time"):
+        p.advance(START)

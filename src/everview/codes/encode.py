@@ -15,9 +15,10 @@ matrix has one more column, the weights, last: a delta matrix.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +27,11 @@ from everview.codes import anything, canonical, fixed
 from everview.codes.buffers import LARGEST, Bytes, Column, Octets, bytes_array, bytes_of, nulls, valid_of
 from everview.codes.conform import conform_chunks, has_required
 from everview.codes.dictionary import Dictionary
-from everview.codes.messages import weighted_schema, weighted_table
 from everview.errors import WrongType
 from everview.types import ANY, Array, Field, Schema, Struct, unknown_name
 from everview.types.words import Words
+
+WEIGHT: Final = "_weight"
 
 
 def encode(schema: Schema, data: pa.Table | pa.RecordBatch, dictionary: Dictionary) -> Words:
@@ -57,8 +59,22 @@ def decode(schema: Schema, words: Words, dictionary: Dictionary) -> pa.Table:
 def decode_weighted(schema: Schema, matrix: Words, dictionary: Dictionary) -> pa.Table:
     """The table of a delta or batch matrix, with its weights as the column ``_weight``."""
     assert matrix.shape[1] == schema.width + 1, "a row of words for this schema, and a weight"
-    table = weighted_table(schema, matrix, dictionary)
+    table = _by_message()(schema, matrix, dictionary)
     return column_by_column(schema, matrix, dictionary) if table is None else table
+
+
+@cache
+def _by_message() -> Callable[[Schema, Words, Dictionary], pa.Table | None]:
+    """The shortest way, which a start does without."""
+    from everview.codes.messages import weighted_table
+
+    return weighted_table
+
+
+@cache
+def weighted_schema(schema: Schema) -> pa.Schema:
+    """The columns of tables with weights."""
+    return schema.arrow.append(pa.field(WEIGHT, pa.int64(), nullable=False))
 
 
 def column_by_column(schema: Schema, matrix: Words, dictionary: Dictionary) -> pa.Table:

@@ -24,9 +24,8 @@ import pyarrow as pa
 from everview.codes.buffers import Column
 from everview.codes.columns import from_python
 from everview.codes.conform import check_given, conform_chunks
-from everview.codes.encode import columns_by_name, table_of
+from everview.codes.encode import WEIGHT, columns_by_name, table_of
 from everview.codes.frames import ROWS_HINT, as_arrow, is_frame, python_rows
-from everview.codes.messages import WEIGHT
 from everview.errors import WrongArity, WrongType, shown
 from everview.types import BIGINT, Field, Schema, unknown_name
 from everview.types.words import Words

@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes.dictionary import Dictionary
+from everview.codes.encode import WEIGHT, weighted_schema
 from everview.kernels import arrow as forms
 from everview.kernels.message import BYTES, message
 from everview.types import BIGINT, Decimal, Field, ScalarType, Schema
 from everview.types.words import Matrix, Words
 
-WEIGHT: Final = "_weight"
 _FORMS: Final[dict[str, int]] = {
     "TINYINT": forms.INT8,
     "SMALLINT": forms.INT16,
@@ -59,12 +59,6 @@ def weighted_table(schema: Schema, matrix: Matrix, dictionary: Dictionary) -> pa
         return None
     read: Any = pa.ipc.read_record_batch
     return pa.Table.from_batches([read(pa.py_buffer(words), layout.arrow)])
-
-
-@cache
-def weighted_schema(schema: Schema) -> pa.Schema:
-    """The columns of tables with weights."""
-    return schema.arrow.append(pa.field(WEIGHT, pa.int64(), nullable=False))
 
 
 @cache

@@ -26,8 +26,7 @@ from everview.codes.coerce import INTEGER_BITS
 from everview.codes.columns import YEARS
 from everview.codes.conform import check_text
 from everview.codes.dictionary import Dictionary
-from everview.codes.encode import Codec, codecs
-from everview.codes.messages import WEIGHT
+from everview.codes.encode import WEIGHT, Codec, codecs
 from everview.codes.packing import MISTAKES, Packer, packers
 from everview.kernels import arrow as kernels
 from everview.types import BIGINT, STRING, Decimal, Field, ScalarType, Schema

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from everview.codes.buffers import buffer_of
 from everview.codes.dictionary import Dictionary
 from everview.codes.encode import WEIGHT, weighted_schema
 from everview.kernels import arrow as forms
@@ -58,7 +59,7 @@ def weighted_table(schema: Schema, matrix: Matrix, dictionary: Dictionary) -> pa
     if not len(words):
         return None
     read: Any = pa.ipc.read_record_batch
-    return pa.Table.from_batches([read(pa.py_buffer(words), layout.arrow)])
+    return pa.Table.from_batches([read(buffer_of(words), layout.arrow)])
 
 
 @cache
@@ -67,7 +68,8 @@ def _layout(schema: Schema) -> MessageLayout | None:
     starts = (*(place.start for place in schema.slices), schema.width)
     lines = [_line(field, start) for field, start in zip(fields, starts, strict=True)]
     arrow = weighted_schema(schema)
-    one = pa.RecordBatch.from_arrays([pa.nulls(1, type_) for type_ in arrow.types], schema=arrow)
+    nulls: Any = pa.nulls
+    one = pa.RecordBatch.from_arrays([nulls(1, type_) for type_ in arrow.types], schema=arrow)
     head, places = _head(one.serialize().to_pybytes())
     if None in lines or any(place % 8 for place in places):
         return None

@@ -95,7 +95,7 @@ def _fill(lanes, probes, begin, n, key):
     second, lane, i = min(1, key - 1), 0, begin
     while i < n:
         if i == begin or compare(probes, i, probes, i - 1, 0, key) != 0:
-            if lane == LANES:
+            if lane >= LANES:
                 break
             lanes[lane, 0], lanes[lane, 1] = probes[i, 0], probes[i, second]
             lane += 1

@@ -26,6 +26,8 @@ from everview.codes import (
     references,
     to_rows,
 )
+from everview.codes.encode import column_by_column
+from everview.codes.messages import weighted_table
 from everview.types import ANY, BIGINT, Array, Field, Schema, Struct
 
 
@@ -73,6 +75,24 @@ def test_slices_and_chunks(given_rows, data):
     assert np.array_equal(encode(schema, chunked, d), whole)
     for batch in table.to_batches():
         assert np.array_equal(encode(schema, batch, d), whole)
+
+
+@given(schemas_and_rows(scalar_types) | schemas_and_rows(), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20))
+def test_a_message_has_what_the_columns_have(given_rows, weights):
+    schema, rows = given_rows
+    d = Dictionary()
+    weights = (weights + [1] * len(rows))[: len(rows)]
+    delta = encode_pairs(schema, list(zip(rows, weights, strict=True)), d)
+    table, wanted = decode_weighted(schema, delta, d), column_by_column(schema, delta, d)
+    table.validate(full=True)
+    assert table.schema.equals(wanted.schema, check_metadata=True)
+    assert same(to_rows(schema, table.drop_columns(["_weight"])), to_rows(schema, wanted.drop_columns(["_weight"])))
+    assert table["_weight"].to_pylist() == weights
+
+
+def test_a_code_that_is_unknown_is_no_message():
+    schema = Schema.parse("name STRING")
+    assert weighted_table(schema, np.array([[12345, 1]]), Dictionary()) is None
 
 
 @given(schemas_and_rows(), st.data())

@@ -15,7 +15,7 @@ matrix has one more column, the weights, last: a delta matrix.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -59,13 +59,28 @@ def decode(schema: Schema, words: Words, dictionary: Dictionary) -> pa.Table:
 def decode_weighted(schema: Schema, matrix: Words, dictionary: Dictionary) -> pa.Table:
     """The table of a delta or batch matrix, with its weights as the column ``_weight``."""
     assert matrix.shape[1] == schema.width + 1, "a row of words for this schema, and a weight"
-    weights = pa.array(np.ascontiguousarray(matrix[:, -1]))
-    return pa.Table.from_arrays([*_columns(schema, matrix, dictionary), weights], schema=_weighted(schema))
+    table = _by_message()(schema, matrix, dictionary)
+    return column_by_column(schema, matrix, dictionary) if table is None else table
 
 
 @cache
-def _weighted(schema: Schema) -> pa.Schema:
+def _by_message() -> Callable[[Schema, Words, Dictionary], pa.Table | None]:
+    """The shortest way, which a start does without."""
+    from everview.codes.messages import weighted_table
+
+    return weighted_table
+
+
+@cache
+def weighted_schema(schema: Schema) -> pa.Schema:
+    """The columns of tables with weights."""
     return schema.arrow.append(pa.field(WEIGHT, pa.int64(), nullable=False))
+
+
+def column_by_column(schema: Schema, matrix: Words, dictionary: Dictionary) -> pa.Table:
+    """`decode_weighted` for all types and sizes."""
+    weights = pa.array(np.ascontiguousarray(matrix[:, -1]))
+    return pa.Table.from_arrays([*_columns(schema, matrix, dictionary), weights], schema=weighted_schema(schema))
 
 
 def references(schema: Schema, words: Words) -> Mapping[int, Words]:

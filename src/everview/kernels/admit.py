@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import past
+from everview.kernels.gallop import past, starts
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words
 from everview.kernels.rows import batch, compare
 from everview.kernels.sort import arrange_into
-from everview.kernels.starts import starts
 
 UNCHECKED, BAG, KEYED = 0, 1, 2  # what is required: nothing; no negative weight; also no two rows of one key
 

@@ -74,19 +74,15 @@ class CompiledKernel:
         self._types = result, parameters
         self._loading: Any = None  # while its own body is compiled, which may call it
         self._call: Callable[..., Any] = self._first
+        # The machine code, once it is loaded, for calls at every tick. Nothing looks at the arguments: their types, and
+        # that arrays are contiguous, must be known. An error is to be looked at by `cause_of`.
+        self.direct: Callable[..., Any] = self
 
     def __call__(self, *arguments: Any) -> Any:
         try:
             return self._call(*arguments)
         except SystemError as error:
-            # A signal handler raised while the kernel ran: CPython wraps that, because there is a result, too; and
-            # once more if the kernel was raising an error of its own.
-            cause: BaseException = error
-            while isinstance(cause, SystemError) and cause.__cause__ is not None:
-                cause = cause.__cause__
-            if cause is error:
-                raise
-            raise cause from None
+            raise cause_of(error) from None
 
     def _first(self, *arguments: Any) -> Any:
         return self.dispatcher(*arguments)
@@ -123,12 +119,30 @@ class CompiledKernel:
             result, parameters = self._types
             compiled.compile(result(*parameters))
             compiled.disable_compile()
+            self.direct = compiled.overloads[parameters].entry_point
             self._call = compiled  # only when it is whole: should compiling fail, the next call begins anew
         finally:
             self._loading = None
 
     def __reduce__(self) -> str:
         return self.__name__
+
+
+def cause_of(error: SystemError) -> BaseException:
+    """The exception of a signal handler that raised while a kernel ran, or else the error itself.
+
+    CPython wraps the exception, because there is a result, too; and once more if the kernel was raising its own.
+    """
+    cause: BaseException = error
+    while isinstance(cause, SystemError) and cause.__cause__ is not None:
+        cause = cause.__cause__
+    return cause
+
+
+def made_of(kernel: Callable[..., Any]) -> CompiledKernel:
+    """A kernel as what it is, for those who call its ``direct``."""
+    assert isinstance(kernel, CompiledKernel), "made by `kernel`"
+    return kernel
 
 
 def _load_plainly(compiled: Any, name: str) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import past
+from everview.kernels.gallop import past, starts
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words, words_out
 from everview.kernels.rows import add, batch, compare, multiply, within
-from everview.kernels.starts import starts
 
 
 @inline

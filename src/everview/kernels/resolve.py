@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import past
+from everview.kernels.gallop import past, starts
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words
 from everview.kernels.rows import batch, compare
 from everview.kernels.sort import sort_order
-from everview.kernels.starts import starts
 
 DELETES, BY_WEIGHT, PUTS = -1, 0, 1  # what commands are: all deletes; puts if their weight is positive; all puts
 NO_ORDER = -1

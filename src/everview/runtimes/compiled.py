@@ -20,6 +20,7 @@ from everview.circuit.nodes import Apply, Child, Read, Sink
 from everview.circuit.program import Loop, Program, Ran, Spent, Task
 from everview.errors import EverviewError
 from everview.kernels import fixpoint, levels, machine, registers
+from everview.kernels.jit import cause_of, made_of
 from everview.operators.form import Reason
 from everview.operators.operator import Context, Moment
 from everview.traces.trace import Trace
@@ -32,6 +33,7 @@ Reads = Callable[[], Everywhere]
 Appends = Mapping[int, Matrix]  # rows by the node whose trace gets them
 Traces = Mapping[tuple[tuple[int, ...], int], Trace]  # by the path of their program, and their node
 
+RUN, PUBLISH, PLACE = map(made_of, (machine.run, machine.publish, registers.place))
 NO_APPENDS: Appends = {}
 MOST_GIVEN = 1 << 12  # rows that a scope is given, for its rounds to be one call
 MOST_ROWS = 1 << 15  # and rows that are appended in it
@@ -216,7 +218,7 @@ class Compiled:
         if not matrix.flags.c_contiguous:
             matrix = np.ascontiguousarray(matrix)
         self._placed[node] = matrix
-        registers.place(self._registers, node, matrix)
+        PLACE.direct(self._registers, node, matrix)
 
     def _in_turns(self, code: Code, pc: int, cells: dict[int, Matrix], reads: Reads) -> Appends:
         """Run the instructions from one on that is Python's, and those after it; what Python appends to traces."""
@@ -231,7 +233,9 @@ class Compiled:
         try:
             if self.timed:
                 return self._call_timed(code, pc)
-            return machine.run(code.instructions, code.constants, *self._memory, pc)
+            return RUN.direct(code.instructions, code.constants, *self._memory, pc)
+        except SystemError as error:
+            raise cause_of(error) from None
         except OverflowError as error:
             at = int(self._status[machine.AT])
             if int(code.instructions[at, machine.OP]) == machine.CHECK:
@@ -312,7 +316,7 @@ class Compiled:
         full = False
         for scope in self._scopes.values():
             full |= fixpoint.publish(scope.ledgers.addresses, scope.opens)
-        full |= machine.publish(self._ledgers.addresses, self._staged, self._registers)
+        full |= PUBLISH.direct(self._ledgers.addresses, self._staged, self._registers)
         if full:
             self._tend()
         self._end()

@@ -1,6 +1,5 @@
 """Searching for many keys side by side finds what one search after the other does."""
 
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +33,9 @@ def test_every_probe_finds_its_rows(search: tuple[np.ndarray, np.ndarray, int]) 
 def test_few_probes_among_many_rows() -> None:
     batch = np.array([(a, b, c, 1) for a in range(20) for b in range(0, 60, 3) for c in range(0, 9, 2)], np.int64)
     rows = [tuple(row) for row in batch.tolist()]
-    probes = np.array([(-1, 0, 0, 1), (3, 9, 4, 1), (3, 9, 4, 1), (3, 10, 4, 1), (19, 57, 8, 1), (20, 0, 0, 1)], np.int64)
+    probes = np.array(
+        [(-1, 0, 0, 1), (3, 9, 4, 1), (3, 9, 4, 1), (3, 10, 4, 1), (19, 57, 8, 1), (20, 0, 0, 1)], np.int64
+    )
     for key in (0, 1, 2, 3):
         firsts = [row[:key] for row in rows]
         wanted = [firsts.count(tuple(probe)) for probe in probes[:, :key].tolist()]

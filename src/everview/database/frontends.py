@@ -17,7 +17,7 @@ from everview.errors import DefinitionError
 from everview.frontends.dialects import POMORA
 from everview.frontends.sql import CreateView, bind
 from everview.plan.catalog import FrontEnd, Readable
-from everview.plan.node import Plan
+from everview.plan.node import Plan, walk
 from everview.plan.nodes import Scan
 from everview.plan.typing import cast
 from everview.scalars.expressions import Expression, Literal, Now
@@ -63,6 +63,10 @@ class ReadableDatabase(Readable):
         table = self._catalog.tables.get(name)
         return () if table is None or self._catalog.seen(name) != name else table.key
 
+    def keys_of(self, plan: Plan) -> dict[str, tuple[str, ...]]:
+        """The primary keys of the relations that a plan reads."""
+        return {part.relation: self.key(part.relation) for part in walk(plan) if isinstance(part, Scan)}
+
     def is_set(self, name: str) -> bool:
         """Whether no row is there twice: there is a key, or rules define the relation."""
         seen = self._catalog.seen(name)
@@ -90,9 +94,10 @@ def _as_expression(value: Any, type_: Type) -> Expression:
 # -- SQL
 
 
-def sql_view(statement: CreateView, read: Iterable[str]) -> ViewDefinition:
-    """A view by its statement; ``read`` are the relations that were asked for when it was bound."""
-    return ViewDefinition.of_plan(statement.named(read), statement.text, statement.dialect, read_sql)
+def sql_view(statement: CreateView, known: ReadableDatabase) -> ViewDefinition:
+    """A view by its statement; ``known`` are the relations by which it was bound."""
+    named = statement.named(known.read, known.keys_of(statement.plan))
+    return ViewDefinition.of_plan(named, statement.text, statement.dialect, read_sql)
 
 
 def read_sql(catalog: Catalog, name: str, text: str, dialect: str) -> ViewDefinition:
@@ -100,7 +105,7 @@ def read_sql(catalog: Catalog, name: str, text: str, dialect: str) -> ViewDefini
     known = ReadableDatabase(catalog)
     (statement,) = bind(text, known, dialect)
     assert isinstance(statement, CreateView) and statement.name == name, "a view is stored by the text that made it"
-    return sql_view(statement, known.read)
+    return sql_view(statement, known)
 
 
 # -- languages whose texts define views

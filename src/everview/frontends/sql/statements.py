@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal as Either
 
@@ -51,9 +51,9 @@ class CreateView(Statement):
     order: Order = ()
     dialect: str = "spark"
 
-    def named(self, reads: Iterable[str] = ()) -> NamedPlan:
-        """The view; ``reads`` are the relations that were asked for when the statement was bound."""
-        better = optimize(self.plan)
+    def named(self, reads: Iterable[str] = (), keys: Mapping[str, tuple[str, ...]] | None = None) -> NamedPlan:
+        """The view; ``reads`` are the relations asked for when the statement was bound, and ``keys`` theirs."""
+        better = optimize(self.plan, keys=keys)
         return NamedPlan(self.name, self.plan, better, tuple(reads), self.order, materialized=self.materialized)
 
 

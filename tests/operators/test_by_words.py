@@ -19,6 +19,7 @@ from everview.operators.pad import Pad
 from everview.operators.present import Present
 from everview.operators.where import Test as WordTest
 from everview.operators.where import Where
+from everview.runtimes.embedded.fused import Recipe, Taken, all_words, fused
 from everview.types import Schema
 
 D = decimal.Decimal
@@ -152,3 +153,40 @@ def test_values_are_the_same_in_wider_words(rows: list[Row]) -> None:
     assert decode_rows(WIDER, out[:, :-1], dictionary) == rows
     again = encode_pairs(WIDER, [(row, 1) for row in rows], dictionary)
     assert np.array_equal(out, again)
+
+
+WHOLE = tuple(range(len(TABLE)))
+LAID_OUT: list[ByWords] = [
+    *(operator for operator, _ in KEPT),
+    Pad(Layout(TABLE), (None, X, W, S), Schema((*TABLE.select(["l", "x", "w", "s"]).fields,))),
+    Present(Layout(TABLE), (L, S)),
+    Recode(Layout(TABLE), Schema.parse(str(TABLE).replace("n INTEGER", "n BIGINT").replace("d DOUBLE", "d DOUBLE"))),
+]
+
+
+@pytest.mark.parametrize("case", range(len(LAID_OUT)))
+@settings(max_examples=15)
+@given(rows=st.lists(ROWS, min_size=1, max_size=6), order=st.permutations(WHOLE), data=st.data())
+def test_projections_before_and_after_are_one_program(
+    case: int, rows: list[Row], order: list[int], data: st.DataObject
+) -> None:
+    """The rows of a wider table, in another order of columns, at once and step by step."""
+    operator = LAID_OUT[case]
+    stored = Schema(TABLE.fields[field] for field in order)
+    before = Project(Layout(stored), tuple(order.index(field) for field in WHOLE), TABLE)
+    output = operator.output.schema
+    chosen = tuple(data.draw(st.lists(st.sampled_from(range(len(output))), min_size=1, max_size=4, unique=True)))
+    after = Project(Layout(output), chosen, Schema(output.fields[field] for field in chosen))
+    dictionary = Dictionary()
+    pairs = [(tuple(row[field] for field in order), number) for number, row in enumerate(rows, start=1)]
+    delta = expected = encode_pairs(stored, pairs, dictionary)
+    recipe: Recipe | None = Taken(all_words(delta))
+    for step in (before, operator, after):
+        expected = step.step([expected], (), Context(dictionary)).out
+        recipe = fused(step, recipe, {}) if recipe is not None else None
+    if recipe is None:  # a word that is computed would be left out
+        assert isinstance(operator, Recode | Pad)
+        return
+    out = np.empty((len(rows), expected.shape[1]), np.int64)
+    count = recipe.bound(dictionary).write(delta, out)
+    assert out[:count].tolist() == expected.tolist()

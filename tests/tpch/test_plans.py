@@ -50,3 +50,10 @@ def test_columns_of_conditions_are_not_kept(db: ev.Database) -> None:
 def test_a_strict_semijoin_comes_before_the_joins(db: ev.Database) -> None:
     plan = optimized(db, 18)
     assert plan[plan.index("Join semi on o_orderkey = l_orderkey") + 2] == "Scan orders"
+
+
+def test_a_cycle_of_references_is_joined_along_keys(db: ev.Database) -> None:
+    plan = optimized(db, 5)
+    scans = [line.removeprefix("Scan ") for line in plan if line.startswith("Scan")]
+    assert scans == ["nation", "region", "customer", "orders", "lineitem", "supplier"]
+    assert "Join inner on l_suppkey = s_suppkey AND n_nationkey = s_nationkey" in plan

@@ -204,6 +204,13 @@ class Circuit:
         self._check_edges(node, title(node))
         return self._stream(self._append(node) if None in ids else self._put(node))
 
+    @inside
+    def copy_of(self, node: Apply, inputs: Sequence[int], reads: Sequence[int]) -> Stream:
+        """The same operator on these streams and traces, for passes that copy nodes of a checked circuit."""
+        moments = (read.moment for read in node.reads)
+        traces = tuple(Read(read, moment) for read, moment in zip(reads, moments, strict=True))
+        return self._stream(self._put(Apply(node.operator, tuple(inputs), traces)))
+
     def connect(self, node: int, port: int, stream: Stream) -> None:
         """Connect an input that was left open."""
         self._own(stream)

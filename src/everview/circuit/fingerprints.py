@@ -18,10 +18,21 @@ if TYPE_CHECKING:
 def fingerprints(circuit: Circuit, texts: dict[int, str], outer: Mapping[int, str] | None) -> dict[int, str]:
     """The fingerprint of every node of a circuit; ``outer`` has those of its parent's nodes, if it is a child.
 
-    Computed in two passes, because the input of a feedback has its fingerprint only after the first: two loops are the
-    same only if they do the same. ``texts`` caches the text of each node from one call to the next.
+    Computed in two passes if one does not suffice, because the input of a feedback has its fingerprint only after the
+    first: two loops are the same only if they do the same. ``texts`` caches the text of each node from one call to the
+    next.
     """
-    return _fingerprints(circuit, texts, outer, _fingerprints(circuit, texts, outer, {}))
+    first = _fingerprints(circuit, texts, outer, {})
+    return _fingerprints(circuit, texts, outer, first) if _looks_ahead(circuit) else first
+
+
+def _looks_ahead(circuit: Circuit) -> bool:
+    """Whether the fingerprint of some node depends on that of a later one: of a feedback, or of a trace as it was."""
+    place = {node_id: number for number, node_id in enumerate(circuit.order())}
+    return any(
+        isinstance(node, Feedback | Child) or any(place[read.node] > place[node_id] for read in reads_of(node))
+        for node_id, node in enumerate(circuit)
+    )
 
 
 def _fingerprints(
@@ -57,5 +68,7 @@ def _fingerprints(
 
 def _text(node: Node) -> str:
     """The text of a node by itself, without its inputs."""
-    made = repr(node.operator) if isinstance(node, Apply) else title(node)
+    if isinstance(node, Apply):
+        return node.operator.text
+    made = title(node)
     return f"{made}\n" if isinstance(node, Sink | Child) else f"{made}\n{node.output!r}"

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def order_of(circuit: Circuit) -> tuple[int, ...]:
     """The nodes in order of evaluation: each after its needs of the same tick, else in order of building."""
     _check_connected(circuit)
-    sorter = TopologicalSorter({node_id: _needs(node) for node_id, node in enumerate(circuit)})
+    needs = [_needs(node) for node in circuit]
+    if all(needed < node_id for node_id, others in enumerate(needs) for needed in others):
+        return tuple(range(len(needs)))
+    sorter = TopologicalSorter(dict(enumerate(needs)))
     try:
         sorter.prepare()
     except CycleError as error:

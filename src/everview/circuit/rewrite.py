@@ -31,7 +31,9 @@ class Copy:
         return StreamTrace(self.at[read.node], read.moment)
 
     def unchanged(self, node: Apply) -> Stream:
-        return self.new.place(node.operator, self.inputs(node), self.traces(node))
+        """The same operator over what its inputs became, which have the layouts that they had."""
+        inputs = [self.at[i].id for i in node.inputs if i is not None]
+        return self.new.copy_of(node, inputs, [self.at[read.node].id for read in node.reads])
 
 
 ApplyRule = Callable[[Copy, Apply], Stream]

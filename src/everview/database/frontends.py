@@ -18,7 +18,7 @@ from everview.frontends.dialects import POMORA
 from everview.frontends.sql import CreateView, bind
 from everview.frontends.sql.parameters import NO_PARAMETERS, ParameterValues
 from everview.plan.catalog import FrontEnd, Readable
-from everview.plan.node import Plan
+from everview.plan.node import Plan, walk
 from everview.plan.nodes import Scan
 from everview.plan.typing import cast
 from everview.scalars.expressions import Expression, Literal, Now
@@ -64,6 +64,10 @@ class ReadableDatabase(Readable):
         table = self._catalog.tables.get(name)
         return () if table is None or self._catalog.seen(name) != name else table.key
 
+    def keys_of(self, plan: Plan) -> dict[str, tuple[str, ...]]:
+        """The primary keys of the relations that a plan reads."""
+        return {part.relation: self.key(part.relation) for part in walk(plan) if isinstance(part, Scan)}
+
     def is_set(self, name: str) -> bool:
         """Whether no row is there twice: there is a key, or rules define the relation."""
         seen = self._catalog.seen(name)
@@ -91,11 +95,12 @@ def _as_expression(value: Any, type_: Type) -> Expression:
 # -- SQL
 
 
-def sql_view(statement: CreateView, read: Iterable[str]) -> ViewDefinition:
-    """A view by its statement; ``read`` are the relations that were asked for when it was bound."""
+def sql_view(statement: CreateView, known: ReadableDatabase) -> ViewDefinition:
+    """A view by its statement; ``known`` are the relations by which it was bound."""
     parameters = statement.given
     reader = partial(read_sql, parameters=parameters) if parameters else read_sql
-    view = ViewDefinition.of_plan(statement.named(read), statement.text, statement.dialect, reader)
+    named = statement.named(known.read, known.keys_of(statement.plan))
+    view = ViewDefinition.of_plan(named, statement.text, statement.dialect, reader)
     return replace(view, parameters=parameters) if parameters else view
 
 
@@ -106,7 +111,7 @@ def read_sql(
     known = ReadableDatabase(catalog)
     (statement,) = bind(text, known, dialect, ParameterValues.by_names(parameters))
     assert isinstance(statement, CreateView) and statement.name == name, "a view is stored by the text that made it"
-    return sql_view(statement, known.read)
+    return sql_view(statement, known)
 
 
 # -- languages whose texts define views

@@ -105,7 +105,7 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
         case Select():
             return select(db, statement)
         case Explain():
-            return explained(statement.statement)
+            return explained(statement.statement, known)
         case Begin():
             return db.transactions.begin()
         case Commit():
@@ -187,7 +187,7 @@ def _default(column: str, value: Expression) -> Any:
 def _create_view(db: Core, statement: CreateView, known: ReadableDatabase) -> None:
     if statement.if_not_exists and statement.name in db.catalog.views:
         return
-    db.definitions.define(sql_view(statement, known.read), replace=statement.or_replace)
+    db.definitions.define(sql_view(statement, known), replace=statement.or_replace)
 
 
 def _drop(db: Core, statement: Drop) -> None:
@@ -248,13 +248,13 @@ def repeat(rows: pa.Table, weights: Any) -> pa.Table:
     return rows.take(places)
 
 
-def explained(statement: Statement) -> str:
-    """The text of EXPLAIN: the plan of a statement, as written and as optimized."""
+def explained(statement: Statement, known: ReadableDatabase) -> str:
+    """The text of EXPLAIN: the plan of a statement, as written and as optimized for a view."""
     plans = {name: value for name, value in vars(statement).items() if isinstance(value, Plan)}
     if not plans:
         return type(statement).__name__
     parts: list[str] = []
     for name, plan in plans.items():
         head = "" if name == "plan" else f"{name}\n"
-        parts.append(f"{head}{plan}\n\noptimized\n{optimize(plan)}")
+        parts.append(f"{head}{plan}\n\noptimized\n{optimize(plan, keys=known.keys_of(plan))}")
     return "\n\n".join(parts)

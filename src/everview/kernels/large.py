@@ -77,6 +77,11 @@ def project(delta: Matrix, columns: Words) -> Matrix:
     return out
 
 
+def project_into(delta: Matrix, columns: Words, out: Matrix) -> None:
+    """`project`, into the first rows of a matrix, by one thread."""
+    _project_part(delta, columns, out, 0, delta.shape[0])
+
+
 @kernel(void, rows, octets, rows_out, i64, i64, i64)
 def _select_part(delta, kept, out, at, lo, hi):
     for i in range(lo, hi):

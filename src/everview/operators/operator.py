@@ -184,6 +184,11 @@ class Operator(ABC):
     root_only: ClassVar[tuple[str, str] | None] = None  # why it cannot be inside a child, and what to do instead
     reasons: tuple[str, ...] = ()  # why the operator is as it is, for `explain`
 
+    @cached_property
+    def text(self) -> str:
+        """The operator by itself, as fingerprints have it: what it is, and the layout of what it puts out."""
+        return f"{self!r}\n{self.output!r}"
+
     @property
     @abstractmethod
     def inputs(self) -> tuple[Port, ...]:

@@ -23,6 +23,8 @@ from everview.types.kinds import FIRST_INTERNED
 from everview.types.words import Matrix, Words
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
+LOADS = (op.LOAD, op.LOAD_PLAIN, op.LOAD_FLAGGED, op.LOAD_SECOND)
+Store = tuple[int, ...]  # a line that writes words of a result
 FEW = 4096  # rows, below which a result may hold on to room that it does not need
 
 
@@ -65,6 +67,55 @@ class WordProgram:
             words[part].sort()
         self._bound[:] = [(codes, words)]
         return words
+
+    def over(self, columns: Words) -> WordProgram:
+        """The program for rows of which these words, in this order, are the ones that this program reads.
+
+        Words of one field stand in a row there as here.
+        """
+        code = self.code.copy()
+        for at in range(op.HEAD, int(code[op.AFTER_VALUES]), op.STRIDE):
+            if code[at] in LOADS:
+                code[at + 2] = columns[code[at + 2]]
+        stores = [(op.KEEP, to, int(columns[word]), 1) for to, word in self._kept()]
+        return self._storing(code, [*stores, *self._stored()], self.width)
+
+    def picking(self, columns: Words) -> WordProgram | None:
+        """The program that writes these words of the result, in this order; None if one is left out that may fail."""
+        kept = dict(self._kept())
+        stored = {line[1]: line for line in self._stored()}
+        seconds = {to + 1 for to, line in stored.items() if line[0] == op.STORE_FLAGGED}
+        wanted = columns.tolist()
+        if not {*stored} <= {*wanted} or not {*wanted} <= {*kept, *stored, *seconds}:
+            return None
+        stores = [
+            (op.KEEP, to, kept[word], 1) if word in kept else (stored[word][0], to, *stored[word][2:])
+            for to, word in enumerate(wanted)
+            if word not in seconds
+        ]
+        return self._storing(self.code, stores, len(wanted))
+
+    def _kept(self) -> list[tuple[int, int]]:
+        """Words of the result that are those of the source as they are: (word of the result, word of the source)."""
+        lines = (line for line in self._lines() if line[0] == op.KEEP)
+        return [(to + k, word + k) for _, to, word, count in lines for k in range(count)]
+
+    def _stored(self) -> list[Store]:
+        """The lines that write words which were computed."""
+        return [line for line in self._lines() if line[0] != op.KEEP]
+
+    def _lines(self) -> list[Store]:
+        first, last = int(self.code[op.AFTER_VALUES]), int(self.code[op.AFTER_STORES])
+        return [tuple(self.code[at : at + 4].tolist()) for at in range(first, last, op.STRIDE)]
+
+    def _storing(self, code: Words, stores: Sequence[Store], width: int) -> WordProgram:
+        """The program with other lines that write its result."""
+        head, runs = code[: code[op.AFTER_VALUES]].copy(), _in_runs(stores)
+        lines = np.zeros((len(runs), op.STRIDE), np.int64)
+        for line, run in zip(lines, runs, strict=True):
+            line[: len(run)] = run
+        head[op.AFTER_STORES] = head.size + lines.size
+        return replace(self, code=np.concatenate([head, lines.ravel()]), width=width, filters=False, _bound=[])
 
     def run(self, delta: Matrix, dictionary: Dictionary) -> Matrix | None:
         """The rows that come of a delta, each with its weight; None where some row has no result."""
@@ -215,12 +266,8 @@ class Assembler:
 
     def keep(self, column: int, source: Sequence[int]) -> None:
         """Write words of the source as they are, from this word of the result on."""
-        for there, word in enumerate(source, start=column):
-            last = self._stores[-1] if self._stores else (0, 0, 0, 0)
-            if last[0] == op.KEEP and (last[1] + last[3], last[2] + last[3]) == (there, word):
-                self._stores[-1] = (*last[:3], last[3] + 1)  # words that stand in a row are copied at once
-            else:
-                self._stores.append((op.KEEP, there, word, 1))
+        kept = [(op.KEEP, there, word, 1) for there, word in enumerate(source, start=column)]
+        self._stores = _in_runs([*self._stores, *kept])
 
     def store_word(self, column: int, slot: int) -> None:
         """Write a word as it is."""
@@ -253,6 +300,18 @@ class Assembler:
         """The program that keeps the rows for which a value is true."""
         self.keep(0, range(schema.width))
         return replace(self.projection(schema.width, verdict), filters=True)
+
+
+def _in_runs(stores: Sequence[Store]) -> list[Store]:
+    """The lines, but words that stand in a row, there and here, are copied by one."""
+    lines: list[Store] = []
+    for line in stores:
+        last = lines[-1] if lines else (0, 0, 0, 0)
+        if line[0] == last[0] == op.KEEP and (last[1] + last[3], last[2] + last[3]) == line[1:3]:
+            lines[-1] = (*last[:3], last[3] + line[3])
+        else:
+            lines.append(line)
+    return lines
 
 
 def _kinds(schema: Schema, words: list[int]) -> list[int]:

@@ -2,7 +2,8 @@
 
 A tree is taken apart into its relations and conditions. One operator joins all of them (`Multiway`) where
 
-- their graph is cyclic, so that any join of two may be larger than the result, as with triangles, or
+- their graph is cyclic, so that any join of two may be larger than the result, as with triangles, unless keys say that
+  they can be joined in an order in which none is (`everview.optimize.keyed`), or
 - some value is shared by three relations or more, and no condition makes any of them smaller, so that none of the
   joins between is worth keeping,
 
@@ -17,17 +18,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from everview.multiway import Statistics
+from everview.optimize.keyed import Keys, order_along_keys
 from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts, split
 from everview.plan.node import Plan
 from everview.plan.nodes import Filter, Join, Multiway, Project, Scan
 from everview.plan.references import free_references
+from everview.plan.typing import call
 from everview.scalars.expressions import Call, Column, Expression, columns_of, moved
 
 
-def arrange_joins(plan: Plan, statistics: Mapping[str, Statistics] | None = None) -> Plan:
+def arrange_joins(plan: Plan, statistics: Mapping[str, Statistics] | None = None, keys: Keys | None = None) -> Plan:
     """The plan with its trees of inner joins put in order, or joined at once."""
-    return _Arranging(plan, statistics or {}).of(plan)
+    return _Arranging(plan, statistics or {}, keys or {}).of(plan)
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,8 @@ class Tree:
 
 
 class _Arranging:
-    def __init__(self, plan: Plan, statistics: Mapping[str, Statistics]) -> None:
-        self.statistics = statistics
+    def __init__(self, plan: Plan, statistics: Mapping[str, Statistics], keys: Keys) -> None:
+        self.statistics, self.keys = statistics, keys
         self._known: dict[Plan, Plan] = {}
         self._readers: dict[Plan, int] = {}
         for part in node.walk(plan):
@@ -90,7 +93,7 @@ class _Arranging:
         if len(tree.relations) < 3:
             return plan.with_inputs(*map(self.of, plan.inputs))
         tree = Tree(tuple(map(self.of, tree.relations)), tree.conditions)
-        return self._at_once(plan, tree) or self._in_turn(plan, tree)
+        return self._at_once(plan, tree) or self._in_turn(plan, tree, self._order(tree))
 
     def _sunk(self, plan: Plan) -> Plan:
         """A semijoin below the inner joins under it, where it asks more than anything else there.
@@ -146,20 +149,25 @@ class _Arranging:
         shared = {v for edge in edges for v in edge if sum(v in other for other in edges) > 1}
         joined = [edge & shared for edge in edges]
         whole = not any(map(_strictness, tree.relations))
-        if not _connected(joined) or not (_is_cyclic(joined) or (whole and _meet_in_three(joined, shared))):
+        cyclic = _is_cyclic(joined)
+        if not _connected(joined) or not (cyclic or (whole and _meet_in_three(joined, shared))):
             return None
         terms = tuple(
             tuple(variable[column] for column in range(start, stop))
             for start, stop in zip(tree.starts, tree.starts[1:], strict=False)
         )
+        others = [c for c in tree.conditions if c not in equalities]
+        order = order_along_keys(tree.relations, terms, self.keys) if cyclic else None
+        if order is not None:
+            ties = _ties(plan, tree, variable, order)
+            return self._in_turn(plan, Tree(tree.relations, (*ties, *others)), order)
         made = Multiway(tree.relations, terms, tuple(variable), plan.schema.names)
-        rest = conjunction(c for c in tree.conditions if c not in equalities)
+        rest = conjunction(others)
         return made if rest is None else Filter(made, rest)
 
     # -- one after the other
 
-    def _in_turn(self, plan: Plan, tree: Tree) -> Plan:
-        order = self._order(tree)
+    def _in_turn(self, plan: Plan, tree: Tree, order: Sequence[int]) -> Plan:
         starts = tree.starts
         places: dict[int, int] = {}
         for relation in order:
@@ -173,7 +181,7 @@ class _Arranging:
             waiting = [c for c in waiting if c not in now]
             condition = conjunction(moved(c, places.__getitem__) for c in now)
             joined = Join(joined, tree.relations[relation], "inner", condition)
-        if order == sorted(order):
+        if [*order] == sorted(order):
             return joined
         columns = tuple(joined.column(places[place]) for place in range(len(plan.schema)))
         return Project(joined, columns, plan.schema.names)
@@ -272,6 +280,18 @@ def _classes(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
         parent[max(root(a), root(b))] = min(root(a), root(b))
     numbers: dict[int, int] = {}
     return [numbers.setdefault(root(member), len(numbers)) for member in range(count)]
+
+
+def _ties(plan: Plan, tree: Tree, classes: Sequence[int], order: Sequence[int]) -> list[Expression]:
+    """Equalities that make the columns of each class equal: all with the first of them, as relations are joined."""
+    first: dict[int, int] = {}
+    ties: list[Expression] = []
+    for relation in order:
+        for column in range(tree.starts[relation], tree.starts[relation + 1]):
+            other = first.setdefault(classes[column], column)
+            if other != column:
+                ties.append(call("equal", plan.column(other), plan.column(column)))
+    return ties
 
 
 def _connected(edges: Sequence[frozenset[int]]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from everview.multiway import Statistics
 from everview.optimize.columns import narrow_joins, prune_columns
 from everview.optimize.joins import arrange_joins
+from everview.optimize.keyed import Keys
 from everview.optimize.predicates import push_predicates
 from everview.optimize.share import share_parts
 from everview.optimize.simplify import drop_needless, fold_constants
@@ -34,8 +35,10 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def optimize(plan: Plan, statistics: Mapping[str, Statistics] | None = None) -> Plan:
-    """A plan that means the same and is cheaper to keep; ``statistics`` says how large relations are.
+def optimize(plan: Plan, statistics: Mapping[str, Statistics] | None = None, keys: Keys | None = None) -> Plan:
+    """A plan that means the same and is cheaper to keep.
+
+    ``statistics`` says how large relations are, ``keys`` which columns tell the rows of a relation apart.
 
     Columns keep names and types; one may turn out never to be NULL.
 
@@ -52,7 +55,7 @@ def optimize(plan: Plan, statistics: Mapping[str, Statistics] | None = None) -> 
     """
     better = plan
     for change in PASSES:
-        better = arrange_joins(better, statistics) if change is arrange_joins else change(better)
+        better = arrange_joins(better, statistics, keys) if change is arrange_joins else change(better)
     if better.schema.names != plan.schema.names:
         better = Project(better, better.columns, plan.schema.names)
     return better

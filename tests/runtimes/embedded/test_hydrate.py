@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from unittest.mock import patch
 
@@ -11,7 +12,7 @@ import pytest
 import everview as ev
 from everview.kernels import large
 from everview.kernels.threads import at_most
-from everview.runtimes.embedded import walk
+from everview.runtimes.embedded import fused, walk
 from everview.runtimes.embedded.hydrate import PassingCells
 from everview.types.words import Matrix
 
@@ -66,16 +67,29 @@ def _compare(name: str) -> None:
     assert db.apply(change)["v"].to_arrow() == other.apply(change)["v"].to_arrow()
 
 
+@pytest.mark.parametrize("name", VIEWS)
+def test_rows_that_words_do_not_suffice_for(name: str) -> None:
+    with patch.object(fused.Computed, "write", lambda *_: -1):
+        _compare(name)
+
+
+def test_steps_that_are_not_written_are_counted() -> None:
+    db = loaded()
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, m FROM t WHERE n = 1")
+    lines = [line for line in db.explain("v").splitlines() if "steps 1" in line]
+    assert [int(re.findall(r"rows (\d+)", line)[0]) for line in lines] == [30, 10, 10, 10, 10]
+
+
 def test_columns_that_no_view_reads_are_not_copied() -> None:
     db = loaded()
     widths: list[int] = []
 
-    def seen(rows: Matrix, columns: Matrix) -> Matrix:
+    def seen(rows: Matrix, columns: Matrix, out: Matrix) -> None:
         widths.append(len(columns))
-        return project(rows, columns)
+        project_into(rows, columns, out)
 
-    project = walk.project
-    with patch.object(walk, "project", seen):
+    project_into = fused.project_into
+    with patch.object(fused, "project_into", seen):
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT n, sum(m) AS s FROM t GROUP BY n")
     assert widths == [2]
 

@@ -58,9 +58,9 @@ class CreateView(Statement):
         """The values in its text that were given as parameters."""
         return {name: value for name, value in self.parameters.items() if isinstance(value, Literal)}
 
-    def named(self, reads: Iterable[str] = ()) -> NamedPlan:
-        """The view; ``reads`` are the relations that were asked for when the statement was bound."""
-        better = optimize(self.plan)
+    def named(self, reads: Iterable[str] = (), keys: Mapping[str, tuple[str, ...]] | None = None) -> NamedPlan:
+        """The view; ``reads`` are the relations asked for when the statement was bound, and ``keys`` theirs."""
+        better = optimize(self.plan, keys=keys)
         return NamedPlan(self.name, self.plan, better, tuple(reads), self.order, materialized=self.materialized)
 
 

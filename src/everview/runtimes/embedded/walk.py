@@ -7,9 +7,12 @@ of rows go through all of these steps, and only the streams that others read are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+
+import numpy as np
 
 from everview.circuit.nodes import Apply, inputs_of, reads_of
 from everview.circuit.program import Program, Spent
@@ -21,6 +24,7 @@ from everview.operators.operator import Context, Operator, word_columns
 from everview.operators.pad import Pad
 from everview.operators.present import Present
 from everview.operators.where import Where
+from everview.runtimes.embedded.fused import Computed, Recipe, Taken, all_words, fused
 from everview.types.words import Matrix, Words
 
 BLOCK = 1 << 15  # rows
@@ -76,35 +80,113 @@ def walked(program: Program, walk: Walk, whole: Matrix, columns: Words | None, c
     """The streams at the ends of a walk, given a trace's rows, and which of their words make up the first stream."""
     if not len(whole):
         return {}
-    steps = [(at, _step(program, walk, at, columns, context)) for at in walk.nodes]
+    steps = _steps(program, walk, all_words(whole) if columns is None else columns, context)
     outs = {at: space(len(whole), program.circuit.layout(at).width + 1) for at in walk.ends}
-    parts = _parts(len(whole), alone=any(operator_of(program, at).reads_values for at in walk.nodes))
+    parts = _parts(len(whole), alone=any(step.recipe is None and step.operator.reads_values for step in steps))
     fills = each(lambda part: _fill(outs, whole, part, steps), parts)
-    for at in walk.nodes:
-        program.spent[at].add(sum(fill[at].rows for fill in fills), sum(fill[at].seconds for fill in fills))
+    for at, rows in _rows_put_out(steps, fills, len(whole)).items():
+        program.spent[at].add(rows, sum(fill[at].seconds for fill in fills))
     starts = [lo for lo, _ in parts]
     return {at: together(out, starts, [fill[at].rows for fill in fills]) for at, out in outs.items()}
 
 
-Stepping = Callable[[Matrix, Mapping[int, Matrix]], Matrix]  # of a block of the trace, and the streams made of it
+def _rows_put_out(steps: Sequence[WalkStep], fills: Sequence[Mapping[int, Spent]], whole: int) -> dict[int, int]:
+    """The rows of each step, also of one that was not written: all, or those of the projection in its place."""
+    rows: dict[int, int] = {}
+    for step in reversed(steps):
+        if step.written:
+            rows[step.at] = sum(fill[step.at].rows for fill in fills)
+        elif isinstance(step.recipe, Taken):
+            rows[step.at] = whole
+        if step.previous is not None and not step.previous.written:
+            rows[step.previous.at] = rows[step.at]
+    return rows
+
+
+@dataclass(frozen=True)
+class WalkStep:
+    """One step of a walk: by a recipe, from a block of the trace; or else by the operator, from the stream before."""
+
+    at: int
+    previous: WalkStep | None  # None: the stream that the walk starts from
+    operator: Operator
+    recipe: Recipe | None
+    written: bool  # whether something reads the rows
+    start: Words  # the words of the trace that make up the first stream
+    width: int
+    context: Context
+
+    def rows(self, block: Matrix, streams: Mapping[int, Matrix], out: Matrix | None) -> Matrix:
+        """The rows that come of a block; written into ``out`` or, if it is None, space of their own."""
+        recipe = self.recipe
+        if recipe is not None:
+            made = np.empty((len(block), self.width + 1), np.int64) if out is None else out[: len(block)]
+            count = recipe.write(block, made)
+            if count >= 0:
+                return made[:count]
+        made = self.step(block, streams)
+        if out is None:
+            return made
+        out[: len(made)] = made
+        return out[: len(made)]
+
+    def step(self, block: Matrix, streams: Mapping[int, Matrix]) -> Matrix:
+        """The rows that the operator's own step gives; also where words do not suffice."""
+        if self.previous is None:
+            before = project(block, self.start)
+        elif self.previous.written:
+            before = streams[self.previous.at]
+        else:
+            before = self.previous.step(block, streams)
+        if not len(before):
+            return np.empty((0, self.width + 1), np.int64)
+        return self.operator.step([before], (), self.context).out
+
+
+def _steps(program: Program, walk: Walk, start: Words, context: Context) -> list[WalkStep]:
+    """The steps of a walk, those that others stand for left out."""
+    recipes: dict[int, Recipe | None] = {}
+    readers = Counter(before for at in walk.nodes for before in _streams_read(program, at))
+    for at in walk.nodes:
+        (before,) = _streams_read(program, at)
+        known = Taken(start) if before == walk.start else recipes[before]
+        # A program whose result several read is run once.
+        shared = isinstance(known, Computed) and (before in walk.ends or readers[before] > 1)
+        recipes[at] = None if known is None or shared else fused(operator_of(program, at), known, context.functions)
+    unfused = {before for at in walk.nodes if recipes[at] is None for before in _streams_read(program, at)}
+    steps: dict[int, WalkStep] = {}
+    for at in walk.nodes:
+        (before,), recipe = _streams_read(program, at), recipes[at]
+        steps[at] = WalkStep(
+            at,
+            steps.get(before),
+            operator_of(program, at),
+            None if recipe is None else recipe.bound(context.dictionary),
+            at in walk.ends or at in unfused,
+            start,
+            program.circuit.layout(at).width,
+            context,
+        )
+    return list(steps.values())
 
 
 def _fill(
-    outs: Mapping[int, Matrix], whole: Matrix, part: tuple[int, int], steps: Sequence[tuple[int, Stepping]]
+    outs: Mapping[int, Matrix], whole: Matrix, part: tuple[int, int], steps: Sequence[WalkStep]
 ) -> dict[int, Spent]:
     """Send the rows of a part through a walk, and write what comes out from the part's first row on."""
-    spent = {at: Spent() for at, _ in steps}
+    spent = {step.at: Spent() for step in steps}
     first, last = part
     with at_most(1):
         for lo in range(first, last, BLOCK):
             block, streams = whole[lo : min(lo + BLOCK, last)], dict[int, Matrix]()
-            for at, step in steps:
+            for step in steps:
+                if not step.written:
+                    continue
                 began = perf_counter()
-                streams[at] = rows = step(block, streams)
-                if at in outs:
-                    start = first + spent[at].rows
-                    outs[at][start : start + len(rows)] = rows
-                spent[at].add(len(rows), perf_counter() - began)
+                out = outs.get(step.at)
+                room = None if out is None else out[first + spent[step.at].rows :]
+                streams[step.at] = rows = step.rows(block, streams, room)
+                spent[step.at].add(len(rows), perf_counter() - began)
     return spent
 
 
@@ -113,23 +195,6 @@ def _parts(rows: int, *, alone: bool) -> list[tuple[int, int]]:
     count = 1 if alone or allowed() == 1 else min(PARTS * allowed(), -(-rows // BLOCK))
     size = BLOCK * -(-rows // (BLOCK * count))
     return [(lo, min(lo + size, rows)) for lo in range(0, rows, size)]
-
-
-def _step(program: Program, walk: Walk, at: int, columns: Words | None, context: Context) -> Stepping:
-    operator, (before,), nothing = operator_of(program, at), _streams_read(program, at), program.empty(at)
-    if before != walk.start:
-        return lambda rows, streams: (
-            operator.step([streams[before]], (), context).out if len(streams[before]) else nothing
-        )
-    chosen = chosen_words(operator)
-    if chosen is None:
-        return lambda rows, streams: operator.step([_stream(rows, columns)], (), context).out
-    of_trace = chosen if columns is None else columns[chosen]
-    return lambda rows, streams: project(rows, of_trace)
-
-
-def _stream(rows: Matrix, columns: Words | None) -> Matrix:
-    return rows if columns is None else project(rows, columns)
 
 
 def operator_of(program: Program, at: int) -> Operator:

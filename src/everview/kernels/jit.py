@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from threading import RLock, Thread, current_thread, get_ident, main_thread
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numba
 from numba import types
@@ -255,6 +255,16 @@ class KernelHelper:
         return self.dispatcher(*arguments)
 
 
+class PastedHelper(KernelHelper):
+    """A helper whose text becomes part of its callers' before they are compiled: there is no call of it."""
+
+    targetoptions: ClassVar = {"inline": "always"}  # by this the compiler knows
+
+    @property
+    def py_func(self) -> Callable[..., Any]:
+        return self.__wrapped__
+
+
 @typeof_impl.register(CompiledKernel)
 @typeof_impl.register(KernelHelper)
 def _typeof_kernel(found: CompiledKernel | KernelHelper, context: Any) -> Any:
@@ -274,3 +284,11 @@ def kernel(result: Any, *parameters: Any) -> Callable[[F], F]:
 def inline(function: F) -> F:
     """A helper that only kernels call; compiled into each of them."""
     return cast(F, KernelHelper(function))
+
+
+def pasted(function: F) -> F:
+    """A helper for the innermost loops, where counting who holds the arrays that are passed takes longer than the work.
+
+    Its arrays should be `everview.kernels.rows.unowned`, which are not counted at all.
+    """
+    return cast(F, PastedHelper(function))

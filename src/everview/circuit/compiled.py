@@ -14,9 +14,9 @@ import numpy as np
 from everview.circuit.nodes import Apply, Feedback, Read, Sink
 from everview.circuit.program import Program, Task
 from everview.codes.dictionary import Dictionary
-from everview.kernels import fixpoint, machine
+from everview.kernels import fixpoint, instructions
 from everview.operators.arrange import Arrange
-from everview.operators.form import CompiledForm, Reason
+from everview.operators.form import CompiledForm, Reason, flat
 from everview.operators.functions import Function
 from everview.operators.operator import Moment, Operator
 from everview.operators.word_program import WordProgram
@@ -84,7 +84,7 @@ class _Writer:
         self._interning: list[tuple[WordProgram, int]] = []
 
     def code(self) -> Code:
-        lines = np.array(self._lines, np.int64).reshape(-1, machine.INSTRUCTION)
+        lines = np.array(self._lines, np.int64).reshape(-1, instructions.INSTRUCTION)
         return Code(lines, np.array(self._constants, np.int64), tuple(self._tasks), tuple(self._interning))
 
     def write(self, node_id: int) -> None:
@@ -97,25 +97,23 @@ class _Writer:
     def _write_operator(self, node_id: int, node: Apply) -> None:
         form, task = form_of(node.operator, self._program.circuit.functions), Task.of(node_id, node)
         inputs = task.inputs
-        if isinstance(form, str):
-            form = CompiledForm(machine.PYTHON, inputs)
-        elif form.op == machine.ADD:
-            form = CompiledForm(machine.ADD, inputs)
         reads: Sequence[Read] = node.reads
-        if isinstance(node.operator, Arrange):
+        if isinstance(form, str):
+            form, reads = CompiledForm(instructions.PYTHON), ()
+        elif isinstance(node.operator, Arrange):
             reads = (Read(node_id, Moment.BEFORE),)
-        self._line(node_id, inputs, reads if form.op != machine.PYTHON else (), form)
+        self._line(node_id, inputs, reads, form)
         self._tasks.append(task)
 
     def _write_sink(self, node_id: int, node: Sink) -> None:
         if node.table:
             return
         if node.positive:
-            self._line(node_id, (node.input,), (Read(node.input, Moment.BEFORE),), CompiledForm(machine.CHECK))
+            self._line(node_id, (node.input,), (Read(node.input, Moment.BEFORE),), CompiledForm(instructions.CHECK))
             self._tasks.append(None)
         layout = self._program.circuit.layout(node.input)
         in_order = layout.sorted and not layout.by_value
-        self._line(node_id, (node.input,), (), CompiledForm(machine.CONSOLIDATE, x=int(in_order)))
+        self._line(node_id, (node.input,), (), CompiledForm(instructions.CONSOLIDATE, x=int(in_order)))
         self._tasks.append(None)
 
     def _line(self, out: int, inputs: Sequence[int], reads: Iterable[Read], form: CompiledForm) -> None:
@@ -123,15 +121,17 @@ class _Writer:
         self._constants += form.constants
         if form.program is not None and form.program.interned:
             self._interning.append((form.program, start + form.x))
+        end = len(self._constants)
         traces = [self._trace(read) for read in reads]
-        if form.op == machine.AGGREGATE:
-            self._constants += [word for pair in zip(inputs, (t for t, _ in traces), strict=True) for word in pair]
-            inputs, traces = inputs[:1], [(0, machine.NONE), (0, len(inputs))]
-        left, right = (*inputs, machine.NONE, machine.NONE)[:2]
-        (trace, after), (other, other_after) = (*traces, (0, machine.NONE), (0, machine.NONE))[:2]
-        line = [form.op, out, left, right, trace, after, other, other_after, start, len(self._constants)]
-        self._lines.append([*line, form.x, form.y, form.z])
+        self._constants += flat(traces)
+        first = len(self._constants)
+        self._constants += inputs
+        left, right = (*inputs, instructions.NONE, instructions.NONE)[:2]
+        (trace, after), (other, other_after) = (*traces, (0, instructions.NONE), (0, instructions.NONE))[:2]
+        line = [form.op, out, left, right, trace, after, other, other_after, start, end, first, len(self._constants)]
+        address = 0 if form.routine is None else form.routine.address
+        self._lines.append([*line, form.x, form.y, form.z, address])
 
     def _trace(self, read: Read) -> tuple[int, int]:
         """The number of a trace's ledger, and the register whose rows are read with it."""
-        return self._ledgers[read.node], read.node if read.moment is Moment.AFTER else machine.NONE
+        return self._ledgers[read.node], read.node if read.moment is Moment.AFTER else instructions.NONE

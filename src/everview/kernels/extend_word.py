@@ -1,11 +1,11 @@
 """`extend` for a variable of one word: values are proposed and looked up in chunks.
 
-The index with the fewest rows for a prefix proposes some hundred values at a time. Each of the other indexes is searched
-for all of them, batch by batch, and those that it lacks are dropped.
+The index with the fewest rows for a prefix proposes some hundred values at a time. Each of the other indexes is
+searched for all of them, batch by batch, and those that it lacks are dropped.
 
-If the variable is the index's last word, its weights count, and weights are linear: batches propose one after the other,
-and a value that two of them hold is followed twice. Else only existence counts, which is not: values are merged across
-batches, and each is proposed once.
+If the variable is the index's last word, its weights count, and weights are linear: batches propose one after the
+other, and a value that two of them hold is followed twice. Else only existence counts, which is not: values are merged
+across batches, and each is proposed once.
 """
 
 from __future__ import annotations

@@ -99,6 +99,12 @@ class CompiledKernel:
         return self._call if self._loading is None else self._loading
 
     @property
+    def address(self) -> int:
+        """Where its machine code is in this process, for kernels that call it by that."""
+        (compiled,) = self.dispatcher.overloads.values()
+        return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+
+    @property
     def is_at_hand(self) -> bool:
         """Whether its machine code is loaded or on the disk; else a call compiles it first."""
         if self._call != self._first:

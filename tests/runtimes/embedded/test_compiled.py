@@ -28,7 +28,10 @@ def shop() -> ev.Database:
         CREATE MATERIALIZED VIEW named AS SELECT upper(country) AS c FROM customer WHERE country LIKE 'a%';
         CREATE MATERIALIZED VIEW path AS WITH RECURSIVE r(a, b) AS
             (SELECT id, customer FROM sale UNION SELECT r.a, s.customer FROM r JOIN sale s ON r.b = s.id)
-            SELECT * FROM r"""
+            SELECT * FROM r;
+        CREATE MATERIALIZED VIEW circle AS
+            SELECT count(*) AS n FROM sale a JOIN sale b ON a.customer = b.id
+            JOIN sale c ON b.customer = c.id AND c.customer = a.id"""
     )
     return db
 
@@ -38,6 +41,7 @@ def test_explain_says_where_nodes_run(shop: ev.Database) -> None:
     assert all("compiled, call 1" in line for line in _lines(shop, "total", "JoinIncremental", "AggregateIncremental"))
     assert all("in Python: the function" in line for line in _lines(shop, "named", "Filter", "Map"))
     assert all("compiled, one call" in line for line in _lines(shop, "path", "child"))
+    assert all("compiled, call 1" in line for line in _lines(shop, "circle", "MultijoinIncremental"))
 
 
 def test_times_are_taken_when_asked_for(shop: ev.Database) -> None:

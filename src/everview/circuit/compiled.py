@@ -40,8 +40,8 @@ class Code:
 
 
 def is_compilable(program: Program) -> bool:
-    """Whether the stages of a program can be code: it has one shard, and no stream comes back a tick later."""
-    return program.shards == 1 and program.depth == 0 and not any(isinstance(n, Feedback) for n in program.circuit)
+    """Whether the stages of a program can be code: it has one shard, and is not inside a loop."""
+    return program.shards == 1 and program.depth == 0
 
 
 def form_of(operator: Operator, functions: Mapping[str, Function]) -> CompiledForm | Reason:
@@ -58,6 +58,9 @@ def compiled(program: Program, first: int, last: int, ledgers: Mapping[int, int]
     for stage in program.stages[first : last + 1]:
         for node_id in (*stage.moves, *stage.nodes):
             writer.write(node_id)
+        for register, (feedback, input_) in enumerate(program.feedbacks, len(program.circuit)):
+            if program.depth == 0 and (input_ in stage.nodes or input_ in stage.moves):
+                writer.remember(feedback, input_, register)
     return writer.code()
 
 
@@ -93,6 +96,18 @@ class _Writer:
             self._write_sink(node_id, node)
         elif isinstance(node, Apply):
             self._write_operator(node_id, node)
+        elif isinstance(node, Feedback) and self._program.depth == 0:
+            self._line(node_id, (), (Read(node_id, Moment.BEFORE),), CompiledForm(instructions.RECALL))
+            self._tasks.append(Task.of(node_id, node))
+
+    def remember(self, feedback: int, input_: int, register: int) -> None:
+        """Let a feedback remember its input until the next tick; the change of its trace has a register of its own.
+
+        That is done in every tick, whether or not the input has rows.
+        """
+        form = CompiledForm(instructions.REMEMBER)
+        self._line(register, (input_,), (Read(feedback, Moment.BEFORE),), form, always=True)
+        self._tasks.append(Task(feedback, None, None, (input_,), (), False))
 
     def _write_operator(self, node_id: int, node: Apply) -> None:
         form, task = form_of(node.operator, self._program.circuit.functions), Task.of(node_id, node)
@@ -116,7 +131,9 @@ class _Writer:
         self._line(node_id, (node.input,), (), CompiledForm(instructions.CONSOLIDATE, x=int(in_order)))
         self._tasks.append(None)
 
-    def _line(self, out: int, inputs: Sequence[int], reads: Iterable[Read], form: CompiledForm) -> None:
+    def _line(
+        self, out: int, inputs: Sequence[int], reads: Iterable[Read], form: CompiledForm, *, always: bool = False
+    ) -> None:
         start = len(self._constants)
         self._constants += form.constants
         if form.program is not None and form.program.interned:
@@ -125,7 +142,7 @@ class _Writer:
         traces = [self._trace(read) for read in reads]
         self._constants += flat(traces)
         first = len(self._constants)
-        self._constants += inputs
+        self._constants += () if always else inputs
         left, right = (*inputs, instructions.NONE, instructions.NONE)[:2]
         (trace, after), (other, other_after) = (*traces, (0, instructions.NONE), (0, instructions.NONE))[:2]
         line = [form.op, out, left, right, trace, after, other, other_after, start, end, first, len(self._constants)]

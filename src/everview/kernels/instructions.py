@@ -49,8 +49,11 @@ NONE = -1
     AGGREGATE,
     CONSOLIDATE,
     CHECK,
+    CONSTANT,
+    RECALL,
+    REMEMBER,
     CALL,
-) = range(21)
+) = range(24)
 
 NO_BOUND = np.empty(0, np.int64)
 

@@ -23,6 +23,7 @@ from everview.kernels.instructions import (
     CALL,
     CHECK,
     CONSOLIDATE,
+    CONSTANT,
     DISTINCT,
     END,
     FROM,
@@ -42,6 +43,8 @@ from everview.kernels.instructions import (
     PASS,
     PROJECT,
     PYTHON,
+    RECALL,
+    REMEMBER,
     RIGHT,
     ROUTINE,
     SEMIJOIN,
@@ -64,9 +67,11 @@ from everview.kernels.instructions import (
 )
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words, words_out
 from everview.kernels.linear import negated, project
+from everview.kernels.merge import merged
 from everview.kernels.presence import where_positive
 from everview.kernels.probe import join, keys, weights
 from everview.kernels.reshape import reshape
+from everview.kernels.rows import batch
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.sums import weigh
 from everview.kernels.top import first_rows_change
@@ -226,15 +231,43 @@ def _is_negative(registers, r, trace):
 
 
 @inline
-def _arranged(line, registers, trace, staged):
-    """Let a trace's change wait until the epoch is published; False if its weights may leave 64 bits."""
-    largest = largest_weight(register.shown(registers, line[LEFT]))
+def _appended(line, registers, trace, staged):
+    """Let a trace's change wait in its register until the epoch is published; False if weights may leave 64 bits."""
+    if registers[line[OUT], register.ROWS] == 0:
+        return True
+    largest = largest_weight(register.shown(registers, line[OUT]))
     if trace[levels.REACH] > SAFE - largest:
+        register.drop(registers, line[OUT])
         return False
     trace[levels.REACH] += largest
-    register.lend(registers, line[OUT], line[LEFT])
     staged[line[TRACE]] = line[OUT] + 1
     return True
+
+
+@inline
+def _whole(table, columns):
+    """All batches of a trace as one."""
+    whole = np.empty((0, columns), np.int64)
+    for b in range(table.shape[0] - 1, -1, -1):
+        whole = merged(batch(table, b, columns), whole, ())
+    return whole
+
+
+@inline
+def _recall(line, registers, trace):
+    """Let a register have all rows of a trace."""
+    table, columns = table_of(trace, registers, NONE), trace[levels.COLUMNS]
+    if table.shape[0] == 1:
+        register.show(registers, line[OUT], table[0, 0], table[0, 1], columns)
+    else:
+        register.put(registers, line[OUT], _whole(table, columns))
+
+
+@inline
+def _replaced(line, registers, trace):
+    """The change that leaves of a trace the rows of a register alone."""
+    old = negated(_whole(table_of(trace, registers, NONE), trace[levels.COLUMNS]))
+    return as_batch(both(register.shown(registers, line[LEFT]), old))
 
 
 @inline
@@ -278,7 +311,16 @@ def run(code, constants, registers, ledgers, staged, counts, status, pc):
         elif op in (INDEX, INDEX_IN_ORDER):
             index(line, constants, registers)
         elif op == ARRANGE:
-            if not _arranged(line, registers, trace, staged):
+            register.lend(registers, out, line[LEFT])
+            if not _appended(line, registers, trace, staged):
+                return pc
+        elif op == CONSTANT:
+            register.put(registers, out, lines_of(constants, line[START], line[END], line[X]).copy())
+        elif op == RECALL:
+            _recall(line, registers, trace)
+        elif op == REMEMBER:
+            register.put(registers, out, _replaced(line, registers, trace))
+            if not _appended(line, registers, trace, staged):
                 return pc
         elif op == JOIN:
             table = table_of(trace, registers, line[TRACE_AFTER])

@@ -7,7 +7,7 @@ and, where that is promised, one that checks that no row would be there less oft
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,12 +31,17 @@ class Code:
     constants: Words
     tasks: tuple[Task | None, ...]  # one for each instruction; None for a sink's
     interning: tuple[tuple[WordProgram, int], ...] = ()  # programs with interned constants, and where those are
+    _bound: list[tuple[Dictionary, tuple[int, int]]] = field(default_factory=list)  # to what they were bound last
 
     def bind(self, dictionary: Dictionary) -> None:
-        """Write the words of interned constants, which the dictionary may have forgotten since."""
+        """Write the words of interned constants, if the dictionary may have forgotten them since the last time."""
+        if self._bound == [(dictionary, dictionary.losses)]:
+            return
+        self._bound.clear()
         for program, start in self.interning:
             words = program.constants(dictionary)
             self.constants[start : start + words.size] = words
+        self._bound.append((dictionary, dictionary.losses))
 
 
 def is_compilable(program: Program) -> bool:

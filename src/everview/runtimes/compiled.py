@@ -19,7 +19,7 @@ from everview.circuit.compiled import Code, compiled, compiled_scope, form_of
 from everview.circuit.nodes import Apply, Child, Read, Sink
 from everview.circuit.program import Loop, Program, Ran, Spent, Task
 from everview.errors import EverviewError
-from everview.kernels import fixpoint, instructions, levels, machine, registers
+from everview.kernels import fixpoint, levels, machine, registers
 from everview.operators.form import Reason
 from everview.operators.operator import Context, Moment
 from everview.traces.trace import Trace
@@ -220,13 +220,11 @@ class Compiled:
             return self._call_timed(code, pc) if self.timed else self._call(code.instructions, code, pc)
         except OverflowError as error:
             at = int(self._status[machine.AT])
-            if int(code.instructions[at, instructions.OP]) == instructions.CHECK:
+            if int(code.instructions[at, machine.OP]) == machine.CHECK:
                 self._status[machine.SUSPECT] = 1
                 return self._go_on(code, at + 1, ran, everywhere)
-            task = code.tasks[at]
-            self._step(task, ran, everywhere)
-            assert task is not None, "a sink does not add up weights"
-            raise self.program.overflow(task.at, error, ran.cells, self.context) from None
+            self._step(code.tasks[at], ran, everywhere)
+            raise self.program.overflow(code.instructions[at, machine.OUT], error, ran.cells, self.context) from None
 
     def _call(self, instructions: Matrix, code: Code, pc: int) -> int:
         memory = self._registers, self._ledgers.addresses, self._staged, self._counts
@@ -239,7 +237,7 @@ class Compiled:
             reached = self._call(code.instructions[: pc + 1], code, pc)
             if reached == pc:
                 return pc
-            node = int(code.instructions[pc, instructions.OUT])
+            node = int(code.instructions[pc, machine.OUT])
             self._seconds[node] = self._seconds.get(node, 0.0) + perf_counter() - start
             pc = reached
         return pc

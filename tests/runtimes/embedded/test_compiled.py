@@ -88,6 +88,21 @@ def test_a_failure_behind_compiled_nodes_leaves_all_as_it_was(shop: ev.Database)
     assert shop.verify()
 
 
+def test_constants_that_were_forgotten_are_known_again(shop: ev.Database) -> None:
+    """The code of a text in a query is looked up once, and again after the dictionary has forgotten something."""
+    shop.sql("CREATE MATERIALIZED VIEW odd AS SELECT id, 1 / (amount - 7) AS q FROM sale")
+    shop.sql("CREATE MATERIALIZED VIEW far AS SELECT id FROM customer WHERE country = 'nz' OR country IN ('fj', 'ws')")
+    assert all("compiled" in line for line in _lines(shop, "far", "Filter", "Where"))
+    with pytest.raises(EverviewError, match="zero"):
+        shop.apply({"customer": [((1, "nz"), 1)], "sale": [((2, 1, "7.00"), 1)]})
+    shop.apply({"customer": [((1, "nz"), 1), ((2, "at"), 1)]})
+    shop.apply({"customer": [((1, "nz"), -1)]})
+    shop.vacuum()
+    shop.apply({"customer": [((3, "ws"), 1), ((4, "nz"), 1), ((5, "za"), 1)]})
+    assert sorted(shop.view("far").to_arrow()["id"].to_pylist()) == [3, 4]
+    assert shop.verify()
+
+
 def test_what_is_published_is_published_once(shop: ev.Database) -> None:
     shop.apply({"customer": [((1, "at"), 1)], "sale": [((1, 1, "2.50"), 1)]})
     compiled = shop._core.run.state.compiled

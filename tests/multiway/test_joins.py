@@ -280,7 +280,7 @@ def test_an_enormous_tick_works_in_slices(shards: int) -> None:
     with (
         patch.multiple(extending, SLICE=7, MOST=50, HEAVY=8),
         patch.object(extending.Extending, "_extended", watched),
-        patch.multiple(multijoin, MOST=50, HEAVY=8, FEW=100),
+        patch.multiple(multijoin, MOST=50, HEAVY=8, FEW=100, AT_ONCE=50),
     ):
         run = Embedded(query(SHAPES["4-clique"]), shards=shards)
         assert run.tick({"edge": [(e, 1) for e in sorted(edges)]})["found"].to_zset() == whole

@@ -92,11 +92,11 @@ def _by_steps(query: Circuit) -> Iterator[Run]:
 
 
 def _giving_up(rows: int) -> Way:
-    """Loops whose rounds Python runs one by one, once they have grown by so many rows."""
+    """Loops and multiway joins that are Python's, once they have grown by so many rows."""
 
     @contextmanager
     def run(query: Circuit) -> Iterator[Run]:
-        with patch.object(compiled, "MOST_ROWS", rows):
+        with patch.object(compiled, "MOST_ROWS", rows), patch.object(multijoin, "AT_ONCE", rows):
             yield Run(Embedded(incrementalize(query)))
 
     return run

@@ -7,16 +7,16 @@ and, where that is promised, one that checks that no row would be there less oft
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from everview.circuit.nodes import Apply, Feedback, Read, Sink
 from everview.circuit.program import Program, Task
 from everview.codes.dictionary import Dictionary
-from everview.kernels import fixpoint, machine
+from everview.kernels import fixpoint, instructions
 from everview.operators.arrange import Arrange
-from everview.operators.form import CompiledForm, Reason
+from everview.operators.form import CompiledForm, Reason, flat
 from everview.operators.functions import Function
 from everview.operators.operator import Moment, Operator
 from everview.operators.word_program import WordProgram
@@ -31,17 +31,22 @@ class Code:
     constants: Words
     tasks: tuple[Task | None, ...]  # one for each instruction; None for a sink's
     interning: tuple[tuple[WordProgram, int], ...] = ()  # programs with interned constants, and where those are
+    _bound: list[tuple[Dictionary, tuple[int, int]]] = field(default_factory=list)  # to what they were bound last
 
     def bind(self, dictionary: Dictionary) -> None:
-        """Write the words of interned constants, which the dictionary may have forgotten since."""
+        """Write the words of interned constants, if the dictionary may have forgotten them since the last time."""
+        if self._bound == [(dictionary, dictionary.losses)]:
+            return
+        self._bound.clear()
         for program, start in self.interning:
             words = program.constants(dictionary)
             self.constants[start : start + words.size] = words
+        self._bound.append((dictionary, dictionary.losses))
 
 
 def is_compilable(program: Program) -> bool:
-    """Whether the stages of a program can be code: it has one shard, and no stream comes back a tick later."""
-    return program.shards == 1 and program.depth == 0 and not any(isinstance(n, Feedback) for n in program.circuit)
+    """Whether the stages of a program can be code: it has one shard, and is not inside a loop."""
+    return program.shards == 1 and program.depth == 0
 
 
 def form_of(operator: Operator, functions: Mapping[str, Function]) -> CompiledForm | Reason:
@@ -58,6 +63,9 @@ def compiled(program: Program, first: int, last: int, ledgers: Mapping[int, int]
     for stage in program.stages[first : last + 1]:
         for node_id in (*stage.moves, *stage.nodes):
             writer.write(node_id)
+        for register, (feedback, input_) in enumerate(program.feedbacks, len(program.circuit)):
+            if program.depth == 0 and (input_ in stage.nodes or input_ in stage.moves):
+                writer.remember(feedback, input_, register)
     return writer.code()
 
 
@@ -84,7 +92,7 @@ class _Writer:
         self._interning: list[tuple[WordProgram, int]] = []
 
     def code(self) -> Code:
-        lines = np.array(self._lines, np.int64).reshape(-1, machine.INSTRUCTION)
+        lines = np.array(self._lines, np.int64).reshape(-1, instructions.INSTRUCTION)
         return Code(lines, np.array(self._constants, np.int64), tuple(self._tasks), tuple(self._interning))
 
     def write(self, node_id: int) -> None:
@@ -93,45 +101,59 @@ class _Writer:
             self._write_sink(node_id, node)
         elif isinstance(node, Apply):
             self._write_operator(node_id, node)
+        elif isinstance(node, Feedback) and self._program.depth == 0:
+            self._line(node_id, (), (Read(node_id, Moment.BEFORE),), CompiledForm(instructions.RECALL))
+            self._tasks.append(Task.of(node_id, node))
+
+    def remember(self, feedback: int, input_: int, register: int) -> None:
+        """Let a feedback remember its input until the next tick; the change of its trace has a register of its own.
+
+        That is done in every tick, whether or not the input has rows.
+        """
+        form = CompiledForm(instructions.REMEMBER)
+        self._line(register, (input_,), (Read(feedback, Moment.BEFORE),), form, always=True)
+        self._tasks.append(Task(feedback, None, None, (input_,), (), False))
 
     def _write_operator(self, node_id: int, node: Apply) -> None:
         form, task = form_of(node.operator, self._program.circuit.functions), Task.of(node_id, node)
         inputs = task.inputs
-        if isinstance(form, str):
-            form = CompiledForm(machine.PYTHON, inputs)
-        elif form.op == machine.ADD:
-            form = CompiledForm(machine.ADD, inputs)
         reads: Sequence[Read] = node.reads
-        if isinstance(node.operator, Arrange):
+        if isinstance(form, str):
+            form, reads = CompiledForm(instructions.PYTHON), ()
+        elif isinstance(node.operator, Arrange):
             reads = (Read(node_id, Moment.BEFORE),)
-        self._line(node_id, inputs, reads if form.op != machine.PYTHON else (), form)
+        self._line(node_id, inputs, reads, form)
         self._tasks.append(task)
 
     def _write_sink(self, node_id: int, node: Sink) -> None:
         if node.table:
             return
         if node.positive:
-            self._line(node_id, (node.input,), (Read(node.input, Moment.BEFORE),), CompiledForm(machine.CHECK))
+            self._line(node_id, (node.input,), (Read(node.input, Moment.BEFORE),), CompiledForm(instructions.CHECK))
             self._tasks.append(None)
         layout = self._program.circuit.layout(node.input)
         in_order = layout.sorted and not layout.by_value
-        self._line(node_id, (node.input,), (), CompiledForm(machine.CONSOLIDATE, x=int(in_order)))
+        self._line(node_id, (node.input,), (), CompiledForm(instructions.CONSOLIDATE, x=int(in_order)))
         self._tasks.append(None)
 
-    def _line(self, out: int, inputs: Sequence[int], reads: Iterable[Read], form: CompiledForm) -> None:
+    def _line(
+        self, out: int, inputs: Sequence[int], reads: Iterable[Read], form: CompiledForm, *, always: bool = False
+    ) -> None:
         start = len(self._constants)
         self._constants += form.constants
         if form.program is not None and form.program.interned:
             self._interning.append((form.program, start + form.x))
+        end = len(self._constants)
         traces = [self._trace(read) for read in reads]
-        if form.op == machine.AGGREGATE:
-            self._constants += [word for pair in zip(inputs, (t for t, _ in traces), strict=True) for word in pair]
-            inputs, traces = inputs[:1], [(0, machine.NONE), (0, len(inputs))]
-        left, right = (*inputs, machine.NONE, machine.NONE)[:2]
-        (trace, after), (other, other_after) = (*traces, (0, machine.NONE), (0, machine.NONE))[:2]
-        line = [form.op, out, left, right, trace, after, other, other_after, start, len(self._constants)]
-        self._lines.append([*line, form.x, form.y, form.z])
+        self._constants += flat(traces)
+        first = len(self._constants)
+        self._constants += () if always else inputs
+        left, right = (*inputs, instructions.NONE, instructions.NONE)[:2]
+        (trace, after), (other, other_after) = (*traces, (0, instructions.NONE), (0, instructions.NONE))[:2]
+        line = [form.op, out, left, right, trace, after, other, other_after, start, end, first, len(self._constants)]
+        address = 0 if form.routine is None else form.routine.address
+        self._lines.append([*line, form.x, form.y, form.z, address])
 
     def _trace(self, read: Read) -> tuple[int, int]:
         """The number of a trace's ledger, and the register whose rows are read with it."""
-        return self._ledgers[read.node], read.node if read.moment is Moment.AFTER else machine.NONE
+        return self._ledgers[read.node], read.node if read.moment is Moment.AFTER else instructions.NONE

@@ -166,7 +166,7 @@ class Program:
         self.order = circuit.order()
         # The streams that leave it: to views, or from a child to its parent and to its own next iteration.
         self.outputs = tuple(n.input for n in circuit if isinstance(n, Sink) and not n.table)
-        self._feedbacks = [(node_id, n.input) for node_id, n in enumerate(circuit) if isinstance(n, Feedback)]
+        self.feedbacks = [(node_id, n.input) for node_id, n in enumerate(circuit) if isinstance(n, Feedback)]
         self.traces = {node_id: circuit.layout(node_id) for node_id in self.order if self._owns_trace(node_id)}
         self.names = {node_id: prints[node_id] for node_id in self.traces}
         self._empty = {
@@ -346,12 +346,15 @@ class Program:
     def close(self, cells: Mapping[int, Matrix], before: Before, stage: Stage) -> dict[int, Matrix]:
         """The appends that make feedbacks remember this tick's inputs in place of the last tick's."""
         appends: dict[int, Matrix] = {}
-        for node_id, input_ in self._feedbacks:
+        for node_id, input_ in self.feedbacks:
             if input_ in stage.nodes or input_ in stage.moves:
-                forgotten = negated(before(node_id).consolidated())
-                change = np.concatenate([forgotten, cells.get(input_, self._empty[node_id])])
-                appends[node_id] = arrange(change, np.arange(change.shape[1] - 1))
+                appends[node_id] = self.remembered(node_id, cells.get(input_, self._empty[node_id]), before)
         return appends
+
+    def remembered(self, feedback: int, rows: Matrix, before: Before) -> Matrix:
+        """The append that makes a feedback remember these rows in place of the last tick's."""
+        change = np.concatenate([negated(before(feedback).consolidated()), rows])
+        return arrange(change, np.arange(change.shape[1] - 1))
 
     def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> TraceView:
         view = before(read.node)

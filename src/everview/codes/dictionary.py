@@ -117,6 +117,7 @@ class Dictionary:
         self._generation = 0
         self._table = EntryArrays.empty()
         self._unsure = False
+        self._losses = 0  # how often entries were forgotten since the last sweep
         self._recent = RecentValues()
 
     # -- values to codes and back ---------------------------------------------------------------------------
@@ -248,6 +249,11 @@ class Dictionary:
         """This moment, for `rollback` and `export`."""
         return Mark(self._n, self._generation)
 
+    @property
+    def losses(self) -> tuple[int, int]:
+        """Another value than before if entries were forgotten since: then codes known from before may be nobody's."""
+        return self._generation, self._losses
+
     def rollback(self, mark: Mark) -> None:
         """Forget every entry added since."""
         self._check(mark)
@@ -257,6 +263,7 @@ class Dictionary:
         if mark.entries == before:
             return
         self._recent.clear()
+        self._losses += 1
         self._unsure = True
         self._n = mark.entries
         kernels.forget(mark.entries, before, self._table.slots, self._table.codes, self._table.kinds)

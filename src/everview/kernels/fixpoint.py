@@ -17,9 +17,7 @@ import numpy as np
 from everview.kernels import levels
 from everview.kernels import registers as register
 from everview.kernels.crossings import crossings_at
-from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, void, words, words_out
-from everview.kernels.linear import negated
-from everview.kernels.machine import (
+from everview.kernels.instructions import (
     ADD,
     ARRANGE,
     DISTINCT,
@@ -40,7 +38,6 @@ from everview.kernels.machine import (
     PROJECT,
     PYTHON,
     RIGHT,
-    SAFE,
     START,
     SUBTRACT,
     TRACE,
@@ -48,15 +45,12 @@ from everview.kernels.machine import (
     WEIGH,
     WORDS,
     X,
-    add_all,
-    as_batch,
     both,
-    in_words,
-    index,
     is_idle,
-    join_of_changes,
-    unary,
 )
+from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, void, words, words_out
+from everview.kernels.linear import negated
+from everview.kernels.machine import SAFE, add_all, as_batch, in_words, index, join_of_changes, unary
 from everview.kernels.probe import join_at, keys, later_times
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.timed import split_now, stamped

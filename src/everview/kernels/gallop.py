@@ -151,11 +151,10 @@ def reach(m, lo, hi, at, value, above):
 
 
 @inline
-def reach_word(m, lo, hi, at, word):
-    """`reach` for a value of one word."""
+def reach_word(m, lo, hi, at, word, step=1):
+    """`reach` for a value of one word; ``step`` is the first one, where it is known about how far it is."""
     if lo >= hi or m[lo, at] >= word:
         return lo
-    step = 1
     while lo + step < hi and m[lo + step, at] < word:
         lo += step
         step <<= 1
@@ -171,11 +170,10 @@ def reach_word(m, lo, hi, at, word):
 
 
 @inline
-def pass_word(m, lo, hi, at, word):
-    """The first row from ``lo`` to ``hi`` whose word is greater than the given."""
+def pass_word(m, lo, hi, at, word, step=1):
+    """The first row from ``lo`` to ``hi`` whose word is greater than the given; ``step`` as in `reach_word`."""
     if lo >= hi or m[lo, at] > word:
         return lo
-    step = 1
     while lo + step < hi and m[lo + step, at] <= word:
         lo += step
         step <<= 1

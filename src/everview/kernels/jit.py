@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from threading import RLock, Thread, current_thread, get_ident, main_thread
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numba
 from numba import types
@@ -93,6 +93,12 @@ class CompiledKernel:
         if self._call == self._first:
             _undisturbed(self._load)
         return self._call if self._loading is None else self._loading
+
+    @property
+    def address(self) -> int:
+        """Where its machine code is in this process, for kernels that call it by that."""
+        (compiled,) = self.dispatcher.overloads.values()
+        return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
     @property
     def is_at_hand(self) -> bool:
@@ -269,6 +275,16 @@ class KernelHelper:
         return self.dispatcher(*arguments)
 
 
+class PastedHelper(KernelHelper):
+    """A helper whose text becomes part of its callers' before they are compiled: there is no call of it."""
+
+    targetoptions: ClassVar = {"inline": "always"}  # by this the compiler knows
+
+    @property
+    def py_func(self) -> Callable[..., Any]:
+        return self.__wrapped__
+
+
 @typeof_impl.register(CompiledKernel)
 @typeof_impl.register(KernelHelper)
 def _typeof_kernel(found: CompiledKernel | KernelHelper, context: Any) -> Any:
@@ -288,3 +304,11 @@ def kernel(result: Any, *parameters: Any) -> Callable[[F], F]:
 def inline(function: F) -> F:
     """A helper that only kernels call; compiled into each of them."""
     return cast(F, KernelHelper(function))
+
+
+def pasted(function: F) -> F:
+    """A helper for the innermost loops, where counting who holds the arrays that are passed takes longer than the work.
+
+    Its arrays should be `everview.kernels.rows.unowned`, which are not counted at all.
+    """
+    return cast(F, PastedHelper(function))

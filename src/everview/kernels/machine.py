@@ -1,7 +1,6 @@
 """The compiled tick: an interpreter of instructions over registers and ledgers, so that a run of operators is one call.
 
-An instruction is a line of words: what to do, the register of the result, those of the inputs, the traces it reads, and
-a range of the constants. The routines that instructions run are the kernels that the operators' own steps call. An
+Instructions are those of `everview.kernels.instructions`; they run the kernels that the operators' own steps call. An
 instruction whose inputs are all empty does nothing, as an operator does.
 
 The call ends when the code does, or at an instruction that is Python's: it returns that one's number. Python runs the
@@ -17,69 +16,73 @@ from everview.kernels import levels, sums
 from everview.kernels import registers as register
 from everview.kernels.crossings import crossings
 from everview.kernels.ends import first_rows, last_rows
+from everview.kernels.instructions import (
+    ADD,
+    AGGREGATE,
+    ARRANGE,
+    CALL,
+    CHECK,
+    CONSOLIDATE,
+    CONSTANT,
+    DISTINCT,
+    END,
+    FROM,
+    INDEX,
+    INDEX_IN_ORDER,
+    JOIN,
+    JOIN_BOTH,
+    JOIN_CHANGES,
+    LEFT,
+    NEGATE,
+    NO_BOUND,
+    NONE,
+    OP,
+    OTHER,
+    OTHER_AFTER,
+    OUT,
+    PASS,
+    PROJECT,
+    PYTHON,
+    RECALL,
+    REMEMBER,
+    RIGHT,
+    ROUTINE,
+    SEMIJOIN,
+    START,
+    SUBTRACT,
+    TO,
+    TOP,
+    TRACE,
+    TRACE_AFTER,
+    WEIGH,
+    WORDS,
+    X,
+    Y,
+    Z,
+    both,
+    call_routine,
+    is_idle,
+    lines_of,
+    table_of,
+)
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words, words_out
 from everview.kernels.linear import negated, project
+from everview.kernels.merge import merged
 from everview.kernels.presence import where_positive
 from everview.kernels.probe import join, keys, weights
 from everview.kernels.reshape import reshape
+from everview.kernels.rows import batch
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.sums import weigh
 from everview.kernels.top import first_rows_change
 from everview.kernels.weights import largest_weight
 from everview.kernels.words import word_rows
 
-# The words of an instruction. A trace is read with what its node's register holds, if that is named: after the tick.
-OP, OUT, LEFT, RIGHT, TRACE, TRACE_AFTER, OTHER, OTHER_AFTER, START, END, X, Y, Z = range(13)
-INSTRUCTION = 13
-NONE = -1
-
-# What to do.
-(
-    PYTHON,
-    PASS,
-    PROJECT,
-    WORDS,
-    NEGATE,
-    ADD,
-    SUBTRACT,
-    INDEX,
-    INDEX_IN_ORDER,
-    ARRANGE,
-    JOIN,
-    JOIN_BOTH,
-    JOIN_CHANGES,
-    SEMIJOIN,
-    DISTINCT,
-    TOP,
-    WEIGH,
-    AGGREGATE,
-    CONSOLIDATE,
-    CHECK,
-) = range(20)
-
 # The words of the status.
 AT, SUSPECT = range(2)  # the instruction under way; whether a row would be there less often than not at all
 STATUS = 2
 
 SAFE = 1 << 62  # while no sum can be larger, sums need no checking
-NO_BOUND = np.empty(0, np.int64)
-
-
-@inline
-def _table(ledger, registers, after):
-    """The batches of a trace; with what a register holds, if one is named and it holds something."""
-    table, count = levels.table_of(ledger), ledger[levels.ALL]
-    if after >= 0 and registers[after, register.ROWS] > 0:
-        table[count, 0] = registers[after, register.ADDRESS]
-        table[count, 1] = registers[after, register.ROWS]
-        count += 1
-    return table[:count]
-
-
-@inline
-def _plan(constants, start, end, columns):
-    """A range of the constants as a matrix."""
-    return constants[start:end].reshape(((end - start) // columns, columns))
 
 
 @inline
@@ -89,41 +92,10 @@ def as_batch(m):
 
 
 @inline
-def both(a, b):
-    """The rows of both; a register without rows may be without columns, too."""
-    out = np.empty((a.shape[0] + b.shape[0], max(a.shape[1], b.shape[1])), np.int64)
-    if a.shape[0] > 0:
-        out[: a.shape[0]] = a
-    if b.shape[0] > 0:
-        out[a.shape[0] :] = b
-    return out
-
-
-@inline
-def is_idle(line, constants, registers):
-    """Whether an instruction has inputs, and none of them has rows."""
-    if line[LEFT] == NONE:
-        return False
-    if line[OP] in (ADD, PYTHON):
-        for c in range(line[START], line[END]):  # noqa: SIM110, generators do not compile
-            if registers[constants[c], register.ROWS] > 0:
-                return False
-        return True
-    if line[OP] == AGGREGATE:
-        for c in range(line[END] - 2 * line[OTHER_AFTER], line[END], 2):
-            if registers[constants[c], register.ROWS] > 0:
-                return False
-        return True
-    if registers[line[LEFT], register.ROWS] > 0:
-        return False
-    return line[RIGHT] == NONE or registers[line[RIGHT], register.ROWS] == 0
-
-
-@inline
 def add_all(line, constants, registers):
     """The rows of all inputs; those of the only one that has some, as they are."""
     total, parts, only = 0, 0, 0
-    for c in range(line[START], line[END]):
+    for c in range(line[FROM], line[TO]):
         count = registers[constants[c], register.ROWS]
         if count > 0:
             total, parts, only = total + count, parts + 1, constants[c]
@@ -132,7 +104,7 @@ def add_all(line, constants, registers):
         return
     out = np.empty((total, registers[only, register.COLUMNS]), np.int64)
     at = 0
-    for c in range(line[START], line[END]):
+    for c in range(line[FROM], line[TO]):
         m = register.shown(registers, constants[c])
         if m.shape[0] > 0:
             out[at : at + m.shape[0]] = m
@@ -157,7 +129,7 @@ def in_words(line, constants, registers):
 def index(line, constants, registers):
     delta = register.shown(registers, line[LEFT])
     if line[OP] == INDEX_IN_ORDER:
-        delta = reshape(delta, _plan(constants, line[START], line[END], 2))
+        delta = reshape(delta, lines_of(constants, line[START], line[END], 2))
         register.put(registers, line[OUT], delta if is_batch(delta) else as_batch(delta))
     elif line[X] and is_batch(delta):
         register.lend(registers, line[OUT], line[LEFT])
@@ -177,13 +149,13 @@ def join_of_changes(line, constants, registers):
 def _semijoin(line, registers, trace, other):
     """``Δa ⋉ b_after + a_before ⋈ Δdistinct(b)``."""
     left, on, key = register.shown(registers, line[LEFT]), register.shown(registers, line[RIGHT]), line[X]
-    after = weights(left, _table(other, registers, line[RIGHT]), other[levels.COLUMNS], key, NO_BOUND)
+    after = weights(left, table_of(other, registers, line[RIGHT]), other[levels.COLUMNS], key, NO_BOUND)
     kept = where_positive(left, after)
     if on.shape[0] == 0:
         return kept
-    crossed = crossings(on, weights(on, _table(other, registers, NONE), other[levels.COLUMNS], key, NO_BOUND))
+    crossed = crossings(on, weights(on, table_of(other, registers, NONE), other[levels.COLUMNS], key, NO_BOUND))
     whole = ~np.arange(trace[levels.COLUMNS] - 1)
-    return both(kept, join(crossed, _table(trace, registers, NONE), trace[levels.COLUMNS], key, whole))
+    return both(kept, join(crossed, table_of(trace, registers, NONE), trace[levels.COLUMNS], key, whole))
 
 
 @inline
@@ -193,11 +165,11 @@ def _join_both(line, constants, registers, trace, other):
     middle = (line[START] + line[END]) // 2
     by_left, by_right = constants[line[START] : middle], constants[middle : line[END]]
     if right.shape[0] == 0:
-        return join(left, _table(other, registers, line[OTHER_AFTER]), other[levels.COLUMNS], key, by_left)
-    of_right = join(right, _table(trace, registers, line[TRACE_AFTER]), trace[levels.COLUMNS], key, by_right)
+        return join(left, table_of(other, registers, line[OTHER_AFTER]), other[levels.COLUMNS], key, by_left)
+    of_right = join(right, table_of(trace, registers, line[TRACE_AFTER]), trace[levels.COLUMNS], key, by_right)
     if left.shape[0] == 0:
         return of_right
-    of_left = join(left, _table(other, registers, line[OTHER_AFTER]), other[levels.COLUMNS], key, by_left)
+    of_left = join(left, table_of(other, registers, line[OTHER_AFTER]), other[levels.COLUMNS], key, by_left)
     return both(of_left, of_right)
 
 
@@ -205,27 +177,27 @@ def _join_both(line, constants, registers, trace, other):
 def _top(line, constants, registers, trace):
     delta = register.shown(registers, line[LEFT])
     groups = keys(delta, line[X])
-    table = _table(trace, registers, line[LEFT])
+    table = table_of(trace, registers, line[LEFT])
     changed = first_rows_change(groups, table, trace[levels.COLUMNS], line[X], line[Y], line[Z])
     if line[START] == line[END]:
         return changed
-    return reshape(changed, _plan(constants, line[START], line[END], 2))
+    return reshape(changed, lines_of(constants, line[START], line[END], 2))
 
 
 @inline
 def _aggregate(line, constants, registers, ledgers):
     """The change of the results of the groups that changes touch, not consolidated; False if one is out of range.
 
-    The inputs are entries and then rows in some orders: pairs (register, ledger) at the end of the constants.
+    The inputs are entries and then rows in some orders; each has a trace, too.
     """
-    middle = line[END] - 2 * line[OTHER_AFTER]
-    inputs, calls = _plan(constants, middle, line[END], 2), _plan(constants, line[START], middle, 9)
+    inputs, reads = constants[line[FROM] : line[TO]], lines_of(constants, line[END], line[FROM], 2)
+    calls = lines_of(constants, line[START], line[END], 9)
     key, places, width = line[X], line[Y], line[Z]
     groups = np.empty((0, key + 1), np.int64)
-    for i in range(inputs.shape[0]):
-        groups = sums.add_groups(groups, register.shown(registers, inputs[i, 0]), key)
-    trace = levels.ledger_at(ledgers[inputs[0, 1]])
-    delta, table = register.shown(registers, inputs[0, 0]), _table(trace, registers, NONE)
+    for i in range(inputs.size):
+        groups = sums.add_groups(groups, register.shown(registers, inputs[i]), key)
+    trace = levels.ledger_at(ledgers[reads[0, 0]])
+    delta, table = register.shown(registers, inputs[0]), table_of(trace, registers, NONE)
     dense = sums.states_of(groups, delta, table, trace[levels.COLUMNS], key, places)
     numbers = sums.there(dense)
     dense, out = sums.chosen(dense, numbers), sums.begun(groups, numbers, key, width)
@@ -235,9 +207,9 @@ def _aggregate(line, constants, registers, ledgers):
             if not sums.finish(out, dense, call):
                 return False
             continue
-        ordered = levels.ledger_at(ledgers[inputs[call[3], 1]])
+        ordered = levels.ledger_at(ledgers[reads[call[3], 0]])
         for state in range(2):
-            table = _table(ordered, registers, inputs[call[3], 0] if state == 1 else NONE)
+            table = table_of(ordered, registers, inputs[call[3]] if state == 1 else NONE)
             if call[0] == sums.LEAST_OF:
                 ends = first_rows(groups, table, ordered[levels.COLUMNS], key, 0, 1, NO_BOUND)
             else:
@@ -251,7 +223,7 @@ def _aggregate(line, constants, registers, ledgers):
 def _is_negative(registers, r, trace):
     """Whether a row of a register would be in a trace less often than not at all."""
     m = register.shown(registers, r)
-    after = weights(m, _table(trace, registers, r), trace[levels.COLUMNS], m.shape[1] - 1, NO_BOUND)
+    after = weights(m, table_of(trace, registers, r), trace[levels.COLUMNS], m.shape[1] - 1, NO_BOUND)
     for i in range(after.size):  # noqa: SIM110, generators do not compile
         if after[i] < 0:
             return True
@@ -259,15 +231,43 @@ def _is_negative(registers, r, trace):
 
 
 @inline
-def _arranged(line, registers, trace, staged):
-    """Let a trace's change wait until the epoch is published; False if its weights may leave 64 bits."""
-    largest = largest_weight(register.shown(registers, line[LEFT]))
+def _appended(line, registers, trace, staged):
+    """Let a trace's change wait in its register until the epoch is published; False if weights may leave 64 bits."""
+    if registers[line[OUT], register.ROWS] == 0:
+        return True
+    largest = largest_weight(register.shown(registers, line[OUT]))
     if trace[levels.REACH] > SAFE - largest:
+        register.drop(registers, line[OUT])
         return False
     trace[levels.REACH] += largest
-    register.lend(registers, line[OUT], line[LEFT])
     staged[line[TRACE]] = line[OUT] + 1
     return True
+
+
+@inline
+def _whole(table, columns):
+    """All batches of a trace as one."""
+    whole = np.empty((0, columns), np.int64)
+    for b in range(table.shape[0] - 1, -1, -1):
+        whole = merged(batch(table, b, columns), whole, ())
+    return whole
+
+
+@inline
+def _recall(line, registers, trace):
+    """Let a register have all rows of a trace."""
+    table, columns = table_of(trace, registers, NONE), trace[levels.COLUMNS]
+    if table.shape[0] == 1:
+        register.show(registers, line[OUT], table[0, 0], table[0, 1], columns)
+    else:
+        register.put(registers, line[OUT], _whole(table, columns))
+
+
+@inline
+def _replaced(line, registers, trace):
+    """The change that leaves of a trace the rows of a register alone."""
+    old = negated(_whole(table_of(trace, registers, NONE), trace[levels.COLUMNS]))
+    return as_batch(both(register.shown(registers, line[LEFT]), old))
 
 
 @inline
@@ -278,7 +278,7 @@ def unary(line, constants, registers):
         return project(delta, constants[line[START] : line[END]])
     if op == WEIGH:
         middle = line[START] + line[X]
-        return weigh(delta, constants[line[START] : middle], _plan(constants, middle, line[END], 5))
+        return weigh(delta, constants[line[START] : middle], lines_of(constants, middle, line[END], 5))
     return negated(delta)
 
 
@@ -311,10 +311,19 @@ def run(code, constants, registers, ledgers, staged, counts, status, pc):
         elif op in (INDEX, INDEX_IN_ORDER):
             index(line, constants, registers)
         elif op == ARRANGE:
-            if not _arranged(line, registers, trace, staged):
+            register.lend(registers, out, line[LEFT])
+            if not _appended(line, registers, trace, staged):
+                return pc
+        elif op == CONSTANT:
+            register.put(registers, out, lines_of(constants, line[START], line[END], line[X]).copy())
+        elif op == RECALL:
+            _recall(line, registers, trace)
+        elif op == REMEMBER:
+            register.put(registers, out, _replaced(line, registers, trace))
+            if not _appended(line, registers, trace, staged):
                 return pc
         elif op == JOIN:
-            table = _table(trace, registers, line[TRACE_AFTER])
+            table = table_of(trace, registers, line[TRACE_AFTER])
             pick = constants[line[START] : line[END]]
             delta = register.shown(registers, line[LEFT])
             register.put(registers, out, join(delta, table, trace[levels.COLUMNS], line[X], pick))
@@ -326,7 +335,7 @@ def run(code, constants, registers, ledgers, staged, counts, status, pc):
             register.put(registers, out, _semijoin(line, registers, trace, other))
         elif op == DISTINCT:
             delta = register.shown(registers, line[LEFT])
-            table = _table(trace, registers, line[TRACE_AFTER])
+            table = table_of(trace, registers, line[TRACE_AFTER])
             before = weights(delta, table, trace[levels.COLUMNS], delta.shape[1] - 1, NO_BOUND)
             register.put(registers, out, crossings(delta, before))
         elif op == TOP:
@@ -340,6 +349,9 @@ def run(code, constants, registers, ledgers, staged, counts, status, pc):
                 register.lend(registers, out, line[LEFT])
             else:
                 register.put(registers, out, as_batch(delta))
+        elif op == CALL:
+            if call_routine(line[ROUTINE], line, constants, registers, ledgers) == 0:
+                return pc
         elif op == CHECK:
             status[SUSPECT] |= _is_negative(registers, line[LEFT], trace)
         counts[out, 0] += 1

@@ -101,6 +101,16 @@ def lend(registers, r, source):
 
 
 @inline
+def show(registers, r, address, count, columns):
+    """Let a register show memory that somebody else keeps for as long."""
+    registers[r, ADDRESS] = address
+    registers[r, ROWS] = count
+    registers[r, COLUMNS] = columns
+    registers[r, OWNER] = 0
+    registers[r, HELD] = 0
+
+
+@inline
 def drop(registers, r):
     """Let go of the matrix of a register."""
     if registers[r, HELD] != 0:
@@ -129,11 +139,7 @@ def clear(registers):
 def place(registers, r, m):
     """Show a matrix of Python's in a register; whoever calls this keeps the matrix as long."""
     drop(registers, r)
-    registers[r, ADDRESS] = m.ctypes.data
-    registers[r, ROWS] = m.shape[0]
-    registers[r, COLUMNS] = m.shape[1]
-    registers[r, OWNER] = 0
-    registers[r, HELD] = 0
+    show(registers, r, m.ctypes.data, m.shape[0], m.shape[1])
 
 
 @kernel(void, rows_out, i64, rows)

@@ -97,6 +97,15 @@ def pointer_to(kind):
 as_pointer: Any = pointer_to(types.int64)
 
 
+@inline
+def unowned(m):
+    """The same array for the innermost loops: whoever uses it does not count as an owner of the memory.
+
+    The array itself must be used once more after the last use of this one, or its memory is freed before.
+    """
+    return carray(as_pointer(m.ctypes.data), m.shape)
+
+
 @intrinsic
 def _prefetch(typingctx, m, row):
     """Ask the processor for the memory of a row, which is read soon."""

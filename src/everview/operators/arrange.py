@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from everview.kernels import machine
+from everview.kernels import instructions
 from everview.kernels.timed import stamped
 from everview.operators.form import CompiledForm
 from everview.operators.operator import (
@@ -46,7 +46,7 @@ class Arrange(InPlace, UnaryOperator):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.ARRANGE)
+        return CompiledForm(instructions.ARRANGE)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from everview.codes import encode_pairs
+from everview.kernels import instructions
+from everview.operators.form import CompiledForm, flat
 from everview.operators.operator import Context, Layout, Operator, Port, Step, UnaryOperator
 from everview.traces.view import TraceView
 from everview.types import BOOLEAN, Field, Schema
@@ -34,6 +36,10 @@ class Unit(Operator):
     @property
     def output(self) -> Layout:
         return Layout(Schema([Field("unit", BOOLEAN, nullable=False)]))
+
+    @property
+    def form(self) -> CompiledForm:
+        return CompiledForm(instructions.CONSTANT, flat(ONE), ONE.shape[1])
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(ONE)

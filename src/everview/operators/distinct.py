@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from everview.kernels import machine
+from everview.kernels import instructions
 from everview.kernels.crossings import crossings, crossings_at
 from everview.kernels.timed import stamped
 from everview.operators.by_state import ByState, OverChanges, OverWhole, groups_at
@@ -54,7 +54,7 @@ class DistinctIncremental(OverChanges, _Distinct):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.DISTINCT)
+        return CompiledForm(instructions.DISTINCT)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas

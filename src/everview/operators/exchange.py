@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from everview.kernels import machine
+from everview.kernels import instructions
 from everview.kernels.large import arrange
 from everview.kernels.shard import split
 from everview.operators.form import CompiledForm
@@ -52,7 +52,7 @@ class Exchange(UnaryOperator):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.PASS)
+        return CompiledForm(instructions.PASS)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         """After the rows have moved there is nothing left to do."""

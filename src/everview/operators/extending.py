@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from everview.kernels import extend as kernels
+from everview.kernels.extend_word import extend_word
+from everview.kernels.find import find
 from everview.kernels.large import project
 from everview.traces.wide import Wide
 from everview.types.words import Matrix, Words
@@ -130,7 +132,7 @@ class Extending:
         last = np.array([lookup.last and not timed for lookup in level.lookups], np.int64)
         summed = counted and not timed
         if level.width == 1:
-            extended = kernels.extend_word(prefixes, *spots, last, capacity, summed)
+            extended = extend_word(prefixes, *spots, last, capacity, summed)
         else:
             extended = kernels.extend(prefixes, *spots, last, level.width, capacity, summed)
         if timed:
@@ -181,7 +183,7 @@ class Extending:
         ranges = np.zeros((prefixes.shape[0], 3 * slots[-1]), np.int64)
         for number, (view, lookup) in enumerate(zip(views, lookups, strict=True)):
             where = view.starts + starts[number]
-            kernels.find(prefixes, lookup.key, table, where, view.columns, lookup.route, ranges, slots[number])
+            find(prefixes, lookup.key, table, where, view.columns, lookup.route, ranges, slots[number])
         columns = np.array([view.columns for view in views], np.int64)
         keys = np.array([lookup.key.size for lookup in lookups], np.int64)
         return Spots(ranges, np.array(slots, np.int64), table, columns, keys)

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from everview.kernels import machine, reshape
+from everview.kernels import instructions, reshape
 from everview.kernels.large import arrange, project
 from everview.kernels.linear import invert
 from everview.kernels.sort import is_batch, sorted_by_value
@@ -105,10 +105,10 @@ class Index(UnaryOperator):
     @property
     def form(self) -> CompiledForm:
         if not self.order:
-            return CompiledForm(machine.INDEX, flat([self._columns]), self._in_place)
+            return CompiledForm(instructions.INDEX, flat([self._columns]), self._in_place)
         turned = turning(self.schema, self.order) or [(reshape.WORD, c) for c in range(self.schema.width)]
         columns = self._columns.tolist()
-        return CompiledForm(machine.INDEX_IN_ORDER, flat((how, columns[word]) for how, word in turned))
+        return CompiledForm(instructions.INDEX_IN_ORDER, flat((how, columns[word]) for how, word in turned))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from everview.errors import SchemaError
-from everview.kernels import machine
+from everview.kernels import instructions
 from everview.operators.form import CompiledForm, flat
 from everview.operators.nested import split_held
 from everview.operators.operator import (
@@ -94,7 +94,9 @@ class JoinChanges(_Join):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.JOIN_CHANGES, flat([self._picked[LEFT]]), self.left.key_words, self.right.width + 1)
+        return CompiledForm(
+            instructions.JOIN_CHANGES, flat([self._picked[LEFT]]), self.left.key_words, self.right.width + 1
+        )
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left, right = deltas
@@ -120,7 +122,7 @@ class JoinTrace(_Join):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.JOIN, flat([self._picked[LEFT]]), self.left.key_words)
+        return CompiledForm(instructions.JOIN, flat([self._picked[LEFT]]), self.left.key_words)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (left,) = deltas
@@ -149,7 +151,7 @@ class JoinIncremental(_Join):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.JOIN_BOTH, flat(self._picked), self.left.key_words)
+        return CompiledForm(instructions.JOIN_BOTH, flat(self._picked), self.left.key_words)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         delta_left, delta_right = deltas

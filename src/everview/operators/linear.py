@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from everview.codes import decode, encode, to_rows
 from everview.errors import EverviewError, SchemaError
-from everview.kernels import machine
+from everview.kernels import instructions
 from everview.kernels.large import arrange, project, select
 from everview.kernels.linear import negated
 from everview.operators.by_words import ByWords, not_null
@@ -201,7 +201,7 @@ class Project(ByWords):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.PROJECT, flat([word_columns(self.source.schema, self.fields)]))
+        return CompiledForm(instructions.PROJECT, flat([word_columns(self.source.schema, self.fields)]))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(project(deltas[0], word_columns(self.source.schema, self.fields)))  # twice as fast as a program
@@ -303,7 +303,7 @@ class Negate(InPlace, UnaryOperator):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.NEGATE)
+        return CompiledForm(instructions.NEGATE)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(negated(deltas[0]))
@@ -335,7 +335,7 @@ class Plus(_Sum):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.ADD)
+        return CompiledForm(instructions.ADD)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         present = [d for d in deltas if d.shape[0]]
@@ -356,7 +356,7 @@ class Minus(_Sum):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.SUBTRACT)
+        return CompiledForm(instructions.SUBTRACT)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left, right = deltas

@@ -17,7 +17,9 @@ import numpy as np
 
 from everview.errors import SchemaError
 from everview.kernels.large import arrange, project
+from everview.kernels.multiway import delta_queries
 from everview.operators.extending import HEAVY, MOST, DeltaLevel, DeltaPlan, Extending, IndexLookup
+from everview.operators.form import CompiledForm, Reason, call
 from everview.operators.index import sorted_by
 from everview.operators.nested import split_held
 from everview.operators.operator import (
@@ -39,6 +41,7 @@ from everview.types import BIGINT, Field, Schema
 from everview.types.words import Matrix, Words
 
 Fields = tuple[int, ...]
+AT_ONCE = 1 << 17  # proposals of a level that a compiled tick follows; with more, the step goes on in slices
 FEW = 1000  # seeds that all shards may follow, since it costs little to find out where the work is
 
 
@@ -256,6 +259,16 @@ class MultijoinIncremental(Operator):
     def output(self) -> Layout:
         return self.join.output
 
+    @property
+    def form(self) -> CompiledForm | Reason:
+        if self.dealt:
+            return "its seeds are spread over shards"
+        sections = list[int]()
+        for seed in range(len(self.join.atoms)):
+            section = _in_words(*self._query_plan(seed, 0))
+            sections += [len(section) + 1, *section]
+        return call(delta_queries, sections, x=self.join.schema.width + 1, y=AT_ONCE)
+
     def step(self, deltas: Sequence[Matrix], views: Sequence[Any], context: Context) -> Step:
         return Step(self._change(deltas, views, np.empty(0, np.int64)))
 
@@ -287,6 +300,20 @@ class MultijoinIncremental(Operator):
     @cached_property
     def _known(self) -> dict[tuple[int, int], tuple[DeltaPlan, tuple[int, ...]]]:
         return {}
+
+
+def _in_words(plan: DeltaPlan, places: Sequence[int]) -> list[int]:
+    """A plan as `delta_queries` reads it; ``places`` says where its readings are among those of the operator."""
+
+    def lookup(look: IndexLookup) -> list[int]:
+        return [places[look.reading], int(look.last), look.key.size, *look.key.tolist()]
+
+    out = [plan.picks.size, len(plan.checks), len(plan.levels), int(plan.counted), *plan.picks.tolist()]
+    for check in plan.checks:
+        out += lookup(check)
+    for level in plan.levels:
+        out += [level.width, len(level.lookups), *(word for look in level.lookups for word in lookup(look))]
+    return out
 
 
 def _prefixes(rows: Matrix, now: Words, *, dealt: bool) -> Matrix:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from everview.errors import SchemaError
-from everview.kernels import machine
+from everview.kernels import instructions
 from everview.kernels.crossings import crossings
 from everview.kernels.presence import where_positive
 from everview.operators.form import CompiledForm
@@ -70,7 +70,7 @@ class SemijoinIncremental(_Semijoin):
 
     @property
     def form(self) -> CompiledForm:
-        return CompiledForm(machine.SEMIJOIN, x=self.left.key_words)
+        return CompiledForm(instructions.SEMIJOIN, x=self.left.key_words)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left_before, keys_before = views

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from everview.kernels import machine
+from everview.kernels import instructions
 from everview.operators.by_state import ByState, OverChanges, OverWhole, touched
 from everview.operators.form import CompiledForm, flat
 from everview.operators.index import Order, restore, restoring
@@ -63,7 +63,7 @@ class TopIncremental(OverChanges, _Top):
     @property
     def form(self) -> CompiledForm:
         back = flat(restoring(self.source.schema, self.order))
-        return CompiledForm(machine.TOP, back, self.group_words, self.skip, self.limit)
+        return CompiledForm(instructions.TOP, back, self.group_words, self.skip, self.limit)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,), (before,) = deltas, views

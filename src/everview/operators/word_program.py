@@ -286,7 +286,10 @@ class Assembler:
     # -- the whole
 
     def projection(self, width: int, verdict: int = -1) -> WordProgram:
-        """The program that writes what was kept and stored, of all rows or of those for which a value is true."""
+        """The program with what `keep` and `store` have noted as its result: a row for every row that it is given.
+
+        With a verdict, the slot of a truth value, there is none for the rows for which that is not true.
+        """
         sections = (self._given, self._values, self._stores)
         ends = accumulate((op.STRIDE * len(section) for section in sections), initial=op.HEAD)
         code = [self._slots, *list(ends)[1:], verdict]
@@ -297,7 +300,7 @@ class Assembler:
         return WordProgram(np.array(code, np.int64), constants, tuple(self._interned), tuple(self._searched), width)
 
     def predicate(self, schema: Schema, verdict: int) -> WordProgram:
-        """The program that keeps the rows for which a value is true."""
+        """The program that gives back, as they are, the rows for which the value in this slot is true."""
         self.keep(0, range(schema.width))
         return replace(self.projection(schema.width, verdict), filters=True)
 

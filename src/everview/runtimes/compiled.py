@@ -165,10 +165,11 @@ class Compiled:
                 self._scopes[loop.at] = Scope(loop, code, ledgers)
             else:
                 self._round_by_round[loop.at] = code
-        self._registers = _registers(len(program.circuit))
+        places = len(program.circuit) + len(program.feedbacks)  # one a node, and one for what a feedback appends
+        self._registers = _registers(places)
         self._staged: Words = np.zeros(len(self._ledgers.traces), np.int64)  # by trace: a register and one, or 0
         self._status: Words = np.zeros(machine.STATUS, np.int64)
-        self._counts: Matrix = np.zeros((len(program.circuit), 2), np.int64)  # by node: steps, and rows put out
+        self._counts: Matrix = np.zeros((places, 2), np.int64)  # by node: steps, and rows put out
         self._memory = self._registers, self._ledgers.addresses, self._staged, self._counts, self._status
         self._seconds: dict[int, float] = {}  # by node, while times are taken
         self.timed = False  # whether to take the time of every node, which takes a call for each
@@ -261,11 +262,22 @@ class Compiled:
         assert task is not None, "a sink is never Python's"
         cells = ran.cells
         self.fetch(cells, task.inputs)
+        if task.step is None:
+            self._step_back(task, ran)
+            return
         self.fetch(cells, [read.node for read in task.reads if read.moment is Moment.AFTER])
         self.program.run_task(task, ran, self._before, everywhere, self.context)
         out = cells.get(task.at)
         if out is not None and len(out):
             self._place(task.at, out)
+
+    def _step_back(self, task: Task, ran: Ran) -> None:
+        """A feedback in Python: what it gives, or, with an input, what it remembers."""
+        if not task.inputs:
+            self._place(task.at, self._before(task.at).consolidated())
+            return
+        rows = ran.cells.get(task.inputs[0], self.program.empty(task.at))
+        ran.appends[task.at] = self.program.remembered(task.at, rows, self._before)
 
     def _before(self, node: int) -> Batches:
         return self._ledgers.traces[self._ledgers.number[node]].momentary

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from everview.kernels import machine
+from everview.kernels import instructions
 from everview.operators.aggregate.added import FINISHED, Sums, compiled_call
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.collected import collected
@@ -149,5 +149,5 @@ class AggregateIncremental(OverChanges, _Aggregate):
                 return f"{call.function} is computed from whole columns"
             calls.append(line)
         return CompiledForm(
-            machine.AGGREGATE, flat(calls), self.group_words, self.slots[-1].places.stop, self.schema.width
+            instructions.AGGREGATE, flat(calls), self.group_words, self.slots[-1].places.stop, self.schema.width
         )

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from everview.kernels import exact_sum, machine, quotients, sums
+from everview.kernels import exact_sum, instructions, quotients, sums
 from everview.kernels.group_sums import LINE, group_sums
 from everview.kernels.large import LARGE, arrange
 from everview.kernels.tally import weighed
@@ -158,7 +158,7 @@ class Weigh(UnaryOperator):
         if self._lines is None:
             return "it adds up squares"
         group = word_columns(self.source.schema, self.group)
-        return CompiledForm(machine.WEIGH, flat([group, *self._lines[0]]), group.size)
+        return CompiledForm(instructions.WEIGH, flat([group, *self._lines[0]]), group.size)
 
     def _slot(self, slot: Slot) -> Line:
         """A slot as a line for `everview.kernels.sums`."""

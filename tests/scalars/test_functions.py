@@ -32,6 +32,7 @@ def each(names: tuple[str, ...], tried: Tried) -> dict[str, Tried]:
     return dict.fromkeys(names, tried)
 
 
+ZONES = ("UTC", "Europe/Berlin", "America/Los_Angeles", "Asia/Kolkata", "+05:30", "GMT-3", "PST", "nowhere")
 URLS: Tried = [
     (url, part)
     for url in ("http://u:p@ex.org:80/a/b?k=1&x=%20#r", "mailto:a@b.c", "//h/p", "a b", "?q", "http://1.2.3.4", "x:")
@@ -130,7 +131,7 @@ TRIED: dict[str, Tried] = {
     "from_unixtime": [(J,), (L,), (J, "yyyy HH")],
     "make_date": [(J, J, J), (2024, S, S)],
     **each(("unix_micros", "unix_millis", "unix_seconds"), [(AT,)]),
-    **each(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), [(L,), (J,)]),
+    **each(("timestamp_micros", "timestamp_millis"), [(L,), (J,)]),
     "array": [(J, J), (T, "a"), (J, L, 1)],
     "array_contains": [(A, J), (A, 1), (AD, D), (TS, T)],
     "size": [(A,)],
@@ -202,6 +203,23 @@ TRIED: dict[str, Tried] = {
         (dt.date(2024, 1, 1), dt.date(2025, 1, 1), interval(-1, "year")),
         (dt.datetime(2024, 1, 1, 5), dt.datetime(2024, 1, 2), interval(7, "hour")),
     ],
+    "try_to_date": [(T,), (T, "yyyy-MM-dd"), (AT,)],
+    **each(("from_utc_timestamp", "to_utc_timestamp"), [(AT, zone) for zone in ZONES]),
+    "convert_timezone": [("Europe/Berlin", AT), ("+02:00", "PST", AT)],
+    **each(
+        ("make_timestamp", "try_make_timestamp"),
+        [(2024, S, 5, 6, 7, M), (2024, 2, 29, 23, 59, 60), (S, 1, 1, 0, 0, 5, "Asia/Tokyo"), (2023, 2, S, S, S, M)],
+    ),
+    "next_day": [(DAY, name) for name in ("MO", "tue", "Sunday", "x")],
+    "make_dt_interval": [(S, S), (1, 2, 3, M), (J, J, J, 5), ()],
+    "make_ym_interval": [(S, S), (J, 1), ()],
+    "time_bucket": [
+        (interval(15, "minute"), AT),
+        (interval(1, "month"), AT),
+        (interval(7, "day"), AT, dt.datetime(2024, 1, 1)),
+        (interval(5, "month"), AT, dt.datetime(2024, 1, 31, 12)),
+    ],
+    "timestamp_seconds": [(L,), (J,), (M,), (D,)],
     "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],
     "bit_get": [(L, J), (S, 3), (J, 31)],
     "width_bucket": [(D, 0, 10, 5), (D, D, D, L), (J, 7.5, -2, 3)],

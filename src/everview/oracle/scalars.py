@@ -26,6 +26,7 @@ from everview.oracle.scalar_parts import PARTS
 from everview.oracle.scalar_printing import PRINTING
 from everview.oracle.scalar_texts import TEXTS
 from everview.oracle.scalar_urls import parse_url
+from everview.oracle.scalar_zones import ZONES
 from everview.oracle.values import inward
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal, Now, UserCall
 from everview.scalars.functions.user import registered
@@ -265,7 +266,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "named_struct": lambda type_, types, values: dict(zip(values[::2], values[1::2], strict=True)),
     "xxhash64": chained(xxh64, 64),
     "hash": chained(murmur3, 32),
-    **{name: plain(function) for name, function in (TEXTS | PARTS).items()},
+    **{name: plain(function) for name, function in (TEXTS | PARTS | ZONES).items()},
     "parse_url": plain(parse_url),
     **PRINTING,
     **scalar_arrays.ARRAYS,

@@ -119,13 +119,25 @@ TRIED: dict[str, Tried] = {
         (unit, AT) for unit in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "no")
     ],
     "to_date": [(T, "yyyy-MM-dd"), (T,), ("31/01/2024", "dd/MM/yyyy")],
-    "to_timestamp": [(T,), (J,), ("2024-01-31 10:11:12.5", "yyyy-MM-dd HH:mm:ss.S")],
+    "to_timestamp": [
+        *(
+            (text, pattern)
+            for pattern in ("yyyy-MM-dd[ HH:mm]", "yyyy-MM-dd[ HH:mm:ss[.SSS]]", "y-D", "yyyy-MM-dd HHX")
+            for text in ("2024-03-05", "2024-03-05 10:11", "2024-065", "2023-366", "2024-03-05 10+02", "2024-03-05 10Z")
+        ),
+        ("2024-03-05 24:10-0330", "yyyy-MM-dd kk:mmZ"),
+        ("2024-03-05 11 PM +01:00", "yyyy-MM-dd KK a XXX"),
+        (T,),
+        (J,),
+        ("2024-01-31 10:11:12.5", "yyyy-MM-dd HH:mm:ss.S"),
+    ],
     "try_to_timestamp": [(T,), (T, "yyyy-MM-dd"), (J,), (D,), (DAY,)],
     "date_format": [
         (AT, "yyyy-MM-dd HH:mm:ss.SSS"),
         (DAY, "EEE d MMM yy"),
         (AT, "h a 'at' D Q EEEE MMMM"),
         (AT, "y M S"),
+        (AT, "G GGGG LL LLLL q QQQ qqqq F K kk VV z zzzz O X xx xxx Z ZZZZ ZZZZZ [D]"),
     ],
     "unix_timestamp": [(AT,), (DAY,), ("2024-01-31", "yyyy-MM-dd")],
     "from_unixtime": [(J,), (L,), (J, "yyyy HH")],

@@ -27,6 +27,7 @@ from everview.scalars.functions import (
     patterns,
     printing,
     sequences,
+    statistics,
     strings,
     zones,
 )
@@ -57,6 +58,7 @@ _PLAIN: Final = (
     lists,
     sequences,
     making,
+    statistics,
 )
 _OF_COLUMNS: Final = (strings, patterns, formats, parts, likeness, printing, zones)
 

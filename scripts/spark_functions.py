@@ -3,8 +3,9 @@
 The list, `tests/scalars/spark_functions.json`, has every function of the pinned Spark with its group and the queries
 that document it, each with its answer as Spark's shell prints it (times in UTC). ``--record`` writes the list anew from
 a local Spark. A function is supported if one of its queries has Spark's answer here, or any answer if that depends on
-the moment or the place, or if the query fails in Spark as it stands; one without a query, if its name is known. ``--missing`` lists the others with what is said to them, ``--examples`` every query of a
-supported function that has another answer or none.
+the moment or the place, or if the query fails in Spark as it stands; one without a query, if its name is known.
+``--missing`` lists the others with what is said to them, ``--examples`` every query of a supported function that has
+another answer or none.
 """
 
 from __future__ import annotations
@@ -166,13 +167,14 @@ def record() -> None:
 
 def _answer(query: str, spark: Any) -> str | None:
     """Give Spark's answer to a query, as its shell prints it; None if the query fails there."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         plan = spark.sql(query)._jdf.queryExecution().executedPlan()
         lines = spark._jvm.org.apache.spark.sql.execution.HiveResult.hiveResultString(plan)
         return "\n".join(lines.apply(at) for at in range(lines.size()))
-    except PySparkException:
+    except (PySparkException, Py4JError):
         return None
 
 

@@ -33,6 +33,10 @@ def each(names: tuple[str, ...], tried: Tried) -> dict[str, Tried]:
 
 
 ZONES = ("UTC", "Europe/Berlin", "America/Los_Angeles", "Asia/Kolkata", "+05:30", "GMT-3", "PST", "nowhere")
+JSONS = (
+    '{"a": {"x": [1, 2.50, null]}, "b": [1e5, "é\\n"], "a": 2, "a b": {"c": true}}', '[1, {"a": null}] x', '"a"', '{"a": 01}',
+    '{"a": null}', "[]", "{", "", "12345678901234567890123", '{"a": -0.0}',
+)  # fmt: skip
 URLS: Tried = [
     (url, part)
     for url in ("http://u:p@ex.org:80/a/b?k=1&x=%20#r", "mailto:a@b.c", "//h/p", "a b", "?q", "http://1.2.3.4", "x:")
@@ -232,6 +236,17 @@ TRIED: dict[str, Tried] = {
         (interval(5, "month"), AT, dt.datetime(2024, 1, 31, 12)),
     ],
     "timestamp_seconds": [(L,), (J,), (M,), (D,)],
+    "get_json_object": [(text, path) for text in JSONS for path in ("$.a", "$", "$.b[1]", "$['a b'].c", "$[0]", "a")],
+    **each(("json_array_length", "json_object_keys"), [*((text,) for text in JSONS), (T,)]),
+    "to_json": [
+        (parse_type("struct<x: int, y: string, z: array<double>>"),),
+        (A,),
+        (AD,),
+        (TS,),
+        (parse_type("struct<a: float, b: decimal(12,2), c: date, d: timestamp, e: binary, f: boolean>"),),
+    ],
+    **each(("skewness_of", "kurtosis_of"), [(AD,), (A,)]),
+    "histogram_of": [(AD, 2), (A, 3)],
     "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],
     "bit_get": [(L, J), (S, 3), (J, 31)],
     "width_bucket": [(D, 0, 10, 5), (D, D, D, L), (J, 7.5, -2, 3)],

@@ -104,7 +104,8 @@ def _last(items: list[Any]) -> list[Any]:
 def _standardized(power: int) -> Callable[[list[float]], float | None]:
     """The moment of a power around the mean in units of the deviation, exactly up to the last step."""
 
-    def run(values: list[float]) -> float | None:
+    def run(given: list[float | None]) -> float | None:
+        values = [value for value in given if value is not None]
         if not values:
             return None
         if not all(map(math.isfinite, values)):
@@ -120,9 +121,11 @@ def _standardized(power: int) -> Callable[[list[float]], float | None]:
     return run
 
 
-def _histogram(values: list[float], bins: int) -> list[dict[str, float]] | None:
+def _histogram(values: list[float | None], bins: int) -> list[dict[str, float]] | None:
     made: list[tuple[float, float]] = []
     for value in values:
+        if value is None or not math.isfinite(value):
+            continue
         if made and made[-1][0] == value:
             made[-1] = (value, made[-1][1] + 1.0)
             continue

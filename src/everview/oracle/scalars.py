@@ -19,6 +19,7 @@ from everview.errors import ArithmeticFailure, CastFailure, EverviewError
 from everview.oracle import scalar_arrays
 from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_hashes import chained, murmur3, xxh64
+from everview.oracle.scalar_json import JSON
 from everview.oracle.scalar_moments import MOMENTS
 from everview.oracle.scalar_numbers import NUMBERS, plain
 from everview.oracle.scalar_order import compare
@@ -270,6 +271,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "parse_url": plain(parse_url),
     **PRINTING,
     **scalar_arrays.ARRAYS,
+    **JSON,
     **{name: plain(function) for name, function in MOMENTS.items()},
 }
 _SEES_NULL: Final = frozenset(

@@ -72,7 +72,8 @@ LACKING: Final = (
         "vector_normalize vector_sum measure counter_diff",
     ),
     Lacking(
-        "a Python function that @ev.function makes known takes the place of a Java one", "java_method reflect try_reflect"
+        "a Python function that @ev.function makes known takes the place of a Java one",
+        "java_method reflect try_reflect",
     ),
     Lacking(
         "a view has the same answer in every session; give the value as a column",
@@ -84,12 +85,12 @@ LACKING: Final = (
     ),
     Lacking(
         "JSON and CSV are read before they come here, or by a Python function that @ev.function makes known",
-        "from_csv from_json get_json_object json_array_length json_object_keys json_tuple to_csv to_json",
+        "from_csv from_json json_tuple to_csv",
     ),
     Lacking("a row that must not be there is refused by CHECK, or by the application", "assert_true raise_error"),
     Lacking(
         "use count(DISTINCT x), or bit_or and bit_and of BIGINT",
-        "bitmap_and_agg bitmap_bit_position bitmap_bucket_number bitmap_construct_agg bitmap_count bitmap_or_agg",
+        "bitmap_and_agg bitmap_construct_agg bitmap_or_agg",
     ),
     Lacking("group by window(…), or by time_bucket(INTERVAL …, t)", "session_window window window_time"),
     Lacking(

@@ -18,6 +18,7 @@ from everview.scalars.functions import (
     dates,
     formats,
     hashing,
+    json_text,
     likeness,
     lists,
     logic,
@@ -60,7 +61,7 @@ _PLAIN: Final = (
     making,
     statistics,
 )
-_OF_COLUMNS: Final = (strings, patterns, formats, parts, likeness, printing, zones)
+_OF_COLUMNS: Final = (strings, patterns, formats, parts, likeness, printing, zones, json_text)
 
 KERNELS: Final[Mapping[str, Kernel]] = {
     **{name: kernel for family in _PLAIN for name, kernel in family.KERNELS.items()},

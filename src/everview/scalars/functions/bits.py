@@ -106,5 +106,6 @@ KERNELS: Final[dict[str, Kernel]] = {
     "bin": _bin,
     "conv": _conv,
     "width_bucket": _width_bucket,
+    "bitmap_count": lambda out, a: each(out, lambda raw: int.from_bytes(raw, "big").bit_count(), a),
 }
 FAILING: Final = frozenset({"bit_get", "conv"})

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
 
 from everview.scalars.functions.kernel import Kernel, Kind, Value, each, from_numbers, nulls, numbers
+from everview.scalars.functions.lists import KERNELS as OF_LISTS
 from everview.scalars.functions.lists import Lists
+
+COMPACT: Final = OF_LISTS["array_compact"]
 
 
 def _standardized(power: int) -> Kernel:
     """The kernel of the third or fourth moment around the mean, in units of the deviation; NULL without deviation."""
 
     def run(out: Kind, array: Value) -> Any:
+        array = COMPACT(array.type, array)
         lists = Lists.of(array, len(array))
         rows, parents = len(lists.sizes), lists.parents
         values = numbers(lists.elements, 0.0).astype(np.longdouble)
@@ -38,8 +43,9 @@ def _histogram(out: Kind, array: Value, bins: Value) -> Any:
     return each(out, _binned, array, bins)
 
 
-def _binned(values: list[float], bins: int) -> list[dict[str, float]] | None:
+def _binned(values: list[Any], bins: int) -> list[dict[str, float]] | None:
     """So many bins at most: values are put in one by one from the least on, and the nearest two bins become one."""
+    values = [value for value in values if value is not None and math.isfinite(value)]
     if not values:
         return None
     middles: list[float] = []

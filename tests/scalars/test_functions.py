@@ -32,6 +32,11 @@ def each(names: tuple[str, ...], tried: Tried) -> dict[str, Tried]:
     return dict.fromkeys(names, tried)
 
 
+ZONES = ("UTC", "Europe/Berlin", "America/Los_Angeles", "Asia/Kolkata", "+05:30", "GMT-3", "PST", "nowhere")
+JSONS = (
+    '{"a": {"x": [1, 2.50, null]}, "b": [1e5, "é\\n"], "a": 2, "a b": {"c": true}}', '[1, {"a": null}] x', '"a"', '{"a": 01}',
+    '{"a": null}', "[]", "{", "", "12345678901234567890123", '{"a": -0.0}',
+)  # fmt: skip
 URLS: Tried = [
     (url, part)
     for url in ("http://u:p@ex.org:80/a/b?k=1&x=%20#r", "mailto:a@b.c", "//h/p", "a b", "?q", "http://1.2.3.4", "x:")
@@ -118,19 +123,31 @@ TRIED: dict[str, Tried] = {
         (unit, AT) for unit in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "no")
     ],
     "to_date": [(T, "yyyy-MM-dd"), (T,), ("31/01/2024", "dd/MM/yyyy")],
-    "to_timestamp": [(T,), (J,), ("2024-01-31 10:11:12.5", "yyyy-MM-dd HH:mm:ss.S")],
+    "to_timestamp": [
+        *(
+            (text, pattern)
+            for pattern in ("yyyy-MM-dd[ HH:mm]", "yyyy-MM-dd[ HH:mm:ss[.SSS]]", "y-D", "yyyy-MM-dd HHX")
+            for text in ("2024-03-05", "2024-03-05 10:11", "2024-065", "2023-366", "2024-03-05 10+02", "2024-03-05 10Z")
+        ),
+        ("2024-03-05 24:10-0330", "yyyy-MM-dd kk:mmZ"),
+        ("2024-03-05 11 PM +01:00", "yyyy-MM-dd KK a XXX"),
+        (T,),
+        (J,),
+        ("2024-01-31 10:11:12.5", "yyyy-MM-dd HH:mm:ss.S"),
+    ],
     "try_to_timestamp": [(T,), (T, "yyyy-MM-dd"), (J,), (D,), (DAY,)],
     "date_format": [
         (AT, "yyyy-MM-dd HH:mm:ss.SSS"),
         (DAY, "EEE d MMM yy"),
         (AT, "h a 'at' D Q EEEE MMMM"),
         (AT, "y M S"),
+        (AT, "G GGGG LL LLLL q QQQ qqqq F K kk VV z zzzz O X xx xxx Z ZZZZ ZZZZZ [D]"),
     ],
     "unix_timestamp": [(AT,), (DAY,), ("2024-01-31", "yyyy-MM-dd")],
     "from_unixtime": [(J,), (L,), (J, "yyyy HH")],
     "make_date": [(J, J, J), (2024, S, S)],
     **each(("unix_micros", "unix_millis", "unix_seconds"), [(AT,)]),
-    **each(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), [(L,), (J,)]),
+    **each(("timestamp_micros", "timestamp_millis"), [(L,), (J,)]),
     "array": [(J, J), (T, "a"), (J, L, 1)],
     "array_contains": [(A, J), (A, 1), (AD, D), (TS, T)],
     "size": [(A,)],
@@ -202,6 +219,34 @@ TRIED: dict[str, Tried] = {
         (dt.date(2024, 1, 1), dt.date(2025, 1, 1), interval(-1, "year")),
         (dt.datetime(2024, 1, 1, 5), dt.datetime(2024, 1, 2), interval(7, "hour")),
     ],
+    "try_to_date": [(T,), (T, "yyyy-MM-dd"), (AT,)],
+    **each(("from_utc_timestamp", "to_utc_timestamp"), [(AT, zone) for zone in ZONES]),
+    "convert_timezone": [("Europe/Berlin", AT), ("+02:00", "PST", AT)],
+    **each(
+        ("make_timestamp", "try_make_timestamp"),
+        [(2024, S, 5, 6, 7, M), (2024, 2, 29, 23, 59, 60), (S, 1, 1, 0, 0, 5, "Asia/Tokyo"), (2023, 2, S, S, S, M)],
+    ),
+    "next_day": [(DAY, name) for name in ("MO", "tue", "Sunday", "x")],
+    "make_dt_interval": [(S, S), (1, 2, 3, M), (J, J, J, 5), ()],
+    "make_ym_interval": [(S, S), (J, 1), ()],
+    "time_bucket": [
+        (interval(15, "minute"), AT),
+        (interval(1, "month"), AT),
+        (interval(7, "day"), AT, dt.datetime(2024, 1, 1)),
+        (interval(5, "month"), AT, dt.datetime(2024, 1, 31, 12)),
+    ],
+    "timestamp_seconds": [(L,), (J,), (M,), (D,)],
+    "get_json_object": [(text, path) for text in JSONS for path in ("$.a", "$", "$.b[1]", "$['a b'].c", "$[0]", "a")],
+    **each(("json_array_length", "json_object_keys"), [*((text,) for text in JSONS), (T,)]),
+    "to_json": [
+        (parse_type("struct<x: int, y: string, z: array<double>>"),),
+        (A,),
+        (AD,),
+        (TS,),
+        (parse_type("struct<a: float, b: decimal(12,2), c: date, d: timestamp, e: binary, f: boolean>"),),
+    ],
+    **each(("skewness_of", "kurtosis_of"), [(AD,), (A,)]),
+    "histogram_of": [(AD, 2), (A, 3)],
     "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],
     "bit_get": [(L, J), (S, 3), (J, 31)],
     "width_bucket": [(D, 0, 10, 5), (D, D, D, L), (J, 7.5, -2, 3)],

@@ -76,6 +76,56 @@ def spread_squares(entries: Entries, weights: Words, digits: int) -> Entries:
     return out[0, :at], out[1, :at], out[2, :at]
 
 
+@kernel(i64, words, words, words, words, words, words, words, rows_out)
+def _spread_products(origins, buckets, digits, others, other_buckets, other_digits, weights, out):
+    """Both sides as in `_spread_squares`, by origin; a number without entries is zero."""
+    product = np.empty(FLOAT_DIGITS, np.int64)
+    at = i = j = 0
+    while i < origins.size and j < others.size:
+        if origins[i] < others[j]:
+            i += 1
+            continue
+        if others[j] < origins[i]:
+            j += 1
+            continue
+        row = origins[i]
+        end, last = i, j
+        while end < origins.size and origins[end] == row:
+            end += 1
+        while last < others.size and others[last] == row:
+            last += 1
+        low, base = buckets[i], other_buckets[j]
+        if low < FLOAT_BUCKETS and base < FLOAT_BUCKETS:
+            product[:] = 0
+            for a in range(i, end):
+                for b in range(j, last):
+                    product[buckets[a] - low + other_buckets[b] - base] += digits[a] * other_digits[b]
+            carry = np.int64(0)
+            for k in range(FLOAT_DIGITS):
+                t = product[k] + carry
+                carry = t >> BITS
+                digit = t & MASK if k + 1 < FLOAT_DIGITS else t
+                if digit != 0:
+                    out[0, at] = row
+                    out[1, at] = low + base + k
+                    out[2, at] = multiply(digit, weights[row])
+                    at += 1
+        i, j = end, last
+    return at
+
+
+def spread_products(entries: Entries, others: Entries, weights: Words) -> Entries:
+    """Entries of the products of floats, given those of both sides, each once.
+
+    >>> three, two = ((np.array([0]), np.array([41]), np.array([n])) for n in (-3, 2))
+    >>> [column.tolist() for column in spread_products(three, two, np.array([5]))]
+    [[0, 0, 0, 0, 0, 0], [82, 83, 84, 85, 86, 87], [335544290, 335544315, 335544315, 335544315, 335544315, -5]]
+    """
+    out = np.empty((3, FLOAT_DIGITS * weights.size), np.int64)
+    at = _spread_products(*entries, *others, weights, out)
+    return out[0, :at], out[1, :at], out[2, :at]
+
+
 # ---------------------------------------------------------------- long integers
 
 
@@ -215,6 +265,44 @@ def variances(sums, squares, counts, lost, scale):
         divide(quotient, np.uint64(counts[g]))
         divide(quotient, np.uint64(counts[g] - lost))
         _over_tens(quotient, powers)
+        fraction, exponents[g] = _rounded(quotient, BITS * (low - guard))
+        fractions[g] = -fraction if negative else fraction
+    return fractions, exponents
+
+
+@kernel(pair(doubles_out, words_out), rows, rows, rows, words, i64)
+def covariances(firsts, seconds, products, counts, lost):
+    """Each row's ``(n · Σxy − Σx · Σy) / (n · (n − lost))``; zero unless n is greater than ``lost``."""
+    n = counts.size
+    fractions, exponents = np.zeros(n, np.float64), np.zeros(n, np.int64)
+    a, b = np.empty(firsts.shape[1] + 2, np.int64), np.empty(seconds.shape[1] + 2, np.int64)
+    product = np.empty(products.shape[1] + 2, np.int64)
+    count = np.empty(3, np.int64)
+    room = max(a.size + b.size, product.size + count.size) + 1
+    left, right = np.empty(room, np.int64), np.empty(room, np.int64)
+    guard = GUARD + DIVISOR_GUARD * 2
+    number = np.empty(guard + room, np.int64)
+    for g in range(n):
+        if counts[g] <= lost:
+            continue
+        opposite = carry_into(firsts, g, firsts.shape[1], a, 0) != carry_into(seconds, g, seconds.shape[1], b, 0)
+        negative = carry_into(products, g, products.shape[1], product, 0)
+        for k in range(3):
+            count[k] = (counts[g] >> (k * BITS)) & MASK
+        _product(product, count, left)
+        _product(a, b, right)
+        if negative != opposite:
+            _add(left, right)
+        elif _subtract(left, right):
+            negative = not negative
+        low, high = _lowest(left), _length(left)
+        if low >= high:
+            continue
+        quotient = number[: guard + high - low]
+        quotient[:guard] = 0
+        quotient[guard:] = left[low:high]
+        divide(quotient, np.uint64(counts[g]))
+        divide(quotient, np.uint64(counts[g] - lost))
         fraction, exponents[g] = _rounded(quotient, BITS * (low - guard))
         fractions[g] = -fraction if negative else fraction
     return fractions, exponents

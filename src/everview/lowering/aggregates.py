@@ -130,6 +130,18 @@ def _plain(function: str) -> Callable[[AggregateCall], Wanted]:
     return make
 
 
+def _pair(function: str) -> Callable[[AggregateCall], Wanted]:
+    """The maker of calls of two values; where one is NULL, so is the other."""
+
+    def make(asked: AggregateCall) -> Wanted:
+        a, b = _of(asked, 2)
+        there = call("and", call("is_not_null", a), call("is_not_null", b))
+        kept = there if asked.filter is None else call("and", asked.filter, there)
+        return Wanted(function, tuple(call("if", kept, value, Literal(None, value.type)) for value in (a, b)))
+
+    return make
+
+
 def _unordered(function: str) -> Callable[[AggregateCall], Wanted]:
     """The maker of calls whose result does not depend on repetitions, so that DISTINCT changes nothing."""
 
@@ -260,6 +272,7 @@ _FORMS: Mapping[Form, Callable[[str], Callable[[AggregateCall], Wanted]]] = {
     "array with nulls": lambda function: _list,
     "set": lambda function: _set,
     "text": lambda function: _text,
+    "pair": _pair,
 }
 CALLS = {name: _FORMS[line.form](line.computed) for name, line in IN_PLANS.items() if line.form in _FORMS}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -66,6 +67,13 @@ def _meaning(call: Call, schema: Schema) -> Callable[[list[Entry]], Any]:
             return lambda entries: _rounded(_variance(call, type_, _values(call, entries)))
         case "stddev" | "stddev pop":
             return lambda entries: _root(_variance(call, type_, _values(call, entries)))
+        case "try sum" | "try avg":
+            plain = replace(call, function=call.function.removeprefix("try "))
+            return lambda entries: _tried(plain, type_, result, _values(call, entries))
+        case "covariance" | "covariance pop":
+            return lambda entries: _rounded(_covariance(call, list(_present(call, entries))))
+        case "bit_and" | "bit_or" | "bit_xor":
+            return lambda entries: _bitwise(call, _values(call, entries))
         case "bool_and" | "bool_or":
             return lambda entries: _truth(call, _values(call, entries))
         case "min" | "max":
@@ -153,6 +161,13 @@ def _sum(call: Call, type_: Type, result: Type, values: Values) -> Any:
     return _in_range(_decimal(exact, result), call, result) if isinstance(result, Decimal) else _float(exact)
 
 
+def _tried(call: Call, type_: Type, result: Type, values: Values) -> Any:
+    try:
+        return _sum(call, type_, result, values)
+    except WeightOverflow:
+        return None
+
+
 def _decimal(x: Fraction, type_: Decimal) -> decimal.Decimal:
     """A fraction as a DECIMAL, rounded once, half away from zero."""
     scaled = x * 10**type_.scale
@@ -185,6 +200,32 @@ def _variance(call: Call, type_: Type, values: Values) -> Fraction | float | Non
     numbers = [(multiple(value), w) for value, w in _finite(type_, values)]
     sums, squares = sum(x * w for x, w in numbers), sum(x * x * w for x, w in numbers)
     return Fraction(count * squares - sums * sums, count * (count - lost) * unit * unit)
+
+
+def _covariance(call: Call, pairs: list[Entry]) -> Fraction | float | None:
+    """The exact covariance; NULL for too few pairs, NaN if a number is not finite."""
+    count, lost = sum(w for _, w in pairs), 0 if call.function.endswith("pop") else 1
+    if count <= lost:
+        return None
+    if any(_endless(DOUBLE, [(pair[side], w) for pair, w in pairs]) for side in (0, 1)):
+        return math.nan
+    finite = [(Fraction(x), Fraction(y), w) for (x, y), w in pairs if math.isfinite(x) and math.isfinite(y)]
+    # Of a pair with one number that is not finite, and cancelled, the other one counts in its sum.
+    sums = [sum(Fraction(pair[side]) * w for pair, w in pairs if math.isfinite(pair[side])) for side in (0, 1)]
+    return (count * sum(x * y * w for x, y, w in finite) - sums[0] * sums[1]) / (count * (count - lost))
+
+
+def _bitwise(call: Call, values: Values) -> int | None:
+    """All values bit by bit; a value of weight w counts w times."""
+    count = sum(w for _, w in values)
+    if count == 0:
+        return None
+    total = 0
+    for bit in range(64):
+        ones = sum(w for value, w in values if value >> bit & 1)
+        one = {"bit_and": ones == count, "bit_or": ones > 0, "bit_xor": ones % 2 == 1}[call.function]
+        total += one << bit
+    return total - (1 << 64) if total >> 63 else total
 
 
 def _rounded(x: Fraction | float | None) -> float | None:

@@ -58,9 +58,11 @@ def _operators_call(call: AggregateCall, line: AggregateFunction, order: FieldOr
         case "text":
             separator = constant(call.arguments[1]) if count > 1 else ""
             return Call("string", (0,), call.distinct, order, separator=separator)
+        case "pair":
+            return Call(line.computed, (0, 1))
         case "count" | "count if" | "by":
             raise AssertionError(f"the meaning of {call.function} is no call of the operator")
-        case "count different" | "grouping":
+        case "count different" | "grouping" | "derived":
             raise AssertionError(f"a plan has no {call.function}")
         case _:
             assert_never(line.form)

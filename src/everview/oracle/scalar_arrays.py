@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import calendar
 import datetime as dt
+import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import cmp_to_key
+from itertools import pairwise
 from typing import Any, Final
 
 from everview.oracle.scalar_casts import NoValue
@@ -98,6 +101,43 @@ def _last(items: list[Any]) -> list[Any]:
     return known + [None] * (len(items) - len(known))
 
 
+def _standardized(power: int) -> Callable[[list[float]], float | None]:
+    """The moment of a power around the mean in units of the deviation, exactly up to the last step."""
+
+    def run(given: list[float | None]) -> float | None:
+        values = [value for value in given if value is not None]
+        if not values:
+            return None
+        if not all(map(math.isfinite, values)):
+            return math.nan
+        mean = sum(map(Fraction, values)) / len(values)
+        second, moment = (sum((Fraction(v) - mean) ** p for v in values) / len(values) for p in (2, power))
+        if second == 0:
+            return None
+        if power == 4:
+            return float(moment / second**2 - 3)
+        return math.copysign(math.sqrt(moment**2 / second**3), moment)
+
+    return run
+
+
+def _histogram(values: list[float | None], bins: int) -> list[dict[str, float]] | None:
+    made: list[tuple[float, float]] = []
+    for value in values:
+        if value is None or not math.isfinite(value):
+            continue
+        if made and made[-1][0] == value:
+            made[-1] = (value, made[-1][1] + 1.0)
+            continue
+        made = [*made, (value, 1.0)]
+        if len(made) > bins:
+            gaps = [b[0] - a[0] for a, b in pairwise(made)]
+            at = gaps.index(min(gaps))
+            (a, n), (b, m) = made[at : at + 2]
+            made = [*made[:at], ((a * n + b * m) / (n + m), n + m), *made[at + 2 :]]
+    return [{"x": x, "y": y} for x, y in made] or None
+
+
 def _of(function: Callable[..., Any]) -> Callable[[Type, list[Type], list[Any]], Any]:
     return lambda type_, types, values: function(*values)
 
@@ -121,5 +161,8 @@ ARRAYS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "arrays_zip": _zip,
     "sequence": _sequence,
     "array_sort": _of(_last),
+    "skewness_of": _of(_standardized(3)),
+    "kurtosis_of": _of(_standardized(4)),
+    "histogram_of": _of(_histogram),
 }
 SEES_NULL: Final = ("array_append", "array_prepend", "array_insert", "array_repeat")

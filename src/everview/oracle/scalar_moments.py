@@ -117,10 +117,21 @@ def _tokens(pattern: str) -> list[tuple[str, str]]:
     tokens: list[tuple[str, str]] = []
     for quoted, letters, _, mark in _PARTS.findall(pattern):
         if letters:
-            tokens.append(("letters", letters))
+            tokens.append(("letters", letters.replace("L", "M").replace("q", "Q")))
+        elif mark in ("[", "]"):
+            tokens.append(("bracket", mark))
         else:
             tokens.append(("text", mark or quoted.replace("''", "'") or "'"))
     return tokens
+
+
+# Of every moment after year 0, in UTC.
+_ALWAYS: Final = {
+    **dict.fromkeys(("G", "GG", "GGG"), "AD"), "GGGG": "Anno Domini", "VV": "UTC", "z": "UTC", "zz": "UTC",
+    "zzz": "UTC", "zzzz": "Coordinated Universal Time", "O": "GMT", "OOOO": "GMT",
+    **dict.fromkeys(("X", "XX", "XXX", "XXXX", "XXXXX", "ZZZZZ"), "Z"), "x": "+00", "xxx": "+00:00", "xxxxx": "+00:00",
+    **dict.fromkeys(("xx", "xxxx", "Z", "ZZ", "ZZZ"), "+0000"), "ZZZZ": "GMT",
+}  # fmt: skip
 
 
 def _written(moment: dt.datetime, letters: str) -> str:
@@ -128,11 +139,18 @@ def _written(moment: dt.datetime, letters: str) -> str:
     hour = moment.hour % 12 or 12
     numbers = {"M": moment.month, "d": moment.day, "H": moment.hour, "h": hour, "m": moment.minute, "s": moment.second}
     numbers |= {"D": moment.timetuple().tm_yday, "Q": (moment.month - 1) // 3 + 1, "y": moment.year}
+    numbers |= {"K": moment.hour % 12, "k": moment.hour or 24, "F": (moment.day - 1) % 7 + 1}
+    if letters in _ALWAYS:
+        return _ALWAYS[letters]
     match letters[0]:
         case "y" if count == 2:
             return f"{moment.year % 100:02}"
         case "M" if count >= 3:
             return moment.strftime("%B" if count == 4 else "%b")
+        case "Q" if count >= 3:
+            return ("Q%d" if count == 3 else "%d" + ("st", "nd", "rd", "th")[numbers["Q"] - 1] + " quarter") % numbers[
+                "Q"
+            ]
         case "E":
             return moment.strftime("%A" if count == 4 else "%a")
         case "a":
@@ -144,7 +162,8 @@ def _written(moment: dt.datetime, letters: str) -> str:
 
 
 def _date_format(moment: dt.datetime, pattern: str) -> str:
-    return "".join(text if kind == "text" else _written(moment, text) for kind, text in _tokens(pattern))
+    tokens = [token for token in _tokens(pattern) if token[0] != "bracket"]
+    return "".join(text if kind == "text" else _written(moment, text) for kind, text in tokens)
 
 
 def _read(text: str, pattern: str) -> dt.datetime:
@@ -153,9 +172,17 @@ def _read(text: str, pattern: str) -> dt.datetime:
         if kind == "text":
             regex += re.escape(token)
             continue
+        if kind == "bracket":
+            regex += "(?:" if token == "[" else ")?"
+            continue
         letters.append(token)
         count = len(token)
-        if token[0] in "aEM" and not (token[0] == "M" and count < 3):
+        if token[0] in "XxZ":
+            colon = ":" if count in (3, 5) and token != "ZZZ" else ""
+            regex += rf"({'Z|' if token[0] == 'X' or count == 5 else ''}[+-]\d\d(?:{colon}\d\d){'?' if token in 'Xx' else ''})"
+        elif token[0] == "D":
+            regex += rf"(\d{{{count},3}})"
+        elif token[0] in "aEM" and not (token[0] == "M" and count < 3):
             regex += "([A-Za-z]+)"
         elif token[0] == "y" and count not in (2, 4):
             regex += r"(\d{1,6})"
@@ -164,10 +191,10 @@ def _read(text: str, pattern: str) -> dt.datetime:
     match = re.fullmatch(regex, text, re.ASCII)
     if match is None:
         raise NoValue(f"not of the form {pattern}")
-    parts = {token[0]: (token, text_part) for token, text_part in zip(letters, match.groups(), strict=True)}
+    parts = {token[0]: (token, part) for token, part in zip(letters, match.groups(), strict=True) if part is not None}
     try:
         return _assembled(parts)
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, OverflowError):
         raise NoValue("no such moment") from None
 
 
@@ -187,8 +214,33 @@ def _assembled(parts: dict[str, tuple[str, str]]) -> dt.datetime:
         if not 1 <= twelve <= 12:
             raise ValueError(twelve)
         hour = twelve % 12 + {"": 0, "am": 0, "pm": 12}[parts.get("a", ("", ""))[1].lower()]
+    elif "K" in parts:
+        if number("K", 0) > 11:
+            raise ValueError("K")
+        hour = number("K", 0) + {"": 0, "am": 0, "pm": 12}[parts.get("a", ("", ""))[1].lower()]
+    elif "k" in parts:
+        if not 1 <= number("k", 24) <= 24:
+            raise ValueError("k")
+        hour = number("k", 24) % 24
     micros = int(f"{parts.get('S', ('', ''))[1]}000000"[:6])
-    return dt.datetime(year, month, number("d", 1), hour, number("m", 0), number("s", 0), micros, dt.UTC)
+    moment = dt.datetime(year, month, number("d", 1), hour, number("m", 0), number("s", 0), micros, dt.UTC)
+    if "D" in parts:
+        moment += dt.timedelta(days=number("D", 1) - 1)
+        if moment.year != year or number("D", 1) == 0:
+            raise ValueError("D")
+    return moment - _ahead(parts)
+
+
+def _ahead(parts: dict[str, tuple[str, str]]) -> dt.timedelta:
+    """How far ahead of UTC the moment is said to be."""
+    for letter in "XxZ":
+        text = parts.get(letter, ("", "Z"))[1].replace(":", "")
+        if text != "Z":
+            hours, minutes = int(text[1:3]), int(text[3:5] or "0")
+            if hours > 18 or minutes > 59:
+                raise ValueError(text)
+            return (-1 if text[0] == "-" else 1) * dt.timedelta(hours=hours, minutes=minutes)
+    return dt.timedelta()
 
 
 def _unix_timestamp(value: Any, pattern: str | None = None) -> int:

@@ -309,6 +309,7 @@ NUMBERS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "bit_count": _ones,
     "bit_get": _bit,
     "width_bucket": plain(_bucket),
+    "bitmap_count": plain(lambda raw: sum(bin(byte).count("1") for byte in raw)),
     "pow": _float(_pow),
     "sign": _float(_sign),
     "ln": _log(math.log),

@@ -19,6 +19,7 @@ from everview.errors import ArithmeticFailure, CastFailure, EverviewError
 from everview.oracle import scalar_arrays
 from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_hashes import chained, murmur3, xxh64
+from everview.oracle.scalar_json import JSON
 from everview.oracle.scalar_moments import MOMENTS
 from everview.oracle.scalar_numbers import NUMBERS, plain
 from everview.oracle.scalar_order import compare
@@ -26,6 +27,7 @@ from everview.oracle.scalar_parts import PARTS
 from everview.oracle.scalar_printing import PRINTING
 from everview.oracle.scalar_texts import TEXTS
 from everview.oracle.scalar_urls import parse_url
+from everview.oracle.scalar_zones import ZONES
 from everview.oracle.values import inward
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal, Now, UserCall
 from everview.scalars.functions.user import registered
@@ -265,10 +267,11 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "named_struct": lambda type_, types, values: dict(zip(values[::2], values[1::2], strict=True)),
     "xxhash64": chained(xxh64, 64),
     "hash": chained(murmur3, 32),
-    **{name: plain(function) for name, function in (TEXTS | PARTS).items()},
+    **{name: plain(function) for name, function in (TEXTS | PARTS | ZONES).items()},
     "parse_url": plain(parse_url),
     **PRINTING,
     **scalar_arrays.ARRAYS,
+    **JSON,
     **{name: plain(function) for name, function in MOMENTS.items()},
 }
 _SEES_NULL: Final = frozenset(

@@ -150,6 +150,19 @@ def truth(name: str, all_of: bool) -> Meaning:
     return meaning
 
 
+def bitwise(name: str, is_one: Callable[[int, int], bool]) -> Meaning:
+    """Every bit by how often it is one among so many values."""
+
+    def meaning(rows: Group) -> int | None:
+        found = values(rows, name)
+        n = sum(w for _, w in found)
+        bits = [is_one(sum(w for value, w in found if value >> bit & 1), n) for bit in range(64)]
+        whole = sum(one << bit for bit, one in enumerate(bits))
+        return None if n == 0 else whole - 2**64 * bits[63]
+
+    return meaning
+
+
 # -- in order
 
 
@@ -233,6 +246,12 @@ CALLS: dict[str, tuple[Any, Meaning]] = {
     "vdy": (("variance distinct", "y"), rounded(variance("y", 1, distinct=True))),
     "sty": (("stddev", "y"), root(variance("y", 1))),
     "stw": (("stddev pop", "w"), root(variance("w", 0))),
+    "cov": (("covariance", ["y", "y"]), rounded(variance("y", 1))),
+    "covp": (("covariance pop", ["y", "y"]), rounded(variance("y", 0))),
+    "ba": (("bit_and", "x"), bitwise("x", lambda ones, n: ones == n)),
+    "bo": (("bit_or", "i"), bitwise("i", lambda ones, n: ones > 0)),
+    "bx": (("bit_xor", "x"), bitwise("x", lambda ones, n: ones % 2 == 1)),
+    "tried": (("try sum", "i"), total("i")),
     "sti": (("stddev samp", "i"), root(variance("i", 1))),
     "all": (("bool_and", "b"), truth("b", True)),
     "any": (("any", "b"), truth("b", False)),

@@ -19,16 +19,18 @@ from everview.operators.aggregate.registry import (
     computed_under,
 )
 from everview.oracle.aggregates import result
-from everview.types import BOOLEAN, DOUBLE, STRING, Field, Schema, Type
+from everview.types import BOOLEAN, DOUBLE, INTEGER, STRING, Field, Schema, Type
 
-VALUES: dict[Type, object] = {DOUBLE: 1.5, BOOLEAN: True, STRING: "text"}
+VALUES: dict[Type, object] = {DOUBLE: 1.5, BOOLEAN: True, STRING: "text", INTEGER: 6}
 
 
 @pytest.mark.parametrize("line", [line for line in COMPUTED if line.law != "user"], ids=lambda line: line.name)
 def test_the_oracle_knows_the_meaning(line: ComputedAggregate) -> None:
     of = BOOLEAN if "trues" in line.sums else STRING if line.name == "string" else DOUBLE
-    entries = [((VALUES[of],), 1), ((VALUES[of],), 1)]
-    assert result(Call(line.name, (0,)), Schema([Field("x", of)]), entries) is not None
+    of = INTEGER if "bits" in line.sums else of
+    fields = (0, 1) if line.pair else (0,)
+    entries = [((VALUES[of],) * 2, 1), ((VALUES[of],) * 2, 1)]
+    assert result(Call(line.name, fields), Schema([Field("x", of), Field("y", of)]), entries) is not None
 
 
 def test_operators_compute_it() -> None:
@@ -38,9 +40,9 @@ def test_operators_compute_it() -> None:
 
 @pytest.mark.parametrize("line", AGGREGATES, ids=lambda line: line.name)
 def test_plans_are_lowered(line: AggregateFunction) -> None:
-    only_written = line.form in ("grouping", "count different")  # SQL writes others for these
+    only_written = line.form in ("grouping", "count different", "derived")  # SQL writes others for these
     assert (line.name in CALLS) != only_written
-    assert bool(line.computed) == (line.form != "grouping")
+    assert bool(line.computed) == (line.form not in ("grouping", "derived"))
     assert {line.duckdb} <= {"", *CALLS}
 
 

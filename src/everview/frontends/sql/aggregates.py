@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from everview.frontends.sql import percentiles
+from everview.frontends.sql.derived import FORMULAS, derived
 from everview.frontends.sql.expressions import Site, condition, expression, handles
 from everview.frontends.sql.written import NAMES, RANKS, SqlCall, ordering, read
 from everview.operators.aggregate.registry import AggregateFunction, Form, Takes
 from everview.plan.aggregates import aggregate_call
-from everview.plan.typing import call, coerced, implicit, is_number, literal
+from everview.plan.typing import call, coerced, implicit, is_integer, is_number, literal
 from everview.scalars.expressions import USER, AggregateCall, Expression, Literal, Order
 from everview.scalars.kinds import VOID
 from everview.types import BIGINT, BOOLEAN, DOUBLE, STRING, TINYINT, Type
@@ -56,8 +57,11 @@ def aggregate(node: exp.Expr, site: Site) -> Expression | None:
     if not site.aggregates:
         hint = "an aggregate stands in SELECT, HAVING and ORDER BY, and not in another one"
         raise site.context.error(f"the aggregate {written.name} in {site.clause}", node, hint)
-    made = made_of(written, site.inside(f"the aggregate {written.name}"))
-    return typed(made)
+    inside = site.inside(f"the aggregate {written.name}")
+    if written.name in FORMULAS:
+        kept = None if written.filter is None else condition(written.filter, replace(inside, clause="FILTER"))
+        return derived(written, kept, inside)
+    return typed(made_of(written, inside))
 
 
 def typed(made: BoundAggregate) -> Expression:
@@ -134,11 +138,16 @@ def _text(name: str, argument: Expression) -> Expression:
     return implicit(argument, STRING, name)
 
 
+def _integer(name: str, argument: Expression) -> Expression:
+    return argument if is_integer(argument.type) else implicit(argument, BIGINT, name)
+
+
 _ARGUMENTS: dict[Takes, Callable[[str, Expression], Expression]] = {
     "anything": any_value,
     "numbers": _number,
     "truths": _truth,
     "texts": _text,
+    "integers": _integer,
 }
 
 
@@ -266,6 +275,27 @@ def _mode(written: SqlCall, site: Site) -> BoundAggregate:
     return BoundAggregate("mode", (value,), written.distinct, () if way.startswith("asc") else ((value, way),))
 
 
+def _pair(line: AggregateFunction) -> Reader:
+    """The reader of calls of two numbers."""
+
+    def make(written: SqlCall, site: Site) -> BoundAggregate:
+        pair = _bound(written, site, 2, 2)
+        _check_no_order(written, site)
+        if written.distinct:
+            raise site.context.unsupported(
+                f"{written.name} of distinct pairs", written.node, "take them from a subquery"
+            )
+        return BoundAggregate(line.name, tuple(implicit(b, DOUBLE, written.name) for b in pair))
+
+    return make
+
+
+def _formula(written: SqlCall, site: Site) -> BoundAggregate:
+    """A formula of several aggregates over a window, which is refused."""
+    hint = "compute it from windows of its parts, such as covar_pop's sums, or over groups"
+    raise site.context.unsupported(f"{written.name} over a window", written.node, hint)
+
+
 def _grouping(written: SqlCall, site: Site) -> BoundAggregate:
     most = 1 if written.name == "grouping" else 63
     return BoundAggregate(written.name, tuple(_bound(written, site, 0 if most > 1 else 1, most)))
@@ -301,6 +331,8 @@ _FORMS: dict[Form, Callable[[AggregateFunction], Reader]] = {
     "set": _array,
     "text": lambda line: _string,
     "grouping": lambda line: _grouping,
+    "pair": _pair,
+    "derived": lambda line: _formula,
 }
 _READERS: dict[str, Reader] = {name: _FORMS[line.form](line) for name, line in NAMES.items()}
 

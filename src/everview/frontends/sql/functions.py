@@ -48,7 +48,10 @@ PARTS = {
     "minute": "minute", "minutes": "minute", "min": "minute", "second": "second_fraction",
     "seconds": "second_fraction", "yearofweek": "yearofweek",
 }  # fmt: skip
-CHANCE = ("rand", "random", "randn", "uuid", "shuffle", "monotonically_increasing_id", "gen_random_uuid", "randstr")
+CHANCE = (
+    *("rand", "random", "randn", "uniform", "uuid", "shuffle", "monotonically_increasing_id", "gen_random_uuid"),
+    *("randstr", "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"),
+)
 
 
 def function(node: exp.Expr, site: Site) -> Expression:
@@ -93,8 +96,11 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) ->
 def unknown_function(name: str) -> Exception:
     from difflib import get_close_matches
 
+    from everview.frontends.sql.spark_names import OF_SPARK
     from everview.scalars.signatures import ALIASES, SIGNATURES
 
+    if name in OF_SPARK:
+        return UnknownName(f"Spark's {name} is not supported yet", hint=OF_SPARK[name])
     known = [*SIGNATURES, *(a for a in ALIASES if a.isidentifier()), *NAMES, *SPECIAL]
     near = get_close_matches(name, known, n=5)
     error = unknown_name("function", short(name), near or ["see the reference of functions"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,9 @@ from everview.operators.aggregate.weigh import SQUARES, Kind, Need, counted, sum
 from everview.operators.form import Line
 from everview.types import BIGINT, DOUBLE, NULL_WORD, Decimal, Field, Schema
 from everview.types.words import Matrix, Words
+
+
+TRY: Final = "try "  # before what gives NULL where it would overflow
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,11 @@ def _count(call: Call, result: Field, sums: Sums) -> Matrix:
 
 
 def _sum_or_mean(call: Call, result: Field, sums: Sums) -> Matrix:
+    attempt, call = call.function.startswith(TRY), replace(call, function=call.function.removeprefix(TRY))
     counts, field = sums.counts(call), sums.source.fields[call.fields[0]]
     words, overflow = _sum(call, field, result, sums.digits(call, sum_kind(field)), counts)
+    if attempt and overflow is not None:
+        return _nulled(words, overflow | (counts == 0), result)
     if overflow is not None and overflow.any():
         raise WeightOverflow(
             f"{call.function}({field.name}) of a group left the range of {result.type}",
@@ -117,6 +123,33 @@ def _variance(call: Call, result: Field, sums: Sums) -> Matrix:
     return words_of(variance, counts <= lost)
 
 
+def _covariance(call: Call, result: Field, sums: Sums) -> Matrix:
+    """The covariance of two columns, rounded once; NULL of too few pairs, NaN if a number is not finite."""
+    counts, lost = sums.counts(call), 0 if call.function.endswith("pop") else 1
+    first, second = call.fields
+    sides = [sums.of((Kind.FLOAT, field, ())) for field in call.fields]
+    special = np.zeros(counts.size, np.bool_)
+    for digits in sides:
+        special |= digits[:, exact_sum.FLOAT_BUCKETS :].any(axis=1)
+    a, b = (np.ascontiguousarray(digits[:, : exact_sum.FLOAT_BUCKETS]) for digits in sides)
+    products = sums.of((Kind.FLOAT_PRODUCTS, first, (second,)))
+    fractions, exponents = quotients.covariances(a, b, products, counts, lost)
+    covariance = scaled(fractions, exponents + quotients.FLOAT_UNIT)
+    covariance[special] = np.nan
+    return words_of(covariance, counts <= lost)
+
+
+def _bitwise(call: Call, result: Field, sums: Sums) -> Matrix:
+    """All values bit by bit, from how often each bit is one; NULL of no values."""
+    counts, ones = sums.counts(call), sums.digits(call, Kind.BITS)
+    if call.function == "bit_xor":
+        bits = ones & 1
+    else:
+        bits = ones == counts[:, None] if call.function == "bit_and" else ones > 0
+    words = (bits.astype(np.uint64) << np.arange(64, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+    return _nulled(words.view(np.int64)[:, None].copy(), counts == 0, result)
+
+
 # Every linear aggregate: the words of a call's results, one row a group, from what was added up.
 FINISHED: Final[Mapping[str, Callable[[Call, Field, Sums], Matrix]]] = {
     "count": _count,
@@ -129,6 +162,13 @@ FINISHED: Final[Mapping[str, Callable[[Call, Field, Sums], Matrix]]] = {
     "stddev pop": _variance,
     "bool_and": _truth,
     "bool_or": _truth,
+    "try sum": _sum_or_mean,
+    "try avg": _sum_or_mean,
+    "covariance": _covariance,
+    "covariance pop": _covariance,
+    "bit_and": _bitwise,
+    "bit_or": _bitwise,
+    "bit_xor": _bitwise,
 }
 
 

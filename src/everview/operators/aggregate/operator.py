@@ -109,7 +109,7 @@ class _Aggregate(ByState):
 
     @cached_property
     def _places(self) -> dict[Need, slice]:
-        return {(slot.kind, slot.field, slot.distinct): slot.places for slot in self.slots}
+        return {slot.need: slot.places for slot in self.slots}
 
     @cached_property
     def _results(self) -> tuple[tuple[Call, Field, slice, int], ...]:

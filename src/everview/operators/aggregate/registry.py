@@ -27,7 +27,8 @@ FLOATS = ("FLOAT", "DOUBLE")
 # linear: added up, row by row. end: the row at one end of an order. ordered: all rows of the group in an order.
 # collected: all values of the group as a list. user: a function that the user wrote, of such lists.
 Law = Literal["linear", "end", "ordered", "collected", "user"]
-Summed = Literal["trues", "values", "squares"]  # what a linear aggregate adds up, besides how many values there are
+# what a linear aggregate adds up, besides how many values there are; products are of its two arguments
+Summed = Literal["trues", "values", "squares", "products", "bits"]
 TypeRule = Callable[[str, Field], Type]
 
 
@@ -53,6 +54,18 @@ def _mean(function: str, argument: Field) -> Type:
 def _float(function: str, argument: Field) -> Type:
     if not is_number(argument.type):
         raise SchemaError(f"{function} of {argument}", hint=f"{function} takes numbers")
+    return DOUBLE
+
+
+def _integer(function: str, argument: Field) -> Type:
+    if argument.type not in INTEGERS:
+        raise SchemaError(f"{function} of {argument}", hint=f"{function} takes integers")
+    return argument.type
+
+
+def _double_only(function: str, argument: Field) -> Type:
+    if argument.type != DOUBLE:
+        raise SchemaError(f"{function} of {argument}", hint=f"{function} takes DOUBLE")
     return DOUBLE
 
 
@@ -99,6 +112,7 @@ class ComputedAggregate:
     fraction: bool = False  # whether it takes a number from 0 to 1
     keeps_nulls: bool = False  # whether NULLs are among its values unless the call says otherwise
     also: tuple[str, ...] = ()  # other names that `Stream.aggregate` takes
+    pair: bool = False  # whether it is of two columns, both NULL in the same rows
     # for the reference: a call as it is written, and of which values it gives which type
     written: str = ""
     says: tuple[tuple[str, str], ...] = ()
@@ -157,6 +171,29 @@ COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
     ComputedAggregate(
         "bool_or", "linear", _only(BOOLEAN), sums=("trues",), also=("any",),
         says=(("`BOOLEAN`: whether any is true", "`BOOLEAN`"),),
+    ),
+    *(
+        ComputedAggregate(
+            f"try {name}", "linear", gives, True, ("values",),
+            says=(("numbers, as without `try`; NULL beyond the range of the type", "the same type"),),
+        )
+        for name, gives in (("sum", _sum), ("avg", _mean))
+    ),
+    *(
+        ComputedAggregate(
+            name, "linear", _integer, sums=("bits",), says=(("integers, bit by bit", "the column's type"),)
+        )
+        for name in ("bit_and", "bit_or", "bit_xor")
+    ),
+    *(
+        ComputedAggregate(
+            name, "linear", _double_only, True, ("values", "products"), pair=True, written=f'`("{name}", [x, y])`',
+            says=((f"pairs of `DOUBLE`, both NULL in the same rows, {how}", "`DOUBLE`"),),
+        )
+        for name, how in (
+            ("covariance", "as a sample: divided by n − 1; NULL for fewer than two"),
+            ("covariance pop", "as the whole population: divided by n"),
+        )
     ),
     ComputedAggregate("min", "end", _own, says=(("the least value, of text too", "the column's type"),)),
     ComputedAggregate("max", "end", _own, says=(("the greatest value, of text too", "the column's type"),)),
@@ -230,8 +267,10 @@ Form = Literal[
     "set",  # of different values
     "text",  # of texts and a separator
     "grouping",  # which keys a grouping set leaves out: no aggregate of rows
+    "pair",  # of two values, where neither is NULL
+    "derived",  # a formula of other aggregates: no call of a plan
 ]
-Takes = Literal["anything", "numbers", "truths", "texts"]
+Takes = Literal["anything", "numbers", "truths", "texts", "integers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +294,8 @@ class AggregateFunction:
 
     @property
     def over_windows(self) -> bool:
-        """Whether windows compute it: linear aggregates and ends do, without `by`, `grouping` and `count different`."""
-        if self.form in ("by", "grouping", "count different"):
+        """Whether windows compute it: linear aggregates and ends do, of one value."""
+        if self.form in ("by", "grouping", "count different", "pair", "derived"):
             return False
         return computed(self.computed).law in ("linear", "end")
 
@@ -277,6 +316,14 @@ _BY = (
     "order inside of the call"
 )
 _GROUPING = "which keys a row of `ROLLUP`, `CUBE` or `GROUPING SETS` leaves out"
+
+_TRIED = "as without `try_`; NULL beyond the range of the type"
+_READ_WHOLE = "a group that changes is read as a whole"
+
+
+def _PAIRED(written: str) -> dict[str, str]:  # noqa: N802
+    return {"written": f"`{written}`", "says": "of pairs without NULL, as `DOUBLE`; from exact sums"}
+
 
 AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction(
@@ -307,6 +354,30 @@ AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("var_pop", "variance pop", "values", "numbers", sql="var_pop", edn="variance"),
     AggregateFunction("stddev", "stddev", "values", "numbers", sql="stddev stddev_samp std"),
     AggregateFunction("stddev_pop", "stddev pop", "values", "numbers", sql="stddev_pop", edn="stddev"),
+    AggregateFunction("try_sum", "try sum", "values", "numbers", sql="try_sum", says=_TRIED),
+    AggregateFunction("try_avg", "try avg", "values", "numbers", sql="try_avg", says=_TRIED),
+    AggregateFunction("bit_and", "bit_and", "values", "integers", sql="bit_and"),
+    AggregateFunction("bit_or", "bit_or", "values", "integers", sql="bit_or"),
+    AggregateFunction("bit_xor", "bit_xor", "values", "integers", sql="bit_xor"),
+    AggregateFunction("covar_pop", "covariance pop", "pair", "numbers", sql="covar_pop", **_PAIRED("covar_pop(x, y)")),
+    AggregateFunction("covar_samp", "covariance", "pair", "numbers", sql="covar_samp", **_PAIRED("covar_samp(x, y)")),
+    *(
+        AggregateFunction(name, "", "derived", "numbers", sql=name, **_PAIRED(f"{name}({arguments})"))
+        for name, arguments in {
+            "corr": "x, y", "regr_count": "y, x", "regr_avgx": "y, x", "regr_avgy": "y, x", "regr_sxx": "y, x",
+            "regr_sxy": "y, x", "regr_syy": "y, x", "regr_slope": "y, x", "regr_intercept": "y, x", "regr_r2": "y, x",
+        }.items()
+    ),
+    AggregateFunction("skewness", "", "derived", "numbers", sql="skewness", says=_READ_WHOLE),
+    AggregateFunction("kurtosis", "", "derived", "numbers", sql="kurtosis", says=_READ_WHOLE),
+    AggregateFunction(
+        "histogram_numeric", "", "derived", "numbers", sql="histogram_numeric",
+        written="`histogram_numeric(x, bins)`", says=f"values are put in from the least to the greatest; {_READ_WHOLE}",
+    ),
+    AggregateFunction(
+        "collect_union", "", "derived", sql="collect_union",
+        says="the different elements of all arrays, in the order of the arrays and of their elements",
+    ),
     AggregateFunction("bool_and", "bool_and", "different values", "truths", sql="bool_and every"),
     AggregateFunction("bool_or", "bool_or", "different values", "truths", sql="bool_or some any"),
     AggregateFunction("first", "first", "end", sql="first first_value any_value arbitrary", says=_END),

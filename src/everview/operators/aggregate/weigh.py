@@ -36,6 +36,8 @@ class Kind(Enum):
     INTEGER_SQUARES = "squares of integers"
     WIDE_SQUARES = "squares of wide decimals"
     FLOAT_SQUARES = "squares of floats"
+    FLOAT_PRODUCTS = "products of floats"
+    BITS = "bits"
 
 
 PLACES = {
@@ -48,6 +50,8 @@ PLACES = {
     Kind.INTEGER_SQUARES: quotients.INTEGER_SQUARES,
     Kind.WIDE_SQUARES: quotients.WIDE_SQUARES,
     Kind.FLOAT_SQUARES: quotients.FLOAT_SQUARES,
+    Kind.FLOAT_PRODUCTS: quotients.FLOAT_SQUARES,
+    Kind.BITS: 64,
 }
 SQUARES = {
     Kind.INTEGER: Kind.INTEGER_SQUARES,
@@ -78,8 +82,24 @@ class Slot:
     def places(self) -> slice:
         return slice(self.base, self.base + PLACES[self.kind])
 
+    @property
+    def need(self) -> Need:
+        """What the slot is for."""
+        return self.kind, self.field, self.distinct
 
-Need = tuple[Kind, int, tuple[int, ...]]  # kind, field, distinct
+
+@dataclass(frozen=True)
+class ProductSlot(Slot):
+    """The products of a field and another one."""
+
+    other: int = -1
+
+    @property
+    def need(self) -> Need:
+        return self.kind, self.field, (self.other,)
+
+
+Need = tuple[Kind, int, tuple[int, ...]]  # kind, field, and the distinct fields, or the other one of products
 
 
 def slots(schema: Schema, calls: Sequence[Call]) -> tuple[Slot, ...]:
@@ -90,7 +110,10 @@ def slots(schema: Schema, calls: Sequence[Call]) -> tuple[Slot, ...]:
     needed: list[Slot] = []
     base = 0
     for kind, field, distinct in wanted:
-        needed.append(Slot(kind, field, base, distinct))
+        if kind is Kind.FLOAT_PRODUCTS:
+            needed.append(ProductSlot(kind, field, base, other=distinct[0]))
+        else:
+            needed.append(Slot(kind, field, base, distinct))
         base += PLACES[kind]
     return tuple(needed)
 
@@ -108,6 +131,12 @@ def _needs(schema: Schema, call: Call) -> Iterator[Need]:
                 yield sum_kind(schema.fields[field]), field, distinct
             case "squares":
                 yield SQUARES[sum_kind(schema.fields[field])], field, distinct
+            case "bits":
+                yield Kind.BITS, field, distinct
+            case "products":
+                assert not call.distinct, "pairs are not told apart"
+                yield Kind.FLOAT, call.fields[1], ()
+                yield Kind.FLOAT_PRODUCTS, field, (call.fields[1],)
 
 
 def counted(schema: Schema, call: Call) -> Need:
@@ -206,11 +235,33 @@ class Weigh(UnaryOperator):
             weights[words[:, 0] != 1] = 0
         if slot.kind in (Kind.VALUES, Kind.TRUES):
             return rows, np.zeros_like(rows), weights
+        if slot.kind is Kind.BITS:
+            return _bits(words[:, -1], weights)
+        if isinstance(slot, ProductSlot):
+            return self._products(delta, slot, weights)
         if slot.kind not in SQUARED:
             return _digits(slot.kind, words, weights)
         once = _digits(SQUARED[slot.kind], words, (weights != 0).astype(np.int64))
         most = quotients.FLOAT_DIGITS if slot.kind is Kind.FLOAT_SQUARES else PLACES[slot.kind]
         return quotients.spread_squares(once, weights, most)
+
+    def _products(self, delta: Matrix, slot: ProductSlot, weights: Words) -> exact_sum.Entries:
+        schema, sides = self.source.schema, (slot.field, slot.other)
+        columns = [np.ascontiguousarray(delta[:, schema.words(field).start]) for field in sides]
+        for number, column in zip(sides, columns, strict=True):
+            if schema.fields[number].nullable:
+                weights[column == schema.fields[number].type.null_words()[0]] = 0
+        there = (weights != 0).astype(np.int64)
+        a, b = (exact_sum.spread_floats(column, there) for column in columns)
+        return quotients.spread_products(a, b, weights)
+
+
+def _bits(values: Words, weights: Words) -> exact_sum.Entries:
+    """An entry for every bit that is one; its place is its number."""
+    ones = (np.ascontiguousarray(values)[:, None] >> np.arange(64)) & 1
+    ones[weights == 0] = 0
+    rows, places = map(np.ascontiguousarray, np.nonzero(ones))
+    return rows, places, weights[rows]
 
 
 def _digits(kind: Kind, words: Matrix, weights: Words) -> exact_sum.Entries:

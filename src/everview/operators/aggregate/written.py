@@ -125,7 +125,10 @@ def _checked(aggregate: WrittenAggregate, rest: list[Any]) -> WrittenAggregate:
     name = aggregate.function if isinstance(aggregate.function, str) else "the function"
     if rest:
         raise SchemaError(f"{name} cannot take {rest[0]!r}", hint="after the columns come options as a dictionary")
-    several = not isinstance(aggregate.function, str) or (name == "count" and aggregate.distinct)
+    pair = isinstance(aggregate.function, str) and computed(name).pair
+    if pair and (len(aggregate.columns) != 2 or aggregate.distinct):
+        raise SchemaError(f"{name} of {', '.join(aggregate.columns)}", hint=f"{name} takes two columns, not DISTINCT")
+    several = pair or not isinstance(aggregate.function, str) or (name == "count" and aggregate.distinct)
     if not aggregate.columns and (name != "count" or aggregate.distinct):
         raise SchemaError(f"{name} of what?", hint=f'write ("{name}", "column")')
     if len(aggregate.columns) > 1 and not several:

@@ -242,7 +242,7 @@ def _added_up(over: Over, places: Places, schema: Schema, low: Words, high: Word
     np.add.at(running, (rows + 1, columns), weights)
     running = np.cumsum(running, axis=0)
     width = wanted[-1].places.stop
-    known = {(slot.kind, slot.field, slot.distinct): slot.places for slot in wanted}
+    known = {slot.need: slot.places for slot in wanted}
     parts: list[Matrix] = []
     for start in range(0, low.size, BLOCK):
         span = slice(start, start + BLOCK)

@@ -18,15 +18,19 @@ from everview.scalars.functions import (
     dates,
     formats,
     hashing,
+    json_text,
     likeness,
     lists,
     logic,
+    making,
     numbers,
     parts,
     patterns,
     printing,
     sequences,
+    statistics,
     strings,
+    zones,
 )
 from everview.scalars.functions.kernel import Kernel, Value, length, whole
 
@@ -42,8 +46,22 @@ def _on_columns(kernel: Kernel) -> Kernel:
     return run
 
 
-_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing, bits, codings, lists, sequences)
-_OF_COLUMNS: Final = (strings, patterns, formats, parts, likeness, printing)
+_PLAIN: Final = (
+    arithmetic,
+    comparison,
+    logic,
+    numbers,
+    dates,
+    collections,
+    hashing,
+    bits,
+    codings,
+    lists,
+    sequences,
+    making,
+    statistics,
+)
+_OF_COLUMNS: Final = (strings, patterns, formats, parts, likeness, printing, zones, json_text)
 
 KERNELS: Final[Mapping[str, Kernel]] = {
     **{name: kernel for family in _PLAIN for name, kernel in family.KERNELS.items()},

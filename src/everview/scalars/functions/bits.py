@@ -62,8 +62,8 @@ def _converted(text: str, old: int, new: int) -> str | None:
     if not text or not 2 <= old <= 36 or not 2 <= abs(new) <= 36:
         return None
     negative, number = text.startswith("-"), 0
-    for letter in text[int(negative) :].upper():
-        digit = _DIGITS.find(letter)
+    for letter in text[int(negative) :]:
+        digit = _DIGITS.find(letter.upper() if letter.isascii() else letter)
         if not 0 <= digit < old:
             break
         number = number * old + digit
@@ -106,5 +106,6 @@ KERNELS: Final[dict[str, Kernel]] = {
     "bin": _bin,
     "conv": _conv,
     "width_bucket": _width_bucket,
+    "bitmap_count": lambda out, a: each(out, lambda raw: int.from_bytes(raw, "big").bit_count(), a),
 }
 FAILING: Final = frozenset({"bit_get", "conv"})

@@ -1,7 +1,8 @@
 """Dates and timestamps to and from text by a pattern, such as ``yyyy-MM-dd HH:mm:ss``.
 
-The letters are those of Spark: y M d D H h m s S a E Q, text in quotes, and marks as themselves; names of months and
-days are English. Another letter is refused.
+The letters are those of Spark: G y M L d D F E Q q a H h K k m s S V z O X x Z, text in quotes, marks as themselves,
+and brackets around what may be left out; names are English, and the zone is UTC. Another letter is refused. Texts are
+not read by E, F, G, Q, V, z and O.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from everview.errors import BadPattern
 from everview.scalars.functions.kernel import Checked, Kernel, Kind, Value, constant, from_numbers, nulls, numbers
-from everview.scalars.functions.moments import DAY, days_of
+from everview.scalars.functions.moments import DAY, days_of, in_years
 
 _MONTHS: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -26,7 +27,9 @@ _MONTHS: Final = (
 )  # fmt: skip
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _TOKEN: Final = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']", re.DOTALL)
-_LETTERS: Final = "yMdDHhmsSaEQ"
+_LETTERS: Final = "GyMLdDFEQqaHhKkmsSVzOXxZ"
+_ALIKE: Final = {"L": "M", "q": "Q"}
+_UNREAD: Final = "EFGQVzO"  # letters that texts are not read by
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +54,22 @@ def pieces(pattern: str) -> tuple[Piece, ...]:
         if token.startswith("'"):
             parts.append(Piece("", 0, "'" if token == "''" else token[1:-1].replace("''", "'")))
         elif not token[0].isalpha():
-            if token in "[]{}#":
+            if token in "{}#":
                 raise _unknown(pattern, token)
-            parts.append(Piece("", 0, token))
+            parts.append(Piece(token, 1) if token in "[]" else Piece("", 0, token))
         elif token[0] not in _LETTERS:
             raise _unknown(pattern, token)
         else:
-            parts.append(Piece(token[0], len(token)))
+            parts.append(Piece(_ALIKE.get(token[0], token[0]), len(token)))
+    _check_brackets(pattern, "".join(part.letter for part in parts if part.letter in "[]"))
     return tuple(parts)
+
+
+def _check_brackets(pattern: str, brackets: str) -> None:
+    while "[]" in brackets:
+        brackets = brackets.replace("[]", "")
+    if brackets:
+        raise BadPattern(f"the pattern {pattern!r}: a bracket is not closed", hint="close it")
 
 
 def _unknown(pattern: str, token: str) -> BadPattern:
@@ -86,12 +97,37 @@ def _written(micros: Any, pattern: str) -> Value:
 _NUMBERS: Final[dict[str, tuple[int, Callable[[Any, Any], Any]]]] = {
     "d": (2, lambda days, time: days - _month_start(days) + 1),
     "D": (3, lambda days, time: days - _year_start(days) + 1),
+    "F": (1, lambda days, time: (days - _month_start(days)) % 7 + 1),
     "Q": (2, lambda days, time: _months(days) % 12 // 3 + 1),
+    "K": (2, lambda days, time: time // 3_600_000_000 % 12),
+    "k": (2, lambda days, time: (time // 3_600_000_000 + 23) % 24 + 1),
     "H": (2, lambda days, time: time // 3_600_000_000),
     "h": (2, lambda days, time: (time // 3_600_000_000 + 11) % 12 + 1),
     "m": (2, lambda days, time: time // 60_000_000 % 60),
     "s": (2, lambda days, time: time // 1_000_000 % 60),
 }
+
+
+# What is the same at all moments, as all are after year 0 and in UTC: by the letter and how often it stands there.
+_CONSTANT: Final[dict[str, tuple[str, ...]]] = {
+    "[": ("",),
+    "]": ("",),
+    "G": ("AD", "AD", "AD", "Anno Domini"),
+    "V": ("", "UTC"),
+    "z": ("UTC", "UTC", "UTC", "Coordinated Universal Time"),
+    "O": ("GMT", "", "", "GMT"),
+    "X": ("Z", "Z", "Z", "Z", "Z"),
+    "x": ("+00", "+0000", "+00:00", "+0000", "+00:00"),
+    "Z": ("+0000", "+0000", "+0000", "GMT", "Z"),
+}
+_QUARTERS: Final = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
+
+
+def _constant(piece: Piece, pattern: str) -> Value:
+    texts = _CONSTANT[piece.letter]
+    if piece.count > len(texts) or (not texts[piece.count - 1] and piece.letter not in "[]"):
+        raise _unknown(pattern, piece.letter * piece.count)
+    return pa.scalar(texts[piece.count - 1])
 
 
 def _piece(piece: Piece, days: Any, time: Any, pattern: str) -> Value:
@@ -105,6 +141,11 @@ def _piece(piece: Piece, days: Any, time: Any, pattern: str) -> Value:
         case "M":
             month = _months(days) % 12
             return _padded(month + 1, count) if count <= 2 else _one_of(_MONTHS, month, count, pattern)
+        case "Q" if count in (3, 4):
+            names = _QUARTERS if count == 4 else ("Q1", "Q2", "Q3", "Q4")
+            return pa.array(names).take(pa.array(_months(days) % 12 // 3))
+        case letter if letter in _CONSTANT:
+            return _constant(piece, pattern)
         case "E":
             return _one_of(_DAYS, (days + 3) % 7, max(count, 3), pattern)
         case "a" if count == 1:
@@ -166,11 +207,15 @@ def _reader(pattern: str) -> str:
         if not piece.letter:
             groups.append(re.sub(r"([^\w\s])", r"\\\1", piece.text, flags=re.ASCII))
             continue
-        if piece.letter in seen or piece.letter in "DEQ":
+        if piece.letter in "[]":
+            groups.append("(?:" if piece.letter == "[" else ")?")
+            continue
+        if piece.letter in seen or piece.letter in _UNREAD:
             raise _unknown(pattern, piece.letter * piece.count)
         seen.add(piece.letter)
-        adjacent = (number + 1 < len(parts) and parts[number + 1].letter != "") or (
-            number > 0 and parts[number - 1].letter != ""
+        adjacent = any(
+            0 <= beside < len(parts) and parts[beside].letter not in ("", "[", "]", "X", "x", "Z")
+            for beside in (number - 1, number + 1)
         )
         groups.append(f"(?P<{piece.letter}>{_reads(piece, adjacent, pattern)})")
     return f"^{''.join(groups)}$"
@@ -189,12 +234,43 @@ def _reads(piece: Piece, adjacent: bool, pattern: str) -> str:
             return "|".join(name if count == 4 else name[:3] for name in _MONTHS)
         case "a":
             return "AM|PM|am|pm"
+        case "D":
+            return "[0-9]{3}" if count == 3 else "[0-9]{2,3}" if count == 2 else "[0-9]{1,3}"
+        case "X" | "x" | "Z":
+            return _offset(piece, pattern)
         case "S":
             return f"[0-9]{{{count}}}" if adjacent else f"[0-9]{{1,{count}}}"
         case _ if count > 2:
             raise _unknown(pattern, piece.letter * count)
         case _:
             return "[0-9]{2}" if count == 2 else "[0-9]{1,2}"
+
+
+def _offset(piece: Piece, pattern: str) -> str:
+    """How far ahead of UTC a text may be said to be: in hours, with minutes, and with a colon between."""
+    zero = "Z|" if piece.letter == "X" or (piece.letter == "Z" and piece.count == 5) else ""
+    if piece.count > 5 or (piece.letter == "Z" and piece.count == 4):
+        raise _unknown(pattern, piece.letter * piece.count)
+    if piece.letter == "Z":
+        return "[+-][0-9]{4}" if piece.count < 4 else zero + "[+-][0-9]{2}:[0-9]{2}"
+    if piece.count == 1:
+        return zero + "[+-][0-9]{2}(?:[0-9]{2})?"
+    return zero + ("[+-][0-9]{2}:[0-9]{2}" if piece.count in (3, 5) else "[+-][0-9]{4}")
+
+
+def _ahead(parts: Value, letters: dict[str, int], rows: int) -> tuple[Any, Any]:
+    """Microseconds ahead of UTC, and which of them are said rightly."""
+    letter = next((letter for letter in "XxZ" if letter in letters), None)
+    if letter is None:
+        return np.zeros(rows, np.int64), np.ones(rows, bool)
+    text = pc.replace_substring(pc.struct_field(parts, letter).fill_null(""), ":", "")
+    text = pc.utf8_rpad(pc.if_else(pc.is_in(text, value_set=pa.array(["", "Z"])), "+0000", text), 5, "0")
+    hours, minutes = (
+        pc.utf8_slice_codeunits(text, start, start + 2).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        for start in (1, 3)
+    )
+    sign = np.where(pc.starts_with(text, "-").to_numpy(zero_copy_only=False), -1, 1)
+    return sign * (hours * 60 + minutes) * 60_000_000, (hours <= 18) & (minutes < 60)
 
 
 def _read(a: Value, pattern: str) -> tuple[Any, Any]:
@@ -205,7 +281,8 @@ def _read(a: Value, pattern: str) -> tuple[Any, Any]:
     def number(letter: str, missing: int) -> Any:
         if letter not in letters:
             return np.full(len(a), missing, np.int64)
-        text = pc.struct_field(parts, letter).fill_null(str(missing))
+        text = pc.struct_field(parts, letter).fill_null("")
+        text = pc.if_else(pc.equal(text, ""), str(missing), text)  # in brackets, and left out
         if letter == "M" and letters["M"] >= 3:
             names = pa.array([n if letters["M"] == 4 else n[:3] for n in _MONTHS])
             return pc.add(pc.index_in(text, value_set=names), 1).fill_null(0).to_numpy(zero_copy_only=False)
@@ -215,15 +292,32 @@ def _read(a: Value, pattern: str) -> tuple[Any, Any]:
 
     year = number("y", 1970) + (2000 if letters.get("y") == 2 else 0)
     days, good = days_of(year, number("M", 1), number("d", 1))
-    hour = number("H", 0)
-    if "h" in letters:
-        half, twelve = _half(parts, letters), number("h", 12)
-        good &= (twelve >= 1) & (twelve <= 12)
-        hour = twelve % 12 + 12 * half
+    if "D" in letters:
+        of_year = number("D", 1)
+        good &= (of_year >= 1) & (of_year <= days_of(year, np.full(len(a), 12), np.full(len(a), 31))[0] - days + 1)
+        days = days + of_year - 1
+    hour, in_range = _hour(parts, letters, number)
+    good &= in_range
     minute, second = number("m", 0), number("s", 0)
     good &= (hour < 24) & (minute < 60) & (second < 60)
     good &= pc.is_valid(parts).to_numpy(zero_copy_only=False)
-    return days * DAY + (hour * 3600 + minute * 60 + second) * 1_000_000 + number("S", 0), good
+    ahead, in_range = _ahead(parts, letters, len(a))
+    micros = days * DAY + (hour * 3600 + minute * 60 + second) * 1_000_000 + number("S", 0) - ahead
+    return micros, good & in_range & in_years(micros // DAY)
+
+
+def _hour(parts: Value, letters: dict[str, int], number: Callable[[str, int], Any]) -> tuple[Any, Any]:
+    """The hour by whichever letter there is, and which of them there are on a clock of that kind."""
+    if "h" in letters or "K" in letters:
+        letter, least = ("h", 1) if "h" in letters else ("K", 0)
+        twelve = number(letter, 12 * least)
+        good = (twelve >= least) & (twelve < least + 12)
+        return twelve % 12 + 12 * _half(parts, letters), good
+    if "k" in letters:
+        hour = number("k", 24)
+        return hour % 24, (hour >= 1) & (hour <= 24)
+    hour = number("H", 0)
+    return hour, hour < 24
 
 
 def _half(parts: Value, letters: dict[str, int]) -> Any:

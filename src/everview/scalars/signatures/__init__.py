@@ -13,6 +13,7 @@ from typing import Final
 
 from everview.scalars.signatures.collections import COLLECTIONS
 from everview.scalars.signatures.conditions import COMPARISONS, CONDITIONS
+from everview.scalars.signatures.json_text import BITMAPS, JSON
 from everview.scalars.signatures.moments import MOMENTS
 from everview.scalars.signatures.numbers import ARITHMETIC, NUMBERS
 from everview.scalars.signatures.printing import PRINTED
@@ -24,8 +25,8 @@ KINDS: Final[dict[str, Signatures]] = {
     "operators": family(ARITHMETIC, COMPARISONS),
     "conditions": CONDITIONS,
     "numbers": NUMBERS,
-    "text": family(TEXTS, PRINTED),
-    "bytes and hashes": BYTES,
+    "text": family(TEXTS, PRINTED, JSON),
+    "bytes and hashes": family(BYTES, BITMAPS),
     "dates and timestamps": MOMENTS,
     "arrays and structs": COLLECTIONS,
 }

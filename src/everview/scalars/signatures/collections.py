@@ -20,7 +20,7 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.types import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIMESTAMP, Array, Field, Struct, Type
+from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Array, Field, Struct, Type
 
 
 def _array(name: str, arguments: Arguments) -> Typed:
@@ -178,7 +178,17 @@ def _index(name: str, arguments: Arguments) -> Typed:
     return Typed((array, implicit(index, INTEGER, name)), _element(name, array), True)
 
 
+def _histogram(name: str, arguments: Arguments) -> Typed:
+    values, bins = implicit(arguments[0], Array(DOUBLE), name), coerced(arguments[1], INTEGER)
+    if not isinstance(bins, Literal) or bins.value is None or bins.value < 2:
+        raise mismatch(name, tuple(a.type for a in arguments), "the number of bins is a literal from 2 on")
+    return Typed((values, bins), Array(Struct([Field("x", DOUBLE), Field("y", DOUBLE)])), True)
+
+
 COLLECTIONS: Final[Signatures] = family(
+    # of aggregates that read all values of a group
+    signed("skewness_of kurtosis_of", 1, 1, takes(Array(DOUBLE), gives=DOUBLE, nullable=True), note="last digit"),
+    signed("histogram_of", 2, 2, _histogram),
     signed("array_append array_prepend", 2, 2, _with_element(1), "array, element"),
     signed(
         *("array_insert", 3, 3, _with_element(2), "array, position, element"),

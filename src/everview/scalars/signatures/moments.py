@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 from typing import Final
 
-from everview.scalars.coercion import coerced, implicit, is_number
-from everview.scalars.expressions import Cast, Expression, Literal
+from everview.scalars.coercion import FRACTIONS, coerced, implicit, is_number, mismatch
+from everview.scalars.expressions import TRY, Call, Cast, Expression, Literal
+from everview.scalars.kinds import DAY_TIME, INTERVALS, YEAR_MONTH, Passing
 from everview.scalars.signatures.rules import Arguments, Rule, Signatures, Typed, family, signed, takes
 from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Decimal, Type
 
@@ -33,14 +35,6 @@ def _read_time(type_: Type) -> Rule:
     return rule
 
 
-def _try_read_time(name: str, arguments: Arguments) -> Typed | Expression:
-    """``try_to_timestamp``: NULL where ``to_timestamp`` fails."""
-    typed = _read_time(TIMESTAMP)(name, arguments)
-    if isinstance(typed, Typed):
-        return replace(typed, nullable=True)
-    return replace(typed, try_=True) if isinstance(typed, Cast) else typed
-
-
 def _unix(name: str, arguments: Arguments) -> Typed:
     moment = arguments[0]
     if moment.type in (DATE, TIMESTAMP):
@@ -54,6 +48,102 @@ def _from_unix(name: str, arguments: Arguments) -> Typed:
     return Typed((implicit(arguments[0], BIGINT, name), implicit(pattern, STRING, name)), STRING)
 
 
+def _attempt(rule: Rule) -> Rule:
+    """The rule of a `try_` function: NULL where the function fails."""
+
+    def attempted(name: str, arguments: Arguments) -> Typed | Expression:
+        typed = rule(name, arguments)
+        if isinstance(typed, Typed):
+            return replace(typed, nullable=True)
+        return replace(typed, try_=True) if isinstance(typed, Cast) else typed
+
+    return attempted
+
+
+def _unix_date(name: str, arguments: Arguments) -> Expression:
+    day = implicit(arguments[0], DATE, name)
+    return Call("datediff", (day, _DAY_ZERO), INTEGER, day.nullable)
+
+
+def _from_unix_date(name: str, arguments: Arguments) -> Expression:
+    count = implicit(arguments[0], INTEGER, name)
+    return Call("date_add", (_DAY_ZERO, count), DATE, count.nullable)
+
+
+def _named(pattern: str) -> Rule:
+    """The rule of a name that `date_format` writes."""
+
+    def rule(name: str, arguments: Arguments) -> Expression:
+        day = coerced(implicit(arguments[0], DATE, name), TIMESTAMP)
+        return Call("date_format", (day, Literal(pattern, STRING)), STRING, day.nullable)
+
+    return rule
+
+
+def _make_timestamp(attempt: str) -> Rule:
+    """Six parts, and a zone in which they are meant."""
+
+    def rule(name: str, arguments: Arguments) -> Expression:
+        if len(arguments) < 6:
+            raise mismatch(name, tuple(a.type for a in arguments), "it takes six parts; there is no TIME")
+        parts = (*(implicit(a, INTEGER, name) for a in arguments[:5]), implicit(arguments[5], Decimal(16, 6), name))
+        nullable = bool(attempt) or any(p.nullable for p in parts)
+        made = Call(f"{attempt}make_timestamp", parts, TIMESTAMP, nullable)
+        if len(arguments) == 6:
+            return made
+        zone = implicit(arguments[6], STRING, name)
+        return Call(f"{attempt}to_utc_timestamp", (made, zone), TIMESTAMP, nullable or zone.nullable)
+
+    return rule
+
+
+def _convert_timezone(name: str, arguments: Arguments) -> Expression:
+    """From the clock of one zone, UTC if none is named, to that of another."""
+    *zones, moment = arguments
+    moment = implicit(moment, TIMESTAMP, name)
+    zones = [implicit(zone, STRING, name) for zone in zones]
+    if len(zones) == 2:
+        moment = Call("to_utc_timestamp", (moment, zones[0]), TIMESTAMP, moment.nullable or zones[0].nullable)
+    return Call("from_utc_timestamp", (moment, zones[-1]), TIMESTAMP, moment.nullable or zones[-1].nullable)
+
+
+def _interval_of(gives: Passing, *parts: Type) -> Rule:
+    """The rule of an interval of parts, those that are not given zero."""
+
+    def rule(name: str, arguments: Arguments) -> Typed:
+        zeros = (coerced(Literal(0, INTEGER), part) for part in parts[len(arguments) :])
+        return Typed((*(implicit(a, p, name) for a, p in zip(arguments, parts, strict=False)), *zeros), gives)
+
+    return rule
+
+
+def _seconds(name: str, arguments: Arguments) -> Typed | Expression:
+    (a,) = arguments
+    if isinstance(a.type, Decimal) or a.type in FRACTIONS:
+        return coerced(a, TIMESTAMP)
+    return Typed((implicit(a, BIGINT, name),), TIMESTAMP)
+
+
+def _time_bucket(name: str, arguments: Arguments) -> Typed:
+    width, moment, origin = (*arguments, Literal(_MOMENT_ZERO, TIMESTAMP))[:3]
+    if width.type not in INTERVALS or not isinstance(width, Literal) or width.value is None or width.value <= 0:
+        raise mismatch(name, (width.type,), "its width is a literal interval, and positive")
+    if TIMESTAMP not in (moment.type, origin.type) or moment.type == DATE:
+        raise mismatch(name, (width.type, moment.type), "it takes a timestamp")
+    return Typed((width, implicit(moment, TIMESTAMP, name), implicit(origin, TIMESTAMP, name)), TIMESTAMP)
+
+
+def _zone_of_session(name: str, arguments: Arguments) -> Expression:
+    return Literal("UTC", STRING)
+
+
+_DAY_ZERO: Final = Literal(dt.date(1970, 1, 1), DATE)
+_MOMENT_ZERO: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_ZONES: Final = "a zone is a name such as `Europe/Berlin` or an offset such as `+02:00`"
+_MADE: Final = (
+    "year, month, day, hour, minute, second [, zone]",
+    "60 seconds are a minute; without a zone, UTC, which is the zone of the others, too",
+)
 _DAYS: Final = "date, number or date"
 _READ: Final = ("text [, pattern]", "without a pattern, a cast; `to_timestamp` of a number is in seconds")
 _SECONDS: Final = ("timestamp; `BIGINT`", "no fractions of seconds")
@@ -85,8 +175,14 @@ MOMENTS: Final[Signatures] = family(
     ),
     signed("make_date", 3, 3, takes(INTEGER, gives=DATE), "year, month, day"),
     signed("to_date", 1, 2, _read_time(DATE), *_READ),
-    signed("to_timestamp", 1, 2, _read_time(TIMESTAMP), *_READ),
-    signed("try_to_timestamp", 1, 2, _try_read_time, "text [, pattern]", "NULL where the other raises"),
+    signed("try_to_date", 1, 2, _attempt(_read_time(DATE)), "text [, pattern]", "NULL where the other raises"),
+    signed(
+        *("to_timestamp", 1, 2, _read_time(TIMESTAMP), *_READ),
+        to_timestamp="to_timestamp_ltz to_timestamp_ntz",
+    ),
+    signed(
+        "try_to_timestamp", 1, 2, _attempt(_read_time(TIMESTAMP)), "text [, pattern]", "NULL where the other raises"
+    ),
     signed("date_format", 2, 2, takes(TIMESTAMP, STRING, gives=STRING), "timestamp or seconds, pattern"),
     signed("from_unixtime", 1, 2, _from_unix, "timestamp or seconds, pattern"),
     signed(
@@ -94,5 +190,37 @@ MOMENTS: Final[Signatures] = family(
         unix_timestamp="to_unix_timestamp",
     ),
     signed("unix_micros unix_millis unix_seconds", 1, 1, takes(TIMESTAMP, gives=BIGINT), *_SECONDS),
-    signed(*("timestamp_micros timestamp_millis timestamp_seconds", 1, 1, takes(BIGINT, gives=TIMESTAMP), *_SECONDS)),
+    signed(*("timestamp_micros timestamp_millis", 1, 1, takes(BIGINT, gives=TIMESTAMP), *_SECONDS)),
+    signed("timestamp_seconds", 1, 1, _seconds, "number of seconds"),
+    signed("unix_date", 1, 1, _unix_date, "date", "days since 1970"),
+    signed("date_from_unix_date", 1, 1, _from_unix_date, "days since 1970"),
+    signed("dayname", 1, 1, _named("EEE"), "date", "three letters"),
+    signed("monthname", 1, 1, _named("MMM"), "date", "three letters"),
+    signed("next_day", 2, 2, takes(DATE, STRING, gives=DATE), "date, day", "two or three letters, or the whole name"),
+    signed(
+        *("make_timestamp", 6, 7, _make_timestamp(""), *_MADE),
+        make_timestamp="make_timestamp_ltz make_timestamp_ntz",
+    ),
+    signed(
+        *("try_make_timestamp", 6, 7, _make_timestamp(TRY), _MADE[0], "NULL where the other raises"),
+        try_make_timestamp="try_make_timestamp_ltz try_make_timestamp_ntz",
+    ),
+    signed(
+        "make_dt_interval",
+        0,
+        4,
+        _interval_of(DAY_TIME, *[INTEGER] * 3, Decimal(18, 6)),
+        "days, hours, minutes, seconds",
+    ),
+    signed("make_ym_interval", 0, 2, _interval_of(YEAR_MONTH, INTEGER, INTEGER), "years, months"),
+    signed(
+        *("from_utc_timestamp to_utc_timestamp", 2, 2, takes(TIMESTAMP, STRING, gives=TIMESTAMP), "timestamp, zone"),
+        _ZONES,
+    ),
+    signed("convert_timezone", 2, 3, _convert_timezone, "[zone,] zone, timestamp", _ZONES),
+    signed("current_timezone", 0, 0, _zone_of_session, "none", "always UTC"),
+    signed(
+        *("time_bucket", 2, 3, _time_bucket, "literal interval, timestamp [, origin]"),
+        "the beginning of its bucket, counted from the origin, 1970 if none is given",
+    ),
 )

@@ -1,0 +1,148 @@
+"""Aggregates that are formulas of others: correlation and regression, skewness, histograms, unions of arrays.
+
+Correlation and regression come from exact sums, as variances do, so they cost what the change does. Skewness, kurtosis
+and histograms read all values of a group that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from everview.frontends.sql.expressions import Site, expression
+from everview.frontends.sql.written import SqlCall
+from everview.plan.aggregates import aggregate_call
+from everview.plan.typing import call, cast, coerced, implicit, is_number, literal
+from everview.scalars.expressions import AggregateCall, Expression, Literal
+from everview.types import DOUBLE, Array, Field, Struct
+
+Aggregating = Callable[..., AggregateCall]
+Formula = Callable[[Aggregating, list[Expression]], Expression]
+
+
+def derived(written: SqlCall, kept: Expression | None, site: Site) -> Expression:
+    """The formula of a call, its aggregates over the rows that the filter keeps."""
+    count, formula = FORMULAS[written.name]
+    given = [expression(argument, site) for argument in written.arguments]
+    if len(given) != count:
+        raise site.context.error(f"{written.name} takes {count} arguments, and was given {len(given)}", written.node)
+    if written.distinct or written.order:
+        raise site.context.unsupported(f"DISTINCT or ORDER BY in {written.name}", written.node, "use a subquery")
+
+    def aggregating(name: str, *arguments: Expression) -> AggregateCall:
+        return aggregate_call(name, arguments, filter=kept)
+
+    return formula(aggregating, given)
+
+
+# -- of pairs
+
+
+class Pair:
+    """The aggregates of pairs of numbers, of which neither is NULL."""
+
+    def __init__(self, aggregating: Aggregating, given: list[Expression]) -> None:
+        self.y, self.x = given
+        self._aggregating = aggregating
+
+    def of(self, name: str, value: Expression, other: Expression) -> Expression:
+        """An aggregate of one value, without the pairs that lack the other."""
+        there = call("if", call("is_null", other), Literal(None, value.type), value)
+        return self._aggregating(name, there)
+
+    def mean(self, value: Expression, other: Expression) -> Expression:
+        return self.of("avg", implicit(value, DOUBLE, "avg"), other)
+
+    def variance(self, value: Expression, other: Expression, name: str = "var_pop") -> Expression:
+        return self.of(name, implicit(value, DOUBLE, name), other)
+
+    @property
+    def count(self) -> Expression:
+        return call("coalesce", self.of("count", self.y, self.x), literal(0))
+
+    @property
+    def covariance(self) -> Expression:
+        return self._aggregating("covar_pop", *(implicit(value, DOUBLE, "covar_pop") for value in (self.y, self.x)))
+
+    @property
+    def varies(self) -> tuple[Expression, Expression]:
+        """Whether y varies, and whether x does."""
+        zero = literal(0.0)
+        sides = ((self.y, self.x), (self.x, self.y))
+        y, x = (call("not_equal", self.variance(*side), zero) for side in sides)
+        return y, x
+
+
+def _corr(pair: Pair) -> Expression:
+    deviations = [pair.variance(*side, "stddev_pop") for side in ((pair.y, pair.x), (pair.x, pair.y))]
+    return _where(call("and", *pair.varies), call("divide", pair.covariance, call("multiply", *deviations)))
+
+
+def _slope(pair: Pair) -> Expression:
+    return _where(pair.varies[1], call("divide", pair.covariance, pair.variance(pair.x, pair.y)))
+
+
+def _intercept(pair: Pair) -> Expression:
+    rise = call("multiply", _slope(pair), pair.mean(pair.x, pair.y))
+    return call("subtract", pair.mean(pair.y, pair.x), rise)
+
+
+def _r2(pair: Pair) -> Expression:
+    y, x = pair.varies
+    both = call("multiply", pair.variance(pair.y, pair.x), pair.variance(pair.x, pair.y))
+    share = call("divide", call("multiply", pair.covariance, pair.covariance), both)
+    return _where(x, call("if", y, share, literal(1.0)))
+
+
+def _times(pair: Pair, value: Expression) -> Expression:
+    return call("multiply", coerced(pair.count, DOUBLE), value)
+
+
+def _where(condition: Expression, value: Expression) -> Expression:
+    """The value where a condition holds, else NULL."""
+    return call("if", condition, value, Literal(None, value.type))
+
+
+def _paired(formula: Callable[[Pair], Expression]) -> tuple[int, Formula]:
+    return 2, lambda aggregating, given: formula(Pair(aggregating, given))
+
+
+# -- of all values of a group
+
+
+def _of_numbers(function: str) -> tuple[int, Formula]:
+    def formula(aggregating: Aggregating, given: list[Expression]) -> Expression:
+        return call(function, aggregating("collect_list", implicit(given[0], DOUBLE, function)))
+
+    return 1, formula
+
+
+def _histogram(aggregating: Aggregating, given: list[Expression]) -> Expression:
+    value, bins = given
+    values = aggregating("collect_list", implicit(value, DOUBLE, "histogram_numeric"))
+    made = call("histogram_of", values, bins)
+    if not is_number(value.type) or value.type == DOUBLE:
+        return made
+    return cast(made, Array(Struct([Field("x", value.type), Field("y", DOUBLE)])))
+
+
+def _union(aggregating: Aggregating, given: list[Expression]) -> Expression:
+    return call("array_distinct", call("array_compact", call("flatten", aggregating("collect_list", given[0]))))
+
+
+FORMULAS: Final[dict[str, tuple[int, Formula]]] = {
+    "corr": _paired(_corr),
+    "regr_count": _paired(lambda pair: pair.count),
+    "regr_avgx": _paired(lambda pair: pair.of("avg", pair.x, pair.y)),
+    "regr_avgy": _paired(lambda pair: pair.of("avg", pair.y, pair.x)),
+    "regr_sxx": _paired(lambda pair: _times(pair, pair.variance(pair.x, pair.y))),
+    "regr_syy": _paired(lambda pair: _times(pair, pair.variance(pair.y, pair.x))),
+    "regr_sxy": _paired(lambda pair: _times(pair, pair.covariance)),
+    "regr_slope": _paired(_slope),
+    "regr_intercept": _paired(_intercept),
+    "regr_r2": _paired(_r2),
+    "skewness": _of_numbers("skewness_of"),
+    "kurtosis": _of_numbers("kurtosis_of"),
+    "histogram_numeric": (2, _histogram),
+    "collect_union": (1, _union),
+}

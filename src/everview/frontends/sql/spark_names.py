@@ -1,0 +1,103 @@
+"""Functions that Spark has and Everview has not, by what they wait for, so that an error can say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """Functions that are not supported for one reason, and what to do instead."""
+
+    hint: str
+    names: str  # with spaces between
+
+
+LACKING: Final = (
+    Lacking(
+        "there is no MAP type; keep keys and values in a table or in arrays of structs",
+        "map map_concat map_contains_key map_entries map_filter map_from_arrays map_from_entries map_keys map_values "
+        "map_zip_with str_to_map transform_keys transform_values",
+    ),
+    Lacking(
+        "there is no VARIANT type; keep JSON as text",
+        "is_valid_variant is_variant_null parse_json schema_of_variant schema_of_variant_agg to_variant_object "
+        "try_parse_json try_variant_array_append try_variant_get try_variant_insert try_variant_set "
+        "variant_array_append variant_delete variant_explode variant_explode_outer variant_get variant_insert "
+        "variant_set variant_strip_nulls",
+    ),
+    Lacking(
+        "there is no TIME type; keep times as timestamps, or as numbers of microseconds",
+        "current_time localtime make_time time_diff time_from_micros time_from_millis time_from_seconds time_to_micros "
+        "time_to_millis time_to_seconds time_trunc to_time try_to_time",
+    ),
+    Lacking(
+        "an interval here is of months or of time; write make_ym_interval or make_dt_interval",
+        "make_interval try_make_interval",
+    ),
+    Lacking("timestamps are of microseconds; use unix_micros or timestamp_micros", "timestamp_nanos unix_nanos"),
+    Lacking(
+        "a sketch cannot forget a row that is deleted; approx_count_distinct, approx_percentile and mode are exact here, "
+        "and a view of counts by value with LIMIT gives the most frequent ones",
+        "approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate count_min_sketch "
+        "hll_sketch_agg hll_sketch_estimate hll_union hll_union_agg kll_merge_agg_bigint kll_merge_agg_double "
+        "kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kll_sketch_get_n_bigint "
+        "kll_sketch_get_n_double kll_sketch_get_n_float kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double "
+        "kll_sketch_get_quantile_float kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float "
+        "kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float kll_sketch_to_string_bigint "
+        "kll_sketch_to_string_double kll_sketch_to_string_float theta_difference theta_intersection "
+        "theta_intersection_agg theta_sketch_agg theta_sketch_estimate theta_union theta_union_agg "
+        "tuple_difference_double tuple_difference_integer tuple_difference_theta_double tuple_difference_theta_integer "
+        "tuple_intersection_agg_double tuple_intersection_agg_integer tuple_intersection_double "
+        "tuple_intersection_integer tuple_intersection_theta_double tuple_intersection_theta_integer "
+        "tuple_sketch_agg_double tuple_sketch_agg_integer tuple_sketch_estimate_double tuple_sketch_estimate_integer "
+        "tuple_sketch_summary_double tuple_sketch_summary_integer tuple_sketch_theta_double tuple_sketch_theta_integer "
+        "tuple_union_agg_double tuple_union_agg_integer tuple_union_double tuple_union_integer "
+        "tuple_union_theta_double tuple_union_theta_integer",
+    ),
+    Lacking(
+        "read XML by a Python function that @ev.function makes known",
+        "from_xml schema_of_xml to_xml xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number "
+        "xpath_short xpath_string",
+    ),
+    Lacking(
+        "there are no geometries; keep coordinates as numbers",
+        "st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid",
+    ),
+    Lacking(
+        "write it as a Python function that @ev.function makes known",
+        "aes_decrypt aes_encrypt try_aes_decrypt collate from_avro from_protobuf schema_of_avro sentences to_avro "
+        "to_protobuf vector_avg vector_cosine_similarity vector_inner_product vector_l2_distance vector_norm "
+        "vector_normalize vector_sum measure counter_diff",
+    ),
+    Lacking(
+        "a Python function that @ev.function makes known takes the place of a Java one",
+        "java_method reflect try_reflect",
+    ),
+    Lacking(
+        "a view has the same answer in every session; give the value as a column",
+        "current_catalog current_database current_path current_schema current_user session_user user version",
+    ),
+    Lacking(
+        "the schema is to be written down: a view's columns have types before there are rows",
+        "schema_of_csv schema_of_json",
+    ),
+    Lacking(
+        "JSON and CSV are read before they come here, or by a Python function that @ev.function makes known",
+        "from_csv from_json json_tuple to_csv",
+    ),
+    Lacking("a row that must not be there is refused by CHECK, or by the application", "assert_true raise_error"),
+    Lacking(
+        "use count(DISTINCT x), or bit_or and bit_and of BIGINT",
+        "bitmap_and_agg bitmap_construct_agg bitmap_or_agg",
+    ),
+    Lacking("group by window(…), or by time_bucket(INTERVAL …, t)", "session_window window window_time"),
+    Lacking(
+        "functions of functions take a Python function's place: make one known by @ev.function",
+        "aggregate exists filter forall reduce transform zip_with",
+    ),
+    Lacking("see the reference of SQL", "collations python_worker_logs sql_keywords"),
+)
+# The reason why a function of Spark is not here.
+OF_SPARK: Final[dict[str, str]] = {name: group.hint for group in LACKING for name in group.names.split()}

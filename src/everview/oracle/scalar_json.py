@@ -1,0 +1,125 @@
+"""The meaning of JSON as text, read with Python's library and written by hand."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from everview.errors import BadPattern
+from everview.oracle.scalar_casts import cast_value
+from everview.types import BINARY, DOUBLE, FLOAT, STRING, TIMESTAMP, Array, Struct, Type
+
+
+class Members(tuple[tuple[str, Any], ...]):
+    """An object's members."""
+
+
+def _none(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _read(text: str) -> Any:
+    """The value and whether there is one."""
+    try:
+        decoder = json.JSONDecoder(object_pairs_hook=Members, parse_constant=_none)
+        return decoder.raw_decode(text.strip(" \t\r\n"))[0], True
+    except (ValueError, RecursionError):
+        return None, False
+
+
+def _steps(path: str) -> list[str | int] | None:
+    if "*" in path:
+        raise BadPattern(path, hint="no *")
+    if path[:1] != "$":
+        return None
+    steps: list[str | int] = []
+    rest = path[1:]
+    while rest:
+        if rest.startswith("['") and "']" in rest:
+            key, _, rest = rest[2:].partition("']")
+            steps.append(key)
+        elif rest[0] == "[" and rest[1 : rest.find("]")].isdigit() and "]" in rest:
+            number, _, rest = rest[1:].partition("]")
+            steps.append(int(number))
+        elif rest[0] == "." and rest[1:2] not in ("", ".", "["):
+            end = min(at if (at := rest.find(mark, 1)) > 0 else len(rest) for mark in ".[")
+            steps.append(rest[1:end])
+            rest = rest[end:]
+        else:
+            return None
+    return steps
+
+
+def _get(text: str, path: str) -> str | None:
+    steps, (value, good) = _steps(path), _read(text)
+    if steps is None or not good:
+        return None
+    for step in steps:
+        if isinstance(step, int):
+            if not isinstance(value, list) or step >= len(value):
+                return None
+            value = value[step]
+        else:
+            found = [member for key, member in value if key == step] if isinstance(value, Members) else []
+            if not found or found[0] is None:
+                return None
+            value = found[0]
+    return value if isinstance(value, str) else _text(value)
+
+
+def _text(value: Any) -> str:
+    match value:
+        case Members():
+            return "{" + ",".join(_text(key) + ":" + _text(member) for key, member in value) + "}"
+        case list():
+            return "[" + ",".join(_text(item) for item in value) + "]"
+        case float():
+            return cast_value(value, DOUBLE, STRING)
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)
+
+
+def _length(text: str) -> int | None:
+    value, _ = _read(text)
+    return len(value) if isinstance(value, list) else None
+
+
+def _keys(text: str) -> list[str] | None:
+    value, _ = _read(text)
+    return [key for key, _ in value] if isinstance(value, Members) else None
+
+
+def _written(value: Any, type_: Type) -> str:
+    if value is None:
+        return "null"
+    if isinstance(type_, Struct):
+        members = [(f.name, value[f.name], f.type) for f in type_.fields if value[f.name] is not None]
+        return "{" + ",".join(f"{_text(name)}:{_written(v, t)}" for name, v, t in members) + "}"
+    if isinstance(type_, Array):
+        return "[" + ",".join(_written(item, type_.element) for item in value) + "]"
+    if type_ == BINARY:
+        return _text(base64.encodebytes(value).decode().replace("\n", ""))
+    if type_ == TIMESTAMP:
+        return f'"{value.year:04}-{value:%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"'
+    if isinstance(value, Decimal):
+        return str(value)
+    plain = cast_value(value, type_, STRING) if type_ != STRING else value
+    quoted = type_.sql in ("STRING", "DATE") or (type_ in (FLOAT, DOUBLE) and plain[-1:] in ("N", "y"))
+    return _text(plain) if quoted else plain
+
+
+JSON: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
+    "get_json_object": lambda type_, types, values: _get(*values),
+    "json_array_length": lambda type_, types, values: _length(*values),
+    "json_object_keys": lambda type_, types, values: _keys(*values),
+    "to_json": lambda type_, types, values: _written(values[0], types[0]),
+}

@@ -1,0 +1,127 @@
+"""The meaning of moments in zones, of moments made of their parts, and of buckets of time."""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import re
+import zoneinfo
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from everview.oracle.scalar_casts import NoValue
+
+EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_JAVA: Final = {
+    "PST": "America/Los_Angeles", "CST": "America/Chicago", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo",
+    "EST": "-05:00", "MST": "-07:00", "HST": "-10:00", "ECT": "Europe/Paris", "AET": "Australia/Sydney",
+    "ACT": "Australia/Darwin", "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo",
+    "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka", "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa",
+    "IET": "America/Indiana/Indianapolis", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}  # fmt: skip
+
+
+def _zone(name: str) -> dt.tzinfo:
+    name = _JAVA.get(name, name)
+    plain = name.removeprefix("UTC").removeprefix("GMT").removeprefix("UT")
+    if plain in ("", "Z"):
+        if name == "":
+            raise NoValue("no zone")
+        return dt.UTC
+    if plain[0] in "+-":
+        digits = re.match(r"[+-](\d\d?)(?::?(\d\d))?(?::?(\d\d))?$", plain)
+        if digits is None:
+            raise NoValue("no zone")
+        hours, minutes, seconds = (int(part or 0) for part in digits.groups())
+        ahead = dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        if minutes > 59 or ahead > dt.timedelta(hours=18):
+            raise NoValue("no zone")
+        return dt.timezone(-ahead if plain[0] == "-" else ahead)
+    try:
+        if not name[:1].isupper():
+            raise NoValue("no zone")
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise NoValue("no zone") from None
+
+
+def _within(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*values: Any) -> Any:
+        try:
+            return function(*values)
+        except OverflowError:
+            raise NoValue("outside the years") from None
+        except ValueError:
+            raise NoValue("no such moment") from None
+
+    return run
+
+
+def _from_utc(moment: dt.datetime, zone: str) -> dt.datetime:
+    return moment.astimezone(_zone(zone)).replace(tzinfo=dt.UTC, fold=0)
+
+
+def _to_utc(moment: dt.datetime, zone: str) -> dt.datetime:
+    return moment.replace(tzinfo=_zone(zone), fold=0).astimezone(dt.UTC)
+
+
+def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: Decimal) -> dt.datetime:
+    if not 0 <= seconds <= 60:
+        raise NoValue("no such second")
+    start = dt.datetime(year, month, day, hour, minute, tzinfo=dt.UTC)
+    return start + dt.timedelta(microseconds=int(seconds.scaleb(6)))
+
+
+def _next_day(day: dt.date, name: str) -> dt.date:
+    names = {n[:size].lower(): at for at, n in enumerate(calendar.day_name) for size in (2, 3, len(n))}
+    wanted = names.get(name.strip().lower())
+    if wanted is None:
+        raise NoValue("no such day")
+    return day + dt.timedelta(days=(wanted - day.weekday() - 1) % 7 + 1)
+
+
+def _make_dt_interval(days: int, hours: int, minutes: int, seconds: Decimal) -> int:
+    total = ((days * 24 + hours) * 60 + minutes) * 60_000_000 + int(seconds.scaleb(6))
+    if not -(2**63) <= total < 2**63:
+        raise NoValue("overflow")
+    return total
+
+
+def _make_ym_interval(years: int, months: int) -> int:
+    if not -(2**31) <= years * 12 + months < 2**31:
+        raise NoValue("overflow")
+    return years * 12 + months
+
+
+def _time_bucket(width: Any, moment: dt.datetime, origin: dt.datetime) -> dt.datetime:
+    if isinstance(width, int) and width < 10**6:  # months
+        count = ((moment.year - origin.year) * 12 + moment.month - origin.month) // width + 1
+        begin = None
+        while begin is None or begin > moment:
+            begin, count = _months_on(origin, count * width, moment), count - 1
+        return begin
+    span = width if isinstance(width, dt.timedelta) else dt.timedelta(microseconds=width)
+    return origin + (moment - origin) // span * span
+
+
+def _months_on(when: dt.datetime, months: int, moment: dt.datetime) -> dt.datetime | None:
+    year, month = divmod(when.year * 12 + when.month - 1 + months, 12)
+    if year > 9999:
+        return None
+    day = min(when.day, calendar.monthrange(year, month + 1)[1]) if year > 0 else 1
+    return when.replace(year=year, month=month + 1, day=day)
+
+
+ZONES: Final[Mapping[str, Callable[..., Any]]] = {
+    "from_utc_timestamp": _within(_from_utc),
+    "to_utc_timestamp": _within(_to_utc),
+    "make_timestamp": _within(_make_timestamp),
+    "next_day": _within(_next_day),
+    "make_dt_interval": _make_dt_interval,
+    "make_ym_interval": _make_ym_interval,
+    "time_bucket": _within(_time_bucket),
+}

@@ -1,0 +1,170 @@
+"""JSON as text: values written as JSON, parts of a text by a path, the keys of an object and the length of an array.
+
+What follows a value is passed over; what is no JSON is NULL.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import json
+import math
+import re
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from everview.errors import BadPattern
+from everview.scalars.functions.kernel import Kernel, Kind, Value, constant, each, each_row
+
+_STEP: Final = re.compile(r"\.([^.\[]+)|\['([^']*)'\]|\[(\d+)\]")
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The members of an object, in their order, each as often as it is there."""
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_no_constant)
+
+
+def _read(text: str) -> Any:
+    """The value that a text begins with; raises `ValueError`."""
+    return _DECODER.raw_decode(text.lstrip(" \t\r\n"))[0]
+
+
+# -- paths
+
+
+@cache
+def _steps(path: str) -> tuple[str | int, ...] | None:
+    """The keys and places of a path; None if it is none."""
+    if "*" in path:
+        raise BadPattern(f"the path {path!r} has a *", hint="name one element, such as $.a[0]")
+    if not path.startswith("$"):
+        return None
+    steps: list[str | int] = []
+    at = 1
+    while at < len(path):
+        found = _STEP.match(path, at)
+        if found is None:
+            return None
+        steps.append(int(found[3]) if found[3] else found[1] or found[2] or "")
+        at = found.end()
+    return tuple(steps)
+
+
+def _get(out: Kind, a: Value, path: Value) -> Any:
+    steps = _steps(path.as_py())
+    return pa.nulls(len(a), out) if steps is None else each(out, lambda text: _part(text, steps), a)
+
+
+def _part(text: str, steps: tuple[str | int, ...]) -> str | None:
+    try:
+        value = _read(text)
+    except (ValueError, RecursionError):
+        return None
+    for step in steps:
+        if isinstance(step, str):
+            members = value if isinstance(value, _Pairs) else []
+            value = next((member for key, member in members if key == step), None)
+            if value is None:
+                return None
+        elif isinstance(value, list) and not isinstance(value, _Pairs) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value if isinstance(value, str) else _compact(value)
+
+
+def _compact(value: Any) -> str:
+    if isinstance(value, _Pairs):
+        return "{" + ",".join(f"{_quoted(key)}:{_compact(member)}" for key, member in value) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_compact, value)) + "]"
+    return _java(value) if isinstance(value, float) else _quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _java(number: float, single: bool = False) -> str:
+    """A finite float as Java writes it."""
+    plain = decimal.Decimal(str(np.float32(number)) if single else repr(number))
+    if plain == 0 or 1e-3 <= abs(number) < 1e7:
+        text = f"{plain:f}"
+        return text if "." in text else f"{text}.0"
+    digits = "".join(map(str, plain.as_tuple().digits)).rstrip("0") or "0"
+    return f"{'-' if number < 0 else ''}{digits[0]}.{digits[1:] or '0'}E{plain.adjusted()}"
+
+
+def _length(text: str) -> int | None:
+    try:
+        value = _read(text)
+    except (ValueError, RecursionError):
+        return None
+    return len(value) if isinstance(value, list) and not isinstance(value, _Pairs) else None
+
+
+def _keys(text: str) -> list[str] | None:
+    try:
+        value = _read(text)
+    except (ValueError, RecursionError):
+        return None
+    return [key for key, _ in value] if isinstance(value, _Pairs) else None
+
+
+# -- writing
+
+
+def _to_json(out: Kind, a: Value) -> Any:
+    kind = a.type
+    return each_row(out, lambda value: None if value is None else _json(value, kind), a)
+
+
+def _json(value: Any, kind: Kind) -> str:
+    """A value of an Arrow type as JSON; fields of structs that are NULL are left out."""
+    if value is None:
+        return "null"
+    if pa.types.is_struct(kind):
+        fields = ((f.name, value[f.name], f.type) for f in kind)
+        return "{" + ",".join(f"{_quoted(n)}:{_json(v, t)}" for n, v, t in fields if v is not None) + "}"
+    if pa.types.is_list(kind):
+        return "[" + ",".join(_json(item, kind.value_type) for item in value) + "]"
+    match value:
+        case bool() | int():
+            return json.dumps(value)
+        case float():
+            endless = '"NaN"' if value != value else '"Infinity"' if value > 0 else '"-Infinity"'
+            return _java(value, kind.bit_width == 32) if math.isfinite(value) else endless
+        case decimal.Decimal():
+            return str(value)  # as Java's BigDecimal, with a power of ten for very small ones
+        case bytes():
+            return _quoted(base64.b64encode(value).decode())
+        case dt.datetime():
+            return f'"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"' if value.year > 999 else _early(value)
+        case dt.date():
+            return f'"{value.isoformat()}"'
+        case _:
+            return _quoted(value)
+
+
+def _early(value: dt.datetime) -> str:
+    """A timestamp of a year of fewer than four digits."""
+    return f'"{value.replace(tzinfo=None).isoformat("T", "milliseconds")}Z"'
+
+
+KERNELS: Final[dict[str, Kernel]] = {
+    "get_json_object": constant(1, _get),
+    "json_array_length": lambda out, a: each(out, _length, a),
+    "json_object_keys": lambda out, a: each(out, _keys, a),
+    "to_json": _to_json,
+}
+FAILING: Final = frozenset({"get_json_object"})

@@ -17,6 +17,7 @@ from everview.database.database import READERS, Database
 from everview.database.defining import DESCRIPTION
 from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.frontends import read_sql
+from everview.database.guards import guarded
 from everview.database.rules import Ruleset
 from everview.doors import door
 from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
@@ -71,13 +72,16 @@ def connect(
 
 def described(said: Mapping[str, Any], views: Mapping[str, Build]) -> Catalog:
     """The catalog that a state directory describes."""
-    catalog = Catalog(rules=tuple(map(Ruleset.from_json, said.get("rules", ()))))
+    rules = tuple(map(Ruleset.from_json, said.get("rules", ())))
+    catalog = Catalog(rules=rules, schemas=tuple(said.get("schemas", ())))
     for name, table in said["tables"]:
         catalog = catalog.with_table(TableDefinition.from_json(name, table))
-    stored = dict(said["views"])
+    for table in catalog.tables.values():
+        catalog = guarded(catalog, table)
+    stored, guards = dict(said["views"]), {name: catalog.views[name] for name in catalog.guards}
     for name in _each_after_what_it_reads(stored):
         catalog = catalog.with_view(_view(catalog, name, stored[name], views.get(name)))
-    return replace(catalog, views={name: catalog.views[name] for name in stored})
+    return replace(catalog, views={**{name: catalog.views[name] for name in stored}, **guards})
 
 
 def _each_after_what_it_reads(stored: Mapping[str, Any]) -> Iterable[str]:
@@ -90,7 +94,7 @@ def _view(catalog: Catalog, name: str, said: Mapping[str, Any], build: Build | N
         try:
             given = {mark: literal_from_json(value) for mark, value in said.get("parameters", {}).items()}
             read = partial(read_sql, parameters=given) if given else READERS.get(said["dialect"], read_sql)
-            return read(catalog, name, said["text"], said["dialect"])
+            return replace(read(catalog, name, said["text"], said["dialect"]), comments=said.get("comments", {}))
         except UnknownName as error:
             raise UnknownName(f'view "{name}": {error.message}', hint=error.hint) from error
     if build is None:

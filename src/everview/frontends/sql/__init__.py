@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from everview.frontends.sql.bind import bind, bind_query
 from everview.frontends.sql.statements import (
+    AlterTable,
     Begin,
+    CommentOn,
     Commit,
+    CreateSchema,
     CreateTable,
     CreateView,
     Deallocate,
     DeleteRows,
     Drop,
+    DropSchema,
     Execute,
     Explain,
     InsertRows,
@@ -28,14 +32,18 @@ from everview.frontends.sql.statements import (
 from everview.plan.catalog import CatalogFunction, Tables
 
 __all__ = [
+    "AlterTable",
     "Begin",
     "CatalogFunction",
+    "CommentOn",
     "Commit",
+    "CreateSchema",
     "CreateTable",
     "CreateView",
     "Deallocate",
     "DeleteRows",
     "Drop",
+    "DropSchema",
     "Execute",
     "Explain",
     "InsertRows",

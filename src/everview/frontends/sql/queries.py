@@ -250,7 +250,7 @@ def select(node: exp.Select, context: QueryContext) -> Bound:
     if node.args.get("where") is not None:
         test = condition(node.args["where"].this, Site(context, rows.scope, "WHERE"))
         rows = NamedRows(Filter(rows.plan, test), rows.scope)
-    unfinished, site = _bind_items(node, rows, context)
+    unfinished, site = bind_items(node, rows, context)
     _bind_rest(node, unfinished, site)
     grouping.group(node, unfinished, site)
     if unfinished.having is not None:
@@ -262,7 +262,7 @@ def select(node: exp.Select, context: QueryContext) -> Bound:
     return _projected(node, unfinished, context)
 
 
-def _bind_items(node: exp.Select, rows: NamedRows, context: QueryContext) -> tuple[UnfinishedSelect, Site]:
+def bind_items(node: exp.Select, rows: NamedRows, context: QueryContext) -> tuple[UnfinishedSelect, Site]:
     """Bind the items of SELECT; an item may name the ones before it."""
     named = {fold(w.name): w for w in node.args.get("windows") or []}
     for window in named.values():

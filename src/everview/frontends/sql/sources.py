@@ -17,6 +17,7 @@ from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.joins import beside_elements, joined_all, outer_elements
 from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, NamedRows
+from everview.frontends.sql.schemas import is_information, stored_name
 from everview.frontends.sql.values import written
 from everview.plan.nodes import Project, Values
 from everview.scalars.expressions import Literal
@@ -94,12 +95,14 @@ def _pivoted(pivot: exp.Pivot, rows: NamedRows, node: exp.Expr, context: QueryCo
 
 def relation(node: exp.Table, context: QueryContext) -> Bound:
     """A common table expression, a table or a view, by its name."""
-    name = node.name
     if isinstance(node.this, (exp.Placeholder, exp.Parameter)):
         raise context.unsupported("a parameter as a relation", node, "a parameter is a value: write the name itself")
-    if node.args.get("db") is not None:
-        raise context.unsupported(f"the schema in {node.sql('spark')[:60]}", node, "relations have one name")
-    cte = context.ctes.get(fold(name))
+    if is_information(node):
+        from everview.frontends.sql.showing import information
+
+        return information(node, context)
+    name = stored_name(node, context)
+    cte = context.ctes.get(fold(name)) if node.args.get("db") is None else None
     if cte is not None:
         return cte
     known = list(context.catalog.names())

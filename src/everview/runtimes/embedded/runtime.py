@@ -85,6 +85,7 @@ class Embedded(Epochs):
         self._check_functions, self._as_is, self._every = check_functions, as_is, every
         self.tables = dict(tables or {})
         self.views: dict[str, CircuitView] = {}
+        self.judge: Callable[[Mapping[str, Batch]], None] | None = None  # raises for changes that must not be
         program = prepared(circuit, self.tables, shards, as_is=as_is, stored=path is not None)
         context = Context(Dictionary(), dict(program.circuit.functions), check_functions)
         self.durable = None if path is None else Durable.open(path, program, policy or Policy(), adopt=adopt)
@@ -227,7 +228,8 @@ class Embedded(Epochs):
         """`tick` with rows that are encoded already, since a mark in the dictionary; listeners are told nothing.
 
         With the tick is kept how far sources have been read, by name: both count, or neither. ``done`` is called as
-        soon as it counts, and perhaps once more, if an exception cuts it short.
+        soon as it counts, and perhaps once more, if an exception cuts it short. `judge`, if there is one, may refuse
+        the tick by what it changes in views.
         """
         if self.ending is not None or self._refusal is not None or self._made != forks():
             self._require_open()
@@ -235,6 +237,8 @@ class Embedded(Epochs):
             self._save_in_time()
         with self.begin(mark):
             outputs = self.compute(cells)
+            if self.judge is not None:
+                self.judge(outputs)
             self._publish(mark, offsets, partial(done, outputs))
         return outputs
 

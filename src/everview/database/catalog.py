@@ -18,6 +18,7 @@ from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.rules import DATALOG, Rulesets, derived_name, head_of, without_heads
 from everview.errors import DefinitionError, shown
 from everview.lowering.lower import Lowering
+from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
 from everview.runtimes.tables import Table
 
@@ -33,6 +34,7 @@ class Catalog:
     views: Views = field(default_factory=dict[str, ViewDefinition])
     rules: Rulesets = ()  # of Datalog, by which some of the views are defined
     schemas: tuple[str, ...] = ()  # name spaces beside the default one
+    functions: Mapping[str, StoredFunction] = field(default_factory=dict[str, StoredFunction])  # of SQL
 
     @property
     def relations(self) -> dict[str, TableDefinition | ViewDefinition]:
@@ -205,6 +207,7 @@ class Catalog:
             "views": [[view.name, view.to_json()] for view in self.views.values() if view.guards is None],
             "rules": [ruleset.to_json() for ruleset in self.rules],
             **({"schemas": list(self.schemas)} if self.schemas else {}),
+            **({"functions": [[f.name, f.text, f.dialect] for f in self.functions.values()]} if self.functions else {}),
         }
 
     def require_free(self, what: str, name: str) -> None:

@@ -21,6 +21,7 @@ from everview.database.guards import guarded
 from everview.database.rules import Ruleset
 from everview.doors import door
 from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
+from everview.plan.catalog import StoredFunction
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.embedded.prepare import check_shards, use_threads
 from everview.traces.store import Store
@@ -73,7 +74,8 @@ def connect(
 def described(said: Mapping[str, Any], views: Mapping[str, Build]) -> Catalog:
     """The catalog that a state directory describes."""
     rules = tuple(map(Ruleset.from_json, said.get("rules", ())))
-    catalog = Catalog(rules=rules, schemas=tuple(said.get("schemas", ())))
+    functions = {name: StoredFunction(name, text, dialect) for name, text, dialect in said.get("functions", ())}
+    catalog = Catalog(rules=rules, schemas=tuple(said.get("schemas", ())), functions=functions)
     for name, table in said["tables"]:
         catalog = catalog.with_table(TableDefinition.from_json(name, table))
     for table in catalog.tables.values():

@@ -86,5 +86,7 @@ def constraint_from_json(said: dict[str, Any]) -> TableConstraint:
     >>> constraint_from_json(constraint_to_json(UniqueColumns("u", ("a", "b"))))
     UniqueColumns(name='u', columns=('a', 'b'))
     """
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
-    return _CONSTRAINTS[fields.pop("kind")](**fields)
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in said.items() if name != "kind"
+    }
+    return _CONSTRAINTS[said["kind"]](**fields)

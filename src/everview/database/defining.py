@@ -20,7 +20,8 @@ from everview.database.carried import Carried
 from everview.database.catalog import Assembled, Catalog
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
 from everview.database.guards import guarded, judge_of
-from everview.errors import DefinitionError, TransactionError
+from everview.errors import DefinitionError, EverviewError, TransactionError
+from everview.plan.catalog import StoredFunction
 from everview.plan.timed import check_timeless
 from everview.runtimes.embedded.relation import KeptTable
 from everview.runtimes.embedded.runtime import FirstRows
@@ -158,6 +159,37 @@ class Definitions:
                 if relation in catalog.relations:
                     catalog = catalog.without(relation, cascade=True)
             self._turn(replace(catalog, schemas=tuple(known for known in catalog.schemas if known != name)))
+
+    def define_function(self, function: StoredFunction, *, replaces: bool = False) -> None:
+        """Define a function of SQL; with ``replaces``, views that call the old one are made anew."""
+        with self.changing():
+            known = self.catalog.functions
+            if function.name in known and not replaces:
+                hint = "give it another name, or write CREATE OR REPLACE FUNCTION"
+                raise DefinitionError(f'there is a function "{function.name}" already', hint=hint)
+            self._with_functions({**known, function.name: function}, function.name)
+
+    def drop_function(self, name: str) -> None:
+        """Drop a function of SQL, which no view may call."""
+        with self.changing():
+            self._with_functions({n: f for n, f in self.catalog.functions.items() if n != name}, name)
+
+    def _with_functions(self, functions: Mapping[str, StoredFunction], changed: str) -> None:
+        """Go on with other functions: views whose plans change with them are made anew."""
+        catalog, anew = replace(self.catalog, functions=functions), list[str]()
+        for view in self.catalog.ordered():
+            if view.text is None or changed not in view.text.lower():
+                continue
+            try:
+                bound = catalog.anew(view)
+            except EverviewError as error:
+                raise DefinitionError(
+                    f"view {view.name} calls {changed}, and would fail: {error.message}", hint=f"drop {view.name} first"
+                ) from None
+            if bound.plan != view.plan:
+                catalog = _read_anew(catalog.with_other(bound), view.name)
+                anew += [view.name, *catalog.readers(view.name)]
+        self.redefine(catalog, anew)
 
     def redefine(self, catalog: Catalog, anew: Collection[str]) -> None:
         """Go on with other definitions; listeners of views that are made anew are told how these differ."""

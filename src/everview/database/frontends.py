@@ -19,7 +19,7 @@ from everview.frontends.dialects import POMORA
 from everview.frontends.sql import CreateView, bind
 from everview.frontends.sql.constraints import UniqueColumns
 from everview.frontends.sql.parameters import NO_PARAMETERS, ParameterValues
-from everview.plan.catalog import FrontEnd, Readable
+from everview.plan.catalog import FrontEnd, Readable, StoredFunction
 from everview.plan.node import Plan
 from everview.plan.nodes import Scan
 from everview.plan.typing import cast
@@ -83,6 +83,9 @@ class ReadableDatabase(Readable):
         if known is None or column not in known.defaults:
             return None
         return _as_expression(known.defaults[column], known.schema[column].type)
+
+    def stored_function(self, name: str) -> StoredFunction | None:
+        return self._catalog.functions.get(name)
 
     def generated(self, table: str) -> Mapping[str, str]:
         known = self._catalog.tables.get(table)

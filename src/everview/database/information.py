@@ -79,7 +79,7 @@ def _constraints(catalog: Catalog) -> Iterator[tuple[Any, ...]]:
 
 
 def _routines(catalog: Catalog) -> Iterator[tuple[Any, ...]]:
-    yield from ()
+    yield from ((function.name, function.text) for function in catalog.functions.values())
 
 
 _RELATIONS: Final[dict[str, Callable[[Catalog], Iterator[tuple[Any, ...]]]]] = {

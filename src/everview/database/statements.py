@@ -24,12 +24,14 @@ from everview.frontends.sql import (
     Begin,
     CommentOn,
     Commit,
+    CreateFunction,
     CreateSchema,
     CreateTable,
     CreateView,
     Deallocate,
     DeleteRows,
     Drop,
+    DropFunction,
     DropSchema,
     Execute,
     Explain,
@@ -46,6 +48,7 @@ from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import parse
 from everview.optimize import optimize
+from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
 from everview.plan.nodes import Project
 from everview.scalars.evaluate import Evaluate, moment
@@ -123,6 +126,10 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return None if statement.there else db.definitions.add_schema(statement.name)
         case DropSchema():
             return None if statement.missing else db.definitions.drop_schema(statement.name, statement.cascade)
+        case CreateFunction():
+            return _create_function(db, statement)
+        case DropFunction():
+            return None if statement.missing else db.definitions.drop_function(statement.name)
         case Prepare():
             db.prepared[fold(statement.name)] = statement
             return None
@@ -133,6 +140,13 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return _deallocate(db, statement)
         case _:
             raise AssertionError(f"{statement} is no statement")
+
+
+def _create_function(db: Core, statement: CreateFunction) -> None:
+    if statement.if_not_exists and statement.name in db.catalog.functions:
+        return
+    function = StoredFunction(statement.name, statement.text, statement.dialect)
+    db.definitions.define_function(function, replaces=statement.or_replace)
 
 
 def _prepared(db: Core, name: str) -> Prepare:

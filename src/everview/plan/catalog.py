@@ -77,6 +77,15 @@ class CatalogFunction:
     aggregate: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class StoredFunction:
+    """A function that is defined in SQL: its name in lower case, and the statement that defined it."""
+
+    name: str
+    text: str
+    dialect: str = "spark"
+
+
 def registered_function(name: str) -> CatalogFunction | None:
     """A function that was registered in this process; None if there is none of that name."""
     if not is_registered(name):
@@ -124,6 +133,10 @@ class Readable(Protocol):
     def function(self, name: str) -> CatalogFunction | None:
         """A user's function or aggregate, by its name in lower case."""
         return registered_function(name)
+
+    def stored_function(self, name: str) -> StoredFunction | None:
+        """A function of SQL, by its name in lower case."""
+        return None
 
     def default(self, table: str, column: str) -> Expression | None:
         """The value of a column that INSERT leaves out; None is NULL."""

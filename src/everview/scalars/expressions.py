@@ -238,13 +238,21 @@ class AggregateCall(Expression):
 class Frame:
     """Which rows around the current one a window function sees.
 
-    `unit` is "rows" or "range"; a bound is None for unbounded, else an offset: 0 is the current row, -1 the one
-    before.
+    `unit` is "rows", "groups" of peers, or "range"; a bound is None for unbounded, else an offset: 0 is the current row
+    or its peers, -1 the one before. In a range other offsets are distances of the sort key: numbers, or literals of
+    intervals.
     """
 
-    unit: Either["rows", "range"]
+    unit: Either["rows", "range", "groups"]
     start: Any
     end: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludingFrame(Frame):
+    """A frame without some of its rows: the current row, its peers ("group"), or its peers without itself ("ties")."""
+
+    exclude: Either["current row", "group", "ties"] = "current row"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from everview.scalars.expressions import (
     Call,
     Cast,
     Column,
+    ExcludingFrame,
     Exists,
     Expression,
     Frame,
@@ -194,14 +195,15 @@ def _ordered(order: Order) -> str:
 
 
 def _frame(frame: Frame) -> str:
-    return f"{frame.unit.upper()} BETWEEN {_bound(frame.start, 'PRECEDING')} AND {_bound(frame.end, 'FOLLOWING')}"
+    said = f"{frame.unit.upper()} BETWEEN {_bound(frame.start, 'PRECEDING')} AND {_bound(frame.end, 'FOLLOWING')}"
+    return f"{said} EXCLUDE {frame.exclude.upper()}" if isinstance(frame, ExcludingFrame) else said
 
 
 def _bound(bound: Any, side: str) -> str:
     if bound is None:
         return f"UNBOUNDED {side}"
-    if isinstance(bound, Expression):
-        return f"{sql(bound)} {side}"
+    if isinstance(bound, Literal):
+        return f"{sql(Literal(abs(bound.value), bound.type))} {'PRECEDING' if bound.value < 0 else 'FOLLOWING'}"
     if bound == 0:
         return "CURRENT ROW"
     return f"{-bound} PRECEDING" if bound < 0 else f"{bound} FOLLOWING"

@@ -14,6 +14,7 @@ from everview.frontends.sql import statements as st
 from everview.frontends.sql.constraints import UniqueColumns
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.creating import NO_SEQUENCE, create_table, properties_of, relation_name
+from everview.frontends.sql.macros import create_function, drop_function
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import Parsed, parse, slip_in
@@ -23,7 +24,7 @@ from everview.frontends.sql.schemas import create_schema, drop_schema, is_inform
 from everview.frontends.sql.showing import comment, describe, show
 from everview.frontends.sql.slips import INSTEAD, OURS
 from everview.frontends.sql.sources import renamed
-from everview.plan.catalog import CatalogFunction, Readable
+from everview.plan.catalog import CatalogFunction, Readable, StoredFunction
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Project, Scan
 from everview.scalars.expressions import Expression, columns_of
@@ -61,6 +62,9 @@ class With(Readable):
 
     def is_set(self, name: str) -> bool:
         return bool(self.key(name)) if name in self.made else self.catalog.is_set(name)
+
+    def stored_function(self, name: str) -> StoredFunction | None:
+        return self.catalog.stored_function(name)
 
     def default(self, table: str, column: str) -> Expression | None:
         if table in self.tables:
@@ -158,6 +162,10 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
             return describe(node, text, context)
         case exp.Comment():
             return comment(node, text, context)
+        case exp.Pivot():
+            inside = exp.select("*").from_(exp.Subquery(this=node))
+            bound = complete(inside, context)
+            return st.Select(text, bound.plan, bound.names, bound.order)
         case exp.Query() | exp.Values():
             bound = complete(node, context)
             return st.Select(text, bound.plan, bound.names, bound.order)
@@ -190,6 +198,8 @@ def _create(node: exp.Create, text: str, context: QueryContext) -> st.Statement:
     kind = str(node.args["kind"]).upper()
     if kind in ("SCHEMA", "DATABASE", "NAMESPACE"):
         return create_schema(node, text, context)
+    if kind in ("FUNCTION", "MACRO"):
+        return create_function(node, text, context)
     if kind == "SEQUENCE":
         raise context.unsupported("CREATE SEQUENCE", node, NO_SEQUENCE)
     if kind == "VIEW":
@@ -244,6 +254,8 @@ def _drop(node: exp.Drop, text: str, context: QueryContext) -> st.Statement:
     kind = str(node.args["kind"]).upper()
     if kind in ("SCHEMA", "DATABASE", "NAMESPACE"):
         return drop_schema(node, text, context)
+    if kind in ("FUNCTION", "MACRO"):
+        return drop_function(node, text, context)
     if kind not in ("TABLE", "VIEW"):
         raise context.unsupported(f"DROP {kind}", node, "there are DROP TABLE and DROP VIEW")
     tables = node.args.get("tables") or [node.this]

@@ -70,7 +70,7 @@ def create_table(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     """``CREATE TABLE name (columns and constraints)``, or ``… AS query``."""
     name = relation_name(node.this, context)
     said = properties_of(node, context, exp.FileFormatProperty, exp.SchemaCommentProperty)
-    flags = {"if_not_exists": bool(node.args.get("exists")), "or_replace": bool(node.args.get("replace"))}
+    flags = bool(node.args.get("exists")), bool(node.args.get("replace"))
     comment = next((part.name for part in said if isinstance(part, exp.SchemaCommentProperty)), None)
     comments = {} if comment is None else {"": comment}
     if node.expression is not None:
@@ -78,7 +78,7 @@ def create_table(node: exp.Create, text: str, context: QueryContext) -> st.Creat
         bound = query(node.expression, context)
         fields = [Field(n, f.type, f.nullable) for n, f in zip(unique(bound.names), bound.plan.schema, strict=True)]
         schema, key = keyed(fields, keys, node, context)
-        return st.CreateTable(text, name, schema, key, query=bound.plan, comments=comments, **flags)
+        return st.CreateTable(text, name, schema, key, {}, *flags, bound.plan, comments=comments)
     if not isinstance(node.this, exp.Schema):
         raise context.error("a table of which columns?", node, "write CREATE TABLE t (id BIGINT PRIMARY KEY)")
     table = NewTable(name, [], {}, comments=comments)
@@ -90,7 +90,7 @@ def create_table(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     if len(table.keys) > 1:
         raise context.error("two primary keys", node, "write PRIMARY KEY (a, b)")
     schema, key = keyed(table.fields, table.keys, node, context)
-    made = st.CreateTable(text, name, schema, key, table.defaults, comments=table.comments, **flags)
+    made = st.CreateTable(text, name, schema, key, table.defaults, *flags, comments=table.comments)
     return constrained(made, table, node, context)
 
 

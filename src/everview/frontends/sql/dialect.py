@@ -132,6 +132,8 @@ def _names(tokens: list[Token]) -> list[Token]:
 
 
 def _named(before: Token | None, token: Token, after: Token | None) -> Token:
+    if after is not None and after.token_type == T.L_PAREN and token.text.upper() == "MATCH_CONDITION":
+        return _token(token, T.MATCH_CONDITION, token.text, token.start)  # of ASOF JOIN, as in Snowflake
     if token.token_type in _CURRENT:
         return _token(token, T.VAR, token.text, token.start)  # unless a column is called so, it is the moment
     word = token.token_type in _WORDS or token.text.upper() == "IF"

@@ -227,7 +227,7 @@ def upserted(node: exp.Insert, text: str, target: Target, given: Plan, context: 
     conflict, scan = node.args.get("conflict"), target.scan
     if conflict is not None:
         context.only(conflict, "expressions", "action", "conflict_keys", "where")
-    said = str(node.args.get("alternative") or conflict.args["action"].name).upper()
+    said = str(conflict.args["action"].name if conflict is not None else node.args["alternative"]).upper()
     keys = _conflict_keys(conflict, target, node, context)
     parts = MergeParts()
     if said in ("DO NOTHING", "IGNORE"):
@@ -245,9 +245,8 @@ def upserted(node: exp.Insert, text: str, target: Target, given: Plan, context: 
     scope = Scope((*target.scope.visible, *offered), context.outer)
     if conflict is not None and conflict.args.get("where") is not None:
         pairs = Filter(pairs, condition(conflict.args["where"].this, Site(context, scope, "WHERE")))
-    if said == "REPLACE":
-        new = {i: pairs.columns[width + i] for i in range(width)}
-    else:
+    new: dict[int, Expression] = {i: pairs.columns[width + i] for i in range(width)}
+    if conflict is not None:
         new = assignments(conflict.expressions, scan, Site(context, scope, "SET"))
     parts.matched.append(Project(pairs, pairs.columns[:width], scan.schema.names))
     parts.updated.append(_updated(pairs, new, target, context))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql import generators, pivots
+from everview.frontends.sql import generators, pivots, unpivots
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, expression
@@ -85,6 +85,8 @@ def _table(node: exp.Table, context: QueryContext) -> NamedRows:
 def _pivoted(pivot: exp.Pivot, rows: NamedRows, node: exp.Expr, context: QueryContext) -> NamedRows:
     from everview.frontends.sql.queries import query
 
+    if pivot.args.get("unpivot"):
+        return named(unpivots.of_clause(pivot, rows, context), pivot.args.get("alias"), context, node.alias_or_name)
     bare = node.copy()
     bare.set("pivots", None)
     bare.set("joins", None)
@@ -119,7 +121,9 @@ def _subquery(node: exp.Subquery, context: QueryContext) -> NamedRows:
     if isinstance(node.this, (exp.Table, exp.Subquery)) and not isinstance(node.this.this, exp.Query):
         return _bracketed(node, context)
     context.only(node, "this", "alias", "joins", "pivots", "with_", "order", "limit", "offset")
-    if isinstance(node.this, exp.Pivot):
+    if isinstance(node.this, exp.Pivot) and node.this.args.get("unpivot"):
+        bound = unpivots.of_statement(node.this, relation_of(node.this.this, context, None), context)
+    elif isinstance(node.this, exp.Pivot):
         inner = pivots.of_statement(node.this, context, _columns_of(node.this, context))
         bound = query(inner, context)
     else:
@@ -175,6 +179,11 @@ def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Query
         return _elements(node, alias, None, context)
     if name in ("generate_series", "generateseries", "range", "sequence"):
         return named(_series(node, name, context), alias, context, name)
+    from everview.frontends.sql.macros import expanded_table
+
+    made = expanded_table(name, node.expressions, node, context)
+    if made is not None:
+        return named(made, alias, context, name)
     hint = "there are explode, posexplode, inline, stack, range and generate_series"
     raise context.unsupported(f"the table function {name}", node, hint)
 

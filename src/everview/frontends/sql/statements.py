@@ -287,6 +287,24 @@ class DropSchema(Statement):
     missing: bool = False
 
 
+@dataclass(frozen=True)
+class CreateFunction(Statement):
+    """``CREATE FUNCTION``: its text is its definition."""
+
+    name: str
+    dialect: str
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropFunction(Statement):
+    """``DROP FUNCTION``; nothing to do if it is `missing`."""
+
+    name: str
+    missing: bool = False
+
+
 # -- statements that are kept by a name
 
 

@@ -151,7 +151,7 @@ def completed(plan: Plan, scan: Scan, context: QueryContext, start: int = 0) -> 
     generated = context.catalog.generated(scan.relation)
     if not generated:
         return plan
-    columns = list(plan.columns)
+    columns: list[Expression] = list(plan.columns)
     names = scan.schema.names
     scope = Scope(tuple(Visible(None, name, columns[start + i]) for i, name in enumerate(names)))
     for i, name in enumerate(names):

@@ -59,7 +59,8 @@ def test_columns_are_renamed_with_what_names_them() -> None:
     db.sql("ALTER TABLE c RENAME TO d")
     with pytest.raises(BrokenConstraint):
         db.sql("INSERT INTO d VALUES (2, 3)")
-    assert db.tables() == ["t", "d"] and db.verify()
+    assert db.tables() == ["t", "d"]
+    assert db.verify()
 
 
 def test_types_defaults_and_nulls() -> None:

@@ -177,8 +177,12 @@ class Definitions:
     def _with_functions(self, functions: Mapping[str, StoredFunction], changed: str) -> None:
         """Go on with other functions: views whose plans change with them are made anew."""
         catalog, anew = replace(self.catalog, functions=functions), list[str]()
+        callers = _calling(changed, functions)
+        if changed not in functions and len(callers) > 1:
+            others = ", ".join(sorted(callers - {changed}))
+            raise DefinitionError(f"function {changed} is called by {others}", hint="drop what calls it first")
         for view in self.catalog.ordered():
-            if view.text is None or changed not in view.text.lower():
+            if view.text is None or not any(name in view.text.lower() for name in callers):
                 continue
             try:
                 bound = catalog.anew(view)
@@ -230,6 +234,18 @@ class Definitions:
             if view.materialized and self.catalog.views.get(name) is not view:
                 for plan in catalog.plans(view):
                     check_timeless(name, plan)
+
+
+def _calling(name: str, functions: Mapping[str, StoredFunction]) -> set[str]:
+    """A function, and those that may call it, directly or through others: their texts name it."""
+    reached = {name}
+    while True:
+        more = {
+            f.name for f in functions.values() if f.name not in reached and any(n in f.text.lower() for n in reached)
+        }
+        if not more:
+            return reached
+        reached |= more
 
 
 def _read_anew(catalog: Catalog, name: str) -> Catalog:

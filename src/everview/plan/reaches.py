@@ -14,7 +14,7 @@ from everview.types import BIGINT, DATE, TIMESTAMP, Type
 
 @dataclass(frozen=True)
 class Reach:
-    """The sort key, and the values at which the frame starts and ends, all of one type; None where there is no distance.
+    """The sort key, and the values at which the frame starts and ends, of one type; None where there is no distance.
 
     A value is NULL where the key is, or where it is beyond what the type holds.
     """

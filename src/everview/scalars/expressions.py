@@ -148,6 +148,42 @@ class Now(Expression):
         _tell(self, type=TIMESTAMP if self.kind == "timestamp" else DATE, nullable=False)
 
 
+# -- Functions of arrays that take functions.
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaVariable(Expression):
+    """A variable of a lambda function; no other variable around it has its number."""
+
+    number: int
+    name: str
+    type: Type
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaCall(Expression):
+    """A function of arrays that applies others to elements: ``transform(array, x -> x + 1)``.
+
+    Each body is over the row around it, and over its `variables`.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    bodies: tuple[Expression, ...]
+    variables: tuple[tuple[LambdaVariable, ...], ...]
+    type: Type
+    nullable: bool
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (*self.arguments, *self.bodies)
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        count = len(self.arguments)
+        return replace(self, arguments=tuple(children[:count]), bodies=tuple(children[count:]))
+
+
 # -- Subqueries, which decorrelation turns into joins. Their plans are `everview.plan.node.Plan`.
 
 

@@ -27,6 +27,8 @@ from everview.scalars.expressions import (
     Expression,
     Frame,
     InQuery,
+    LambdaCall,
+    LambdaVariable,
     Literal,
     Now,
     Order,
@@ -85,6 +87,10 @@ def _written(expression: Expression) -> tuple[str, int]:
             return f"{'TRY_' if try_ else ''}CAST({sql(argument)} AS {type_.sql})", _ATOM
         case UserCall(name, arguments):
             return f"{name}({_listed(arguments)})", _ATOM
+        case LambdaVariable(_, name):
+            return _name(name), _ATOM
+        case LambdaCall():
+            return _lambda_call(expression), _ATOM
         case Now(kind):
             return f"CURRENT_{kind.upper()}", _ATOM
         case Exists() | InQuery() | Scalar():
@@ -95,6 +101,14 @@ def _written(expression: Expression) -> tuple[str, int]:
             return _window(expression), _ATOM
         case _:
             return repr(expression), _ATOM
+
+
+def _lambda_call(call: LambdaCall) -> str:
+    parts = [sql(argument) for argument in call.arguments]
+    for variables, body in zip(call.variables, call.bodies, strict=True):
+        names = [_name(variable.name) for variable in variables]
+        parts.append(f"{names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'} -> {sql(body)}")
+    return f"{call.function}({', '.join(parts)})"
 
 
 def _subquery(expression: Exists | InQuery | Scalar) -> tuple[str, int]:

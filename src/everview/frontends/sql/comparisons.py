@@ -36,8 +36,8 @@ def _tuples(name: str, node: exp.Expr, left: exp.Tuple, right: exp.Tuple, site: 
         counts = f"{len(left.expressions)} and {len(right.expressions)}"
         raise site.context.error(f"tuples of {counts} values are compared", node, "give both as many")
     if name in ("less", "less_equal", "greater", "greater_equal"):
-        values = [(expression(a, site), expression(b, site)) for a, b in zip(left.expressions, right.expressions, strict=True)]
-        return _in_sequence(name, values)
+        sides = ([expression(part, site) for part in side.expressions] for side in (left, right))
+        return _in_sequence(name, list(zip(*sides, strict=True)))
     if name not in ("equal", "not_equal", "null_safe_equal"):
         raise site.context.unsupported(f"{name} of tuples", node, "compare the parts")
     pairs = zip(left.expressions, right.expressions, strict=True)

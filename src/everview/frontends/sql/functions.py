@@ -16,6 +16,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from everview.errors import SqlError, UnknownName
 from everview.frontends.sql import aggregates, generators, timespans
 from everview.frontends.sql.expressions import Site, expression, handles
+from everview.frontends.sql.lambdas import lambda_call
 from everview.frontends.sql.macros import expanded
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
@@ -54,6 +55,9 @@ CHANCE = ("rand", "random", "randn", "uuid", "shuffle", "monotonically_increasin
 
 def function(node: exp.Expr, site: Site) -> Expression:
     """Bind a call of a function."""
+    applied = lambda_call(node, site)
+    if applied is not None:
+        return applied
     aggregate = aggregates.aggregate(node, site)
     if aggregate is not None:
         return aggregate

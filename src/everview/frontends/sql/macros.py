@@ -1,7 +1,7 @@
 """Functions of SQL: ``CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1``, expanded wherever they are called.
 
-The body is bound over its arguments, which are bound where the call stands: no name of the caller is seen inside, and no
-argument is read as text. A function that returns a table stands in FROM, and takes constants.
+The body is bound over its arguments, which are bound where the call stands: no name of the caller is seen inside, and
+no argument is read as text. A function that returns a table stands in FROM, and takes constants.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from everview.frontends.sql.schemas import stored_name
 from everview.frontends.sql.types import type_of
 from everview.frontends.sql.written import NAMES, RANKS
 from everview.plan.catalog import StoredFunction
-from everview.plan.typing import cast, implicit, is_function
+from everview.plan.typing import cast, implicit, is_function, is_number
 from everview.scalars.evaluate import fold as folded
 from everview.scalars.expressions import Expression, Literal
 from everview.types import Type, unknown_name
@@ -175,15 +175,17 @@ def _arranged(macro: SqlMacro, arguments: list[exp.Expr], node: exp.Expr, contex
     """The arguments in the order of the parameters: by place first, then by name, then defaults."""
     names = [fold(parameter.name) for parameter in macro.parameters]
     given: dict[int, exp.Expr] = {}
-    for place, argument in enumerate(arguments):
-        value = argument
+    for number, argument in enumerate(arguments):
+        place, value = number, argument
         if isinstance(argument, (exp.Kwarg, exp.PropertyEQ)):
             word = fold(argument.this.name)
             if word not in names:
                 raise unknown_name("parameter", argument.this.name, [p.name for p in macro.parameters])
             place, value = names.index(word), argument.expression
-        elif any(isinstance(before, (exp.Kwarg, exp.PropertyEQ)) for before in arguments[:place]):
+        elif any(isinstance(before, (exp.Kwarg, exp.PropertyEQ)) for before in arguments[:number]):
             raise context.error("an argument by place follows one by name", node, "give the ones by place first")
+        elif number >= len(names):
+            raise context.error(f"{macro.name} was given {len(arguments)} arguments", node, f"it takes {_takes(macro)}")
         if place in given:
             raise context.error(f'argument "{macro.parameters[place].name}" is given twice', node)
         given[place] = value
@@ -193,8 +195,6 @@ def _arranged(macro: SqlMacro, arguments: list[exp.Expr], node: exp.Expr, contex
         if value is None:
             raise context.error(f'{macro.name} was not given "{parameter.name}"', node, f"it takes {_takes(macro)}")
         whole.append(value)
-    if given:
-        raise context.error(f"{macro.name} was given {len(arguments)} arguments", node, f"it takes {_takes(macro)}")
     return whole
 
 
@@ -212,12 +212,19 @@ def _inside(macro: SqlMacro, context: QueryContext, outer: Scope | None = None) 
 def _scope(macro: SqlMacro, values: list[Expression], context: QueryContext) -> Scope:
     """The arguments as the body sees them, in the types of the parameters."""
     visible: list[Visible] = []
-    for number, (parameter, value) in enumerate(zip(macro.parameters, values, strict=True)):
-        if parameter.kind is not None:
-            type_: Type = type_of(parameter.kind, context)
-            value = implicit(value, type_, f'"{parameter.name}" of {macro.name}')
-        visible.append(Visible(None, f"{ARGUMENT}{number}", value))
+    for number, (parameter, given) in enumerate(zip(macro.parameters, values, strict=True)):
+        type_ = None if parameter.kind is None else type_of(parameter.kind, context)
+        visible.append(Visible(None, f"{ARGUMENT}{number}", _as_parameter(given, type_, parameter, macro)))
     return Scope(tuple(visible))
+
+
+def _as_parameter(value: Expression, type_: Type | None, parameter: MacroParameter, macro: SqlMacro) -> Expression:
+    """An argument in the type of its parameter; a number that does not fit raises when the call is evaluated."""
+    if type_ is None:
+        return value
+    if is_number(value.type) and is_number(type_):
+        return cast(value, type_)
+    return implicit(value, type_, f'"{parameter.name}" of {macro.name}')
 
 
 def _value(macro: SqlMacro, values: list[Expression], site: Site) -> Expression:

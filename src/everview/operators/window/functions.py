@@ -126,8 +126,8 @@ class Over:
 class FramedOver(Over):
     """A window function over a frame of RANGE by distance, or one without some of its rows.
 
-    ``key`` is the field that rows are sorted by, ``low`` and ``high`` those with the values at which a row's frame starts
-    and ends, of the same type; -1 where there is no distance. ``exclude`` says which rows are left out.
+    ``key`` is the field that rows are sorted by, ``low`` and ``high`` those with the values at which a row's frame
+    starts and ends, of the same type; -1 where there is no distance. ``exclude`` says which rows are left out.
     """
 
     key: int = -1
@@ -158,7 +158,9 @@ class FramedOver(Over):
     def _kept(self, places: Places, low: Words, high: Words) -> Spans:
         if not self.exclude:
             return [(low, high)]
-        first, after = (places.at, places.at + 1) if self.exclude == "current row" else (places.first_peers, places.after_peers)
+        first, after = (
+            (places.at, places.at + 1) if self.exclude == "current row" else (places.first_peers, places.after_peers)
+        )
         before = low, np.clip(first, low, high)
         behind = np.clip(after, low, high), high
         if self.exclude != "ties":
@@ -231,9 +233,7 @@ _RANKED: dict[str, Callable[[Over, Places], Matrix]] = {
 # -- least and greatest
 
 
-def _extreme(
-    over: Over, places: Places, schema: Schema, spans: Spans, context: Context
-) -> tuple[Words, Flags]:
+def _extreme(over: Over, places: Places, schema: Schema, spans: Spans, context: Context) -> tuple[Words, Flags]:
     """A row of the frame with the least or greatest value, and where there is one that is not NULL."""
     (field,) = over.fields
     ranks = _ranks(places.rows, schema, field, context)

@@ -15,7 +15,7 @@ from everview.frontends.sql.context import QueryContext
 from everview.frontends.sql.dialect import Plain
 from everview.frontends.sql.expressions import Site, condition
 from everview.frontends.sql.names import Scope, Visible, fold
-from everview.frontends.sql.parse import parse_expression
+from everview.frontends.sql.parse import parse_expression, stored_expression
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.schemas import stored_name
 from everview.frontends.sql.targets import computed
@@ -179,7 +179,7 @@ def settled(
             value = (
                 computed(text, schema, schema.index(column), scope, context)
                 if column
-                else condition(parse_expression(text), Site(replace(context, dialect="spark"), scope, "CHECK"))
+                else condition(stored_expression(text), Site(replace(context, dialect="spark"), scope, "CHECK"))
             )
             _check_of_one_row(value, f"CHECK ({text})", node, context)
             return constraint
@@ -286,7 +286,7 @@ def _settled_key(
 
 
 def _pair_test(columns: tuple[str, ...], others: tuple[str, ...]) -> exp.Expr:
-    return parse_expression(
+    return stored_expression(
         " AND ".join(f"c.{quoted(a)} = p.{quoted(b)}" for a, b in zip(columns, others, strict=True))
     )
 

@@ -6,6 +6,7 @@ no argument is read as text. A function that returns a table stands in FROM, and
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -234,6 +235,9 @@ def _value(macro: SqlMacro, values: list[Expression], site: Site) -> Expression:
         body = expression(macro.body, inner)
     except EverviewError as error:
         context.source.locate(error, macro.body)
+        if error.hint is not None:
+            error.hint = re.sub(rf"{ARGUMENT}(\d+)", lambda m: macro.parameters[int(m[1])].name, error.hint)
+            error.args = (f"{error.message}\n  hint: {error.hint}",)
         raise
     return body if macro.returns is None else cast(body, type_of(macro.returns, context))
 

@@ -69,6 +69,14 @@ def parse_expression(text: str) -> exp.Expr:
     return tree.expressions[0]
 
 
+def stored_expression(text: str) -> exp.Expr:
+    """One scalar expression of a stored definition; it has no places, as the text in which it stood is another."""
+    tree = parse_expression(text)
+    for node in tree.walk():
+        node.meta.pop("start", None)
+    return tree
+
+
 def _dialect(name: str) -> Dialect:
     if name.lower() in ("spark", "databricks", ""):
         return Plain()

@@ -11,8 +11,7 @@ from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, Visible, fold
-from everview.frontends.sql.parse import parse_expression
-from everview.frontends.sql.places import SqlText
+from everview.frontends.sql.parse import stored_expression
 from everview.frontends.sql.queries import bind_items
 from everview.frontends.sql.rows import NamedRows
 from everview.frontends.sql.sources import named, relation
@@ -162,8 +161,8 @@ def completed(plan: Plan, scan: Scan, context: QueryContext, start: int = 0) -> 
 
 def computed(text: str, schema: Schema, column: int, scope: Scope, context: QueryContext) -> Expression:
     """The value of a generated column, over the other columns in scope."""
-    inside = replace(context, source=SqlText(text), dialect="spark")
-    value = expression(parse_expression(text), Site(inside, scope, "GENERATED ALWAYS AS"))
+    inside = replace(context, dialect="spark")
+    value = expression(stored_expression(text), Site(inside, scope, "GENERATED ALWAYS AS"))
     return cast(value, schema.fields[column].type)
 
 
